@@ -488,7 +488,9 @@ def open_undescribed(arguments: argparse.Namespace) -> OpenTable:
             raise ValueError(f"There is no domain file {arguments.domain}.")
         draft = Draft.read(arguments.domain)
         if not draft.open:
-            raise ValueError("--discover finds what a domain leaves open, and this one describes every column.")
+            raise ValueError(
+                "--discover finds what a domain leaves open, and this one describes every column."
+            )
     return OpenTable.read(arguments.table, draft)
 
 

@@ -32,7 +32,7 @@ def encode_array(coder: Coder, array: Any) -> Encoded:
         return _encode_dictionary(coder, plain.dictionary_encode()) if numbers is None else numbers
     if kind.is_null(array.type):
         return coder.finish(np.full(len(array), MISSING, dtype=np.int64))
-    if kind.is_date(array.type) or kind.is_timestamp(array.type):
+    if coder.takes_times and (kind.is_date(array.type) or kind.is_timestamp(array.type)):
         # a timestamp with a zone is stored in UTC
         return coder.encode_times(array.cast(_without_zone(pa, array.type)).to_numpy(zero_copy_only=False))
     if kind.is_decimal(array.type):

@@ -110,7 +110,9 @@ class Notation:
         if self.thousands:
             whole, point, rest = text.partition(self.decimal)
             groups = whole.lstrip("+-").split(self.thousands)
-            if len(groups) > 1 and not (1 <= len(groups[0]) <= 3 and all(len(part) == 3 for part in groups[1:])):
+            if len(groups) > 1 and not (
+                1 <= len(groups[0]) <= 3 and all(len(part) == 3 for part in groups[1:])
+            ):
                 return None
             text = whole.replace(self.thousands, "") + point + rest
         if self.decimal != ".":
@@ -179,6 +181,11 @@ class Coder:
         """The texts read as missing, or None if the attribute has no bins of numbers as Python writes them."""
         return None if self._edges is None or not self._notation.is_plain else list(self._rules.by_text)
 
+    @property
+    def takes_times(self) -> bool:
+        """Whether `encode_times` encodes dates."""
+        return self._notation.time is not None
+
     def raw_code(self, value: Any) -> int:
         """Return the code of one value, or OUTSIDE or MISSING."""
         return self._rules.raw_code(value)
@@ -246,7 +253,7 @@ class Coder:
             TypeError: the attribute has no dates.
         """
         if self._notation.time is None:
-            raise TypeError("its values are dates and the attribute has none: describe it by dates")
+            raise TypeError("its values are dates and the attribute has none: cast them to numbers or text")
         return self.finish(self._into_bins(self._notation.moments(values)))
 
     def codes_of_numbers(self, values: np.ndarray) -> np.ndarray:
@@ -445,7 +452,6 @@ class ValueRules:
             return self._number(float(text)) if _NUMBER.fullmatch(text) else OUTSIDE
         takes_codes = not self._has_labels
         return self._number(int(text)) if takes_codes and _INTEGER.fullmatch(text) else OUTSIDE
-
 
     def _place(self, number: float) -> int:
         return self._bin(number) if self._notation.time is not None else self._number(number)

@@ -128,7 +128,9 @@ def range_edges(name: str, spec: Mapping[str, Any]) -> tuple[int, ...]:
 
 def _check_cells(name: str, cells: int) -> None:
     if cells > _MOST_CELLS:
-        raise ValueError(f"Attribute {name!r} would have {cells:,} cells, more than {_MOST_CELLS:,}: take a larger step.")
+        raise ValueError(
+            f"Attribute {name!r} would have {cells:,} cells, more than {_MOST_CELLS:,}: take a larger step."
+        )
 
 
 def date_edges(name: str, spec: Mapping[str, Any]) -> tuple[tuple[int, ...], str]:
@@ -167,7 +169,9 @@ def _stepped(
             yield edge
     if isinstance(step, str):
         if step not in _SECONDS:
-            raise ValueError(f"The step of attribute {name!r} must be a whole number or one of {', '.join(STEPS)}.")
+            raise ValueError(
+                f"The step of attribute {name!r} must be a whole number or one of {', '.join(STEPS)}."
+            )
         seconds = _SECONDS[step]
     else:
         seconds = checks.integer(f"The step of attribute {name!r}", step, low=1) * (1 if timed else _DAY)
@@ -185,7 +189,9 @@ def _moment(name: str, what: str, value: Any) -> tuple[datetime.datetime, bool]:
     if isinstance(value, datetime.date):
         return datetime.datetime(value.year, value.month, value.day), False
     if not isinstance(value, str):
-        raise TypeError(f"{what!r} of attribute {name!r} must be dates such as 2024-12-31, got {type(value).__name__}.")
+        raise TypeError(
+            f"{what!r} of attribute {name!r} must be dates such as 2024-12-31, got {type(value).__name__}."
+        )
     try:
         return datetime.datetime.fromisoformat(value).replace(tzinfo=None), len(value.strip()) > 10
     except ValueError:
@@ -326,7 +332,9 @@ def _dated(attribute: Attribute) -> dict[str, Any]:
     assert attribute.bins is not None
     texts = [moment_text(edge, attribute.time) for edge in attribute.bins]
     back = 1 if attribute.time == "second" else _DAY
-    last = moment_text(attribute.bins[-1] - (1 if attribute.time == "day" or back == 1 else _DAY), attribute.time)
+    last = moment_text(
+        attribute.bins[-1] - (1 if attribute.time == "day" or back == 1 else _DAY), attribute.time
+    )
     width = attribute.bins[1] - attribute.bins[0]
     named = [*_MONTHS, *(step for step in _SECONDS if attribute.time == "day" or step not in ("day", "week"))]
     for step in [step for step in named if step not in ("second",)] + [int(width)]:
@@ -397,7 +405,9 @@ def drawn(attribute: Attribute, codes: np.ndarray, rng: np.random.Generator | No
     low, high = starts[piece], ends[piece]
     grid = attribute.grid
     if grid is None:
-        values = np.minimum(low + _uniform(rng, attribute, len(codes)) * (high - low), np.nextafter(high, low))
+        values = np.minimum(
+            low + _uniform(rng, attribute, len(codes)) * (high - low), np.nextafter(high, low)
+        )
     else:
         first, last = np.rint(low / grid).astype(np.int64), np.rint(high / grid).astype(np.int64)
         several = bool((last - first > 1).any())

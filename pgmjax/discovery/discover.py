@@ -128,7 +128,9 @@ def first_look(table: OpenTable) -> Dataset:
     return table.under([probes.kind_probe(name) for name in table.draft.open] or described)
 
 
-def discover(opened: PrivateTable, table: OpenTable, purpose: Purpose, show_progress: bool | None = None) -> Found:
+def discover(
+    opened: PrivateTable, table: OpenTable, purpose: Purpose, show_progress: bool | None = None
+) -> Found:
     """Find a domain for the open columns of a table.
 
     Args:
@@ -182,9 +184,7 @@ class Purpose:
 class _Search:
     """One discovery: the columns, and the private table that answers."""
 
-    def __init__(
-        self, opened: PrivateTable, table: OpenTable, purpose: Purpose, show_progress: bool | None
-    ):
+    def __init__(self, opened: PrivateTable, table: OpenTable, purpose: Purpose, show_progress: bool | None):
         self._opened, self._table, self._purpose, self._show = opened, table, purpose, show_progress
         open_columns = table.draft.open
         share = opened.budget.remaining / max(len(open_columns), 1)
@@ -213,7 +213,9 @@ class _Search:
         """Find how the values of each column are read."""
         names = list(self._columns)
         answers = self._measure([probes.kind_probe(name) for name in names], "kinds", names)
-        weights = [(float(a.values.sum()), a.values.size * float(a.row_stddevs()[0]) ** 2) for a in answers.values()]
+        weights = [
+            (float(a.values.sum()), a.values.size * float(a.row_stddevs()[0]) ** 2) for a in answers.values()
+        ]
         if weights:
             precision = sum(1 / variance for _, variance in weights)
             self._records = max(sum(total / variance for total, variance in weights) / precision, 1.0)
@@ -341,7 +343,9 @@ def _interpret(column: _Column, counts: np.ndarray, stddev: float) -> None:
         "year/month/day": counts[probes.YEAR_SLASH],
         "text": counts[probes.TEXT],
     }
-    possible = {"bins": ("dot", "comma"), "labels": ("text",), "dates": tuple(sums)[2:6]}.get(column.shape, (*sums,))
+    possible = {"bins": ("dot", "comma"), "labels": ("text",), "dates": tuple(sums)[2:6]}.get(
+        column.shape, (*sums,)
+    )
     sums = {name: sums[name] for name in possible}
     best = max(sums, key=lambda name: sums[name])
     significant = _SIGNIFICANT * stddev
@@ -377,9 +381,7 @@ def _step(counts: np.ndarray, style: str, significant: float) -> float | None:
     return None
 
 
-def _ordered_attribute(
-    column: _Column, edges: list[float], pieces: list[tuple[float, float]]
-) -> Attribute:
+def _ordered_attribute(column: _Column, edges: list[float], pieces: list[tuple[float, float]]) -> Attribute:
     reading = column.reading
     assert reading is not None
     spec: dict[str, Any] = {"clip": True}

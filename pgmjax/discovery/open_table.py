@@ -111,14 +111,21 @@ class OpenTable:
         {'age': 'any', 'job': 'any'}
     """
 
-    def __init__(self, draft: Draft, opener: Callable[[Domain, str | None], Dataset], given: Mapping[str, Any]):
+    def __init__(
+        self, draft: Draft, opener: Callable[[Domain, str | None], Dataset], given: Mapping[str, Any]
+    ):
         self.draft = draft
         self._opener = opener
         self._given = dict(given)
 
     @classmethod
     def read(
-        cls, path: str | os.PathLike[str], draft: Draft | None = None, *, leave_out: Iterable[str] = (), **options: Any
+        cls,
+        path: str | os.PathLike[str],
+        draft: Draft | None = None,
+        *,
+        leave_out: Iterable[str] = (),
+        **options: Any,
     ) -> OpenTable:
         """Open a table in files.
 
@@ -166,7 +173,9 @@ class OpenTable:
         return cls(draft, opener, options)
 
     @classmethod
-    def from_columns(cls, columns: Mapping[str, Any], draft: Draft | None = None, **options: Any) -> OpenTable:
+    def from_columns(
+        cls, columns: Mapping[str, Any], draft: Draft | None = None, **options: Any
+    ) -> OpenTable:
         """Open columns of raw values [rows], by name, as `from_frame` does."""
         pa = checks.optional("pyarrow", extra="tables")
         return cls.from_frame(pa.table(dict(columns)), draft, **options)
@@ -200,4 +209,3 @@ def key_column(table: OpenTable, name: str) -> tuple[Dataset, KeyCoder]:
     """
     coder = KeyCoder(MISSING_TEXTS)
     return table.under([Probe(name, coder.size, rule=coder)]), coder
-

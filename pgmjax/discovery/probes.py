@@ -59,7 +59,10 @@ _LEAST, _MOST = -20, 62  # powers of 2 between which magnitudes are told apart
 MAGNITUDES = 2 * (_MOST - _LEAST) + 1
 """Cells of a magnitude: negative ones from the largest, zero, positive ones; missing ones come after them."""
 
-_DOT = re.compile(r"[+-]?(?P<whole>\d+|\d{1,3}(?P<groups>(?:,\d{3})+))?(?:\.(?P<decimals>\d*))?(?P<exponent>e[+-]?\d+)?", re.I)
+_DOT = re.compile(
+    r"[+-]?(?P<whole>\d+|\d{1,3}(?P<groups>(?:,\d{3})+))?(?:\.(?P<decimals>\d*))?(?P<exponent>e[+-]?\d+)?",
+    re.I,
+)
 _COMMA = re.compile(r"[+-]?(?:\d+|\d{1,3}(?:[. '\u00a0\u202f]\d{3})+),(?P<decimals>\d+)")
 _PADDED = re.compile(r"[+-]?0\d")
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}(?P<time>[T ]\d{2}:\d{2}.*)?")
@@ -128,6 +131,11 @@ class ProbeCoder(Coder):
         """Encode numbers or bools [rows]; `null` [rows] is true for missing values."""
         raw = self._numbers(np.asarray(values, dtype=np.float64))
         return self.finish(raw if null is None else np.where(null, self._null, raw))
+
+    @property
+    def takes_times(self) -> bool:
+        """True."""
+        return True
 
     def encode_times(self, values: np.ndarray) -> Encoded:
         """Encode dates or times, datetime64 [rows]."""
@@ -342,7 +350,9 @@ class FineCells:
         if self.step is None:
             return values
         decimals = max(0, -math.floor(math.log10(self.step) + 1e-9))
-        return [round(value * self.step, decimals) if decimals else int(value * self.step) for value in values]
+        return [
+            round(value * self.step, decimals) if decimals else int(value * self.step) for value in values
+        ]
 
     def is_point(self, first: int, last: int) -> bool:
         """Return whether the cells first..last-1 hold one value only."""

@@ -68,7 +68,9 @@ def sketches(
         Each sketch costs at most its part; the parts add up.
     """
     if table.budget.unit == "epsilon":
-        return {name: _by_shape(table.over(data, table.budget), name, fine[name], costs[name]) for name in fine}
+        return {
+            name: _by_shape(table.over(data, table.budget), name, fine[name], costs[name]) for name in fine
+        }
     return _by_levels(table, data, fine, costs, records, show_progress)
 
 
@@ -126,7 +128,9 @@ def _by_levels(
             domain = _with(domain, Attribute(name, int(groups[name].max()) + 1))
         sibling = table.over(data.recode(domain, groups), table.budget)
         rhos = [costs[name] / fine[name].levels for name in names]
-        answers = sibling.measure([marginal([name]) for name in names], rhos=rhos, show_progress=show_progress)
+        answers = sibling.measure(
+            [marginal([name]) for name in names], rhos=rhos, show_progress=show_progress
+        )
         for name, answer in zip(names, answers, strict=True):
             stddevs[name] = float(answer.row_stddevs()[0])
             missing[name].append(float(answer.values[-1]))

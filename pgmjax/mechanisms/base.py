@@ -431,9 +431,13 @@ class Mechanism(PrivacyParameters, abc.ABC):
             FitError: the fit failed after budget was spent. The error carries the measurements.
         """
         if isinstance(data, OpenTable):
-            return self.execute(self._discovered(data, workload, discover, ledger, key, show_progress, folder))
+            return self.execute(
+                self._discovered(data, workload, discover, ledger, key, show_progress, folder)
+            )
         if discover is not None:
-            raise ValueError("discover goes with an OpenTable, and this table's domain is given: leave it out.")
+            raise ValueError(
+                "discover goes with an OpenTable, and this table's domain is given: leave it out."
+            )
         if isinstance(workload, KWay):
             workload = workload.over(data.domain)
         return self.execute(self._start(data, workload, ledger, key, show_progress, folder))

@@ -172,6 +172,11 @@ class KeyCoder(Coder):
         raw = self.raw_codes(distinct.tolist())[index]
         return self.finish(raw if null is None else np.where(null, MISSING, raw))
 
+    @property
+    def takes_times(self) -> bool:
+        """True."""
+        return True
+
     def encode_times(self, values: np.ndarray) -> Any:
         """Encode dates or times, datetime64 [rows], as their ISO texts."""
         texts = [None if text == "NaT" else text for text in np.datetime_as_string(values).tolist()]
@@ -256,7 +261,9 @@ def key_threshold(distribution: DiscreteGaussian, records: int, delta: Fraction)
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if distribution.above(np.array([float(middle)]))[0] > target else (low, middle)
+        low, high = (
+            (middle, high) if distribution.above(np.array([float(middle)]))[0] > target else (low, middle)
+        )
     return records + high + 1 + _MARGIN
 
 
@@ -287,7 +294,9 @@ def _packed(
 ) -> np.ndarray:
     """Return what is released as one array: noisy counts of OTHER, MISSING and the keys found, then texts."""
     noisy = measuring.noisy(exact, measuring.fresh(table._backend, distribution, len(exact)))
-    found = sorted((key, int(count)) for key, count in zip(keys, noisy[FIRST:], strict=True) if count >= least)
+    found = sorted(
+        (key, int(count)) for key, count in zip(keys, noisy[FIRST:], strict=True) if count >= least
+    )
     texts = np.frombuffer("\n".join(key for key, _ in found).encode(errors="surrogatepass"), dtype=np.uint8)
     counts = [*noisy[:FIRST].tolist(), len(found), *(count for _, count in found)]
     return np.concatenate([np.array(counts, dtype=np.int64), texts.astype(np.int64)])
@@ -299,4 +308,3 @@ def _unpacked(values: np.ndarray, least: int) -> tuple[dict[str, int], int, int,
     text = values[FIRST + 1 + number :].astype(np.uint8).tobytes().decode(errors="surrogatepass")
     keys = text.split("\n") if number else []
     return dict(zip(keys, counts.tolist(), strict=True)), missing, other, least
-
