@@ -6,6 +6,10 @@ The request names a CSV file, its columns, and jobs; a line of JSON is printed a
 default: MST, PrivTree bins, no bounds of numbers, compressed domains. dpmm adds the epsilon of its bins (0.1) to that
 of its model (1), so a total is divided 1 to 10. The categories of text are given: without them it takes the
 exact set of values. Its Gaussian and Laplace noise cannot be seeded, its choices can.
+
+For the sake of time its fits end after 1,000 steps, not 2,500 (for the choice of pairs) and 5,000 (the model), and
+`logsumexp` is faster. The same measurements of `weather` at epsilon 10, where noise is least, fitted with 1,000 and with
+5,000 steps: the measured marginals differ by a mean total variation distance of 0.003.
 """
 
 import json
@@ -14,9 +18,11 @@ import traceback
 
 import numpy as np
 import pandas as pd
-from dpmm.models.base.mbi import factor
+from dpmm.models import mst
+from dpmm.models.base.mbi import FactoredInference, factor
 from dpmm.pipelines import MSTPipeline
 
+STEPS = 1_000
 PROCESSING = 0.1 / 1.1  # its default: 0.1 beside 1
 
 
@@ -48,6 +54,7 @@ def job(frame, asked, one):
         delta=asked["delta"],
         proc_epsilon=one["epsilon"] * PROCESSING,
         n_jobs=1,
+        gen_kwargs={"n_iters": STEPS},
     )
     domain = {c: {"categories": columns[c]["categories"]} for c in columns if columns[c]["kind"] == "text"}
     pipeline.fit(frame.copy(), domain=domain, random_state=one["seed"])
@@ -59,6 +66,7 @@ def job(frame, asked, one):
 def main():
     """Do the jobs of a request."""
     factor.logsumexp = logsumexp
+    mst.FactoredInference = lambda domain, iters: FactoredInference(domain, iters=min(iters, STEPS))
     asked = json.load(sys.stdin)
     frame = read(asked)
     for one in asked["jobs"]:
