@@ -1,0 +1,302 @@
+"""Synthetic rows of raw tables at the same total epsilon: discovered bins, public bins, dpmm and dpsynth.
+
+    python bench/discovery.py --packages FOLDER [--peer dpmm=PYTHON dpsynth=PYTHON] [--tables ...] [--sides ...]
+    python bench/discovery.py --table
+
+The tables are those of `discovery_tables.py`, as they are in their files. Every contestant has all of epsilon
+(0.3, 1, 10; delta 1e-9) for everything that it learns, the bins included; neighbours differ by one row more or
+less. All of them measure what MST measures, so that the bins make the difference:
+
+    fixed           pgmjax, 32 bins of equal width over the public range, at most one an integer
+    discovery       pgmjax, bins discovered, no range given
+    dpmm            its default bins (PrivTree), no range given
+    dpsynth         its default bins (32 quantiles), the public range given; values in the middle of a bin
+    dpsynth-sample  the same rows, values drawn within the bins
+    resample        the rows themselves, drawn with replacement: what chance alone does; not private
+
+Of the synthetic rows are computed, over all columns:
+
+    one_way, two_way              mean total variation distance of marginals on the rank grid: each number in
+                                  64 cells between quantiles of the true rows, which no contestant sees
+    one_way_width, two_way_width  the same on the public grid: 64 cells of equal width over the public range
+    wasserstein                   mean over numbers of the Wasserstein-1 distance over the true standard deviation
+
+`columns` has the distances of single columns: total variation on both grids, Wasserstein. One line of JSON per
+table, contestant, epsilon and seed; lines that are there are not made again. Noise of ours is seeded: nothing
+of it is a release. Times are not measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import checkout  # noqa: F401
+import harness
+import numpy as np
+import pandas as pd
+import scipy
+from discovery_tables import COLUMNS, Table, hours, load
+from harness import Line
+from showing import markdown
+
+import pgmjax as pj
+
+OUT = harness.RESULTS / "discovery.jsonl"
+EPSILONS, DELTA, SEEDS = (0.3, 1.0, 10.0), 1e-9, 5
+CELLS, BINS = 64, 32
+PEERS = {"dpmm": ("dpmm", "numpy", "scipy", "opendp"), "dpsynth": ("dpsynth", "mbi", "jax", "numpy", "dp-accounting")}
+ERRORS = ("one_way", "two_way", "one_way_width", "two_way_width", "wasserstein")
+Contestant = Callable[[Table, float, float, int], pd.DataFrame]
+
+
+def resample(table: Table, epsilon: float, delta: float, seed: int) -> pd.DataFrame:
+    """Return the rows drawn with replacement. Not private."""
+    return table.frame.sample(len(table.frame), replace=True, random_state=seed)
+
+
+def public_edges(low: float, high: float, whole: bool) -> np.ndarray:
+    """Return edges of bins of equal width; of integers they enclose at least one."""
+    edges = np.linspace(low, high + whole, BINS + 1)
+    return np.unique(np.round(edges)) if whole else edges
+
+
+def fixed(table: Table, epsilon: float, delta: float, seed: int) -> pd.DataFrame:
+    """Return rows of MST on public bins, each value drawn within its bin."""
+    specs: dict[str, Mapping] = {}
+    values = table.frame.copy()
+    for name in values:
+        if name in table.numbers:
+            number = table.numbers[name]
+            specs[name] = {"bins": public_edges(*number.bounds, number.kind == "int").tolist(), "clip": True}
+            values[name] = numbers_of(values[name])
+        else:
+            specs[name] = {"labels": table.categories[name]}
+    domain = pj.Domain(specs)
+    codes = mst(epsilon, delta, seed).run(
+        pj.Dataset.from_frame(domain, values), pj.Workload.all_kway(domain, 2, 10**6), show_progress=False
+    ).model.sample(len(values), seed)
+    draw = np.random.default_rng(seed)
+    rows = pd.DataFrame(index=values.index)
+    for name in values:
+        spec = specs[name]
+        if "bins" in spec:
+            edges, kind = np.array(spec["bins"]), table.numbers[name].kind
+            drawn = draw.uniform(edges[codes[name]], edges[codes[name] + 1])
+            rows[name] = np.floor(drawn) if kind == "int" else drawn
+        else:
+            rows[name] = np.array(spec["labels"], dtype=object)[codes[name]]
+    return rows
+
+
+def mst(epsilon: float, delta: float, seed: int) -> pj.mechanisms.MST:
+    """Return the mechanism of all of ours."""
+    return pj.mechanisms.MST(
+        epsilon=str(epsilon),
+        delta=str(delta),
+        relation=pj.Relation.ADD_REMOVE,
+        estimator=pj.Estimator(progress=False),
+        backend=pj.privacy.SeededBackend(seed, insecure=True),
+    )
+
+
+def ours(table: Table, epsilon: float, delta: float, seed: int) -> pd.DataFrame:
+    """Return rows of MST on discovered bins: only `table.frame` and `table.categories` are known."""
+    raise NotImplementedError("bins are not discovered yet: --sides leaves this contestant out.")
+
+
+OURS: dict[str, Contestant] = {"resample": resample, "fixed": fixed, "discovery": ours}
+
+
+def numbers_of(column: pd.Series) -> np.ndarray:
+    """Return a column of numbers or times as floats; times in hours since 1970."""
+    if column.dtype.kind not in "iufb":
+        return hours(column)
+    return column.to_numpy(dtype=float)
+
+
+def rank_edges(truth: np.ndarray) -> np.ndarray:
+    """Return inner edges of cells with about as many rows each, halfway between values that occur."""
+    ranks = np.quantile(truth, np.arange(1, CELLS) / CELLS, method="inverted_cdf")
+    values = np.unique(truth)
+    above = np.searchsorted(values, np.unique(ranks), side="right")
+    above = above[above < len(values)]
+    return (values[above - 1] + values[above]) / 2
+
+
+class Judge:
+    """The distances of synthetic rows from a table.
+
+    Args:
+        table: the true rows.
+    """
+
+    def __init__(self, table: Table):
+        self.table = table
+        self.inner: dict[str, dict[str, np.ndarray]] = {"": {}, "_width": {}}
+        for name, number in table.numbers.items():
+            truth = numbers_of(table.frame[name])
+            self.inner[""][name] = rank_edges(truth)
+            self.inner["_width"][name] = np.linspace(*number.bounds, CELLS + 1)[1:-1]
+        self.truth = {grid: self.codes(table.frame, grid) for grid in self.inner}
+
+    def codes(self, frame: pd.DataFrame, grid: str) -> dict[str, np.ndarray]:
+        """Return the cells of all rows; values beyond the ends count in the end cells."""
+        result = {}
+        for name in self.table.frame:
+            if name in self.table.numbers:
+                cells = np.searchsorted(self.inner[grid][name], numbers_of(frame[name]), side="right")
+            else:
+                cells = pd.Categorical(frame[name].astype(str), categories=self.table.categories[name]).codes
+                if (cells < 0).any():
+                    raise ValueError(f"column {name!r} has a category that is not in the public list")
+            result[name] = np.asarray(cells, dtype=np.int64)
+        return result
+
+    def sizes(self, grid: str) -> dict[str, int]:
+        """Return the number of cells of each column."""
+        inner, categories = self.inner[grid], self.table.categories
+        return {c: len(inner[c]) + 1 if c in inner else len(categories[c]) for c in self.table.frame}
+
+    def distances(self, frame: pd.DataFrame, grid: str, size: int) -> dict[tuple[str, ...], float]:
+        """Return the total variation distance of every marginal of some size."""
+        sizes, drawn = self.sizes(grid), self.codes(frame, grid)
+        result = {}
+        for clique in itertools.combinations(sizes, size):
+            shape = [sizes[name] for name in clique]
+            tables = []
+            for codes in (self.truth[grid], drawn):
+                cells = np.ravel_multi_index([codes[name] for name in clique], shape)
+                counts = np.bincount(cells, minlength=int(np.prod(shape)))
+                tables.append(counts / counts.sum())
+            result[clique] = float(np.abs(tables[0] - tables[1]).sum() / 2)
+        return result
+
+    def wasserstein(self, frame: pd.DataFrame) -> dict[str, float]:
+        """Return the Wasserstein-1 distance of each number over its true standard deviation."""
+        result = {}
+        for name in self.table.numbers:
+            truth, drawn = numbers_of(self.table.frame[name]), numbers_of(frame[name])
+            result[name] = float(scipy.stats.wasserstein_distance(truth, drawn) / truth.std())
+        return result
+
+    def line(self, frame: pd.DataFrame) -> Line:
+        """Return all errors of synthetic rows."""
+        moved = self.wasserstein(frame)
+        line: Line = {"rows": len(frame)}
+        single: dict[str, dict[str, float]] = {}
+        for grid in self.inner:
+            ones = self.distances(frame, grid, 1)
+            single[grid] = {clique[0]: value for clique, value in ones.items()}
+            line["one_way" + grid] = float(np.mean([*ones.values()]))
+            line["two_way" + grid] = float(np.mean([*self.distances(frame, grid, 2).values()]))
+        line["wasserstein"] = float(np.mean([*moved.values()]))
+        line["columns"] = {
+            name: [round(x, 4) for x in (*(single[g][name] for g in single), moved.get(name)) if x is not None]
+            for name in self.table.frame
+        }
+        return line
+
+
+def peer_lines(table: Table, judge: Judge, name: str, python: str, seed: int, epsilons: Sequence[float]) -> Iterator[Line]:
+    """Run a peer under its own interpreter, one process for the epsilons of a seed."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = pathlib.Path(folder)
+        table.frame.to_csv(place / "table.csv", index=False)
+        jobs = [{"epsilon": e, "seed": seed, "out": str(place / f"{number}.csv")} for number, e in enumerate(epsilons)]
+        asked = {"table": str(place / "table.csv"), "columns": table.described(), "delta": DELTA, "jobs": jobs}
+        script = str(pathlib.Path(__file__).with_name(f"discovery_{name}.py"))
+        done = subprocess.run([python, script], input=json.dumps(asked), capture_output=True, text=True)
+        told = [json.loads(text) for text in done.stdout.splitlines() if text.startswith("{")]
+        if len(told) < len(jobs):
+            reason = f"ended with {done.returncode}: {(done.stderr.strip().splitlines() or ['no word'])[-1]}"
+            told += [{"failed": reason[:300]}] * (len(jobs) - len(told))
+        for one, line in zip(jobs, told, strict=True):
+            about = {"epsilon": one["epsilon"], "seed": seed, **line}
+            endings = {name: ".csv", **({f"{name}-sample": ".sample.csv"} if name == "dpsynth" else {})}
+            for side, ending in endings.items():
+                if "failed" in line:
+                    yield {"side": side, **about}
+                    continue
+                path = pathlib.Path(one["out"]).with_suffix(ending)
+                rows = pd.read_csv(path, keep_default_na=False, dtype=dict.fromkeys(table.categories, str))
+                yield {"side": side, **about, **judge.line(rows)}
+
+
+def our_lines(table: Table, judge: Judge, name: str, seed: int, epsilons: Sequence[float]) -> Iterator[Line]:
+    """Run one of ours in this process."""
+    for epsilon in epsilons:
+        rows = OURS[name](table, epsilon, DELTA, seed)
+        yield {"side": name, "epsilon": epsilon, "seed": seed, **judge.line(rows)}
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run what is not in the file."""
+    about = harness.provenance()
+    peers = dict(word.split("=", 1) for word in options.peer)
+    versions = {name: harness.versions(python, PEERS[name]) for name, python in peers.items()}
+    tables = [load(name, options.packages) for name in options.tables]
+    judges = [Judge(table) for table in tables]
+    for seed, (table, judge), side in itertools.product(
+        range(options.seeds), zip(tables, judges, strict=True), options.sides
+    ):
+        done = {(x["table"], x["side"], x["epsilon"], x["seed"]) for x in harness.read(options.out)}
+        left = [e for e in EPSILONS if (table.name, side, e, seed) not in done]
+        if not left:
+            continue
+        if side in PEERS:
+            lines, about["peer"] = peer_lines(table, judge, side, peers[side], seed, left), versions[side]
+        else:
+            lines = our_lines(table, judge, side, seed, left)
+            about.pop("peer", None)
+        for line in lines:
+            keys = {"bench": "discovery", "table": table.name, "table_rows": len(table.frame), "delta": DELTA}
+            harness.append(options.out, {**keys, **line, **about, "date": harness.now()})
+            shown = line.get("failed") or ", ".join(f"{key} {line[key]:.4f}" for key in ERRORS)
+            harness.say(f"{table.name} {line['side']} epsilon {line['epsilon']} seed {seed}: {shown}")
+
+
+def show(lines: Sequence[Line]) -> str:
+    """Return medians over seeds as a Markdown table, with the number of runs that did not fail."""
+    groups: dict[tuple, list[Line]] = {}
+    for line in lines:
+        groups.setdefault((line["table"], line["epsilon"], line["side"]), []).append(line)
+    rows = []
+    for (table, epsilon, side), found in sorted(groups.items()):
+        good = [line for line in found if "failed" not in line]
+        middles = [f"{np.median([line[key] for line in good]):.4f}" if good else "failed" for key in ERRORS]
+        rows.append([table, f"{epsilon:g}", side, f"{len(good)} of {len(found)}", *middles])
+    return markdown(["table", "epsilon", "side", "runs", *(key.replace("_", " ") for key in ERRORS)], rows)
+
+
+def main() -> None:
+    """Run what is asked for, or print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--packages", type=pathlib.Path, metavar="FOLDER", help="where the wheels are unpacked")
+    parser.add_argument("--peer", nargs="*", default=[], metavar="NAME=PYTHON", help="interpreters of the peers")
+    parser.add_argument("--tables", nargs="+", choices=[*COLUMNS], default=[*COLUMNS])
+    parser.add_argument("--sides", nargs="+", choices=[*OURS, *PEERS], default=[*OURS, *PEERS])
+    parser.add_argument("--seeds", type=int, default=SEEDS, metavar="N", help=f"of each run ({SEEDS})")
+    parser.add_argument("--out", type=pathlib.Path, default=OUT)
+    parser.add_argument("--table", action="store_true", help="run nothing: print the file's medians")
+    options = parser.parse_args()
+    if options.table:
+        print(show(harness.read(options.out)))
+        return
+    wanted = [name for name in options.sides if name in PEERS]
+    given = {word.partition("=")[0] for word in options.peer}
+    if options.packages is None or not given.issuperset(wanted):
+        parser.error(f"--packages is needed, and --peer with an interpreter for each of {', '.join(wanted)}")
+    run(options)
+
+
+if __name__ == "__main__":
+    main()
