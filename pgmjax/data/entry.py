@@ -347,7 +347,7 @@ def _dated(attribute: Any) -> dict[str, Any]:
 
 def moment_text(value: float, time: str | None) -> str:
     """Return the ISO form of days or seconds since 1970-01-01."""
-    return str(np.datetime64(int(value), "D" if time == "day" else "s"))
+    return str(np.array([int(value)]).astype("M8[D]" if time == "day" else "M8[s]")[0])
 
 
 def names_of_cells(attribute: Any) -> list[str]:
@@ -384,13 +384,12 @@ def places_of(grid: float) -> int:
 
 def _date_name(low: int, high: int, time: str) -> str:
     unit = "D" if time == "day" else "s"
-    first, past = np.datetime64(low, unit), np.datetime64(high, unit)
+    first, past, before = np.array([low, high, high - 1]).astype(f"M8[{unit}]")
     for coarse in ("Y", "M", "D"):
         whole = first.astype(f"M8[{coarse}]")
         if whole.astype(f"M8[{unit}]") == first and (whole + 1).astype(f"M8[{unit}]") == past:
             return str(whole)
-    last = str(np.datetime64(high - 1, unit))
-    return str(first) if str(first) == last else f"{first} to {last}"
+    return str(first) if first == before else f"{first} to {before}"
 
 
 def drawn(attribute: Any, codes: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:

@@ -17,6 +17,7 @@ import numpy as np
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
+from pgmjax.data.entry import moment_text
 from pgmjax.data.relation import Relation
 from pgmjax.discovery import probes
 from pgmjax.discovery.binning import Workbench, choose_bins
@@ -391,8 +392,7 @@ def _ordered_attribute(column: _Column, edges: list[float], pieces: list[tuple[f
     if column.missing:
         spec["missing"] = [text for text in probes.MISSING_TEXTS if text]
     if reading.time is not None:
-        unit = "D" if reading.time == "day" else "s"
-        spec["dates"] = [str(np.datetime64(int(edge), unit)) for edge in edges]
+        spec["dates"] = [moment_text(edge, reading.time) for edge in edges]
         if column.format:
             spec["format"] = column.format
         column.note = f"dates, {len(edges) - 1} cells"

@@ -81,7 +81,7 @@ class Probe(Attribute):
     rule: Coder | None = field(default=None, compare=False, repr=False)
 
     @property
-    def coder(self) -> Coder:  # type: ignore[override]
+    def coder(self) -> Coder:
         """The rule."""
         assert self.rule is not None
         return self.rule
