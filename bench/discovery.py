@@ -1,11 +1,11 @@
 """Synthetic rows of raw tables at the same total epsilon: discovered bins, public bins, dpmm and dpsynth.
 
-    python bench/discovery.py --packages FOLDER [--peer dpmm=PYTHON dpsynth=PYTHON] [--tables ...] [--sides
-    ...] python bench/discovery.py --table
+    python bench/discovery.py --packages FOLDER [--peer dpmm=PYTHON dpsynth=PYTHON] [--tables ...] [--sides ...]
+    python bench/discovery.py --table
 
 The tables are those of `discovery_tables.py`, as they are in their files. Every contestant has all of epsilon
-(0.3, 1, 10; delta 1e-9) for everything that it learns, the bins included; neighbours differ by one row more
-or less. All of them measure what MST measures, so that the bins make the difference:
+(0.3, 1, 10; delta 1e-9) for everything that it learns, the bins included; neighbours differ by one row more or
+less. All of them measure what MST measures, so that the bins make the difference:
 
     fixed           pgmjax, 32 bins of equal width over the public range, at most one an integer
     discovery       pgmjax, bins discovered, no range given
@@ -19,12 +19,11 @@ Of the synthetic rows are computed, over all columns:
     one_way, two_way              mean total variation distance of marginals on the rank grid: each number in
                                   64 cells between quantiles of the true rows, which no contestant sees
     one_way_width, two_way_width  the same on the public grid: 64 cells of equal width over the public range
-    wasserstein                   mean over numbers of the Wasserstein-1 distance over the true standard
-    deviation
+    wasserstein                   mean over numbers of the Wasserstein-1 distance over the true standard deviation
 
-`columns` has the distances of single columns: total variation on both grids, Wasserstein. One line of JSON
-per table, contestant, epsilon and seed; lines that are there are not made again. Noise of ours is seeded:
-nothing of it is a release. Times are not measured.
+`columns` has the distances of single columns: total variation on both grids, Wasserstein. One line of JSON per
+table, contestant, epsilon and seed; lines that are there are not made again. Noise of ours is seeded: nothing
+of it is a release. Times are not measured.
 """
 
 from __future__ import annotations
@@ -217,15 +216,13 @@ class Judge:
             line["two_way" + grid] = float(np.mean([*self.distances(frame, grid, 2).values()]))
         line["wasserstein"] = float(np.mean([*moved.values()]))
         line["columns"] = {
-            name: [round(x, 4) for x in (*(single[g][name] for g in single), moved.get(name)) if x is not
-            None] for name in self.table.frame
+            name: [round(x, 4) for x in (*(single[g][name] for g in single), moved.get(name)) if x is not None]
+            for name in self.table.frame
         }
         return line
 
 
-def peer_lines(table: Table, judge: Judge, name: str, python: str, seed: int, epsilons: Sequence[float])
--> Iterator[Line
-] :
+def peer_lines(table: Table, judge: Judge, name: str, python: str, seed: int, epsilons: Sequence[float]) -> Iterator[Line]:
     """Run a peer under its own interpreter, one process for the epsilons of a seed."""
     with tempfile.TemporaryDirectory() as folder:
         place = pathlib.Path(folder)

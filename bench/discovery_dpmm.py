@@ -1,17 +1,14 @@
-"""dpmm 0.1.9 on raw tables, for `discovery.py`, which starts this under the interpreter of dpmm's own
-environment.
+"""dpmm 0.1.9 on raw tables, for `discovery.py`, which starts this under the interpreter of dpmm's own environment.
 
     .../dpmm/bin/python bench/discovery_dpmm.py < request.json
 
-The request names a CSV file, its columns, and jobs; a line of JSON is printed after each job. Everything is
-at its
-default: MST, PrivTree bins, no bounds of numbers, compressed domains. dpmm adds the epsilon of its bins (0.1)
-to that of its model (1), so a total is divided 1 to 10. The categories of text are given: without them it
-takes the exact set of values. Its Gaussian and Laplace noise cannot be seeded, its choices can.
+The request names a CSV file, its columns, and jobs; a line of JSON is printed after each job. Everything is at its
+default: MST, PrivTree bins, no bounds of numbers, compressed domains. dpmm adds the epsilon of its bins (0.1) to that
+of its model (1), so a total is divided 1 to 10. The categories of text are given: without them it takes the
+exact set of values. Its Gaussian and Laplace noise cannot be seeded, its choices can.
 
-For the sake of time its fits end after 1,000 steps, not 2,500 (for the choice of pairs) and 5,000 (the
-model), and `logsumexp` is faster. The same measurements of `weather` at epsilon 10, where noise is least,
-fitted with 1,000 and with
+For the sake of time its fits end after 1,000 steps, not 2,500 (for the choice of pairs) and 5,000 (the model), and
+`logsumexp` is faster. The same measurements of `weather` at epsilon 10, where noise is least, fitted with 1,000 and with
 5,000 steps: the measured marginals differ by a mean total variation distance of 0.003.
 """
 

@@ -1,13 +1,11 @@
-"""google/dpsynth on raw tables, for `discovery.py`, which starts this under the interpreter of dpsynth's
-environment.
+"""google/dpsynth on raw tables, for `discovery.py`, which starts this under the interpreter of dpsynth's environment.
 
     .../dpsynth/bin/python bench/discovery_dpsynth.py < request.json
 
-The request names a CSV file, its columns, and jobs; a line of JSON is printed after each job. Everything is
-at its
-default: MST, 32 bins between quantiles, a tenth of rho for them. It needs the public bounds of numbers, and
-gets times as whole hours. Its rows are written twice: each number in the middle of its bin, which is its
-default, and (beside it, `.sample.csv`) drawn within its bin, which costs no privacy.
+The request names a CSV file, its columns, and jobs; a line of JSON is printed after each job. Everything is at its
+default: MST, 32 bins between quantiles, a tenth of rho for them. It needs the public bounds of numbers, and gets
+times as whole hours. Its rows are written twice: each number in the middle of its bin, which is its default, and
+(beside it, `.sample.csv`) drawn within its bin, which costs no privacy.
 
 dpsynth is on no registry. With Python 3.12 and a checkout of its public repository (cf8075f was run):
 
