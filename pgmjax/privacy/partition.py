@@ -243,8 +243,9 @@ def find_keys(
 
     def released() -> np.ndarray:
         exact = table._withheld("Reading the table", _counted, table, name)
-        keys = coder.keys
-        exact = np.append(exact, np.zeros(FIRST + len(keys) - len(exact), np.int64))
+        # a key of records that are left out alone is none: it would be drawn for in one of two neighbours
+        keys = [key for key, count in zip(coder.keys, exact[FIRST:], strict=False) if count]
+        exact = np.append(exact[:FIRST], exact[FIRST:][exact[FIRST:] > 0])
         call = tape.Call("keys", (name, least), distribution, moved, _folded(exact, keys, table))
         return table._pass(call, lambda: _packed(table, exact, keys, distribution, least))
 
