@@ -52,7 +52,7 @@ from pgmjax.queries.workload import KWay
 OUT = harness.RESULTS / "discovery.jsonl"
 EPSILONS, DELTA, SEEDS = (0.3, 1.0, 10.0), 1e-9, 5
 CELLS, BINS = 64, 32
-SHARE = "0.1"
+SHARE = "0.2"
 PEERS = {"dpmm": ("dpmm", "numpy", "scipy", "opendp"), "dpsynth": ("dpsynth", "mbi", "jax", "numpy", "dp-accounting")}
 ERRORS = ("one_way", "two_way", "one_way_width", "two_way_width", "wasserstein")
 Contestant = Callable[[Table, float, float, int], pd.DataFrame]
@@ -84,7 +84,7 @@ def fixed(table: Table, epsilon: float, delta: float, seed: int) -> pd.DataFrame
     codes = mst(epsilon, delta, seed).run(
         pj.Dataset.from_frame(domain, values), pj.Workload.all_kway(domain, 2, 10**6), show_progress=False
     ).model.sample(len(values), seed)
-    draw = np.random.default_rng(seed)
+    draw = np.random.default_rng([seed, 1])  # not the stream of the codes
     rows = pd.DataFrame(index=values.index)
     for name in values:
         spec = specs[name]
@@ -121,7 +121,8 @@ def discovered(table: Table, epsilon: float, delta: float, seed: int) -> pd.Data
     release = mst(epsilon, delta, seed).run(
         opened, KWay(2, 10**6), discover=pj.discovery.Discovery(SHARE), show_progress=False
     )
-    codes, draw = release.model.sample(len(table.frame), seed), np.random.default_rng(seed)
+    codes = release.model.sample(len(table.frame), seed)
+    draw = np.random.default_rng([seed, 1])  # not the stream of the codes
     domain = release.domain
     rows = pd.DataFrame({name: domain.attribute(name).values(codes[name], draw) for name in domain})
     for name in table.numbers:  # no true value is missing
