@@ -248,9 +248,7 @@ def _definition(arguments: argparse.Namespace) -> TableDefinition | None:
         raise ValueError(f"There is no domain file {arguments.domain}.")
     domain = demo.domain() if arguments.domain is None else Domain.read(arguments.domain)
     if arguments.demo and arguments.unit is not None:
-        raise ValueError(
-            "The demo table has no column that names a unit: leave out --unit, --max-records."
-        )
+        raise ValueError("The demo table has no column that names a unit: leave out --unit, --max-records.")
     weights, unit = (arguments.weights, arguments.max_weight), unit_of(arguments)
     return TableDefinition(domain, *weights, arguments.rows_outside, unit)
 

@@ -55,8 +55,8 @@ class Account:
         digest: the keyed digest of the table.
         created: when it was registered, UTC.
         definition: the table's, by its holder; None in accounts of 0.1.0 and until `Ledger.set_domain`.
-        unit: what one record is of, such as "person", in words, for the records; "" if nobody said. The unit of
-            privacy is the definition's.
+        unit: what one record is of, such as "person", in words, for the records; "" if nobody said. The
+            unit of privacy is the definition's.
         versions: digests of further tables of the same people.
     """
 

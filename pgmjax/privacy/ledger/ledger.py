@@ -164,9 +164,9 @@ class Ledger:
             max_attempts: how often a charge may be tried without an answer.
             domain: the widest domain that may be asked about, or the whole definition of the table, with its
                 weights and what happens to rows outside. Without one the account waits for `set_domain`.
-            unit: the unit of privacy, with a domain: all releases together protect all records of one value of
-                its column, and a table need not be opened with it. Or a word for what one record is of, such as
-                "person", for the records.
+            unit: the unit of privacy, with a domain: all releases together protect all records of one value
+                of its column, and a table need not be opened with it. Or a word for what one record is of,
+                such as "person", for the records.
             other_people: the holder's word that this table is of other people than those of all accounts in
                 this ledger. A table of the same people is another version of theirs: see `add_version`.
 
@@ -235,9 +235,8 @@ class Ledger:
         row = definition_row(name, domain, unit, known.relation)
         if known.charges and TableDefinition.from_dict(json.loads(row["definition"])).unit is not None:
             raise ValueError(
-                f"Account {name!r} has charges for releases that protect one record, and costs on two units cannot "
-                "be added up: complete it without a unit of privacy, or register the table in another ledger "
-                "with a budget of its own."
+                f"Account {name!r} has charges for releases that protect one record, and costs on two units "
+                "cannot be added up: complete it without a unit of privacy."
             )
         with self._file.writing("given the domain", "Nothing was changed.") as connection:
             if self._account(connection, name)[0].definition is not None:
