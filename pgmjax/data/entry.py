@@ -328,19 +328,21 @@ def kind_of_attribute(attribute: Any) -> dict[str, Any]:
 
 
 def _dated(attribute: Any) -> dict[str, Any]:
-    assert attribute.bins is not None
-    texts = [moment_text(edge, attribute.time) for edge in attribute.bins]
-    back = 1 if attribute.time == "second" else _DAY
-    last = moment_text(
-        attribute.bins[-1] - (1 if attribute.time == "day" or back == 1 else _DAY), attribute.time
-    )
-    width = attribute.bins[1] - attribute.bins[0]
-    named = [*_MONTHS, *(step for step in _SECONDS if attribute.time == "day" or step not in ("day", "week"))]
-    for step in [step for step in named if step not in ("second",)] + [int(width)]:
+    """Return dates by their ends and step if they have one, otherwise by their edges."""
+    edges = [int(edge) for edge in attribute.bins]
+    texts = [moment_text(edge, attribute.time) for edge in edges]
+    last = moment_text(edges[-1] - 1, attribute.time)
+    second = 1 if attribute.time == "second" else _DAY
+    width = edges[1] - edges[0]
+    names = {seconds: name for name, seconds in _SECONDS.items() if name != "second"}
+    possible = [names.get(width * second, width), *_MONTHS]
+    for step in possible:
         spec = {"from": texts[0], "to": last, "step": step}
-        if attribute.time == "day" and step in ("minute", "hour"):
+        if step in _MONTHS and len(edges) > (edges[-1] - edges[0]) * second // (27 * _DAY) + 2:
             continue
-        if date_edges(attribute.name, spec) == (tuple(int(edge) for edge in attribute.bins), attribute.time):
+        if step not in _MONTHS and len(edges) != -(-(edges[-1] - edges[0]) // width) + 1:
+            continue
+        if date_edges(attribute.name, spec) == (tuple(edges), attribute.time):
             return spec
     return {"dates": texts}
 

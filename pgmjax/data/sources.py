@@ -322,8 +322,11 @@ class RecodedSource:
     def with_key(self, key: bytes) -> RecodedSource:
         """Return the same records with the choice that a key makes among those of a unit."""
         source = self._source
-        chosen = source.with_key(key) if hasattr(source, "with_key") else source
-        return RecodedSource(chosen, self._tables, self._weighted)
+        return self.over(source.with_key(key) if hasattr(source, "with_key") else source)
+
+    def over(self, source: Source) -> RecodedSource:
+        """Return the records of another source with these new codes."""
+        return RecodedSource(source, self._tables, self._weighted)
 
     def under(self, definition: TableDefinition) -> RecodedSource:
         """Return the source's records under a definition, with this source's codes."""
