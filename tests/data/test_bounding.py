@@ -202,3 +202,14 @@ def test_words_say_who_is_protected():
         == "the values in all records of one person_id (at most 4 count) are changed"
     )
     assert Unit.from_dict(unit.to_dict()) == unit and Unit.from_dict(None) is None
+
+
+def test_a_choice_of_records_that_are_all_dropped_is_no_error(tmp_path):
+    """Whether it happens depends on the records: an error would tell."""
+    path = tmp_path / "people.csv"
+    path.write_text("a,person\n" + "99,x\n" * 60 + "0,x\n")
+    domain = Domain({"a": 3})
+    found = [
+        Dataset.read(path, domain, unit=Unit("person", 1), rows_outside="drop").snapshot() for _ in range(3)
+    ]
+    assert all(each.marginals([["a"]])[0].sum() == each.count() <= 1 for each in found)
