@@ -27,6 +27,22 @@ def generator(seed: int) -> np.random.Generator:
     return np.random.default_rng(checks.integer("seed", seed, low=0))
 
 
+def generators(seed: int, number: int) -> list[np.random.Generator]:
+    """Return NumPy generators [number] for a seed, independent of one another and of `generator(seed)`.
+
+    Args:
+        seed: a non-negative integer.
+        number: how many; the first ones are the same for any number.
+
+    Example:
+        >>> first, second = generators(0, 2)
+        >>> first.random() != second.random()
+        True
+    """
+    entropy = checks.integer("seed", seed, low=0)
+    return [np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(i,))) for i in range(number)]
+
+
 def key(seed: int, jax: ModuleType) -> Any:
     """Return a key of the device's generator for a seed.
 

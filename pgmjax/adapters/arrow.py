@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmjax import random
 from pgmjax._internal import checks
 from pgmjax.data import arrow as source_arrow
 from pgmjax.data.cliques import Clique, as_clique
@@ -25,16 +26,20 @@ from pgmjax.release.tables import measurements_table
 _COLUMNS = ("clique", "row", "value", "stddev", "noise")
 
 
-def rows_to_arrow(columns: Mapping[str, Any], domain: Domain, decode: bool = True) -> Any:
+def rows_to_arrow(
+    columns: Mapping[str, Any], domain: Domain, decode: bool | str = True, seed: int = 0
+) -> Any:
     """Return rows of codes, such as those from `model.sample`, as an Arrow table.
 
     Args:
         columns: codes [rows] of each attribute.
         domain: the domain of the codes.
-        decode: whether to return labels, bins as text, and null for missing values, instead of codes.
+        decode: False returns codes; True labels, bins as text, and null for missing values; "values" what a
+            table of the domain holds, as `sample_to` writes it.
+        seed: of the numbers drawn within bins; those of `sample_to` with this seed.
 
     Raises:
-        ValueError: an attribute is unknown, or a code is out of range.
+        ValueError: an attribute is unknown, a code is out of range, or `decode` is none of these.
 
     Example:
         >>> domain = Domain({"sex": {"labels": ["F", "M"], "missing": True}})
@@ -42,12 +47,14 @@ def rows_to_arrow(columns: Mapping[str, Any], domain: Domain, decode: bool = Tru
         {'sex': ['M', None, 'F']}
     """
     arrow = checks.optional("pyarrow", extra="tables")
+    row_file.check_decode(decode)
+    generators = dict(zip(domain.attributes, random.generators(seed, len(domain)), strict=True))
     arrays = {}
     for name, given in columns.items():
         codes, size = np.asarray(given), domain[name]
         if codes.dtype.kind not in "iu" or (codes.size and not (codes.min() >= 0 and codes.max() < size)):
             raise ValueError(f"the codes of {name!r} must be integers in 0..{size - 1}.")
-        arrays[name] = row_file.arrow_column(domain.attribute(name), codes, decode)
+        arrays[name] = row_file.arrow_column(domain.attribute(name), codes, decode, generators[name])
     return arrow.table(arrays)
 
 

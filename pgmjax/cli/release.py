@@ -24,19 +24,20 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.definition import ROWS_OUTSIDE
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
+from pgmjax.discovery import Discovery, Draft, OpenTable
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms.base import FitError
 from pgmjax.privacy.backend import default_backend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.private_table import holder_log
 from pgmjax.privacy.seeded import SeededBackend
-from pgmjax.queries.workload import Workload
+from pgmjax.queries.workload import KWay, Workload
 from pgmjax.release import folder as release_folder
 from pgmjax.release import run_folder
 from pgmjax.release import text as report_text
 
 _COMMAND = "command.json"
-_OUTPUT = ("steps", "solver", "dtype", "rows", "synthetic", "out", "json", "quiet", "resume")
+_OUTPUT = ("steps", "solver", "dtype", "rows", "synthetic", "codes", "out", "json", "quiet", "resume")
 _DEFAULTS: dict[str, Any] = {}
 
 
@@ -68,6 +69,12 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         choices=ROWS_OUTSIDE,
         help="without --ledger, if records lie outside the domain: count them in the end bins (clip), count "
         "their values as missing (missing), or leave them out (drop)",
+    )
+    group.add_argument(
+        "--discover",
+        metavar="SHARE",
+        help="find bins, labels and dates of the columns that the domain leaves open, or of all columns without "
+        "--domain, for this share of the budget, such as 0.1; text needs --delta",
     )
     group.add_argument("--workload", metavar="FILE", help="JSON list of what to measure and answer")
     group.add_argument("--all-kway", type=int, metavar="K", help="instead: all marginals of K attributes")
@@ -147,6 +154,9 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         "--rows", type=int, metavar="N", help="synthetic rows (the estimated total, at most 10 million)"
     )
     group.add_argument("--synthetic", default="parquet", choices=release_folder.SYNTHETIC_FORMATS)
+    group.add_argument(
+        "--codes", action="store_true", help="synthetic rows as codes of the domain instead of values"
+    )
     group.add_argument("--out", metavar="DIR", help="folder to make; it must not exist")
     group.add_argument(
         "--resume",
@@ -168,16 +178,21 @@ def run(arguments: argparse.Namespace) -> None:
     out = files.check_target(arguments.out)
     _check_combination(arguments)
     release_folder.check_packages()
-    domain = demo.domain() if arguments.demo else read_domain(arguments.domain)
-    workload = _workload(arguments, domain)
     mechanism = _mechanism(arguments)
+    discovery = None if arguments.discover is None else Discovery(arguments.discover)
+    if discovery is None:
+        domain = demo.domain() if arguments.demo else read_domain(arguments.domain)
+        workload: Workload | KWay = _workload(arguments, domain)
+    else:
+        workload = _open_workload(arguments)
     if arguments.rows is not None and arguments.rows < 0:
         raise ValueError(f"--rows must be >= 0, got {arguments.rows}.")
     try:
         with open_ledger(arguments) as ledger, holder_log(arguments.holder_log):
-            _release(arguments, mechanism, open_table(arguments, domain), workload, out, ledger)
-        record = release_folder.read(out).record
-        _tell(arguments, domain, out, record, mechanism.backend.drawn)
+            table = open_table(arguments, domain) if discovery is None else open_undescribed(arguments)
+            _release(arguments, mechanism, table, workload, out, ledger, discovery)
+        saved = release_folder.read(out)
+        _tell(arguments, saved.model.domain, out, saved.record, mechanism.backend.drawn)
     except KeyboardInterrupt:
         said = spending.after_interrupt(out, resumable=arguments.ledger is not None)
         raise process.Interrupted(said) from None
@@ -200,10 +215,11 @@ def open_ledger(arguments: argparse.Namespace) -> contextlib.AbstractContextMana
 def _release(
     arguments: argparse.Namespace,
     mechanism: Any,
-    data: Dataset,
-    workload: Workload,
+    data: Dataset | OpenTable,
+    workload: Workload | KWay,
     out: pathlib.Path,
     ledger: Ledger | None,
+    discovery: Discovery | None = None,
 ) -> None:
     """Measure, fit and write; everything that could fail for other reasons was checked before."""
     show = show_progress(arguments)
@@ -215,6 +231,7 @@ def _release(
     try:
         process.check()
         shared: dict[str, Any] = {"ledger": ledger, "key": arguments.key, "show_progress": show}
+        shared.update({} if discovery is None else {"discover": discovery})
         release = mechanism.run(data, workload, folder=folder, **shared)
         process.check()
         release_folder.fill(
@@ -222,6 +239,7 @@ def _release(
             release,
             synthetic_rows=arguments.rows,
             synthetic_format=arguments.synthetic,
+            codes=arguments.codes,
             source=demo.TERMS if arguments.demo else None,
             show_progress=show,
         )
@@ -328,7 +346,8 @@ def _resumed(arguments: argparse.Namespace) -> argparse.Namespace:
             f"--{other[0].replace('_', '-')} was decided when the run began: with --resume give options of "
             "fit and output only."
         )
-    return argparse.Namespace(**{**stored, **given, "resume": None})
+    # an option that a version before did not have is not in its file
+    return argparse.Namespace(**{**vars(arguments), **stored, **given, "resume": None})
 
 
 def _command(partial: pathlib.Path) -> dict[str, Any] | None:
@@ -387,8 +406,17 @@ def check_table(arguments: argparse.Namespace) -> None:
         raise ValueError("Name a TABLE, or give --demo for the table that comes with the extra 'demo'.")
     if arguments.demo and (arguments.domain or arguments.no_header or arguments.weights):
         raise ValueError("--demo brings its own domain: leave out --domain, --no-header and --weights.")
-    if not arguments.demo and arguments.domain is None:
-        raise ValueError("--domain is missing: the domain must be public and is never read off the table.")
+    discover = getattr(arguments, "discover", None)
+    if not arguments.demo and arguments.domain is None and discover is None:
+        raise ValueError(
+            "--domain is missing: the domain must be public and is never read off the table. Write one (pgmjax "
+            "domain draft makes a start), or have it found for a share of the budget: --discover 0.1."
+        )
+    if discover is not None and (arguments.demo or arguments.no_header or arguments.weights):
+        raise ValueError(
+            "--discover needs a table that names its columns, whose records have no weights: leave out --demo, "
+            "--no-header and --weights."
+        )
     if arguments.key is not None and arguments.ledger is None:
         raise ValueError("--key names a run in a ledger: give --ledger FILE too.")
     if arguments.ledger is not None and arguments.rows_outside is not None:
@@ -433,6 +461,37 @@ def _workload(arguments: argparse.Namespace, domain: Domain) -> Workload:
     if k < 1:
         raise ValueError(f"--all-kway must be >= 1, got {k}.")
     return Workload.all_kway(domain, k, demo.MAX_CELLS if arguments.demo and limit is None else limit)
+
+
+def _open_workload(arguments: argparse.Namespace) -> Workload | KWay:
+    """Return the workload over a domain that is not known yet."""
+    if arguments.workload is not None:
+        if not pathlib.Path(arguments.workload).exists():
+            raise ValueError(f"There is no workload file {arguments.workload}.")
+        return Workload.read(arguments.workload)
+    return KWay(arguments.all_kway, arguments.max_cells)
+
+
+def open_undescribed(arguments: argparse.Namespace) -> OpenTable:
+    """Return the table that the options name, some or all of whose columns are open; nothing is read.
+
+    Raises:
+        ImportError: DuckDB is not installed.
+        ValueError: there is no such file, or its columns have no names.
+    """
+    if not pathlib.Path(arguments.table).exists():
+        raise ValueError(f"There is no table {arguments.table}.")
+    checks.optional("duckdb", extra="tables")
+    draft = None
+    if arguments.domain is not None:
+        if not pathlib.Path(arguments.domain).exists():
+            raise ValueError(f"There is no domain file {arguments.domain}.")
+        draft = Draft.read(arguments.domain)
+        if not draft.open:
+            raise ValueError(
+                "--discover finds what a domain leaves open, and this one describes every column."
+            )
+    return OpenTable.read(arguments.table, draft)
 
 
 def _mechanism(arguments: argparse.Namespace) -> Any:

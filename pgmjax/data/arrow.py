@@ -32,6 +32,9 @@ def encode_array(coder: Coder, array: Any) -> Encoded:
         return _encode_dictionary(coder, plain.dictionary_encode()) if numbers is None else numbers
     if kind.is_null(array.type):
         return coder.finish(np.full(len(array), MISSING, dtype=np.int64))
+    if coder.takes_times and (kind.is_date(array.type) or kind.is_timestamp(array.type)):
+        # a timestamp with a zone is stored in UTC
+        return coder.encode_times(array.cast(_without_zone(pa, array.type)).to_numpy(zero_copy_only=False))
     if kind.is_decimal(array.type):
         array = array.cast(pa.float64())
     if not (kind.is_integer(array.type) or kind.is_floating(array.type) or kind.is_boolean(array.type)):
@@ -41,6 +44,11 @@ def encode_array(coder: Coder, array: Any) -> Encoded:
     null = array.is_null().to_numpy(zero_copy_only=False)
     filled = array.fill_null(False if kind.is_boolean(array.type) else 0)
     return coder.encode_numbers(filled.to_numpy(zero_copy_only=False), null)
+
+
+def _without_zone(pa: Any, dtype: Any) -> Any:
+    """Return the type of the same moments that NumPy has too: days or units of a second."""
+    return pa.timestamp(dtype.unit) if pa.types.is_timestamp(dtype) else pa.date32()
 
 
 def _is_text(pa: Any, dtype: Any) -> bool:

@@ -1,6 +1,6 @@
 """One attribute of a table: its possible values, and the integer code of each.
 
-An `Attribute` is constructed in Python or from its entry in a domain file, which `fields_of_spec` checks.
+An `Attribute` is constructed in Python or from its entry in a domain file, which `data.entry` checks.
 `codes_of` returns the codes of values given by a user, such as those of a constraint.
 """
 
@@ -17,9 +17,12 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.data.encoding import Coder, Encoded, Label, text_of
+from pgmjax.data import entry
+from pgmjax.data.encoding import Coder, Encoded, Label, Notation, text_of
+from pgmjax.data.entry import checked_bins, checked_labels, fields_of_spec
 
-_KEYS = ("size", "labels", "bins", "missing", "clip")
+OTHER = "other"
+"""The name of the code of all values that are no label."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +37,25 @@ class Attribute:
         missing: whether the last code, size - 1, means "no value".
         missing_markers: values read as "no value" in addition to null, NaN and empty text, such as "?".
         clip: (bins) whether numbers beyond the edges count in the end cells; otherwise they are an error.
+        grid: (bins) the spacing of the values, such as 1 for whole numbers; None for real numbers. On a grid
+            all cells are [e_i, e_i+1), the last one too.
+        time: (bins) "day" or "second" if the values are dates, and the edges are counted in these since
+            1970-01-01; None for numbers.
+        format: (dates) their form in text, as for `datetime.strptime`; None for ISO 8601.
+        other: (labels) whether one more code, after the labels, is that of all values that are no label.
+        spellings: (labels) further spellings of each label; () for none.
+        decimal: (bins) the decimal separator of numbers in text.
+        thousands: (bins) the separator of groups of three digits in text; "" for none.
+        within: (bins) where values lie within the cells, for drawing them: pairs of a number and the share of
+            records from it to the next; () draws uniformly.
 
     Example:
         >>> sex = Attribute.from_spec("sex", {"labels": ["Female", "Male"], "missing": "?"})
         >>> sex.size, sex.encode(["Male", "?", "Female"]).tolist()
         (3, [1, 2, 0])
+        >>> price = Attribute.from_spec("price", {"min": 0, "max": 99, "step": 50, "decimal": ","})
+        >>> price.code_names(), price.encode(["49", "50,0"]).tolist()
+        (['0 to 49', '50 to 99'], [0, 1])
     """
 
     name: str
@@ -48,6 +65,14 @@ class Attribute:
     missing: bool = False
     missing_markers: tuple[Label, ...] = ()
     clip: bool = False
+    grid: float | None = None
+    time: str | None = None
+    format: str | None = None
+    other: bool = False
+    spellings: tuple[tuple[Label, ...], ...] = ()
+    decimal: str = "."
+    thousands: str = ""
+    within: tuple[tuple[float, float], ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
@@ -62,7 +87,7 @@ class Attribute:
         regular = self.size - bool(self.missing)
         if self.labels is not None:
             object.__setattr__(self, "labels", checked_labels(self.name, "labels", self.labels))
-            expected = len(self.labels)
+            expected = len(self.labels) + bool(self.other)
         elif self.bins is not None:
             object.__setattr__(self, "bins", checked_bins(self.name, self.bins))
             expected = len(self.bins) - 1
@@ -71,6 +96,7 @@ class Attribute:
         if regular != expected:
             raise ValueError(f"{said} must be {expected + bool(self.missing)}, got {self.size}.")
         self._check_missing(regular)
+        entry.check_notation(self)
 
     def _check_missing(self, regular: int) -> None:
         markers = self.missing_markers
@@ -93,9 +119,12 @@ class Attribute:
 
         Args:
             name: the attribute's name.
-            spec: the size n (codes 0..n-1), or {"size": n}, {"labels": [...]} or {"bins": [edges]}.
-                A mapping may also have "missing": true, a marker or a list of markers, which adds one
-                code at the end, and, with bins, "clip": true.
+            spec: the size n (codes 0..n-1), or {"size": n}, {"labels": [...]}, {"bins": [edges]}, a range of
+                whole numbers {"min": a, "max": b, "step": s}, dates {"from": a, "to": b, "step": "month"} or
+                {"dates": [edges]}. A mapping may also have "missing": true, a marker or a list of markers,
+                which adds one code at the end. Labels may be a mapping from label to a list of its spellings,
+                and have "other": true. What has bins may have "clip": true, "grid", "decimal" and "thousands",
+                and dates a "format".
 
         Raises:
             TypeError: a size or another entry has the wrong type.
@@ -109,23 +138,38 @@ class Attribute:
 
     def to_spec(self) -> dict[str, Any]:
         """Return the mapping of a domain file that `from_spec` reads back."""
-        spec: dict[str, Any] = {}
-        if self.labels is not None:
-            spec["labels"] = list(self.labels)
-        elif self.bins is not None:
-            spec["bins"] = list(self.bins)
-        else:
-            spec["size"] = self.size - self.missing
+        spec = entry.kind_of_attribute(self)
         if self.missing:
             spec["missing"] = list(self.missing_markers) or True
-        if self.clip:
-            spec["clip"] = True
+        for name in ("clip", "other"):
+            spec.update({name: True} if getattr(self, name) else {})
+        if self.decimal != ".":
+            spec["decimal"] = self.decimal
+        for name in ("thousands", "format"):
+            spec.update({name: getattr(self, name)} if getattr(self, name) else {})
+        if self.within:
+            spec["within"] = [list(pair) for pair in self.within]
         return spec
 
     @functools.cached_property
     def coder(self) -> Coder:
         """The encoder behind `encode`, used by readers of tables batch by batch."""
-        return Coder(self.size, self.labels, self.bins, self.missing, self.missing_markers, self.clip)
+        return self.coder_with(clip=self.clip)
+
+    def coder_with(self, *, clip: bool) -> Coder:
+        """Return the encoder with values beyond the ends clipped, or not, whatever the attribute says."""
+        notation = Notation(self.grid, self.time, self.format, self.decimal, self.thousands)
+        return Coder(
+            self.size,
+            self.labels,
+            self.bins,
+            self.missing,
+            self.missing_markers,
+            clip,
+            notation,
+            self.spellings,
+            self.other,
+        )
 
     def encode(self, values: Any) -> np.ndarray:
         """Return the codes [rows] of raw values [rows].
@@ -147,9 +191,10 @@ class Attribute:
         array = values if isinstance(values, np.ndarray) else np.array([*values, None], dtype=object)[:-1]
         if array.ndim != 1:
             raise ValueError(f"Attribute {self.name!r}: values must be one-dimensional, got {array.ndim}.")
-        if array.dtype.kind in "biuf":
+        if array.dtype.kind in "biufM":
             try:
-                encoded = self.coder.encode_numbers(array)
+                times = array.dtype.kind == "M"
+                encoded = self.coder.encode_times(array) if times else self.coder.encode_numbers(array)
             except TypeError as error:
                 raise TypeError(f"Attribute {self.name!r}: {error}.") from None
         else:
@@ -165,6 +210,9 @@ class Attribute:
         if encoded.outside:
             remedy = " (clip: true counts them in the end cells)" if self.bins and not self.clip else ""
             said.append(f"{encoded.outside} rows lie outside its {self._what()}{remedy}")
+        if encoded.unreadable:
+            what = "number" if self.time is None else "date"
+            said.append(f"{encoded.unreadable} rows have a value that is no {what}")
         if encoded.missing:
             said.append(f"{encoded.missing} rows have no value and it has no missing bucket (missing: true)")
         return f"Attribute {self.name!r}: {' and '.join(said)}." if said else ""
@@ -188,9 +236,42 @@ class Attribute:
             raise TypeError(f"Codes of attribute {self.name!r} must be integers, got {index.dtype}.")
         if index.size and not (index.min() >= 0 and index.max() < self.size):
             raise ValueError(f"Codes of attribute {self.name!r} must lie in 0..{self.size - 1}.")
+        return self._decoded(index)
+
+    def values(self, codes: Any, rng: np.random.Generator | None = None) -> np.ndarray:
+        """Return values [rows] as they would be in a table: labels, numbers, dates; None if missing.
+
+        Args:
+            codes: integer codes [rows].
+            rng: where in its cell a number or date lies; needed if a cell has more than one value.
+
+        Returns:
+            Labels (and the text "other") as they are given; whole numbers as int64, other numbers as float64,
+            dates as datetime64. Where there may be missing ones, an array of objects with None. Numbers are
+            uniform in their cell, or as `within` says; on a grid they are one of its points.
+
+        Raises:
+            TypeError: the codes are not integers.
+            ValueError: a code is not in 0..size-1, or a draw is needed and there is no `rng`.
+
+        Example:
+            >>> age = Attribute.from_spec("age", {"min": 0, "max": 19, "step": 10})
+            >>> drawn = age.values([0, 1], np.random.default_rng(0))
+            >>> bool(0 <= drawn[0] < 10 <= drawn[1] < 20)
+            True
+        """
+        if self.bins is None:
+            return self.decode(codes)
+        self.decode(np.asarray(codes)[:0])
+        index = np.asarray(codes)
+        if index.size and not (index.min() >= 0 and index.max() < self.size):
+            raise ValueError(f"Codes of attribute {self.name!r} must lie in 0..{self.size - 1}.")
+        return entry.drawn(self, index, rng)
+
+    def _decoded(self, index: np.ndarray) -> np.ndarray:
         if self.labels is None and self.bins is None and not self.missing:
             return index.astype(np.int64)
-        values: list[Any] = list(self.labels or ())
+        values: list[Any] = [*(self.labels or ()), *([OTHER] if self.other else [])]
         if self.labels is None:
             regular = self.size - self.missing
             values = self.code_names()[:regular] if self.bins else list(range(regular))
@@ -207,82 +288,15 @@ class Attribute:
         """
         if self.labels is not None:
             names = [str(label) for label in self.labels]
+            if self.other:
+                names.append("(other)" if OTHER in names else OTHER)
         elif self.bins is not None:
-            edges = [str(int(edge)) if edge.is_integer() else repr(edge) for edge in self.bins]
-            names = [f"[{low}, {high})" for low, high in itertools.pairwise(edges)]
-            names[-1] = names[-1][:-1] + "]"
+            names = entry.names_of_cells(self)
         else:
             names = [str(code) for code in range(self.size - self.missing)]
         if self.missing:
             names.append("(missing)" if "missing" in names else "missing")
         return names
-
-
-def fields_of_spec(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of the attribute that a mapping describes; see `Attribute.from_spec`."""
-    unknown = [key for key in spec if key not in _KEYS]
-    if unknown:
-        raise ValueError(f"Attribute {name!r} has unknown keys {unknown}: expected {list(_KEYS)}.")
-    kinds = [key for key in ("size", "labels", "bins") if key in spec]
-    if len(kinds) != 1:
-        raise ValueError(f"Attribute {name!r} must have one of size, labels and bins, got {kinds}.")
-    missing, markers = _missing(name, spec.get("missing", False))
-    clip = spec.get("clip", False)
-    if not isinstance(clip, bool):
-        raise TypeError(f"'clip' of attribute {name!r} must be true or false, got {type(clip).__name__}.")
-    common = {"missing": missing, "missing_markers": markers, "clip": clip}
-    if "size" in spec:
-        size = checks.integer(f"The size of attribute {name!r}", spec["size"], low=1)
-        return {"size": size + missing, **common}
-    values = spec[kinds[0]]
-    if isinstance(values, (str, Mapping)) or not isinstance(values, Iterable):
-        raise TypeError(f"The {kinds[0]} of attribute {name!r} must be a list.")
-    values = tuple(values)
-    codes = len(values) if "labels" in spec else max(len(values) - 1, 1)
-    return {"size": max(codes, 1) + missing, kinds[0]: values, **common}
-
-
-def _missing(name: str, value: Any) -> tuple[bool, tuple[Label, ...]]:
-    if isinstance(value, bool):
-        return value, ()
-    if isinstance(value, (list, tuple)):
-        return bool(value), tuple(value)
-    if isinstance(value, (str, int, float)):
-        return True, (value,)
-    raise TypeError(f"'missing' of attribute {name!r} must be true, a marker or a list of markers.")
-
-
-def checked_labels(name: str, what: str, values: Iterable[Any]) -> tuple[Label, ...]:
-    """Return labels or markers, after checking that they are distinct scalars."""
-    values = tuple(values)
-    if not values:
-        raise ValueError(f"The {what} of attribute {name!r} must not be empty.")
-    for value in values:
-        if not isinstance(value, (str, bool, int, float)):
-            raise TypeError(
-                f"The {what} of attribute {name!r} must be text, numbers or bools, got "
-                f"{type(value).__name__} (in YAML, put dates and the like in quotes)."
-            )
-        if isinstance(value, str):
-            checks.plain_text(f"The {what} of attribute {name!r}", value)
-        if isinstance(value, float) and not math.isfinite(value):
-            raise ValueError(f"The {what} of attribute {name!r} must be finite (missing: true reads NaN).")
-    if len({text_of(value) for value in values}) < len(values) or len(set(values)) < len(values):
-        raise ValueError(f"The {what} of attribute {name!r} must differ from one another, also as text.")
-    return values
-
-
-def checked_bins(name: str, edges: Iterable[Any]) -> tuple[float, ...]:
-    """Return the edges of bins, after checking that they are finite and increasing."""
-    edges = tuple(edges)
-    for edge in edges:
-        if isinstance(edge, bool) or not isinstance(edge, numbers.Real):
-            raise TypeError(f"The bins of attribute {name!r} must be numbers, got {type(edge).__name__}.")
-    values = tuple(float(edge) for edge in edges)
-    increasing = all(low < high for low, high in itertools.pairwise(values))
-    if len(values) < 2 or not increasing or not all(map(math.isfinite, values)):
-        raise ValueError(f"The bins of attribute {name!r} must be two or more finite edges, increasing.")
-    return values
 
 
 def codes_of(attribute: Attribute, values: Iterable[Any], said: str) -> list[int]:
@@ -301,7 +315,7 @@ def codes_of(attribute: Attribute, values: Iterable[Any], said: str) -> list[int
         >>> codes_of(sex, ["Male", 0], "evidence")
         [1, 0]
     """
-    labels = attribute.labels or ()
+    labels = (*(attribute.labels or ()), *([OTHER] if attribute.other else []))
     numbered = any(isinstance(label, int | float) for label in labels)
     known: dict[tuple[type, Any], int] = {}
     for number, label in enumerate(labels):

@@ -127,14 +127,7 @@ def coder_of(attribute: Attribute, rows_outside: str | None) -> Coder:
     """Return the encoder of an attribute, which clips where rows outside are clipped."""
     if rows_outside != "clip" or attribute.clip:
         return attribute.coder
-    return Coder(
-        attribute.size,
-        attribute.labels,
-        attribute.bins,
-        attribute.missing,
-        attribute.missing_markers,
-        clip=True,
-    )
+    return attribute.coder_with(clip=True)
 
 
 def _merged(fine: Attribute, coarse: Attribute) -> np.ndarray:
@@ -150,6 +143,8 @@ def _merged(fine: Attribute, coarse: Attribute) -> np.ndarray:
                 f"The domain's {coarse.name!r} must have a place for each value in the domain with which the "
                 f"table was registered, and lacks {np.count_nonzero(codes == OUTSIDE)} of its {regular}."
             )
+        if fine.other:
+            codes = np.append(codes, _other(coarse))
     if fine.missing:
         codes = np.append(codes, MISSING)
     if (codes == MISSING).any() and not coarse.missing:
@@ -161,12 +156,26 @@ def _merged(fine: Attribute, coarse: Attribute) -> np.ndarray:
     return codes.astype(code_dtype(coarse.size))
 
 
+def _other(coarse: Attribute) -> int:
+    if not coarse.other:
+        raise ValueError(
+            f"{coarse.name!r} has a code for other values in the domain with which the table was registered, so "
+            "it must have one in this domain (other: true)."
+        )
+    return coarse.size - coarse.missing - 1
+
+
 def _merged_bins(fine: Attribute, coarse: Attribute) -> np.ndarray:
     assert fine.bins is not None
     if coarse.bins is None:
         raise ValueError(
             f"{coarse.name!r} has bins in the domain with which the table was registered: give it bins here, "
             "with edges of those."
+        )
+    if fine.time != coarse.time:
+        raise ValueError(
+            f"{coarse.name!r} must be read as in the domain with which the table was registered: as dates by "
+            "the same steps, days or seconds, or as numbers."
         )
     low, high = fine.bins[0], fine.bins[-1]
     strange = [edge for edge in coarse.bins if low < edge < high and edge not in fine.bins]
@@ -178,4 +187,5 @@ def _merged_bins(fine: Attribute, coarse: Attribute) -> np.ndarray:
             f"to {high:g}."
         )
     # a cell lies within one coarse cell or beyond them all, and so does its lower edge
-    return coarse.coder.raw_codes(np.clip(fine.bins[:-1], coarse.bins[0], None).tolist())
+    lower = np.clip(fine.bins[:-1], coarse.bins[0], coarse.bins[-1])
+    return np.minimum(np.searchsorted(coarse.bins, lower, side="right"), len(coarse.bins) - 1) - 1

@@ -134,7 +134,7 @@ class Domain:
                 stand for more than a million entries.
         """
         try:
-            return cls(read_file(path))
+            return cls(with_label_files(read_file(path), pathlib.Path(path).parent))
         except (RecursionError, TypeError, ValueError) as error:
             kind = TypeError if isinstance(error, TypeError) else ValueError
             reason = "it is nested too deep." if isinstance(error, RecursionError) else f"{error!s:.1000}"
@@ -203,6 +203,34 @@ def read_file(path: str | os.PathLike[str]) -> Any:
     kind = _file_kind(file)
     text = read_text(file, "utf-8-sig")
     return parse_json(text, object_pairs_hook=_unique) if kind == "json" else _read_yaml(text)
+
+
+def with_label_files(content: Any, folder: pathlib.Path) -> Any:
+    """Return the content of a domain file with the labels of every `labels_file` in their places.
+
+    Args:
+        content: what was read; anything but a mapping is returned as it is.
+        folder: relative to which files are named.
+
+    Raises:
+        ValueError: a file is missing or holds no label.
+    """
+    if not isinstance(content, Mapping):
+        return content
+    return {name: _with_labels(name, entry, folder) for name, entry in content.items()}
+
+
+def _with_labels(name: str, entry: Any, folder: pathlib.Path) -> Any:
+    if not isinstance(entry, Mapping) or "labels_file" not in entry:
+        return entry
+    rest = {key: value for key, value in entry.items() if key != "labels_file"}
+    if not isinstance(entry["labels_file"], str) or "labels" in rest:
+        raise ValueError(f"Attribute {name!r}: labels_file must name a file, and goes without labels.")
+    file = folder / entry["labels_file"]
+    if not file.is_file():
+        raise ValueError(f"Attribute {name!r}: there is no file of labels {file}.")
+    labels = [line.strip() for line in read_text(file, "utf-8-sig").splitlines()]
+    return {"labels": [label for label in labels if label], **rest}
 
 
 def write_file(path: str | os.PathLike[str], content: dict[str, Any]) -> None:

@@ -2,12 +2,14 @@
 
 Numbers are matched by equality and text according to the attribute's kind: the text `1` is the label 1,
 the code 1 or the number 1. White space around text is dropped. Null, NaN, empty text and the attribute's
-markers are missing values. Rows without a code are counted and never shown.
+markers are missing values. Dates become numbers of days or seconds since 1970-01-01 (`Notation`). Rows without
+a code are counted and never shown.
 """
 
 from __future__ import annotations
 
 import bisect
+import datetime
 import math
 import numbers
 import re
@@ -22,10 +24,15 @@ Label = str | int | float | bool
 # In place of a code: the value is not in the domain, or is missing.
 OUTSIDE = -1
 MISSING = -2
+# No number, or no date, where the attribute has only these.
+UNREADABLE = -3
 
 _LARGEST_TABLE = 1 << 12  # the widest range of integers encoded through a table of all of them
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 _NUMBER = re.compile(r"[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf(inity)?)", re.IGNORECASE)
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
+_DAY = 86_400
+_ON_GRID = 1e-6  # of a step of the grid
 
 
 @dataclass(frozen=True)
@@ -37,16 +44,23 @@ class Encoded:
         outside: number of rows whose value is not in the domain.
         missing: number of rows without a value, where the attribute has no missing bucket.
         invalid: bool [rows], True where a row has no code; None if every row has one.
+        unreadable: number of rows whose value is no number, or no date, where the attribute has only these.
     """
 
     codes: np.ndarray
     outside: int = 0
     missing: int = 0
     invalid: np.ndarray | None = None
+    unreadable: int = 0
+
+    @property
+    def is_complete(self) -> bool:
+        """True if every row has a code."""
+        return not (self.outside or self.missing or self.unreadable)
 
     def with_codes(self, codes: np.ndarray) -> Encoded:
         """Return other codes of the same rows; those without a code stay without one."""
-        return Encoded(codes, self.outside, self.missing, self.invalid)
+        return Encoded(codes, self.outside, self.missing, self.invalid, self.unreadable)
 
     @classmethod
     def concatenated(cls, parts: Sequence[Encoded], dtype: np.dtype) -> Encoded:
@@ -56,7 +70,84 @@ class Encoded:
         if any(part.invalid is not None for part in parts):
             masks = [np.zeros(len(p.codes), bool) if p.invalid is None else p.invalid for p in parts]
             invalid = np.concatenate(masks)
-        return cls(codes, sum(p.outside for p in parts), sum(p.missing for p in parts), invalid)
+        outside, missing = sum(p.outside for p in parts), sum(p.missing for p in parts)
+        return cls(codes, outside, missing, invalid, sum(p.unreadable for p in parts))
+
+
+@dataclass(frozen=True)
+class Notation:
+    """How numbers and dates are written, and on which grid they lie.
+
+    Attributes:
+        grid: the spacing of the values, such as 1 or 0.01; None for real numbers. With a grid the last bin has
+            no upper edge of its own.
+        time: "day" or "second" if the values are dates, counted in these since 1970-01-01; None for numbers.
+        format: form of dates in text, as in `datetime.strptime`; None for ISO 8601.
+        decimal: decimal separator of numbers in text.
+        thousands: separator of groups of three digits in text; "" for none.
+    """
+
+    grid: float | None = None
+    time: str | None = None
+    format: str | None = None
+    decimal: str = "."
+    thousands: str = ""
+
+    @property
+    def is_plain(self) -> bool:
+        """True for numbers that are written as Python writes them."""
+        return self.time is None and self.decimal == "." and not self.thousands
+
+    def number(self, text: str) -> float | None:
+        """Return the number that a text stands for; None if it is none.
+
+        Example:
+            >>> Notation(decimal=",", thousands=".").number("1.234,5"), Notation(time="day").number("1970-02-01")
+            (1234.5, 31.0)
+        """
+        if self.time is not None:
+            return self._date(text)
+        if self.thousands:
+            whole, point, rest = text.partition(self.decimal)
+            groups = whole.lstrip("+-").split(self.thousands)
+            if len(groups) > 1 and not (
+                1 <= len(groups[0]) <= 3 and all(len(part) == 3 for part in groups[1:])
+            ):
+                return None
+            text = whole.replace(self.thousands, "") + point + rest
+        if self.decimal != ".":
+            if "." in text:
+                return None
+            text = text.replace(self.decimal, ".")
+        return float(text) if _NUMBER.fullmatch(text) else None
+
+    def _date(self, text: str) -> float | None:
+        try:
+            if self.format is not None:
+                return self.moment(datetime.datetime.strptime(text, self.format))
+            return self.moment(datetime.datetime.fromisoformat(text))
+        except ValueError:
+            return None
+
+    def moment(self, value: datetime.date) -> float:
+        """Return the days or seconds since 1970-01-01 of a date, of a time of day in UTC if it has a zone."""
+        if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+            value = value.astimezone(datetime.UTC)
+        days = value.toordinal() - _EPOCH
+        if self.time == "day":
+            return float(days)
+        if not isinstance(value, datetime.datetime):
+            return float(days * _DAY)
+        return float(days * _DAY + value.hour * 3600 + value.minute * 60 + value.second)
+
+    def moments(self, values: np.ndarray) -> np.ndarray:
+        """Return the days or seconds since 1970-01-01, float64 [n], of datetime64 [n]; NaN for NaT."""
+        unit = "D" if self.time == "day" else "s"
+        found = values.astype(f"datetime64[{unit}]")
+        return np.where(np.isnat(found), np.nan, found.astype(np.int64).astype(np.float64))
+
+
+PLAIN = Notation()
 
 
 class Coder:
@@ -70,6 +161,9 @@ class Coder:
         missing: bool = False,
         markers: tuple[Label, ...] = (),
         clip: bool = False,
+        notation: Notation = PLAIN,
+        spellings: tuple[tuple[Label, ...], ...] = (),
+        other: bool = False,
     ):
         self.size = size
         self.dtype = code_dtype(size)
@@ -78,12 +172,19 @@ class Coder:
         self._labels = labels
         self._edges = None if bins is None else np.asarray(bins, dtype=np.float64)
         self._clip = clip
-        self._rules = ValueRules(self._regular, labels, bins, markers, clip)
+        self._notation = notation
+        self._other = self._regular - 1 if other else None
+        self._rules = ValueRules(self._regular, labels, bins, markers, clip, notation, spellings, other)
 
     @property
     def marks_of_bins(self) -> list[str] | None:
-        """The texts read as missing, or None if the attribute has no bins."""
-        return None if self._edges is None else list(self._rules.by_text)
+        """The texts read as missing, or None if the attribute has no bins of numbers as Python writes them."""
+        return None if self._edges is None or not self._notation.is_plain else list(self._rules.by_text)
+
+    @property
+    def takes_times(self) -> bool:
+        """Whether `encode_times` encodes dates."""
+        return self._notation.time is not None
 
     def raw_code(self, value: Any) -> int:
         """Return the code of one value, or OUTSIDE or MISSING."""
@@ -95,15 +196,18 @@ class Coder:
 
     def finish(self, raw: np.ndarray) -> Encoded:
         """Turn raw codes [rows] into codes, counting the rows without one."""
+        if self._other is not None:
+            raw = np.where((raw == OUTSIDE) | (raw == UNREADABLE), self._other, raw)
         outside = int(np.count_nonzero(raw == OUTSIDE))
         missing = int(np.count_nonzero(raw == MISSING))
+        unreadable = int(np.count_nonzero(raw == UNREADABLE))
         if self._has_missing and missing:
             raw, missing = np.where(raw == MISSING, self.size - 1, raw), 0
         invalid = None
-        if outside or missing:
+        if outside or missing or unreadable:
             invalid = raw < 0
             raw = np.maximum(raw, 0)
-        return Encoded(raw.astype(self.dtype), outside, missing, invalid)
+        return Encoded(raw.astype(self.dtype), outside, missing, invalid, unreadable)
 
     def encode_objects(self, values: Iterable[Any]) -> Encoded:
         """Encode Python objects of any types."""
@@ -130,6 +234,9 @@ class Coder:
                 f"it takes integer codes 0..{self._regular - 1} and its values are {values.dtype}: "
                 "cast them to an integer type (a nullable one where values are missing)"
             )
+        if self._notation.time is not None:  # numbers are no dates
+            nothing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), bool)
+            return self.finish(np.where(nothing if null is None else nothing | null, MISSING, UNREADABLE))
         if null is None and self._fits_as_it_is(values):
             return Encoded(values.astype(self.dtype, copy=False))
         if null is not None and null.any():
@@ -138,6 +245,20 @@ class Coder:
         else:
             raw = self._raw_numbers(values)
         return self.finish(raw)
+
+    def encode_times(self, values: np.ndarray) -> Encoded:
+        """Encode dates or times, datetime64 [rows] in UTC or without a zone; NaT is a missing value.
+
+        Raises:
+            TypeError: the attribute has no dates.
+        """
+        if self._notation.time is None:
+            raise TypeError("its values are dates and the attribute has none: cast them to numbers or text")
+        return self.finish(self._into_bins(self._notation.moments(values)))
+
+    def codes_of_numbers(self, values: np.ndarray) -> np.ndarray:
+        """Return the codes, or OUTSIDE or MISSING, of float64 numbers [n]; of dates as they are counted."""
+        return self._into_bins(values)
 
     def _fits_as_it_is(self, values: np.ndarray) -> bool:
         if self._labels is not None or self._edges is not None or self._rules.by_number or not len(values):
@@ -169,13 +290,34 @@ class Coder:
         edges = self._edges
         assert edges is not None
         nan = np.isnan(values)
+        grid = self._notation.grid
+        if grid is not None:
+            steps, off = _steps(values, grid)
+            edges, values = _steps(edges, grid)[0], np.where(off, np.nan, steps) if not self._clip else steps
         if self._clip:
             values = np.clip(values, edges[0], edges[-1])
         raw = np.searchsorted(edges, values, side="right").astype(np.int64) - 1
-        raw[values == edges[-1]] = len(edges) - 2
-        raw[~((values >= edges[0]) & (values <= edges[-1]))] = OUTSIDE
+        if grid is None or self._clip:
+            raw[values == edges[-1]] = len(edges) - 2
+        raw[~((values >= edges[0]) & (values <= edges[-1])) | (raw > len(edges) - 2)] = OUTSIDE
         raw[nan] = MISSING
         return raw
+
+
+def _steps(values: np.ndarray, grid: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the nearest steps of a grid, float64 [n], and whether a value lies off it [n]."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        scaled = values / grid
+        steps = np.rint(scaled)
+        off = np.abs(scaled - steps) > _ON_GRID * np.maximum(1, 1e-6 * np.abs(scaled))
+        return steps, off & np.isfinite(values)
+
+
+def _step(value: float, grid: float) -> tuple[float, bool]:
+    """Return the nearest step of a grid, and whether the value lies off it."""
+    scaled = value / grid
+    step = float(round(scaled)) if math.isfinite(scaled) else scaled
+    return step, abs(scaled - step) > _ON_GRID * max(1, 1e-6 * abs(scaled))
 
 
 def code_dtype(size: int) -> np.dtype:
@@ -205,6 +347,9 @@ class ValueRules:
         bins: the edges of the bins, or None.
         markers: the values that are missing ones.
         clip: whether numbers beyond the edges belong to the end bins, and codes beyond the range to its ends.
+        notation: how numbers and dates are written.
+        spellings: further spellings of each label, or () for none.
+        other: whether the last code is that of all values that are no label.
     """
 
     def __init__(
@@ -214,16 +359,24 @@ class ValueRules:
         bins: tuple[float, ...] | None,
         markers: tuple[Label, ...],
         clip: bool,
+        notation: Notation = PLAIN,
+        spellings: tuple[tuple[Label, ...], ...] = (),
+        other: bool = False,
     ):
         self._codes = codes
         self._has_labels = labels is not None
-        self._bins = bins
+        self._bins = None if bins is None else [float(edge) for edge in bins]
+        if bins is not None and notation.grid is not None:
+            self._bins = _steps(np.asarray(bins, dtype=np.float64), notation.grid)[0].tolist()
         self._clip = clip
+        self._notation = notation
+        self._other = codes - 1 if other else OUTSIDE
         self._by_bool_text: dict[str, int] = {}
         self.by_text: dict[str, int] = {}
         self.by_number: dict[Any, int] = {}
         raw_values = [(mark, MISSING) for mark in markers]
         raw_values += [(label, code) for code, label in enumerate(labels or ())]
+        raw_values += [(spelling, code) for code, group in enumerate(spellings) for spelling in group]
         for value, raw in raw_values:
             self.by_text[text_of(value)] = raw
             if isinstance(value, bool):
@@ -233,17 +386,27 @@ class ValueRules:
         self._reads_numbers = bins is not None or any(not isinstance(label, str) for label in labels or ())
 
     def raw_code(self, value: Any) -> int:
-        """Return the code of a value, or OUTSIDE or MISSING."""
+        """Return the code of a value, or OUTSIDE, MISSING or UNREADABLE."""
+        code = self._raw_code(value)
+        return self._other if code == OUTSIDE else code
+
+    def _raw_code(self, value: Any) -> int:
         if value is None:
             return MISSING
         if isinstance(value, str):
             return self._text(value)
         if isinstance(value, np.generic):
-            value = value.item()
+            value = value.item() if not isinstance(value, np.datetime64) else value.astype("M8[s]").item()
+            if value is None:  # of NaT
+                return MISSING
         if isinstance(value, numbers.Real):
             return self._number(value)
         # pandas.NA and NaT, which are not equal to themselves
-        return MISSING if type(value).__name__ in ("NAType", "NaTType") else OUTSIDE
+        if type(value).__name__ in ("NAType", "NaTType"):
+            return MISSING
+        if self._notation.time is not None and isinstance(value, datetime.date):
+            return self._bin(self._notation.moment(value))
+        return OUTSIDE if self._bins is None else UNREADABLE
 
     def _number(self, value: Any) -> int:
         if value != value:
@@ -253,18 +416,25 @@ class ValueRules:
         if self._has_labels:
             return OUTSIDE
         if self._bins is not None:
-            return self._bin(self._bins, _as_float(value))
+            return UNREADABLE if self._notation.time is not None else self._bin(_as_float(value))
         if not isinstance(value, numbers.Integral):
             return OUTSIDE
         code = min(max(int(value), 0), self._codes - 1) if self._clip else int(value)
         return code if 0 <= code < self._codes else OUTSIDE
 
-    def _bin(self, edges: tuple[float, ...], value: float) -> int:
+    def _bin(self, value: float) -> int:
+        edges, grid = self._bins, self._notation.grid
+        assert edges is not None
+        if grid is not None and math.isfinite(value):
+            step, off = _step(value, grid)
+            if off and not self._clip:
+                return OUTSIDE
+            value = step
         if self._clip:
             value = min(max(value, edges[0]), edges[-1])
-        if not edges[0] <= value <= edges[-1]:
-            return OUTSIDE
-        return min(bisect.bisect_right(edges, value), len(edges) - 1) - 1
+        if value == edges[-1]:
+            return len(edges) - 2 if grid is None or self._clip else OUTSIDE
+        return bisect.bisect_right(edges, value) - 1 if edges[0] <= value < edges[-1] else OUTSIDE
 
     def _text(self, text: str) -> int:
         text = text.strip()
@@ -273,10 +443,18 @@ class ValueRules:
             return raw
         if not text:
             return MISSING
+        if self._bins is not None:
+            number = self._notation.number(text)
+            if number is None:
+                return UNREADABLE
+            return MISSING if number != number else self._place(number)
         if self._reads_numbers:
             return self._number(float(text)) if _NUMBER.fullmatch(text) else OUTSIDE
         takes_codes = not self._has_labels
         return self._number(int(text)) if takes_codes and _INTEGER.fullmatch(text) else OUTSIDE
+
+    def _place(self, number: float) -> int:
+        return self._bin(number) if self._notation.time is not None else self._number(number)
 
 
 def _as_float(value: Any) -> float:

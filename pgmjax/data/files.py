@@ -8,6 +8,7 @@ quote a record. NumPy files already contain codes and are memory-mapped.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import os
@@ -188,6 +189,31 @@ def open_files(
     return FileSource(domain, str(file), table, columns, found, text, header, weight_bound, rows_outside)
 
 
+def column_names(path: str | os.PathLike[str]) -> list[str]:
+    """Return the names of the columns of a table in files, from its header or schema. Reads no record.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: the kind of file names no columns, or a name is empty or occurs twice.
+    """
+    file = pathlib.Path(path).absolute()
+    if not file.exists():
+        raise FileNotFoundError(f"There is no table at {file}.")
+    suffixes = [suffix.lower() for suffix in file.suffixes]
+    kind = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])
+    if file.is_dir() or kind == ".parquet":
+        names = _present(file, f"read_parquet({_files(file)}, hive_types_autocast=false)")
+    elif kind in SUFFIXES:
+        line, _ = _first_line(file)
+        rows = [_split(line, delimiter) for delimiter in _DELIMITERS.get(kind, _DELIMITERS[""])]
+        names = [name.strip() for name in max(rows, key=len)]
+    else:
+        raise ValueError(f"{file.name} does not name its columns: give a domain for it.")
+    if not all(names) or len(set(names)) < len(names):
+        raise ValueError(f"{file.name} has columns without a name of their own: correct its first line.")
+    return names
+
+
 def _text_table(
     file: pathlib.Path, kind: str, names: Sequence[str], header: bool
 ) -> tuple[str, dict[str, str]]:
@@ -218,15 +244,19 @@ def _files(file: pathlib.Path) -> str:
     return "[" + ", ".join(_literal(_no_glob(part)) for part in files) + "]"
 
 
-def _parquet_columns(file: pathlib.Path, table: str, names: Sequence[str]) -> dict[str, str]:
+def _present(file: pathlib.Path, table: str) -> list[str]:
+    """Return the names of the columns of a Parquet file or folder."""
     duckdb = checks.optional("duckdb", extra="tables")
-    try:
-        with _connect() as connection:
-            present = connection.sql(f"SELECT * FROM {table}").columns
-    except duckdb.Error:
-        present = None
+    present = None
+    with contextlib.suppress(duckdb.Error), _connect() as connection:
+        present = list(connection.sql(f"SELECT * FROM {table}").columns)
     if present is None:
         raise ValueError(f"{file} cannot be read as Parquet.")
+    return present
+
+
+def _parquet_columns(file: pathlib.Path, table: str, names: Sequence[str]) -> dict[str, str]:
+    present = _present(file, table)
     for name in names:
         if name not in present:
             raise ValueError(f"{file} has no column named {name!r}: correct the name in the domain.")

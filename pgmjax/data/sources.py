@@ -182,15 +182,19 @@ class ScanTally:
         """Add a batch. Returns whether every record so far is valid."""
         self.rows += batch.rows
         for name, encoded in batch.columns.items():
-            if encoded.outside or encoded.missing:
+            if not encoded.is_complete:
                 seen = self._problems.get(name, Encoded(encoded.codes[:0]))
                 self._problems[name] = Encoded(
-                    seen.codes, seen.outside + encoded.outside, seen.missing + encoded.missing
+                    seen.codes,
+                    seen.outside + encoded.outside,
+                    seen.missing + encoded.missing,
+                    unreadable=seen.unreadable + encoded.unreadable,
                 )
         if batch.weights is None:
             self.total += batch.rows
         else:
-            self._bad_weights += batch.weights.outside + batch.weights.missing
+            bad = batch.weights
+            self._bad_weights += bad.outside + bad.missing + bad.unreadable
             self.total += _exact_sum(batch.weights.codes)
         return not self._problems and not self._bad_weights and self.total < LARGEST_TOTAL
 

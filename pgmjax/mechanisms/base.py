@@ -24,6 +24,7 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.ratings import Ratings
 from pgmjax.data.relation import Relation
+from pgmjax.discovery import Discovery, Found, OpenTable, Purpose, discover, first_look
 from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
@@ -38,7 +39,7 @@ from pgmjax.privacy.ledger.journal import LedgerJournal
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.scores import Score
 from pgmjax.queries import Query
-from pgmjax.queries.workload import Workload
+from pgmjax.queries.workload import KWay, Workload
 from pgmjax.release.release import Release, Spent
 from pgmjax.release.run_folder import RunFolder
 
@@ -144,13 +145,25 @@ class PrivacyParameters:
             "max_weight": data.max_weight if data.weighted else None,
             "workload": None if workload is None else workload.to_list(),
         }
+        return self._opened(data, asked, self.budget(), ledger, key, folder)
+
+    def _opened(
+        self,
+        data: Dataset,
+        asked: Mapping[str, Any],
+        budget: Budget,
+        ledger: Ledger | None,
+        key: str | None,
+        folder: RunFolder | None,
+    ) -> PrivateTable:
+        """Return the table under a budget, with the journal of what is asked; see `_open_table`."""
         kept = self._journal(data, asked, ledger, key)
         if folder is not None:
             folder.bind({**asked, **self._parameters()}, data)
         if kept is not None and isinstance(kept.data, Dataset):
             data = kept.data
         journal = kept if folder is None else folder.journal(kept)
-        return PrivateTable(data, self.relation, self.budget(), self.backend, journal)
+        return PrivateTable(data, self.relation, budget, self.backend, journal)
 
     def _journal(
         self, data: Dataset | Ratings, asked: Mapping[str, Any], ledger: Ledger | None, key: str | None
@@ -247,6 +260,7 @@ class Run:
         table: the private table under its budget.
         show_progress: None shows progress bars in terminals only, False never.
         folder: where the run's noisy answers are kept, or None.
+        found: what discovery found before, or None.
     """
 
     mechanism: Mechanism
@@ -255,6 +269,7 @@ class Run:
     table: PrivateTable
     show_progress: bool | None = None
     folder: RunFolder | None = None
+    found: Found | None = None
 
     @property
     def budget(self) -> Budget:
@@ -330,10 +345,11 @@ class Run:
         """
         fit = self.fit(measurements) if fit is None else fit
         mechanism, table = self.mechanism, self.table
-        if self.budget.unit == "epsilon":
-            spent = Spent(self.budget.spent, Fraction(0))
+        whole = self.budget.whole
+        if whole.unit == "epsilon":
+            spent = Spent(whole.spent, Fraction(0))
         else:
-            spent = Spent(mechanism.epsilon, mechanism.delta, self.budget.spent)
+            spent = Spent(mechanism.epsilon, mechanism.delta, whole.spent)
         made = {
             "mechanism": mechanism.name,
             "domain": table.domain,
@@ -350,6 +366,7 @@ class Run:
             "weighted": table.weighted,
             "max_weight": table.max_weight,
             "ledger": table.receipt(),
+            "discovery": None if self.found is None else self.found.to_dict(),
         }
         return of(**{**made, **fields})
 
@@ -377,12 +394,15 @@ class Mechanism(PrivacyParameters, abc.ABC):
     """Values of options used by audits, where the option's type does not tell them."""
     audited_large: ClassVar[Mapping[str, Any] | None] = {}
     """Settings with which it measures a marginal of more than 2^18 cells; None if it never does."""
+    discovers: ClassVar[bool] = True
+    """Whether it runs within the rest of a budget, as it has to after discovery."""
 
     def run(
         self,
-        data: Dataset,
-        workload: Workload,
+        data: Dataset | OpenTable,
+        workload: Workload | KWay,
         *,
+        discover: Discovery | None = None,
         ledger: Ledger | None = None,
         key: str | None = None,
         show_progress: bool | None = None,
@@ -391,8 +411,10 @@ class Mechanism(PrivacyParameters, abc.ABC):
         """Run the mechanism and return a release.
 
         Args:
-            data: the private table.
-            workload: the queries that the release should answer.
+            data: the private table; an open one, some of whose columns nobody described, needs `discover`.
+            workload: the queries that the release should answer; for an open table all marginals of k
+                attributes, a `KWay`, as its domain is not known yet, or queries of described columns.
+            discover: what the discovery of an open table's domain may cost.
             ledger: the ledger with the table's budget. Default: no record beyond this run.
             key: the run's name in the ledger. Default: derived from the request. Repeating a run under the
                 same name returns the same answers at no cost, also after an interruption.
@@ -408,6 +430,16 @@ class Mechanism(PrivacyParameters, abc.ABC):
             LedgerError: the ledger cannot be used; nothing was spent.
             FitError: the fit failed after budget was spent. The error carries the measurements.
         """
+        if isinstance(data, OpenTable):
+            return self.execute(
+                self._discovered(data, workload, discover, ledger, key, show_progress, folder)
+            )
+        if discover is not None:
+            raise ValueError(
+                "discover goes with an OpenTable, and this table's domain is given: leave it out."
+            )
+        if isinstance(workload, KWay):
+            workload = workload.over(data.domain)
         return self.execute(self._start(data, workload, ledger, key, show_progress, folder))
 
     @abc.abstractmethod
@@ -429,8 +461,7 @@ class Mechanism(PrivacyParameters, abc.ABC):
 
     def describe(self, plan: Any) -> dict[str, Any]:
         """Return the JSON-serialisable settings that identify the run's measurements in a ledger."""
-        values = {name: getattr(self, name) for name in options(type(self))}
-        return {name: as_text(v) if isinstance(v, Fraction) else v for name, v in values.items()}
+        return {name: as_text(v) if isinstance(v, Fraction) else v for name, v in self._options().items()}
 
     def _fitted_by(self, show_progress: bool | None = None) -> Estimator:
         """Return the estimator that fits the model."""
@@ -455,6 +486,57 @@ class Mechanism(PrivacyParameters, abc.ABC):
         settings = {"mechanism": self.name, **self.describe(plan)}
         table = self._open_table(data, workload, settings, ledger, key, folder)
         return Run(self, request, plan, table, show_progress, folder)
+
+    def _discovered(
+        self,
+        table: OpenTable,
+        workload: Workload | KWay,
+        settings: Discovery | None,
+        ledger: Ledger | None,
+        key: str | None,
+        show_progress: bool | None,
+        folder: RunFolder | None,
+    ) -> Run:
+        """Find the domain of an open table for a part of the budget, and start a run with the rest of it."""
+        if settings is None or not self.discovers:
+            raise ValueError(
+                "Columns of this table are open: "
+                + (f"{self.name} takes none, describe them." if settings else "say what discovery may cost.")
+            )
+        whole = self._whole(table, settings)
+        look = first_look(table)
+        asked = {
+            "mechanism": self.name,
+            **Mechanism.describe(self, None),
+            "draft": table.draft.to_dict(),
+            "discover": settings.to_dict(),
+            "columns": look.layout,
+            "workload": workload.to_dict() if isinstance(workload, KWay) else workload.to_list(),
+        }
+        opened = self._opened(look, asked, whole, ledger, key, folder)
+        share = whole.part(whole.cap * settings.share, delta=whole.delta or None)
+        purpose = Purpose(whole.unit, whole.cap * (1 - settings.share))
+        found = discover(opened.over(look, share), table, purpose, show_progress)
+        data = table.under(map(found.domain.attribute, found.domain), found.rows_outside)
+        self._check_weights(data)
+        over = workload.over(found.domain) if isinstance(workload, KWay) else workload
+        check_table_and_workload(data, over)
+        rest = whole.part(whole.remaining)
+        max_weight = data.max_weight if data.weighted else None
+        request = Request(found.domain, over, self.relation, rest, max_weight, self._fitted_by(show_progress))
+        plan = self.plan(request)
+        return Run(self, request, plan, opened.over(data, rest), show_progress, folder, found)
+
+    def _whole(self, table: OpenTable, settings: Discovery) -> Budget:
+        """Return the budget of discovery and run together: of delta, a share is kept for labels of text."""
+        budget = self.budget()
+        if budget.unit == "epsilon" or not table.may_have_labels:
+            return budget
+        risk = self.delta * settings.delta_share
+        return Budget(rho_for(self.epsilon, self.delta - risk), unit="rho", delta=risk)
+
+    def _options(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in options(type(self))}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import pathlib
 import uuid
@@ -11,13 +12,17 @@ from typing import Any
 
 import numpy as np
 
+from pgmjax import random
 from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
 from pgmjax._internal.worker import WorkerThread
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.domain import Domain
+from pgmjax.data.encoding import text_of
+from pgmjax.data.entry import places_of
 
 SUFFIXES = (".parquet", ".csv")
+VALUES = "values"
 
 
 def write(
@@ -26,7 +31,8 @@ def write(
     blocks: Iterable[Sequence[np.ndarray]],
     rows: int,
     *,
-    decode: bool = False,
+    decode: bool | str = False,
+    seed: int = 0,
     overwrite: bool = False,
     show_progress: bool | None = None,
 ) -> pathlib.Path:
@@ -38,7 +44,10 @@ def write(
         domain: the attributes, which give the names of the columns.
         blocks: codes [rows of the block] of each attribute.
         rows: total number of rows, for the progress bar.
-        decode: write decoded values (labels, bins as text, null if missing) instead of codes.
+        decode: False writes codes; True names (labels, bins as text, null if missing); "values" what a table
+            of the domain holds: labels as they are given, numbers drawn uniformly within their bin, integers
+            and multiples of a grid as such, dates, null if missing.
+        seed: of the draws within bins, which are the same for blocks of any size.
         overwrite: replace an existing file, once all rows are written.
         show_progress: None shows a bar in terminals and notebooks only, False never.
 
@@ -46,10 +55,14 @@ def write(
         The path.
 
     Raises:
-        ValueError: wrong extension, existing file, or missing folder; nothing is written.
+        ValueError: wrong extension, existing file, missing folder, or another `decode`; nothing is written.
     """
+    check_decode(decode)
     target = check_target(path, overwrite=overwrite)
-    columns = [_Column(domain.attribute(name), decode, target.suffix) for name in domain.attributes]
+    columns = [
+        _Column(domain.attribute(name), decode, target.suffix, generator)
+        for name, generator in zip(domain.attributes, random.generators(seed, len(domain)), strict=True)
+    ]
     with (
         Progress("rows", rows, show_progress) as progress,
         _partial(target, overwrite) as partial,
@@ -111,25 +124,50 @@ def _write_block(writer: Any, columns: Sequence[_Column], block: Sequence[np.nda
     return len(block[0])
 
 
-def arrow_column(attribute: Attribute, codes: np.ndarray, decode: bool) -> Any:
-    """Return the codes [rows] of an attribute, or its decoded values, as an Arrow array."""
-    return _Column(attribute, decode, ".parquet").array(codes)
+def check_decode(decode: bool | str) -> None:
+    """Check what rows are to be written as.
+
+    Raises:
+        ValueError: neither a bool nor "values".
+    """
+    if not isinstance(decode, bool) and decode != VALUES:
+        raise ValueError(f"decode must be False, True or {VALUES!r}, got {decode!r}.")
+
+
+def arrow_column(
+    attribute: Attribute, codes: np.ndarray, decode: bool | str, generator: np.random.Generator
+) -> Any:
+    """Return the codes [rows] of an attribute as an Arrow array: as codes, names or values; see `write`."""
+    return _Column(attribute, decode, ".parquet", generator).array(codes)
 
 
 class _Column:
     """The storage format of an attribute's codes."""
 
-    def __init__(self, attribute: Attribute, decode: bool, suffix: str):
+    def __init__(
+        self,
+        attribute: Attribute,
+        decode: bool | str,
+        suffix: str,
+        generator: np.random.Generator,
+    ):
         self.name = attribute.name
-        # without a dictionary, codes are stored
-        self._dictionary: Any = None
+        self._regular = _without_missing(attribute)
+        self._text = suffix == ".csv"
+        self._generator: np.random.Generator | None = None  # of a draw in the cell of each row
+        self._dictionary: Any = None  # without either, codes are stored
         self._missing = attribute.size - 1 if decode and attribute.missing else None
-        self._plain = suffix == ".csv"
-        if decode and (attribute.labels is not None or attribute.bins is not None):
+        self._plain = suffix == ".csv" or decode == VALUES
+        regular = attribute.size - attribute.missing
+        if decode == VALUES and attribute.bins is not None:
+            self._generator = generator
+        elif decode == VALUES:
+            self._dictionary = _of_one_type(self._regular.values(np.arange(regular)).tolist())
+        elif decode and (attribute.labels is not None or attribute.bins is not None):
             arrow = checks.optional("pyarrow", extra="tables")
-            values: Sequence[Any] = attribute.labels or ()
+            values: Sequence[Any] = () if attribute.other else attribute.labels or ()
             if len({type(value) for value in values}) != 1:
-                values = attribute.code_names()[: attribute.size - attribute.missing]
+                values = attribute.code_names()[:regular]
             self._dictionary = arrow.array(list(values))
             self._plain |= not isinstance(values[0], str)
 
@@ -137,9 +175,43 @@ class _Column:
         """The Arrow array of some codes."""
         arrow = checks.optional("pyarrow", extra="tables")
         mask = None if self._missing is None else codes == self._missing
+        if self._generator is not None:
+            known = codes if mask is None else np.where(mask, 0, codes)  # a draw a row, whatever is missing
+            values = self._regular.values(known, self._generator)
+            return arrow.array(_texts(self._regular, values) if self._text else values, mask=mask)
         index = arrow.array(codes.astype(np.int32), mask=mask)
         if self._dictionary is None:
             return index
         if self._plain:
             return self._dictionary.take(index)
         return arrow.DictionaryArray.from_arrays(index, self._dictionary)
+
+
+def _of_one_type(values: list[Any]) -> Any:
+    """Values as an Arrow array of their one type; numbers of two types as doubles, other mixtures as text."""
+    arrow = checks.optional("pyarrow", extra="tables")
+    kinds = {type(value) for value in values}
+    if kinds == {int, float} and all(float(value) == value for value in values):
+        return arrow.array(values, arrow.float64())
+    if len(kinds) > 1 or (kinds == {int} and not -(2**63) <= min(values) <= max(values) < 2**63):
+        return arrow.array([text_of(value) for value in values])
+    return arrow.array(values)
+
+
+def _without_missing(attribute: Attribute) -> Attribute:
+    """The same attribute without a code for missing values."""
+    if not attribute.missing:
+        return attribute
+    return dataclasses.replace(attribute, size=attribute.size - 1, missing=False, missing_markers=())
+
+
+def _texts(attribute: Attribute, values: np.ndarray) -> list[str] | np.ndarray:
+    """Values [rows] as a text file of the same domain has them, where that is not the usual way."""
+    if attribute.format is not None:
+        return [value.strftime(attribute.format) for value in values.astype("M8[s]").tolist()]
+    if attribute.decimal == ".":
+        return values
+    grid = attribute.grid
+    places = None if grid is None else places_of(grid)
+    texts = [repr(value) if places is None else f"{value:.{places}f}" for value in values.tolist()]
+    return [text.replace(".", attribute.decimal) for text in texts]

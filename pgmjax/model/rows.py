@@ -82,7 +82,7 @@ class ModelRows:
         *,
         method: str = "multinomial",
         device: bool = False,
-        decode: bool = False,
+        decode: bool | str = False,
         overwrite: bool = False,
         show_progress: bool | None = None,
     ) -> pathlib.Path:
@@ -95,7 +95,10 @@ class ModelRows:
             seed: the same seed gives the same rows as in `sample`.
             method: as in `sample`.
             device: as in `sample`.
-            decode: write labels, bins as text and nulls instead of codes.
+            decode: False writes codes. True writes names: labels, bins as text, null where missing.
+                "values" writes rows as a table of the domain holds them: labels as they are, numbers drawn
+                uniformly within their bin (on the attribute's grid, if it has one), dates, null where
+                missing. The codes are the same, since these draws have a generator of their own.
             overwrite: replace an existing file.
             show_progress: None shows a bar in terminals and notebooks only, False never.
 
@@ -107,6 +110,7 @@ class ModelRows:
                 before any row is drawn.
         """
         rows = self._number_of_rows(rows)
+        row_file.check_decode(decode)
         target = row_file.check_target(path, overwrite=overwrite)
         blocks = self._row_blocks(rows, seed, method, device)
         return row_file.write(
@@ -115,6 +119,7 @@ class ModelRows:
             blocks,
             rows,
             decode=decode,
+            seed=seed,
             overwrite=overwrite,
             show_progress=show_progress,
         )

@@ -73,11 +73,12 @@ class Budget(SingleProcess):
         unit: "epsilon" (pure differential privacy), "rho" (zero-concentrated), or "renyi", the Renyi
             divergence at one order fixed at construction, which is the tightest for mixed kinds of noise.
         relation: the neighbouring relation. Default: that of the first table the budget is used for.
-        delta: for unit "renyi", in (0, 1); otherwise None.
+        delta: for unit "renyi", in (0, 1). For unit "rho" the sum of the deltas of events that hold only up to
+            one, such as `KeysEvent`; None allows none of them.
 
     Guarantees:
-        Everything charged under one budget is together `cap`-DP (unit epsilon), `cap`-zCDP (unit rho) or
-        (cap, delta)-DP (unit renyi), under the neighbouring relation of the table it was charged for.
+        Everything charged under one budget is together `cap`-DP (unit epsilon), `cap`-zCDP (unit rho; with a
+        delta, delta-approximate `cap`-zCDP) or (cap, delta)-DP (unit renyi), under the neighbouring relation of the table it was charged for.
         Only the process that created it can spend it, and it cannot be copied.
 
     References:
@@ -102,11 +103,14 @@ class Budget(SingleProcess):
     ):
         super().__init__()
         checks.choice("unit", unit, ("epsilon", "rho", "renyi"))
-        if (delta is None) == (unit == "renyi"):
+        if (delta is None and unit == "renyi") or (delta is not None and unit == "epsilon"):
             raise ValueError(
-                "delta goes with unit 'renyi', which counts towards (epsilon, delta), and only with it."
+                "delta goes with unit 'renyi', which counts towards (epsilon, delta), or with 'rho', for "
+                "events that hold only up to a delta; unit 'epsilon' has none."
             )
         self._unit = unit
+        self._within: Budget | None = None
+        self._delta = exact_delta(delta) if delta is not None and unit == "rho" else Fraction(0)
         self._order, self._promised = 0.0, ""
         if unit == "renyi":
             place = renyi.filter_order(cap, delta)
@@ -136,6 +140,16 @@ class Budget(SingleProcess):
         return self._spent
 
     @property
+    def delta(self) -> Fraction:
+        """The sum of the deltas that a budget in rho may spend beside it."""
+        return self._delta
+
+    @property
+    def whole(self) -> Budget:
+        """The budget of which this is a part, at last; itself, if of none."""
+        return self if self._within is None else self._within.whole
+
+    @property
     def remaining(self) -> Fraction:
         """The remaining budget."""
         return self._cap - self._spent
@@ -158,6 +172,8 @@ class Budget(SingleProcess):
             ValueError: the budget is for the other relation; spends under the two cannot be added.
         """
         self._check_process()
+        if self._within is not None:
+            self._within.bind(relation)
         with self._lock:
             for event in self._events:
                 check_relation(event, relation)
@@ -184,6 +200,36 @@ class Budget(SingleProcess):
         whole = self.remaining / Fraction(self._order) if self._unit == "renyi" else self.remaining
         return split(whole, weights)
 
+    def part(self, cap: Any, *, delta: Any = None) -> Budget:
+        """Return a budget of its own within this one. Spends nothing.
+
+        Args:
+            cap: what the part may spend at most, in the same unit, epsilon or rho.
+            delta: as for a budget; at most this one's.
+
+        Returns:
+            A budget whose every spend is one of this budget too.
+
+        Raises:
+            ValueError: the cap exceeds the rest of this budget, or its unit is "renyi".
+
+        Example:
+            >>> budget = Budget(1)
+            >>> budget.part("0.1").charge("0.1")
+            >>> budget.remaining
+            Fraction(9, 10)
+        """
+        if self._unit == "renyi":
+            raise ValueError("A budget of unit 'renyi' has no parts: charge it with events.")
+        part = Budget(cap, self._unit, relation=self._relation, delta=delta)
+        if part._cap > self.remaining or part._delta > self._delta:
+            raise ValueError(
+                f"A part may have at most the rest of a budget, {self._unit} {as_text(self.remaining)}, and at "
+                f"most its delta, got {as_text(part._cap)}."
+            )
+        part._within = self
+        return part
+
     def require(self, cost: Cost) -> None:
         """Check that a spend would fit, and spend nothing.
 
@@ -193,6 +239,8 @@ class Budget(SingleProcess):
         """
         self._check_process()
         self._check(self._as_events(cost))
+        if self._within is not None:
+            self._within.require(cost)
 
     def charge(self, cost: Cost) -> None:
         """Spend permanently: a charge stays even if the access it pays for fails afterwards.
@@ -205,6 +253,8 @@ class Budget(SingleProcess):
         events = self._as_events(cost)
         with self._lock:
             self._check(events)
+            if self._within is not None:
+                self._within.charge(events)
             self._spent += self._sum(events)
             self._events.extend(events)
 
@@ -250,9 +300,13 @@ the answers so far changes at most by a factor of exp(0.25).
             )
         return (
             f"{change}what was made from the answers so far is protected by zero-concentrated differential "
-            f"privacy with rho = {as_text(self.spent)}; pgmjax.privacy.epsilon_of says which epsilon that is "
-            "for a delta."
+            f"privacy with rho = {as_text(self.spent)}{self._risk()}; pgmjax.privacy.epsilon_of says which "
+            "epsilon that is for a delta."
         )
+
+    def _risk(self) -> str:
+        risk = sum((event.delta for event in self._events), Fraction(0))
+        return f", but for a probability of {as_text(risk)}" if risk else ""
 
     def _neighbours(self) -> str:
         return "the table is replaced by a neighbour" if self._relation is None else self._relation.change
@@ -301,6 +355,12 @@ the answers so far changes at most by a factor of exp(0.25).
             if self._relation is not None:
                 check_relation(event, self._relation)
         cost = self._sum(events)
+        risk = sum((event.delta for event in (*self._events, *events)), Fraction(0))
+        if risk > self._delta and self._unit == "rho":
+            raise BudgetExceeded(
+                f"This needs a delta of {as_text(risk)} beside rho in all, but the budget allows "
+                f"{as_text(self._delta)}. Nothing was spent and no data was read."
+            )
         if self._spent + cost > self._cap:
             if self._unit == "renyi":
                 raise BudgetExceeded(

@@ -92,6 +92,27 @@ class PrivateTable(SingleProcess):
         self._journal = journal
         self._is_snapshot = False
         self._tape = tapes.active() if tape is None else tape
+        self._run: object = self
+
+    def over(self, data: Dataset, budget: Budget) -> PrivateTable:
+        """Return the same table with its records in other codes, under a part of the budget.
+
+        Noise, journal and tape are those of this table, so that the answers of both are one run.
+
+        Args:
+            data: the same records; the caller warrants it.
+            budget: a `Budget.part` of this table's budget, or the budget itself.
+
+        Raises:
+            TypeError: `data` is not a dataset.
+            ValueError: the budget is no part of this table's.
+        """
+        if budget.whole is not self._budget.whole:
+            raise ValueError("The budget must be a part of the table's: see Budget.part.")
+        table = PrivateTable(data, self._relation, budget, self._backend, self._journal, self._tape)
+        table._backend = self._backend
+        table._run = self._run
+        return table
 
     @property
     def domain(self) -> Domain:
@@ -342,7 +363,7 @@ class PrivateTable(SingleProcess):
         if not self._data.registered and (request is None or not self._is_kept(request)):
             self._records()
         if self._journal is not None:
-            self._journal.begin(self, self._budget, self._relation, self.secure)
+            self._journal.begin(self._run, self._budget.whole, self._relation, self.secure)
         self._budget.charge(events)
 
     def _kept(self, request: Mapping[str, Any], compute: Callable[[], np.ndarray]) -> np.ndarray:

@@ -1,12 +1,13 @@
 """Queries as a user writes them: `"prefix"`, `{"range": [2, 5]}`, matrices, mappings of attributes.
 
-`from_spec` makes a block from its form in a workload file, `as_query` makes a query on a clique, and
-`in_words` gives a short text description of a query.
+`from_spec` makes a block from its form in a workload file, and `as_query` makes a query on a clique.
+`in_words` describes a query as text, `row_names` the rows of a block.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -164,3 +165,40 @@ def in_words(query: Query) -> str:
         ", ".join(f"{name}: {block.kind}" for name, block in named if block.kind != "identity")
         or "every cell"
     )
+
+
+def row_names(block: AttributeQuery, names: Sequence[str]) -> list[str | None]:
+    """Return a name for each row of a block: the codes that it counts. None if it counts all or has weights.
+
+    Args:
+        block: a query on one attribute.
+        names: the name of each code.
+
+    Example:
+        >>> row_names(from_spec("prefix"), ["a", "b", "c"]), row_names(from_spec("total"), ["a", "b"])
+        (['a', 'a to b', 'a to c'], [None])
+    """
+    size = len(names)
+    match block:
+        case Identity():
+            return list(names)
+        case Point():
+            return [names[block.code]]
+        case Subset():
+            return ["|".join(names[code] for code in block.codes)]
+        case Merge():
+            groups: list[list[str]] = [[] for _ in range(block.rows(size))]
+            for group, name in zip(block.groups.array.tolist(), names, strict=True):
+                groups[group].append(name)
+            return ["|".join(group) or None for group in groups]
+        case Range():
+            bounds: Iterable[tuple[int, int]] = [(block.low, block.high)]
+        case Ranges():
+            bounds = block.bounds
+        case Prefix():
+            bounds = ((0, high) for high in range(size))
+        case AllRanges():
+            bounds = itertools.combinations_with_replacement(range(size), 2)
+        case _:
+            return [None] * block.rows(size)
+    return [names[low] if low == high else f"{names[low]} to {names[high]}" for low, high in bounds]

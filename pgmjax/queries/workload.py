@@ -29,6 +29,36 @@ from pgmjax.queries.spec import in_words
 _KEYS = ("clique", "queries", "matrix", "terms", "weight")
 
 
+@dataclasses.dataclass(frozen=True)
+class KWay:
+    """All marginals of k attributes of a domain that is not known yet; see `Workload.all_kway`.
+
+    Args:
+        k: attributes per marginal, >= 1; all of them where a domain has fewer.
+        max_cells: largest total number of cells of the junction tree's cliques. Default: no limit.
+
+    Example:
+        >>> KWay(2).over(Domain({"a": 2, "b": 3, "c": 4})).cliques
+        (('a', 'b'), ('a', 'c'), ('b', 'c'))
+    """
+
+    k: int
+    max_cells: int | None = None
+
+    def __post_init__(self) -> None:
+        checks.integer("k", self.k, low=1)
+        if self.max_cells is not None:
+            checks.integer("max_cells", self.max_cells, low=1)
+
+    def over(self, domain: Domain) -> Workload:
+        """Return the workload over a domain."""
+        return Workload.all_kway(domain, min(self.k, len(domain)), self.max_cells)
+
+    def to_dict(self) -> dict[str, int | None]:
+        """Return the numbers."""
+        return {"all_kway": self.k, "max_cells": self.max_cells}
+
+
 @dataclasses.dataclass(frozen=True, init=False)
 class Workload:
     """Queries with weights; at least one, without duplicates.

@@ -50,6 +50,7 @@ def write(
     synthetic_rows: int | None = None,
     synthetic_format: str = "parquet",
     synthetic_seed: int = 0,
+    codes: bool = False,
     source: str | None = None,
     show_progress: bool | None = None,
 ) -> pathlib.Path:
@@ -62,6 +63,8 @@ def write(
             10 million; without a default if records have weights.
         synthetic_format: "parquet" or "csv".
         synthetic_seed: seed for sampling the synthetic rows; it does not affect privacy noise.
+        codes: write synthetic rows as codes of the domain. By default they are values: labels, numbers drawn
+            within their bin, dates, null where missing; see `GraphicalModel.sample_to`.
         source: public description of the table, shown in the report.
         show_progress: whether to show a progress bar. None shows one in terminals only.
 
@@ -80,6 +83,7 @@ def write(
             synthetic_rows=synthetic_rows,
             synthetic_format=synthetic_format,
             synthetic_seed=synthetic_seed,
+            codes=codes,
             source=source,
             show_progress=show_progress,
         )
@@ -93,6 +97,7 @@ def fill(
     synthetic_rows: int | None = None,
     synthetic_format: str = "parquet",
     synthetic_seed: int = 0,
+    codes: bool = False,
     source: str | None = None,
     show_progress: bool | None = None,
 ) -> None:
@@ -104,9 +109,13 @@ def fill(
     checks.choice("synthetic_format", synthetic_format, SYNTHETIC_FORMATS)
     rows = default_rows(release) if synthetic_rows is None else synthetic_rows
     rows = checks.integer("synthetic_rows", rows, low=0)
-    record = {**describe(release), **({"source": source} if source else {})}
+    record = {**describe(release), "synthetic": "codes" if codes else "values"}
+    if source:
+        record["source"] = source
     with Progress("writing", 4, show_progress) as progress:
         release.model.save(folder / "model")
+        if release.discovery is not None:
+            release.domain.write(folder / "domain.json")
         marks: dict[str, Any] = {"secure": release.secure, "seed": release.seed}
         tables.write_measurements(release.measurements, folder / "measurements.parquet", **marks)
         tables.write_answers(release, folder / "answers.parquet")
@@ -117,7 +126,8 @@ def fill(
             predictor.write(release.predictor, folder / "predictor", seed=release.training_seed)
         progress.advance(note="synthetic rows")
         synthetic = folder / f"synthetic.{synthetic_format}"
-        release.model.sample_to(synthetic, rows, synthetic_seed, show_progress=False)
+        decode = False if codes else "values"
+        release.model.sample_to(synthetic, rows, synthetic_seed, decode=decode, show_progress=False)
         progress.advance(note="report")
         page = render(record, release.model, release.measurements, show_progress=show_progress)
         (folder / "report.html").write_text(page, encoding="utf-8")
@@ -174,6 +184,7 @@ def describe(release: Release) -> dict[str, Any]:
             "gap": _finite(fit.gap),
         },
         "statement": release.statement(),
+        **({} if release.discovery is None else {"discovery": dict(release.discovery)}),
         "workload": release.workload.to_list(),
         "answered_by": release.answered_by,
         "versions": versions(),
@@ -239,7 +250,10 @@ class SavedRelease:
         return predictor.read(self.folder / "predictor")
 
     def answers(self) -> Any:
-        """Return the workload's answers as an Arrow table: clique, cell, estimate, stddev."""
+        """Return the workload's answers as an Arrow table; `release.tables.write_answers` lists its columns.
+
+        A folder of 0.1.0 has only clique, cell, estimate and stddev.
+        """
         return tables.read(self.folder / "answers.parquet")
 
 

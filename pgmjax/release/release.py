@@ -70,6 +70,7 @@ class Release:
             spend was not recorded in a ledger.
         transcript: draws and records of a game-based mechanism, which measures nothing; None otherwise.
         answered_by: how the workload is answered, one of `ANSWERS`. The model exists in every case.
+        discovery: what was found of the domain, at what part of the cost; None if the domain was given.
 
     Guarantees:
         (spent.epsilon, spent.delta)-differential privacy under `relation` for all parts together,
@@ -93,6 +94,7 @@ class Release:
     ledger: Mapping[str, Any] | None = None
     transcript: Transcript | None = None
     answered_by: str = "engine"
+    discovery: Mapping[str, Any] | None = None
 
     def answers(self, answered_by: str | None = None) -> list[np.ndarray]:
         """Return the answers to the workload, computed from released numbers at no further cost.

@@ -43,7 +43,7 @@ def render(
         figures.one_way(model, measurements, show_progress),
         figures.two_way(model, measurements, show_progress),
         figures.measured(model, measurements),
-        _asking(model),
+        _asking(model, record),
         _versions(record),
     ]
     style = importlib.resources.files("pgmjax.release").joinpath("report.css").read_text(encoding="utf-8")
@@ -113,7 +113,7 @@ def _certificate(record: Mapping[str, Any], values: int) -> str:
     )
 
 
-def _asking(model: GraphicalModel) -> str:
+def _asking(model: GraphicalModel, record: Mapping[str, Any]) -> str:
     first = model.domain.attribute(model.domain.attributes[0])
     pair = model.domain.attributes[:2]
     commands = (
@@ -125,12 +125,16 @@ def _asking(model: GraphicalModel) -> str:
         'model = pj.load("DIR/model")\n'
         f"model.marginal({pair!r})   # counts, axes in this order\n"
         "rows = model.sample(1000, seed=0)   # synthetic rows, as codes of the domain\n"
-        "model.domain.decode(rows)   # their labels, bins"
+        "model.domain.decode(rows)   # their labels, bins\n"
+        'model.sample_to("rows.parquet", 1000, decode="values")   # as in the synthetic rows here'
     )
+    values = "values: labels, numbers uniform within their bin, empty where missing"
+    written = values if record.get("synthetic") == "values" else "codes of the domain"
     files = {
         "measurements.parquet": "the noisy answers: clique, row, value, stddev, noise",
-        "answers.parquet": "every cell of the workload: clique, cell, estimate, stddev of its noise",
-        "synthetic.*": "rows drawn from the model, as codes of the domain",
+        "answers.parquet": "the answers to the workload: query, a column for each attribute, clique, cell, "
+        "estimate, stddev of its noise",
+        "synthetic.*": f"rows drawn from the model, as {written}",
         "model/": "the fitted model",
         "release.json": "what was spent, for machines",
     }

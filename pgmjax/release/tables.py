@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import pathlib
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.memory import available_bytes, readable_bytes
 from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
 from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.queries.product import Product, marginal
+from pgmjax.queries.query import Query
+from pgmjax.queries.spec import in_words, row_names
 from pgmjax.release.release import Release
 
 _VALUE_BYTES = 8
+_BLOCK_ROWS = 1 << 18
+_MOST_WORDS = 1 << 20
+_FIXED = ("query", "clique", "cell", "estimate", "stddev")
 
 
 def write_measurements(
@@ -30,7 +39,10 @@ def write_measurements(
     are stored as int64. If `secure` is given, the file's metadata holds `secure` ("true" or "false") and the
     `seed` of insecure noise.
     """
-    _write_parquet(_marked(measurements_table(measurements), secure, seed), path)
+    table = measurements_table(measurements)
+    if secure is not None:
+        table = table.replace_schema_metadata(_mark(secure, seed))
+    checks.optional("pyarrow.parquet", extra="tables").write_table(table, path, compression="zstd")
 
 
 def measurements_table(measurements: Sequence[LinearMeasurement]) -> Any:
@@ -51,33 +63,135 @@ def measurements_table(measurements: Sequence[LinearMeasurement]) -> Any:
 
 
 def write_answers(release: Release, path: pathlib.Path) -> None:
-    """Write the answers to the workload: clique, cell, estimate, stddev of the noise of its measurement.
+    """Write the answers to the workload, in its order, one row for each.
 
-    One row for each answer of each workload entry, in workload order; `cell` counts from 0 within an entry,
-    row-major in the order of the clique. `stddev` is that of the measurement of the same query, null if this
-    exact query was not measured. The file's metadata holds `secure` ("true" or "false"), the `seed` of
-    insecure noise and `answered_by`.
+    The columns:
+
+    - `query`: of a marginal, the names of its attributes as `pgmjax query --marginal` takes them, such as
+      `sex,age`. Of another query, these names and a description, such as `sex,age (age: prefix)`.
+    - one for each attribute of the workload, in the domain's order: what the answer counts, such as a label
+      or a bin; null if the query is on other attributes, counts all values of this one or weights them, or
+      has more than a million rows on it. An attribute called like another column has ` (attribute)` after
+      its name.
+    - `clique`: the attributes, a list.
+    - `cell`: the number of the answer within its query from 0, row-major in the order of the clique.
+    - `estimate`; `stddev` of the noise of the measurement of this exact query, null if there was none.
+
+    The file's metadata holds `secure` ("true" or "false"), the `seed` of insecure noise and `answered_by`.
     """
-    arrow = checks.optional("pyarrow", extra="tables")
-    cliques, sizes, estimates, stddevs = [], [], [], []
-    measured = {(m.clique, m.query): m for m in release.measurements}
-    for entry, estimate in zip(release.workload.entries, release.answers(), strict=True):
-        query = entry.query
-        measurement = measured.get((query.clique, query))
-        stddev = np.full(estimate.size, np.nan) if measurement is None else measurement.row_stddevs()
-        cliques.append(query.clique)
-        sizes.append(estimate.size)
-        estimates.append(estimate)
-        stddevs.append(stddev)
-    columns = {
-        "clique": _cliques(cliques, sizes),
-        "cell": _joined([np.arange(n) for n in sizes], np.int64),
-        "estimate": _joined(estimates),
-        "stddev": arrow.array(_joined(stddevs), from_pandas=True),
-    }
-    marked = _marked(arrow.table(columns), release.secure, release.seed)
-    metadata = {**(marked.schema.metadata or {}), "answered_by": release.answered_by}
-    _write_parquet(marked.replace_schema_metadata(metadata), path)
+    parquet = checks.optional("pyarrow.parquet", extra="tables")
+    answers = _Answers(release)
+    metadata = {**_mark(release.secure, release.seed), "answered_by": release.answered_by}
+    schema = answers.table([]).schema.with_metadata(metadata)
+    with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
+        for parts in answers.blocks():
+            writer.write_table(answers.table(parts).replace_schema_metadata(metadata))
+
+
+class _Answers:
+    """The answers of a release as tables of bounded size."""
+
+    def __init__(self, release: Release):
+        arrow = checks.optional("pyarrow", extra="tables")
+        self._release = release
+        self._entries = release.workload.entries
+        self._queries = arrow.array([_in_words(entry.query) for entry in self._entries], arrow.string())
+        used = {name for entry in self._entries for name in entry.clique}
+        words: dict[str, dict[str, int]] = {name: {} for name in release.domain if name in used}
+        self._rows = [_numbered_rows(entry.query, release.domain, words) for entry in self._entries]
+        self._words = {name: arrow.array(list(found), arrow.string()) for name, found in words.items()}
+
+    def blocks(self) -> Iterator[list[_Part]]:
+        """Consecutive answers, about `_BLOCK_ROWS` at a time."""
+        measured = {(m.clique, m.query): m for m in self._release.measurements}
+        block: list[_Part] = []
+        for number, estimate in enumerate(self._release.answers()):
+            query = self._entries[number].query
+            measurement = measured.get((query.clique, query))
+            stddev = np.full(estimate.size, np.nan) if measurement is None else measurement.row_stddevs()
+            for start in range(0, estimate.size, _BLOCK_ROWS):
+                rows = slice(start, start + _BLOCK_ROWS)
+                block.append(_Part(number, start, estimate[rows], stddev[rows]))
+                if sum(part.estimate.size for part in block) >= _BLOCK_ROWS:
+                    yield block
+                    block = []
+        if block:
+            yield block
+
+    def table(self, parts: Sequence[_Part]) -> Any:
+        """The Arrow table of some answers; words are dictionary-encoded."""
+        arrow = checks.optional("pyarrow", extra="tables")
+        sizes = [part.estimate.size for part in parts]
+        cells = [part.start + np.arange(size) for part, size in zip(parts, sizes, strict=True)]
+        entry = np.repeat(np.array([part.entry for part in parts], np.int32), sizes)
+        columns = {"query": arrow.DictionaryArray.from_arrays(entry, self._queries)}
+        for name, words in self._words.items():
+            index = _joined(
+                [self._index(part, name, cell) for part, cell in zip(parts, cells, strict=True)], np.int32
+            )
+            column = name
+            while column in _FIXED or (column != name and column in self._words):
+                column += " (attribute)"
+            masked = arrow.array(index, mask=index < 0)
+            columns[column] = arrow.DictionaryArray.from_arrays(masked, words)
+        columns["clique"] = _cliques([self._entries[part.entry].clique for part in parts], sizes)
+        columns["cell"] = _joined(cells, np.int64)
+        columns["estimate"] = _joined([part.estimate for part in parts])
+        columns["stddev"] = arrow.array(_joined([part.stddev for part in parts]), from_pandas=True)
+        return arrow.table(columns)
+
+    def _index(self, part: _Part, name: str, cells: np.ndarray) -> np.ndarray:
+        """The number of each answer's word for an attribute, -1 if it has none."""
+        rows = self._rows[part.entry]
+        if name not in rows:
+            return np.full(len(cells), -1, np.int32)
+        shape = [len(numbers) for numbers in rows.values()]
+        return rows[name][np.unravel_index(cells, shape)[list(rows).index(name)]]
+
+
+class _Part(NamedTuple):
+    """Consecutive answers of a workload entry.
+
+    Attributes:
+        entry: the entry's number.
+        start: the first answer's row in the query.
+        estimate: [rows].
+        stddev: [rows], NaN if the query was not measured.
+    """
+
+    entry: int
+    start: int
+    estimate: np.ndarray
+    stddev: np.ndarray
+
+
+def _in_words(query: Query) -> str:
+    """The attributes of a query as a line of CSV, and what it asks of them unless it is a marginal."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(query.clique)
+    asked = in_words(query)
+    return line.getvalue() if query == marginal(query.clique) else f"{line.getvalue()} ({asked})"
+
+
+def _numbered_rows(query: Query, domain: Domain, words: dict[str, dict[str, int]]) -> dict[str, np.ndarray]:
+    """The number of each row's word, -1 without one, for each attribute of a product; new words are added.
+
+    The words of an attribute begin with the names of its codes, in their order.
+    """
+    if not isinstance(query, Product):
+        return {}
+    found = {}
+    for name, block in zip(query.clique, query.blocks, strict=True):
+        rows, known = block.rows(domain[name]), words[name]
+        found[name] = np.full(rows, -1, np.int32)
+        if max(rows, domain[name]) <= _MOST_WORDS:
+            names = domain.attribute(name).code_names()
+            for each in names:
+                known.setdefault(each, len(known))
+            for row, word in enumerate(row_names(block, names)):
+                if word is not None:
+                    found[name][row] = known.setdefault(word, len(known))
+    return found
 
 
 def read(path: pathlib.Path) -> Any:
@@ -108,16 +222,10 @@ def _require_memory(path: pathlib.Path, metadata: Any) -> None:
         )
 
 
-def _marked(table: Any, secure: bool | None, seed: int | None) -> Any:
-    """The table with metadata on whether its noise was secure; unchanged if `secure` is None."""
-    if secure is None:
-        return table
+def _mark(secure: bool, seed: int | None) -> dict[str, str]:
+    """Metadata on whether noise was secure."""
     mark = {"secure": "true" if secure else "false"}
-    return table.replace_schema_metadata(mark if seed is None else {**mark, "seed": str(seed)})
-
-
-def _write_parquet(table: Any, path: pathlib.Path) -> None:
-    checks.optional("pyarrow.parquet", extra="tables").write_table(table, path, compression="zstd")
+    return mark if seed is None else {**mark, "seed": str(seed)}
 
 
 def _joined(parts: Iterable[np.ndarray], dtype: Any = np.float64) -> np.ndarray:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from pgmjax.data.encoding import MISSING, OUTSIDE, Coder, ValueRules, code_dtype, text_of
+from pgmjax.data.encoding import MISSING, OUTSIDE, UNREADABLE, Coder, ValueRules, code_dtype, text_of
 
 KINDS = {
     "codes": {"size": 7},
@@ -161,10 +161,8 @@ NAN = float("nan")
         # bins: half-open, the last one closed
         *[(BINS, value, 0) for value in (0, -0.0, 9.999, "0", " .5", "5.", "1E0", np.float32(5))],
         *[(BINS, value, 1) for value in (10, 20, 20.0, "20", True + 14)],
-        *[
-            (BINS, value, OUTSIDE)
-            for value in (-1e-9, 20.001, float("inf"), "inf", "-Infinity", "abc", "1_0", "5%")
-        ],
+        *[(BINS, value, OUTSIDE) for value in (-1e-9, 20.001, float("inf"), "inf", "-Infinity")],
+        *[(BINS, value, UNREADABLE) for value in ("abc", "1_0", "5%", [1], datetime.date(2020, 1, 1))],
         *[(BINS, value, MISSING) for value in (None, NAN, "", "nan", "NaN", 99, "99", "99.0")],
         *[(CLIPPED, value, 0) for value in (-5, float("-inf"), "-1e400")],
         *[(CLIPPED, value, 1) for value in (99, 20, float("inf"), "inf", 10**400)],

@@ -13,6 +13,7 @@ import pytest
 from pyarrow import parquet
 
 import pgmjax as pj
+from pgmjax.adapters import arrow
 from pgmjax.model import row_file, sampling
 
 MIXED = {"labels": [1, "one"]}
@@ -66,9 +67,91 @@ def test_decoded_rows_are_read_back_to_the_same_codes(model, tmp_path):
         assert (model.domain.attribute(name).encode(stored[name].to_pylist()) == codes[name]).all()
 
 
+RAW = {
+    "age": {"bins": [0, 18, 40, 65, 100], "missing": "?"},
+    "third": {"bins": [0.1, 0.2, 0.30000000000000004]},
+    "sex": {"labels": ["Female", 'a "man", or so']},
+    "region": 3,
+    "gap": {"size": 2, "missing": True},
+    "year": {"labels": [1990, 2000]},
+    "member": {"labels": [True, False], "missing": True},
+    "rate": {"labels": [1, 2.5]},
+    "mixed": {"labels": [1, "one", False]},
+    "large": {"labels": [2**70, 5]},
+}
+
+
+@pytest.fixture(scope="module")
+def raw_model():
+    domain = pj.Domain(RAW)
+    generator = np.random.default_rng(0)
+    pairs = zip(domain.attributes, domain.attributes[1:], strict=False)
+    tables = {pair: generator.normal(size=domain.shape_of(pair)) for pair in pairs}
+    return pj.GraphicalModel.from_potentials(domain, tables, total=2000)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_values_are_read_back_to_the_same_codes(raw_model, tmp_path, ending):
+    path = raw_model.sample_to(tmp_path / f"rows.{ending}", seed=3, decode="values")
+    codes, domain = raw_model.sample(seed=3), raw_model.domain
+    read = [*pj.Dataset.read(path, domain).records(domain.attributes)]
+    for name in domain:
+        assert (np.concatenate([batch[name] for batch in read]) == codes[name]).all(), name
+
+
+def test_values_in_memory_are_those_of_the_file(raw_model, tmp_path):
+    path = raw_model.sample_to(tmp_path / "rows.parquet", seed=3, decode="values")
+    columns = raw_model.sample(seed=3)
+    columns = {name: columns[name] for name in reversed(columns)}
+    table = arrow.rows_to_arrow(columns, raw_model.domain, decode="values", seed=3)
+    assert table.select(raw_model.domain.attributes).equals(parquet.read_table(path))
+
+
+def test_values_have_types_of_their_own(raw_model, tmp_path):
+    path = raw_model.sample_to(tmp_path / "rows.parquet", seed=3, decode="values")
+    types = {
+        **dict.fromkeys(("age", "third", "rate"), "double"),
+        **dict.fromkeys(("region", "gap", "year"), "int64"),
+        **dict.fromkeys(("sex", "mixed", "large"), "string"),
+        "member": "bool",
+    }
+    table, codes = parquet.read_table(path), raw_model.sample(seed=3)
+    assert {field.name: str(field.type) for field in table.schema} == types
+    for name in ("age", "gap", "member"):
+        missing = codes[name] == raw_model.domain[name] - 1
+        assert missing.any() and (table[name].is_null().to_numpy() == missing).all()
+    assert set(table["mixed"].to_pylist()) == {"1", "one", "false"}
+
+
+def test_numbers_are_uniform_within_their_bins(raw_model, tmp_path):
+    """The Kolmogorov-Smirnov distance of n draws exceeds 2 / sqrt(n) about once in 1,500."""
+    path = raw_model.sample_to(tmp_path / "rows.parquet", seed=3, decode="values")
+    ages, codes = parquet.read_table(path)["age"].to_numpy(), raw_model.sample(seed=3)["age"]
+    for code, (low, high) in enumerate([(0, 18), (18, 40), (40, 65), (65, 100)]):
+        share = np.sort((ages[codes == code] - low) / (high - low))
+        n = len(share)
+        assert n > 100 and abs(share - (np.arange(n) + 0.5) / n).max() < 2 / n**0.5
+
+
+def test_values_do_not_depend_on_the_blocks(raw_model, tmp_path):
+    codes = list(raw_model.sample(1000, seed=1).values())
+    tables = []
+    for size in (1000, 7):
+        blocks = [[column[i : i + size] for column in codes] for i in range(0, 1000, size)]
+        path = tmp_path / f"{size}.parquet"
+        row_file.write(path, raw_model.domain, blocks, 1000, decode="values", seed=1)
+        tables.append(parquet.read_table(path))
+    assert tables[0].equals(tables[1])
+    other = tmp_path / "other.parquet"
+    row_file.write(other, raw_model.domain, [codes], 1000, decode="values", seed=2)
+    assert (parquet.read_table(other)["third"].to_numpy() != tables[0]["third"].to_numpy()).all()
+
+
 def test_no_rows_make_an_empty_table(model, tmp_path):
     stored = parquet.read_table(model.sample_to(tmp_path / "rows.parquet", 0))
     assert stored.num_rows == 0 and stored.column_names == list(model.domain.attributes)
+    stored = parquet.read_table(model.sample_to(tmp_path / "values.parquet", 0, decode="values"))
+    assert str(stored.schema.field("age").type) == "double"
 
 
 def test_bad_targets_are_refused_before_any_work(model, tmp_path):
@@ -79,6 +162,8 @@ def test_bad_targets_are_refused_before_any_work(model, tmp_path):
     assert there.read_text() == "mine"
     with pytest.raises(ValueError, match=r"end in \.parquet or \.csv"):
         model.sample_to(tmp_path / "rows.xlsx", 5)
+    with pytest.raises(ValueError, match="decode must be False, True or 'values', got 'value'"):
+        model.sample_to(tmp_path / "rows.csv", 5, decode="value")
     with pytest.raises(ValueError, match="no folder"):
         model.sample_to(tmp_path / "none" / "rows.csv", 5)
     with pytest.raises(ValueError, match="method must be one of"):

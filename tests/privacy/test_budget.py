@@ -133,10 +133,39 @@ def test_a_renyi_budget_splits_into_rhos():
         b.Budget(1, "renyi", delta="1e-9").charge(Fraction(1, 2))
 
 
-@pytest.mark.parametrize("given", [{"unit": "renyi"}, {"delta": "1e-9"}, {"unit": "rho", "delta": 0}])
-def test_delta_goes_with_renyi(given):
+@pytest.mark.parametrize("given", [{"unit": "renyi"}, {"delta": "1e-9"}])
+def test_delta_goes_with_renyi_or_rho(given):
     with pytest.raises(ValueError, match="delta goes with unit 'renyi'"):
         b.Budget(1, **given)
+
+
+def test_what_a_part_spends_is_spent_by_the_whole():
+    whole = b.Budget(1)
+    part = whole.part("0.3")
+    part.charge("0.2")
+    assert (part.remaining, whole.remaining) == (Fraction(1, 10), Fraction(8, 10))
+    with pytest.raises(b.BudgetExceeded):
+        part.charge("0.2")
+    whole.charge("0.75")
+    with pytest.raises(b.BudgetExceeded):
+        part.charge("0.1")  # the part has it, the whole does not
+    with pytest.raises(b.BudgetExceeded):
+        part.require("0.1")
+    assert part.spent == Fraction(1, 5) and whole.whole is part.whole is whole
+    with pytest.raises(ValueError, match="at most the rest"):
+        whole.part("0.06")
+
+
+def test_deltas_beside_rho_add_up_to_what_was_allowed():
+    budget = b.Budget(1, "rho", delta="1e-6")
+    budget.charge(events.KeysEvent("0.1", "6e-7"))
+    with pytest.raises(b.BudgetExceeded, match="needs a delta of 0.0000012 beside rho"):
+        budget.charge(events.KeysEvent("0.1", "6e-7"))
+    assert "but for a probability of 0.0000006" in budget.statement()
+    with pytest.raises(b.BudgetExceeded, match="allows 0"):
+        b.Budget(1, "rho").charge(events.KeysEvent("0.1", "6e-7"))
+    with pytest.raises(ValueError, match="no price"):
+        b.Budget(1).charge(events.KeysEvent("0.1", "6e-7"))
 
 
 @pytest.mark.parametrize(

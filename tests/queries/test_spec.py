@@ -1,6 +1,8 @@
+import numpy as np
 import pytest
 
 from pgmjax import queries as q
+from pgmjax.queries.spec import row_names
 
 
 @pytest.mark.parametrize(
@@ -35,3 +37,34 @@ def test_forms(spec, block):
 def test_bad_input(spec, error, message):
     with pytest.raises(error, match=message):
         q.from_spec(spec)
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        q.identity(),
+        q.point(2),
+        q.subset([0, 3]),
+        q.range(1, 3),
+        q.ranges([(0, 1), (2, 2), (1, 4)]),
+        q.all_ranges(),
+        q.prefix(),
+        q.compression([1, 0, 1, 2, 2]),
+    ],
+    ids=lambda block: block.kind,
+)
+def test_the_name_of_a_row_is_what_its_matrix_counts(block):
+    found = np.zeros((block.rows(5), 5), int)
+    for row, name in enumerate(row_names(block, list("abcde"))):
+        codes = ["abcde".index(letter) for letter in name.replace(" to ", "|").split("|")]
+        found[row, range(codes[0], codes[1] + 1) if " to " in name else codes] = 1
+    assert (found == block.matrix(5)).all()
+
+
+@pytest.mark.parametrize("block", [q.total(), q.mean(), q.moments(2), q.matrix(np.eye(5))])
+def test_rows_that_count_all_or_have_weights_have_no_name(block):
+    assert row_names(block, list("abcde")) == [None] * block.rows(5)
+
+
+def test_a_group_of_no_codes_has_no_name():
+    assert row_names(q.compression([0, 2, 2]), list("abc")) == ["a", None, "b|c"]

@@ -73,7 +73,8 @@ def test_measurements_are_those_released(folder, small_release):
 
 def test_answers_are_the_models(folder, small_release):
     rows = parquet.read_table(folder / "answers.parquet").to_pylist()
-    assert list(rows[0]) == ["clique", "cell", "estimate", "stddev"]
+    attributes = [name for name in small_release.domain if any(name in row["clique"] for row in rows)]
+    assert list(rows[0]) == ["query", *attributes, "clique", "cell", "estimate", "stddev"]
     start = 0
     for entry, measurement in zip(small_release.workload.entries, small_release.measurements, strict=True):
         estimate = np.ravel(small_release.model.answer(entry.query))
@@ -86,14 +87,19 @@ def test_answers_are_the_models(folder, small_release):
     assert start == len(rows)
 
 
-def test_synthetic_rows_are_codes_of_the_domain(folder, small_release):
-    rows = parquet.read_table(folder / "synthetic.parquet")
-    domain = small_release.domain
-    assert rows.column_names == list(domain.attributes)
-    assert len(rows) == round(small_release.model.total)
-    for name in domain:
-        codes = rows[name].to_numpy()
-        assert codes.dtype.kind == "i" and codes.min() >= 0 and codes.max() < domain[name]
+def test_synthetic_rows_are_values_or_codes(folder, small_release, tmp_path):
+    domain, total = small_release.domain, round(small_release.model.total)
+    coded = release_folder.write(small_release, tmp_path / "r", codes=True, show_progress=False)
+    codes = parquet.read_table(coded / "synthetic.parquet")
+    values = parquet.read_table(folder / "synthetic.parquet")
+    assert codes.column_names == values.column_names == list(domain.attributes)
+    assert len(codes) == len(values) == total
+    for name, expected in small_release.model.sample(seed=0).items():
+        assert (codes[name].to_numpy() == expected).all()
+        assert (domain.attribute(name).encode(values[name].to_pylist()) == expected).all()
+    for where, written in ((folder, "values"), (coded, "codes")):
+        assert release_folder.read(where).record["synthetic"] == written
+        assert f"rows drawn from the model, as {written}" in (where / "report.html").read_text()
 
 
 def test_model_reads_back(folder, small_release):

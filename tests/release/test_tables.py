@@ -6,7 +6,11 @@ import numpy as np
 import pyarrow.parquet as parquet
 import pytest
 
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
 from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.mechanisms import Marginals
+from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import Workload
 from pgmjax.release import tables
 
@@ -23,6 +27,80 @@ def test_the_noise_beside_an_answer_is_that_of_the_same_query(small_release, tmp
     tables.write_answers(asked, tmp_path / "answers.parquet")
     stddevs = tables.read(tmp_path / "answers.parquet")["stddev"].to_pylist()
     assert stddevs == [7.5] * 10 + [float(sums.stddev)] * 10 + [None] * 2
+
+
+def test_answers_are_in_words(small_release, tmp_path):
+    """A marginal is found in one line, and its table is that of the model with its labels."""
+    entries = [
+        ["sex", "age"],
+        ["income>50K, net"],
+        {"clique": ["age", "sex"], "queries": {"age": {"ranges": [[0, 1], [2, 2]]}, "sex": "total"}},
+        {"clique": ["region"], "queries": {"region": "mean"}},
+        {"clique": ["sex"], "matrix": [[1, -1]]},
+    ]
+    asked = dataclasses.replace(small_release, workload=Workload(entries), measurements=())
+    tables.write_answers(asked, tmp_path / "answers.parquet")
+    table = tables.read(tmp_path / "answers.parquet")
+    attributes = ["age", "sex", "region", "income>50K, net"]
+    assert table.column_names == ["query", *attributes, "clique", "cell", "estimate", "stddev"]
+    frame = table.to_pandas()
+    queries = ["sex,age", '"income>50K, net"', "age,sex (age: ranges, sex: total)", "region (region: mean)"]
+    assert list(frame["query"].unique()) == [*queries, "sex (matrix)"]
+
+    marginal = frame[frame["query"] == "sex,age"].pivot(index="sex", columns="age", values="estimate")
+    domain = small_release.domain
+    expected = small_release.model.marginal(("sex", "age"))
+    names = [domain.attribute(name).code_names() for name in ("sex", "age")]
+    assert [list(marginal.index), list(marginal.columns)] == names  # in the domain's order, not by letters
+    np.testing.assert_allclose(marginal.to_numpy(), expected)
+    others = frame[frame["query"] != "sex,age"].drop(columns=["clique", "estimate", "stddev"])
+    found = [tuple(None if value != value else value for value in row) for row in others.to_numpy()]
+    assert found == [
+        (queries[1], None, None, None, "<no>", 0),
+        (queries[1], None, None, None, "yes & more", 1),
+        (queries[2], "[0, 18) to [18, 40)", None, None, None, 0),
+        (queries[2], "[40, 65)", None, None, None, 1),
+        (queries[3], None, None, None, None, 0),
+        ("sex (matrix)", None, None, None, None, 0),
+    ]
+
+
+def test_answers_are_the_same_in_blocks_of_any_size(small_release, tmp_path, monkeypatch):
+    written = []
+    for rows in (1 << 18, 3):
+        monkeypatch.setattr(tables, "_BLOCK_ROWS", rows)
+        tables.write_answers(small_release, tmp_path / f"{rows}.parquet")
+        written.append(tables.read(tmp_path / f"{rows}.parquet"))
+    assert parquet.read_metadata(tmp_path / "3.parquet").num_row_groups > 3
+    assert written[0].to_pylist() == written[1].to_pylist()
+
+
+def test_too_many_rows_have_no_words(small_release, tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "_MOST_WORDS", 4)
+    tables.write_answers(small_release, tmp_path / "answers.parquet")
+    frame = tables.read(tmp_path / "answers.parquet").to_pandas()
+    assert frame["age"].isna().all() and frame["sex"].notna().any()
+
+
+def test_attributes_called_like_columns_have_columns_of_their_own(tmp_path):
+    domain = Domain({"cell": 2, "cell (attribute)": 2, "query": 2, "estimate": {"labels": ["x", "y"]}})
+    data = Dataset.from_columns(domain, {name: [0, 1, 1] for name in domain})
+    workload = Workload([["cell", "cell (attribute)"], ["query", "estimate"]])
+    release = Marginals(epsilon=1, relation="add-remove", backend=SeededBackend(0, insecure=True)).run(
+        data, workload
+    )
+    tables.write_answers(release, tmp_path / "answers.parquet")
+    table = tables.read(tmp_path / "answers.parquet")
+    assert table.column_names[:5] == [
+        "query",
+        "cell (attribute) (attribute)",
+        "cell (attribute)",
+        "query (attribute)",
+        "estimate (attribute)",
+    ]
+    assert table["cell (attribute) (attribute)"].to_pylist()[:4] == ["0", "0", "1", "1"]
+    assert table["estimate (attribute)"].to_pylist()[4:] == ["x", "y", "x", "y"]
+    assert table["cell"].to_pylist() == [0, 1, 2, 3] * 2
 
 
 def test_answers_say_that_their_noise_was_seeded(small_release, tmp_path):

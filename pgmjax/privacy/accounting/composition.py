@@ -79,6 +79,11 @@ class Composition:
         for entry in checks.several("events", events, "events or pairs (event, count)"):
             event, count = entry if isinstance(entry, tuple) and len(entry) == 2 else (entry, 1)
             check_relation(event, relation)
+            if event.delta:
+                raise ValueError(
+                    f"A plan has no event that holds only up to a delta, got {event.kind}: add its delta to "
+                    "that of the other events' guarantee."
+                )
             counts[event] = counts.get(event, 0) + checks.integer("count", count, low=1, high=10**9)
         if not counts:
             raise ValueError("A plan needs at least one event.")

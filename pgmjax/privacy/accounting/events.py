@@ -29,18 +29,20 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data.relation import Relation
-from pgmjax.privacy.exact import MOST, as_text, ceil_float, exact_epsilon, exact_rho, shortened
+from pgmjax.privacy.exact import MOST, as_text, ceil_float, exact_delta, exact_epsilon, exact_rho, shortened
 from pgmjax.privacy.scales import ceil_sqrt
 
 __all__ = [
     "Concentrated",
     "Event",
     "GaussianEvent",
+    "KeysEvent",
     "LaplaceEvent",
     "Pure",
     "Response",
     "Selection",
     "StaircaseEvent",
+    "TreeEvent",
     "check_relation",
     "read_event",
 ]
@@ -55,10 +57,12 @@ class Event(Protocol):
     Attributes:
         kind: a word for the records.
         only: the one relation under which the event holds; None for both.
+        delta: the probability with which `epsilon` and `rho` do not hold; 0 for all but the search of keys.
     """
 
     kind: ClassVar[str]
     only: ClassVar[Relation | None]
+    delta: Any
 
     @property
     def epsilon(self) -> Fraction | None:
@@ -84,6 +88,7 @@ class Record:
 
     kind: ClassVar[str]
     only: ClassVar[Relation | None] = None
+    delta: Any = Fraction(0)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the event for the records: `kind` and its numbers as exact strings."""
@@ -399,10 +404,70 @@ class Response(Pure):
     only: ClassVar[Relation | None] = Relation.REPLACE_ONE
 
 
-_KINDS: dict[str, type] = {
-    event.kind: event
-    for event in (Pure, Concentrated, LaplaceEvent, GaussianEvent, StaircaseEvent, Selection, Response)
-}
+@dataclasses.dataclass(frozen=True)
+class TreeEvent(Pure):
+    """The shape of a private tree over one column, see `privacy.partition.find_cells`.
+
+    Args:
+        epsilon: > 0, for all decisions of the tree together.
+
+    References:
+        Zhang, Xiao and Xie 2016, "PrivTree", Theorem 3.1.
+    """
+
+    kind: ClassVar[str] = "tree"
+
+
+_ALL_KINDS = (
+    Pure,
+    Concentrated,
+    LaplaceEvent,
+    GaussianEvent,
+    StaircaseEvent,
+    Selection,
+    Response,
+    TreeEvent,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class KeysEvent(Record):
+    """The keys of a column whose noisy counts exceed a threshold, see `privacy.partition.find_keys`.
+
+    Args:
+        rho: > 0, of the Gaussian noise on the counts of the keys that both neighbours have.
+        delta: in (0, 1), a bound on the probability that a key shows which only one of the neighbours has.
+
+    Guarantees:
+        delta-approximate rho-zCDP (Bun and Steinke 2016, Definition 8.1): such costs add up, rhos and deltas
+        apart, and rho-zCDP but for a delta is (epsilon_of(rho, delta'), delta' + delta)-DP.
+
+    Example:
+        >>> KeysEvent("0.1", "1e-9").epsilon is None
+        True
+    """
+
+    rho: Fraction
+    delta: Fraction = Fraction(0)
+    kind: ClassVar[str] = "keys"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rho", exact_rho(self.rho))
+        object.__setattr__(self, "delta", exact_delta(self.delta))
+        if self.delta == 0:
+            raise ValueError("delta must be > 0: a key that only one record has shows with some probability.")
+
+    @property
+    def epsilon(self) -> None:
+        """None: no pure guarantee."""
+        return None
+
+    def renyi(self, orders: np.ndarray) -> np.ndarray:
+        """Return infinity: without the delta there is no bound."""
+        return np.full(len(orders), math.inf)
+
+
+_KINDS: dict[str, type] = {event.kind: event for event in (*_ALL_KINDS, KeysEvent)}
 
 
 def read_event(record: Mapping[str, Any]) -> Event:

@@ -90,6 +90,12 @@ class Meter:
         """
         if not events:
             raise ValueError("A charge needs at least one event: say what is done to the table.")
+        risky = [event.kind for event in events if event.delta]
+        if risky:
+            raise ValueError(
+                f"An account has no delta for events that hold only up to one, such as {risky[0]}: let the "
+                "table's holder give its labels in the account's domain."
+            )
         if self.measure == "renyi":
             return self._renyi(events)
         costs = []

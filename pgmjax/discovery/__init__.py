@@ -1,0 +1,6 @@
+"""Discovery of domains: bins, labels and dates of columns that nobody described, found under the budget."""
+
+from pgmjax.discovery.discover import Discovery, Found, Purpose, discover, first_look
+from pgmjax.discovery.open_table import Draft, OpenTable, key_column
+
+__all__ = ["Discovery", "Draft", "Found", "OpenTable", "Purpose", "discover", "first_look", "key_column"]

@@ -1,0 +1,414 @@
+"""Discovery: from a table whose domain is open in part to a domain, for a part of the budget.
+
+In order: the kinds of values of every open column; magnitudes of numbers and dates; sketches of these and, from
+them, bins; keys of columns of text. Every step is an event of the budget, and is answered through the choke
+point. What is found is public.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from pgmjax.data.attribute import Attribute
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
+from pgmjax.discovery import probes
+from pgmjax.discovery.binning import Workbench, choose_bins
+from pgmjax.discovery.open_table import OpenTable, key_column
+from pgmjax.discovery.probes import FineCells, Reading
+from pgmjax.discovery.sketch import Sketch, sketches
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.privacy.exact import as_text, exact
+from pgmjax.privacy.partition import find_keys
+from pgmjax.privacy.private_table import PrivateTable
+from pgmjax.queries import marginal
+
+_PARTS = {"kinds": Fraction(1, 8), "magnitudes": Fraction(2, 8), "cells": Fraction(5, 8)}
+"""The parts of a column's share that its steps cost; what text leaves over goes to its keys."""
+_SIGNIFICANT = 4.0
+_RARE = 0.01
+MOST_LABELS = 512
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """How much of a run's budget its discovery may cost.
+
+    Args:
+        share: of the run's epsilon (of its rho, if it has a delta), exact, 0 < share < 1.
+        delta_share: of the run's delta for the search of labels, if one is needed.
+
+    Raises:
+        TypeError: a share is no number.
+        ValueError: a share is not within (0, 1).
+
+    Guarantees:
+        A run with a share s and privacy parameters (epsilon, delta) is as private as one without: discovery
+        costs s of its epsilon or rho, and labels of text delta_share of its delta, and what is measured
+        afterwards the rest.
+
+    Example:
+        >>> Discovery("0.1").share
+        Fraction(1, 10)
+    """
+
+    share: Any = Fraction(1, 10)
+    delta_share: Any = Fraction(1, 2)
+
+    def __post_init__(self) -> None:
+        for name in ("share", "delta_share"):
+            value = exact(name, getattr(self, name))
+            if not 0 < value < 1:
+                raise ValueError(f"{name} must be a share in (0, 1), got {as_text(value)}.")
+            object.__setattr__(self, name, value)
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the shares as exact strings."""
+        return {"share": as_text(self.share), "delta_share": as_text(self.delta_share)}
+
+
+@dataclass
+class Found:
+    """What was found, all of it public.
+
+    Attributes:
+        domain: of the columns that are worth their cells, in the table's order.
+        left_out: why a column is in no domain, by name.
+        notes: how each column was read, by name, in words.
+        records: estimated number of records.
+        rows_outside: what happens to records that it has no place for, "drop" or None.
+        sketches: of the ordered columns.
+        cost: what discovery cost: epsilon or rho, and delta; the events' kinds.
+    """
+
+    domain: Domain
+    left_out: dict[str, str]
+    notes: dict[str, str]
+    records: float
+    rows_outside: str | None = None
+    sketches: dict[str, Sketch] = field(default_factory=dict)
+    cost: dict[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what was found for JSON."""
+        return {
+            "domain": self.domain.to_dict(),
+            "left_out": self.left_out,
+            "notes": self.notes,
+            "records": self.records,
+            "cost": self.cost,
+        }
+
+
+@dataclass
+class _Column:
+    """An open column and what is known of it so far."""
+
+    name: str
+    shape: str
+    share: Fraction
+    reading: Reading | None = None
+    step: float | None = None
+    missing: bool = False
+    fine: FineCells | None = None
+    attribute: Attribute | None = None
+    note: str = ""
+    format: str | None = None
+
+
+def first_look(table: OpenTable) -> Dataset:
+    """Return the records of a table by the kinds of their values, or by what is described. Private."""
+    described = list(table.draft.closed.values())
+    return table.under([probes.kind_probe(name) for name in table.draft.open] or described)
+
+
+def discover(
+    opened: PrivateTable, table: OpenTable, purpose: Purpose, show_progress: bool | None = None
+) -> Found:
+    """Find a domain for the open columns of a table.
+
+    Args:
+        opened: the private table, over any of its columns, under the budget of discovery, which is spent as far
+            as it is needed.
+        table: the same table.
+        purpose: what the domain is for.
+        show_progress: None shows a bar in terminals only, False never.
+
+    Returns:
+        The domain and what it cost.
+
+    Raises:
+        ValueError: a column is to be searched for labels and the budget has no delta, or no column is worth its
+            cells.
+        BudgetExceeded: the budget does not suffice; nothing of it was spent for the step.
+
+    Guarantees:
+        As `PrivateTable` gives them: all steps together cost at most the budget of `opened`.
+    """
+    search = _Search(opened, table, purpose, show_progress)
+    search.kinds()
+    search.magnitudes()
+    search.cells()
+    search.keys()
+    return search.found()
+
+
+@dataclass(frozen=True)
+class Purpose:
+    """What a domain is for, in public terms: two-way marginals under the rest of a budget.
+
+    Attributes:
+        unit: of the budget, "epsilon" or "rho".
+        rest: what is left for the measurements.
+        records_of_unit: the largest number of records of a unit of privacy.
+    """
+
+    unit: str
+    rest: Fraction
+    records_of_unit: int = 1
+
+    def stddev(self, columns: int) -> float:
+        """Return the standard deviation of a count, if as many two-way marginals as columns are measured."""
+        each = float(self.rest) / max(2 * columns, 1)
+        if self.unit == "epsilon":
+            return 2**0.5 * self.records_of_unit / each
+        return self.records_of_unit / (2 * each) ** 0.5
+
+
+class _Search:
+    """One discovery: the columns, and the private table that answers."""
+
+    def __init__(self, opened: PrivateTable, table: OpenTable, purpose: Purpose, show_progress: bool | None):
+        self._opened, self._table, self._purpose, self._show = opened, table, purpose, show_progress
+        open_columns = table.draft.open
+        share = opened.budget.remaining / max(len(open_columns), 1)
+        self._columns = {name: _Column(name, shape, share) for name, shape in open_columns.items()}
+        self._left_out: dict[str, str] = {}
+        self._records = 0.0
+        self._sketches: dict[str, Sketch] = {}
+        self._keeps_all = opened.relation is Relation.REPLACE_ONE
+        if opened.budget.delta == 0 and any(each.shape == "labels" for each in self._columns.values()):
+            raise ValueError(_NO_DELTA)
+
+    def _measure(
+        self, attributes: Iterable[Attribute], part: str, names: Iterable[str]
+    ) -> dict[str, LinearMeasurement]:
+        """Measure the marginal of every column over an encoding of its own, for a part of its share."""
+        names = list(names)
+        if not names:
+            return {}
+        sibling = self._opened.over(self._table.under(attributes), self._opened.budget)
+        costs = [self._columns[name].share * _PARTS[part] for name in names]
+        given: dict[str, Any] = {f"{self._opened.budget.unit}s": costs, "show_progress": self._show}
+        answers = sibling.measure([marginal([name]) for name in names], **given)
+        return dict(zip(names, answers, strict=True))
+
+    def kinds(self) -> None:
+        """Find how the values of each column are read."""
+        names = list(self._columns)
+        answers = self._measure([probes.kind_probe(name) for name in names], "kinds", names)
+        weights = [
+            (float(a.values.sum()), a.values.size * float(a.row_stddevs()[0]) ** 2) for a in answers.values()
+        ]
+        if weights:
+            precision = sum(1 / variance for _, variance in weights)
+            self._records = max(sum(total / variance for total, variance in weights) / precision, 1.0)
+        for name, answer in answers.items():
+            _interpret(self._columns[name], answer.values.astype(float), float(answer.row_stddevs()[0]))
+        texts = [c.name for c in self._columns.values() if c.reading is None and not c.note]
+        if texts and self._opened.budget.delta == 0:
+            raise ValueError(f"{_NO_DELTA} Columns of text: {', '.join(texts)}.")
+
+    def _ordered(self) -> list[_Column]:
+        return [column for column in self._columns.values() if column.reading is not None and not column.note]
+
+    def magnitudes(self) -> None:
+        """Find between which bounds the numbers of each ordered column lie."""
+        columns = self._ordered()
+        attributes = [probes.magnitude_probe(c.name, c.reading) for c in columns if c.reading is not None]
+        answers = self._measure(attributes, "magnitudes", [column.name for column in columns])
+        edges = probes.magnitude_edges()
+        for column in columns:
+            answer = answers[column.name]
+            counts, stddev = answer.values[:-1].astype(float), float(answer.row_stddevs()[0])
+            there = np.flatnonzero(counts > _SIGNIFICANT * stddev)
+            if not len(there):
+                there = np.array([int(np.argmax(counts))])
+            low, high = float(edges[there[0]]), float(edges[there[-1] + 1])
+            column.missing = self._keeps_all or bool(answer.values[-1] > _SIGNIFICANT * stddev / 2)
+            if column.step is not None and high > 0:
+                high -= column.step
+            if not high > low:
+                high = low + (column.step or 1.0)
+            column.fine = FineCells.over(low, high, column.step)
+
+    def cells(self) -> None:
+        """Find where the numbers of each ordered column lie, and its bins."""
+        columns = self._ordered()
+        if not columns:
+            return
+        fine = {column.name: column.fine for column in columns if column.fine is not None}
+        readings = {column.name: column.reading for column in columns if column.reading is not None}
+        data = self._table.under([fine[name].probe(name, readings[name]) for name in fine])
+        base = self._opened.over(data, self._opened.budget)
+        costs = {column.name: column.share * _PARTS["cells"] for column in columns}
+        self._sketches = sketches(base, data, fine, costs, self._records, self._show)
+        stddev = self._purpose.stddev(len(self._table.draft.columns))
+        for column in columns:
+            sketch, cells = self._sketches[column.name], fine[column.name]
+            edges = choose_bins(sketch, cells.is_point, Workbench(self._records, stddev))
+            pieces = list(zip(cells.edges(sketch.edges[:-1]), sketch.counts.round().tolist(), strict=True))
+            column.attribute = _ordered_attribute(column, cells.edges(edges), pieces)
+
+    def keys(self) -> None:
+        """Find the labels of each column of text."""
+        columns = [c for c in self._columns.values() if c.reading is None and not c.note]
+        budget = self._opened.budget
+        for place, column in enumerate(columns):
+            data, coder = key_column(self._table, column.name)
+            sibling = self._opened.over(data, budget)
+            rest = column.share * (1 - _PARTS["kinds"])
+            risk = budget.delta / len(columns)
+            keys, missing, other, least = find_keys(sibling, column.name, coder, rho=rest, delta=risk)
+            del place
+            self._label(column, keys, missing, other, least)
+
+    def _label(self, column: _Column, keys: Mapping[str, int], missing: int, other: int, least: int) -> None:
+        if not keys:
+            self._left_out[column.name] = "no value of it is shared by enough records"
+            return
+        stddev = self._purpose.stddev(len(self._table.draft.columns))
+        kept = sorted(keys, key=lambda key: -keys[key])[:MOST_LABELS]
+        labels = sorted(kept[: _worth([keys[key] for key in kept], self._records, stddev)])
+        rest = self._records - sum(keys[label] for label in labels) - max(missing, 0)
+        significant = least / 2
+        spec: dict[str, Any] = {"labels": labels}
+        if self._keeps_all or rest > significant or len(labels) < len(keys) or other > significant:
+            spec["other"] = True
+        if self._keeps_all or missing > significant:
+            spec["missing"] = [text for text in probes.MISSING_TEXTS if text and text not in labels]
+        column.attribute = Attribute.from_spec(column.name, spec)
+        column.note = f"text, {len(labels)} labels, each of at least about {least} records"
+
+    def found(self) -> Found:
+        """Return the domain."""
+        attributes: dict[str, Attribute] = {}
+        notes = {}
+        for name in self._table.draft.columns:
+            if name in self._table.draft.closed:
+                attributes[name] = self._table.draft.closed[name]
+                continue
+            column = self._columns[name]
+            if column.attribute is None:
+                self._left_out.setdefault(name, column.note or "it has no values")
+                continue
+            attributes[name] = column.attribute
+            notes[name] = column.note
+        if not attributes:
+            raise ValueError(
+                "No column has values that enough records share, so that there is nothing to measure. What "
+                "discovery cost is spent: describe columns by hand, or spend more."
+            )
+        budget = self._opened.budget
+        kinds = [event.kind for event in budget.events]
+        cost = {
+            budget.unit: as_text(budget.spent),
+            "delta": as_text(sum((event.delta for event in budget.events), Fraction(0))),
+            "events": {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)},
+        }
+        outside = None if self._keeps_all else "drop"
+        return Found(Domain(attributes), self._left_out, notes, self._records, outside, self._sketches, cost)
+
+
+_NO_DELTA = (
+    "Labels of text cannot be found without a delta, as the absence of a rare label would tell: give a delta above "
+    "0 (--delta), or describe these columns in the domain."
+)
+
+
+def _interpret(column: _Column, counts: np.ndarray, stddev: float) -> None:
+    """Decide from the noisy counts of kinds how a column is read."""
+    sums = {
+        "dot": counts[probes.WHOLE : probes.COMMA].sum(),
+        "comma": counts[probes.COMMA : probes.DATE].sum(),
+        "iso": counts[probes.DATE : probes.TIME + 1].sum(),
+        "day.month.year": counts[probes.DAY_DOT],
+        "slashes": counts[probes.DAY_FIRST : probes.EITHER + 1].sum(),
+        "year/month/day": counts[probes.YEAR_SLASH],
+        "text": counts[probes.TEXT],
+    }
+    possible = {"bins": ("dot", "comma"), "labels": ("text",), "dates": tuple(sums)[2:6]}.get(
+        column.shape, (*sums,)
+    )
+    sums = {name: sums[name] for name in possible}
+    best = max(sums, key=lambda name: sums[name])
+    significant = _SIGNIFICANT * stddev
+    column.missing = bool(counts[probes.MISSING] > significant / 2)
+    if best == "text":
+        return
+    if best in ("dot", "comma"):
+        fractions = counts[probes.WHOLE + 1 : probes.THOUSANDS].sum()
+        if sums.get("comma", 0.0) > max(2 * significant, fractions):  # whole numbers have no comma
+            best = "comma"
+        grouped = counts[probes.THOUSANDS] > significant
+        column.reading = Reading(",", ".") if best == "comma" else Reading(".", "," if grouped else "")
+        column.step = _step(counts, best, significant)
+        return
+    form = best
+    if best == "slashes":
+        first, second = counts[probes.DAY_FIRST], counts[probes.MONTH_FIRST]
+        form = "day/month/year" if first >= second else "month/day/year"
+    time = "second" if best == "iso" and counts[probes.TIME] > significant else "day"
+    column.reading, column.step, column.format = Reading(time=time, form=form), 1, probes.FORMATS[form]
+
+
+def _step(counts: np.ndarray, style: str, significant: float) -> float | None:
+    """Return the grid of numbers: the coarsest that all but a rare part of them are on; None for reals."""
+    start, number = (probes.WHOLE, 5) if style == "dot" else (probes.COMMA, 4)
+    by_decimals = np.array(counts[start : start + number])
+    by_decimals[0] += counts[probes.THOUSANDS] if style == "dot" else counts[probes.WHOLE]
+    total = max(float(by_decimals.sum()), 1.0)
+    for decimals in range(number - 1):
+        beyond = float(by_decimals[decimals + 1 :].sum())
+        if beyond <= max(significant, _RARE * total):
+            return [1, 0.1, 0.01, 0.001][decimals]
+    return None
+
+
+def _ordered_attribute(column: _Column, edges: list[float], pieces: list[tuple[float, float]]) -> Attribute:
+    reading = column.reading
+    assert reading is not None
+    spec: dict[str, Any] = {"clip": True}
+    if sum(share for _, share in pieces) > 0:
+        spec["within"] = pieces
+    if column.missing:
+        spec["missing"] = [text for text in probes.MISSING_TEXTS if text]
+    if reading.time is not None:
+        unit = "D" if reading.time == "day" else "s"
+        spec["dates"] = [str(np.datetime64(int(edge), unit)) for edge in edges]
+        if column.format:
+            spec["format"] = column.format
+        column.note = f"dates, {len(edges) - 1} cells"
+    else:
+        spec["bins"] = edges
+        if column.step is not None:
+            spec["grid"] = column.step
+        if reading.decimal != ".":
+            spec["decimal"] = reading.decimal
+        if reading.thousands:
+            spec["thousands"] = reading.thousands
+        on = "real numbers" if column.step is None else f"numbers on a grid of {column.step:g}"
+        column.note = f"{on}, {len(edges) - 1} bins"
+    return Attribute.from_spec(column.name, spec)
+
+
+def _worth(counts: list[int], records: float, stddev: float) -> int:
+    """Return how many labels, the most frequent first, are worth a cell: those that rise out of the noise."""
+    del records
+    return max(1, sum(count > stddev for count in counts))

@@ -1,0 +1,211 @@
+"""A table whose domain is open in part: some columns are described, the others are to be discovered."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from pgmjax._internal import checks
+from pgmjax.data import arrow as source_arrow
+from pgmjax.data import files
+from pgmjax.data.attribute import Attribute
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain, read_file, with_label_files
+from pgmjax.discovery.probes import MISSING_TEXTS, Probe
+from pgmjax.privacy.partition import KeyCoder
+
+OPEN = "discover"
+SHAPES = ("any", "bins", "labels", "dates")
+
+
+class Draft:
+    """A domain that is open in part.
+
+    Args:
+        entries: for each column an entry of a domain file, or `"discover"`, `{"bins": "discover"}`,
+            `{"labels": "discover"}` or `{"dates": "discover"}`.
+
+    Raises:
+        TypeError: the entries are no mapping.
+        ValueError: an entry is invalid, or there is none.
+
+    Attributes:
+        closed: the attributes that are described, by name.
+        open: what is said of the others, by name: one of `SHAPES`.
+        columns: all names, in order.
+
+    Example:
+        >>> draft = Draft({"sex": {"labels": ["F", "M"]}, "age": {"bins": "discover"}, "job": "discover"})
+        >>> [*draft.closed], draft.open
+        (['sex'], {'age': 'bins', 'job': 'any'})
+    """
+
+    def __init__(self, entries: Mapping[str, Any]):
+        if not isinstance(entries, Mapping):
+            raise TypeError(f"A draft must be a mapping from column to entry, got {type(entries).__name__}.")
+        if not entries:
+            raise ValueError("A draft must name at least one column, got none.")
+        self.closed: dict[str, Attribute] = {}
+        self.open: dict[str, str] = {}
+        for name, entry in entries.items():
+            shape = _shape(name, entry)
+            if shape is None:
+                self.closed[name] = Attribute.from_spec(name, entry)
+            else:
+                self.open[name] = shape
+        self.columns = tuple(entries)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Draft:
+        """Read a domain file, .json, .yaml or .yml, that may say "discover" for columns.
+
+        Raises:
+            ValueError: as `Domain.read`.
+        """
+        content = with_label_files(read_file(path), pathlib.Path(path).parent)
+        try:
+            return cls(content)
+        except (TypeError, ValueError) as error:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(f"Domain file {os.fspath(path)}: {error!s:.1000}") from error
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of the domain file."""
+        return {
+            name: self.closed[name].to_spec()
+            if name in self.closed
+            else OPEN
+            if self.open[name] == "any"
+            else {self.open[name]: OPEN}
+            for name in self.columns
+        }
+
+
+def _shape(name: str, entry: Any) -> str | None:
+    """Return what an entry says of an open column; None if it describes the column."""
+    if entry == OPEN:
+        return "any"
+    if isinstance(entry, Mapping) and OPEN in [value for value in entry.values() if isinstance(value, str)]:
+        if len(entry) == 1 and next(iter(entry)) in SHAPES[1:]:
+            return str(next(iter(entry)))
+        raise ValueError(
+            f'Column {name!r} is to be discovered: its entry must be "discover" or one of '
+            f'{{"bins": "discover"}}, {{"labels": "discover"}} and {{"dates": "discover"}}, and nothing else.'
+        )
+    return None
+
+
+class OpenTable:
+    """The records of a private table whose domain is open in part. Nothing is read before a run.
+
+    Construct one with `read`, `from_frame` or `from_columns`.
+
+    Attributes:
+        draft: what is known of its columns.
+
+    Example:
+        >>> table = OpenTable.from_columns({"age": [31, 45, 28], "job": ["baker", "cook", "cook"]})
+        >>> table.draft.open
+        {'age': 'any', 'job': 'any'}
+    """
+
+    def __init__(
+        self, draft: Draft, opener: Callable[[Domain, str | None], Dataset], given: Mapping[str, Any]
+    ):
+        self.draft = draft
+        self._opener = opener
+        self._given = dict(given)
+
+    @classmethod
+    def read(
+        cls,
+        path: str | os.PathLike[str],
+        draft: Draft | None = None,
+        *,
+        leave_out: Iterable[str] = (),
+        **options: Any,
+    ) -> OpenTable:
+        """Open a table in files.
+
+        Args:
+            path: as for `Dataset.read`, but no .npy file.
+            draft: what is known of the columns. Default: nothing; all columns are open.
+            leave_out: columns that are left out if there is no draft.
+            options: of `Dataset.read`: `unit`, `encoding`.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ValueError: the kind of file is not supported, or it does not name its columns.
+        """
+        unit = options.get("unit")
+        hidden = {*leave_out, *([] if unit is None else [unit.column])}
+        if draft is None:
+            names = [name for name in files.column_names(path) if name not in hidden]
+            draft = Draft(dict.fromkeys(names, OPEN))
+
+        def opener(domain: Domain, rows_outside: str | None) -> Dataset:
+            return Dataset.read(path, domain, rows_outside=rows_outside, **options)
+
+        return cls(draft, opener, options)
+
+    @classmethod
+    def from_frame(cls, frame: Any, draft: Draft | None = None, **options: Any) -> OpenTable:
+        """Open a pandas, polars or Arrow table, which must not be changed before the run has ended.
+
+        Args:
+            frame: the table.
+            draft: what is known of the columns. Default: nothing; all columns are open.
+            options: of `Dataset.from_frame`: `unit`.
+
+        Raises:
+            TypeError: `frame` is none of these.
+        """
+        unit = options.get("unit")
+        if draft is None:
+            names = [name for name in source_arrow.column_names(frame) if unit is None or name != unit.column]
+            draft = Draft(dict.fromkeys(names, OPEN))
+
+        def opener(domain: Domain, rows_outside: str | None) -> Dataset:
+            return Dataset.from_frame(domain, frame, rows_outside=rows_outside, **options)
+
+        return cls(draft, opener, options)
+
+    @classmethod
+    def from_columns(
+        cls, columns: Mapping[str, Any], draft: Draft | None = None, **options: Any
+    ) -> OpenTable:
+        """Open columns of raw values [rows], by name, as `from_frame` does."""
+        pa = checks.optional("pyarrow", extra="tables")
+        return cls.from_frame(pa.table(dict(columns)), draft, **options)
+
+    @property
+    def unit(self) -> Any:
+        """The unit of privacy, None for one row."""
+        return self._given.get("unit")
+
+    @property
+    def may_have_labels(self) -> bool:
+        """Whether a column is open that may turn out to be text."""
+        return any(shape in ("any", "labels") for shape in self.draft.open.values())
+
+    def under(self, attributes: Iterable[Attribute], rows_outside: str | None = None) -> Dataset:
+        """Return the records over some attributes, in the order given. Private.
+
+        Args:
+            attributes: one for each column that is wanted.
+            rows_outside: as for `Dataset`.
+        """
+        return self._opener(Domain({attribute.name: attribute for attribute in attributes}), rows_outside)
+
+
+def key_column(table: OpenTable, name: str) -> tuple[Dataset, KeyCoder]:
+    """Return one column of a table encoded by its texts, and the encoder. Private.
+
+    Args:
+        table: the table.
+        name: the column.
+    """
+    coder = KeyCoder(MISSING_TEXTS)
+    return table.under([Probe(name, coder.size, rule=coder)]), coder

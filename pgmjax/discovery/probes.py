@@ -1,0 +1,363 @@
+"""Public encodings of raw columns by which discovery counts: kinds of values, magnitudes, fine cells.
+
+Every encoding is total: any value has a code, whatever it is, so that no record is ever refused or left out.
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import math
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pgmjax.data.attribute import Attribute
+from pgmjax.data.encoding import Coder, Encoded, Notation
+
+MISSING_TEXTS = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "?")
+"""Texts that are read as missing values in a column that nobody described."""
+
+KINDS = (
+    "missing",
+    "text",
+    "number, 0 decimals",
+    "number, 1 decimal",
+    "number, 2 decimals",
+    "number, 3 decimals",
+    "number, more decimals",
+    "number with thousands separators",
+    "decimal comma, 0 decimals",
+    "decimal comma, 1 decimal",
+    "decimal comma, 2 decimals",
+    "decimal comma, more decimals",
+    "date",
+    "date and time",
+    "day.month.year",
+    "day/month/year",
+    "month/day/year",
+    "day or month first",
+    "year/month/day",
+)
+"""The kinds of values that are counted, in the order of their codes."""
+MISSING, TEXT, WHOLE, REAL, THOUSANDS, COMMA, DATE = 0, 1, 2, 6, 7, 8, 12
+TIME, DAY_DOT, DAY_FIRST, MONTH_FIRST, EITHER, YEAR_SLASH = 13, 14, 15, 16, 17, 18
+
+FORMATS = {
+    "iso": None,
+    "day.month.year": "%d.%m.%Y",
+    "day/month/year": "%d/%m/%Y",
+    "month/day/year": "%m/%d/%Y",
+    "year/month/day": "%Y/%m/%d",
+}
+"""The forms in which dates are found in text, by name; None is ISO 8601."""
+
+_LEAST, _MOST = -20, 62  # powers of 2 between which magnitudes are told apart
+MAGNITUDES = 2 * (_MOST - _LEAST) + 1
+"""Cells of a magnitude: negative ones from the largest, zero, positive ones; missing ones come after them."""
+
+_DOT = re.compile(
+    r"[+-]?(?P<whole>\d+|\d{1,3}(?P<groups>(?:,\d{3})+))?(?:\.(?P<decimals>\d*))?(?P<exponent>e[+-]?\d+)?",
+    re.I,
+)
+_COMMA = re.compile(r"[+-]?(?:\d+|\d{1,3}(?:[. '\u00a0\u202f]\d{3})+),(?P<decimals>\d+)")
+_PADDED = re.compile(r"[+-]?0\d")
+_ISO = re.compile(r"\d{4}-\d{2}-\d{2}(?P<time>[T ]\d{2}:\d{2}.*)?")
+_SLASHES = re.compile(r"(\d{1,2})/(\d{1,2})/\d{4}")
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
+
+
+@dataclass(frozen=True)
+class Probe(Attribute):
+    """An attribute that is encoded by a public rule of discovery instead of labels or bins.
+
+    Attributes:
+        rule: its encoder.
+    """
+
+    rule: Coder | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def coder(self) -> Coder:  # type: ignore[override]
+        """The rule."""
+        assert self.rule is not None
+        return self.rule
+
+
+class ProbeCoder(Coder):
+    """An encoder by a function of one value, and of arrays of numbers at once.
+
+    Args:
+        size: number of codes.
+        one: code of a value that is no number: text, a date, a bool, None.
+        numbers: codes [n] of float64 numbers [n]; NaN is a missing value.
+        missing: code of null.
+        times: codes [n] of datetime64 [n]; NaT is a missing value.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        one: Callable[[Any], int],
+        numbers: Callable[[np.ndarray], np.ndarray],
+        missing: int,
+        times: Callable[[np.ndarray], np.ndarray],
+    ):
+        super().__init__(size)
+        self._one, self._numbers, self._null, self._times = one, numbers, missing, times
+
+    def raw_code(self, value: Any) -> int:
+        """Return the code of one value."""
+        if value is None or type(value).__name__ in ("NAType", "NaTType"):
+            return self._null
+        if isinstance(value, np.generic):
+            value = value.item()
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return int(self._numbers(np.array([_float(value)]))[0])
+        return self._one(value)
+
+    def raw_codes(self, values: Iterable[Any]) -> np.ndarray:
+        """Return the codes [values] of values encoded one by one."""
+        return np.fromiter(map(self.raw_code, values), dtype=np.int64)
+
+    def encode_objects(self, values: Iterable[Any]) -> Encoded:
+        """Encode Python objects of any types."""
+        return self.finish(self.raw_codes(values))
+
+    def encode_numbers(self, values: np.ndarray, null: np.ndarray | None = None) -> Encoded:
+        """Encode numbers or bools [rows]; `null` [rows] is true for missing values."""
+        raw = self._numbers(np.asarray(values, dtype=np.float64))
+        return self.finish(raw if null is None else np.where(null, self._null, raw))
+
+    @property
+    def takes_times(self) -> bool:
+        """True."""
+        return True
+
+    def encode_times(self, values: np.ndarray) -> Encoded:
+        """Encode dates or times, datetime64 [rows]."""
+        return self.finish(self._times(values))
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def kind_probe(name: str) -> Probe:
+    """Return an attribute whose codes are the `KINDS` of values."""
+    coder = ProbeCoder(len(KINDS), kind_of, _kinds_of_numbers, MISSING, _kinds_of_times)
+    return Probe(name, len(KINDS), rule=coder)
+
+
+def kind_of(value: Any) -> int:
+    """Return the kind of a value that is no number.
+
+    Example:
+        >>> [KINDS[kind_of(text)] for text in ("007", "12", "1,5", "2024-05-01")]
+        ['text', 'number, 0 decimals', 'decimal comma, 1 decimal', 'date']
+    """
+    if isinstance(value, datetime.datetime):
+        return TIME if value.time() != datetime.time() else DATE
+    if isinstance(value, datetime.date):
+        return DATE
+    text = str(value).strip()
+    if text in MISSING_TEXTS:
+        return MISSING
+    return TEXT if isinstance(value, bool) else _kind_of_text(text)
+
+
+def _kind_of_text(text: str) -> int:
+    if found := _ISO.fullmatch(text):
+        return TEXT if _days(text, None) is None else TIME if found["time"] else DATE
+    if found := _SLASHES.fullmatch(text):
+        first, second = int(found[1]), int(found[2])
+        if max(first, second) > 31 or min(first, second) > 12:
+            return TEXT
+        return DAY_FIRST if first > 12 else MONTH_FIRST if second > 12 else EITHER
+    for name, kind in (("day.month.year", DAY_DOT), ("year/month/day", YEAR_SLASH)):
+        if text.count(name[3 if kind == DAY_DOT else 4]) == 2 and _days(text, FORMATS[name]) is not None:
+            return kind
+    if _PADDED.match(text):
+        return TEXT  # a code such as 00123, whose zeros a number would lose
+    if (found := _DOT.fullmatch(text)) and found["groups"] and not found["exponent"]:
+        return THOUSANDS
+    if found := _COMMA.fullmatch(text):
+        return COMMA + min(len(found["decimals"].rstrip("0")), 3)
+    found = _DOT.fullmatch(text)
+    if not found or not (found["whole"] or found["decimals"]):
+        return TEXT
+    if found["exponent"]:
+        return REAL
+    return min(WHOLE + len((found["decimals"] or "").rstrip("0")), REAL)
+
+
+def _kinds_of_numbers(values: np.ndarray) -> np.ndarray:
+    kinds = np.full(len(values), REAL)
+    with np.errstate(invalid="ignore", over="ignore"):
+        for decimals in (3, 2, 1, 0):
+            scaled = values * 10.0**decimals
+            kinds[np.abs(scaled - np.rint(scaled)) <= 1e-6 * np.maximum(1, np.abs(values))] = WHOLE + decimals
+    return np.where(np.isnan(values), MISSING, kinds)
+
+
+def _kinds_of_times(values: np.ndarray) -> np.ndarray:
+    kinds = np.where(values == values.astype("M8[D]"), DATE, TIME)
+    return np.where(np.isnat(values), MISSING, kinds)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the values of an ordered column are read as numbers.
+
+    Attributes:
+        decimal: the decimal separator of numbers in text.
+        thousands: the separator of groups of three digits in text; "" for none.
+        time: "day" or "second" if the values are dates, counted in these since 1970-01-01; None for numbers.
+        form: the form of dates in text, one of `FORMATS`.
+    """
+
+    decimal: str = "."
+    thousands: str = ""
+    time: str | None = None
+    form: str = "iso"
+
+    def number(self, value: Any) -> float:
+        """Return a value that is no number as one; NaN if it is none.
+
+        Example:
+            >>> Reading(decimal=",", thousands=".").number("1.234,5"), Reading(time="day").number("1970-01-03")
+            (1234.5, 2.0)
+        """
+        if isinstance(value, datetime.date):
+            return self.notation.moment(value) if self.time is not None else math.nan
+        found = None if isinstance(value, bool) else self.notation.number(str(value).strip())
+        return math.nan if found is None else found
+
+    @functools.cached_property
+    def notation(self) -> Notation:
+        """The same for an attribute."""
+        return Notation(1 if self.time else None, self.time, FORMATS[self.form], self.decimal, self.thousands)
+
+    def coder(self, size: int, place: Callable[[np.ndarray], np.ndarray]) -> ProbeCoder:
+        """Return an encoder of numbers by `place`; the last of `size` codes is that of all other values."""
+
+        def placed(values: np.ndarray) -> np.ndarray:
+            other = np.isnan(values)
+            return np.where(other, size - 1, place(np.where(other, 0.0, values))).astype(np.int64)
+
+        def of_times(values: np.ndarray) -> np.ndarray:
+            return placed(self.notation.moments(values) if self.time else np.full(len(values), np.nan))
+
+        def one(value: Any) -> int:
+            return int(placed(np.array([self.number(value)]))[0])
+
+        return ProbeCoder(size, one, placed, size - 1, of_times)
+
+
+def _days(value: Any, form: str | None) -> float | None:
+    """Return the days since 1970-01-01 of a date in text or as an object; None if it is none."""
+    try:
+        if isinstance(value, str):
+            text = value.strip()
+            value = datetime.datetime.strptime(text, form) if form else datetime.datetime.fromisoformat(text)
+        if not isinstance(value, datetime.date):
+            return None
+        days = value.toordinal() - _EPOCH
+        if not isinstance(value, datetime.datetime):
+            return float(days)
+        seconds = value.hour * 3600 + value.minute * 60 + value.second
+        return days + seconds / 86400
+    except ValueError:
+        return None
+
+
+def magnitude_probe(name: str, reading: Reading) -> Probe:
+    """Return an attribute whose codes are the sign and the power of 2 of numbers; the last, no number."""
+    size = MAGNITUDES + 1
+    return Probe(name, size, rule=reading.coder(size, _magnitudes))
+
+
+def _magnitudes(values: np.ndarray) -> np.ndarray:
+    size = np.minimum(np.abs(values), 2.0**_MOST)
+    zero = size < 2.0**_LEAST
+    # frexp is exact, and its exponent is one above the power
+    power = np.clip(np.frexp(np.where(zero, 1.0, size))[1] - 1, _LEAST, _MOST - 1) - _LEAST + 1
+    middle = _MOST - _LEAST
+    return middle + np.where(zero, 0, np.where(values < 0, -power, power))
+
+
+def magnitude_edges() -> np.ndarray:
+    """Return the edges of the cells of magnitudes, float64 [MAGNITUDES + 1]; zero has a cell of no width."""
+    powers = 2.0 ** np.arange(_LEAST, _MOST + 1)
+    powers[0] = 0.0  # what is nearer to zero is as good as zero
+    return np.concatenate([-powers[::-1], powers])
+
+
+@dataclass(frozen=True)
+class FineCells:
+    """Equal cells of an interval, fine enough that any useful bin is a union of them.
+
+    Attributes:
+        low: the lower end, in units of `step` if it is on a grid.
+        cells: their number, a power of 4.
+        width: the width of one, in grid steps or in the column's unit.
+        step: the spacing of the values, such as 1 or 0.01; None for real numbers.
+    """
+
+    low: float
+    cells: int
+    width: float
+    step: float | None
+
+    @classmethod
+    def over(cls, low: float, high: float, step: float | None, most: int = 4**10) -> FineCells:
+        """Return cells from `low` to `high`, each of one value on the grid if at most `most` suffice.
+
+        Example:
+            >>> FineCells.over(0, 100, 1)
+            FineCells(low=0, cells=256, width=1, step=1)
+        """
+        if step is None:
+            cells = 4**6
+            return cls(low, cells, (high - low) / cells, None)
+        first, last = math.floor(low / step), math.ceil(high / step)
+        cells = 4
+        while cells < last - first + 1 and cells < most:
+            cells *= 4
+        return cls(first, cells, -(-(last - first + 1) // cells), step)
+
+    @property
+    def levels(self) -> int:
+        """The number of times that the interval can be divided by 4."""
+        return round(math.log(self.cells, 4))
+
+    def place(self, values: np.ndarray) -> np.ndarray:
+        """Return the cells [n] of numbers [n]; those beyond the ends belong to the end cells."""
+        if self.step is not None:
+            values = np.rint(values / self.step)
+        with np.errstate(invalid="ignore", over="ignore"):
+            return np.clip(np.floor((values - self.low) / self.width), 0, self.cells - 1)
+
+    def edges(self, cells: np.ndarray) -> list[float]:
+        """Return the values at which cells begin, as exact decimals on a grid."""
+        values = (self.low + np.asarray(cells) * self.width).tolist()
+        if self.step is None:
+            return values
+        decimals = max(0, -math.floor(math.log10(self.step) + 1e-9))
+        return [
+            round(value * self.step, decimals) if decimals else int(value * self.step) for value in values
+        ]
+
+    def is_point(self, first: int, last: int) -> bool:
+        """Return whether the cells first..last-1 hold one value only."""
+        return self.step is not None and (last - first) * self.width == 1
+
+    def probe(self, name: str, reading: Reading) -> Probe:
+        """Return an attribute of these cells; its last code is that of values that are no numbers."""
+        return Probe(name, self.cells + 1, rule=reading.coder(self.cells + 1, self.place))

@@ -1,0 +1,211 @@
+"""A private sketch of an ordered column: noisy counts of cells that are fine where the records are.
+
+Two ways lead to it. With Gaussian noise the counts of a tree are measured level by level, from the top, and made
+consistent; only nodes with many records are divided further. With Laplace noise, whose price grows with the
+number of levels, the tree's shape is found first (PrivTree, `privacy.partition.find_cells`) and its leaves are
+measured once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from pgmjax.data.attribute import Attribute
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.discovery.probes import FineCells
+from pgmjax.privacy.partition import find_cells
+from pgmjax.privacy.private_table import PrivateTable
+from pgmjax.queries import marginal
+
+FINEST = 256
+"""A sketch has about this many cells at most."""
+_SIGNIFICANT = 4.0  # standard deviations of noise from which a node is divided
+_BRANCHES = 4
+_SHAPE_SHARE = Fraction(1, 2)  # of a column's epsilon for the shape of a tree; the rest is for the counts
+
+
+@dataclass
+class Sketch:
+    """Estimated counts of consecutive cells.
+
+    Attributes:
+        edges: edges [n + 1] of the cells, as numbers of fine cells.
+        counts: estimated numbers of records [n], >= 0.
+        missing: estimated number of records that have no number.
+        stddev: standard deviation of the noise of one measured count.
+    """
+
+    edges: np.ndarray
+    counts: np.ndarray
+    missing: float
+    stddev: float
+
+
+def sketches(
+    table: PrivateTable,
+    data: Dataset,
+    fine: Mapping[str, FineCells],
+    costs: Mapping[str, Fraction],
+    records: float,
+    show_progress: bool | None = None,
+) -> dict[str, Sketch]:
+    """Return a sketch of each column.
+
+    Args:
+        table: the private table, under the budget of discovery.
+        data: its records in fine cells, see `FineCells.probe`.
+        fine: the cells by attribute.
+        costs: what each may cost, in the budget's unit.
+        records: estimated number of records.
+        show_progress: None shows a bar in terminals only, False never.
+
+    Guarantees:
+        Each sketch costs at most its part; the parts add up.
+    """
+    if table.budget.unit == "epsilon":
+        return {
+            name: _by_shape(table.over(data, table.budget), name, fine[name], costs[name]) for name in fine
+        }
+    return _by_levels(table, data, fine, costs, records, show_progress)
+
+
+def _by_shape(table: PrivateTable, name: str, fine: FineCells, cost: Fraction) -> Sketch:
+    share = cost * _SHAPE_SHARE
+    edges = find_cells(table, name, fine.cells, epsilon=share, most=FINEST)
+    leaves, codes = _merged(name, fine, edges)
+    recoded = table._data.recode(_with(table.domain, leaves), {name: codes})
+    measured = table.over(recoded, table.budget).measure([marginal([name])], epsilons=[cost - share])[0]
+    counts = measured.values.astype(float)
+    return Sketch(edges, np.maximum(counts[:-1], 0), max(counts[-1], 0.0), float(measured.row_stddevs()[0]))
+
+
+def _merged(name: str, fine: FineCells, edges: np.ndarray) -> tuple[Attribute, np.ndarray]:
+    """Return an attribute of merged fine cells, and the code of each fine one [cells + 1]."""
+    codes = np.searchsorted(edges, np.arange(fine.cells), side="right") - 1
+    return Attribute(name, len(edges)), np.append(codes, len(edges) - 1)
+
+
+def _with(domain: Domain, attribute: Attribute) -> Domain:
+    return Domain({name: attribute if name == attribute.name else domain.attribute(name) for name in domain})
+
+
+@dataclass
+class _Node:
+    """A node of a tree: fine cells first..last-1, its noisy count and its children."""
+
+    first: int
+    last: int
+    noisy: float
+    children: list[_Node] = field(default_factory=list)
+    estimate: float = 0.0
+    variance: float = 1.0
+
+
+def _by_levels(
+    table: PrivateTable,
+    data: Dataset,
+    fine: Mapping[str, FineCells],
+    costs: Mapping[str, Fraction],
+    records: float,
+    show_progress: bool | None,
+) -> dict[str, Sketch]:
+    roots = {name: _Node(0, cells.cells, records) for name, cells in fine.items()}
+    open_nodes = {name: [root] for name, root in roots.items()}
+    missing: dict[str, list[float]] = {name: [] for name in fine}
+    stddevs = dict.fromkeys(fine, 0.0)
+    for level in range(max(cells.levels for cells in fine.values())):
+        names = [name for name in fine if open_nodes[name] and level < fine[name].levels]
+        if not names:
+            break
+        groups = {name: _children(open_nodes[name], fine[name]) for name in names}
+        domain = data.domain
+        for name in names:
+            domain = _with(domain, Attribute(name, int(groups[name].max()) + 1))
+        sibling = table.over(data.recode(domain, groups), table.budget)
+        rhos = [costs[name] / fine[name].levels for name in names]
+        answers = sibling.measure(
+            [marginal([name]) for name in names], rhos=rhos, show_progress=show_progress
+        )
+        for name, answer in zip(names, answers, strict=True):
+            stddevs[name] = float(answer.row_stddevs()[0])
+            missing[name].append(float(answer.values[-1]))
+            open_nodes[name] = _grown(open_nodes[name], answer.values, stddevs[name], records)
+    return {
+        name: _settled(root, float(np.mean(missing[name])), stddevs[name], records)
+        for name, root in roots.items()
+    }
+
+
+def _children(nodes: Sequence[_Node], fine: FineCells) -> np.ndarray:
+    """Return the code of each fine cell: of the child it lies in, or of the rest, or, at the end, missing."""
+    rest = len(nodes) * _BRANCHES
+    codes = np.full(fine.cells + 1, rest)
+    codes[-1] = rest + 1
+    for number, node in enumerate(nodes):
+        width = (node.last - node.first) // _BRANCHES
+        codes[node.first : node.last] = number * _BRANCHES + np.arange(node.last - node.first) // width
+    return codes
+
+
+def _grown(nodes: Sequence[_Node], values: np.ndarray, stddev: float, records: float) -> list[_Node]:
+    """Give the nodes their measured children; return those to be divided next."""
+    least = max(records / FINEST, _SIGNIFICANT * stddev)
+    found = []
+    for number, node in enumerate(nodes):
+        width = (node.last - node.first) // _BRANCHES
+        for place in range(_BRANCHES):
+            first = node.first + place * width
+            child = _Node(first, first + width, float(values[number * _BRANCHES + place]))
+            node.children.append(child)
+            if child.noisy > least and width > 1:
+                found.append(child)
+    return found
+
+
+def _settled(root: _Node, missing: float, stddev: float, records: float) -> Sketch:
+    """Make a tree's counts consistent by least squares, and return its leaves.
+
+    References:
+        Hay et al. 2010, "Boosting the accuracy of differentially private histograms through consistency",
+        section 4, with variances of their own where nodes have no children.
+    """
+    _upwards(root)
+    root.estimate = max(root.estimate, 0.0)
+    _downwards(root)
+    leaves = list(_leaves(root))
+    edges = np.array([leaf.first for leaf in leaves] + [leaves[-1].last])
+    counts = np.maximum([leaf.estimate for leaf in leaves], 0.0)
+    return Sketch(edges, counts, max(missing, 0.0), stddev)
+
+
+def _upwards(node: _Node) -> None:
+    """Set the best estimate from a node's own count and those below it, and its relative variance."""
+    node.estimate, node.variance = node.noisy, 1.0
+    if node.children:
+        for child in node.children:
+            _upwards(child)
+        below = sum(child.estimate for child in node.children)
+        variance = sum(child.variance for child in node.children)
+        weight = variance / (1.0 + variance)
+        node.estimate = weight * node.noisy + (1 - weight) * below
+        node.variance = weight
+
+
+def _downwards(node: _Node) -> None:
+    """Share what a node's count exceeds the sum of its children's by, in proportion to their variances."""
+    if not node.children:
+        return
+    gap = node.estimate - sum(child.estimate for child in node.children)
+    total = sum(child.variance for child in node.children)
+    for child in node.children:
+        child.estimate += gap * child.variance / total
+        _downwards(child)
+
+
+def _leaves(node: _Node) -> list[_Node]:
+    return [leaf for child in node.children for leaf in _leaves(child)] if node.children else [node]

@@ -1,0 +1,167 @@
+"""Kinds of attributes in a domain file: against Python's own dates and decimals, and there and back."""
+
+import datetime
+import decimal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import pgmjax as pj
+from pgmjax.data.attribute import Attribute
+
+SPECS = [
+    {"bins": [0, 20, 65.5], "missing": True},
+    {"bins": [0, 2, 5], "grid": 1, "clip": True},
+    {"min": 0, "max": 123, "step": 5},
+    {"min": -3, "max": 9},
+    {"bins": [0, 0.3, 1], "grid": 0.1},
+    {"from": "2020-01-01", "to": "2024-12-31", "step": "month"},
+    {"from": "2020-01-15", "to": "2024-12-30", "step": "quarter"},
+    {"from": "2020-01-01", "to": "2020-01-31", "step": "week"},
+    {"from": "2020-01-01", "to": "2020-01-31", "step": 3},
+    {"from": "2020-01-01T00:00:00", "to": "2020-01-31T23:59:59", "step": "hour"},
+    {"dates": ["2020-01-01", "2020-05-05", "2021-01-01"], "format": "%d.%m.%Y", "missing": ["-"]},
+    {"labels": ["a", "b"], "other": True, "missing": ["?"]},
+    {"labels": {"M": ["M", "Homme"], "F": ["Femme"]}},
+    {"bins": [0, 100, 1000], "decimal": ",", "thousands": "."},
+    {"bins": [0, 10, 20], "grid": 1, "within": [[0, 1], [3, 5], [10, 2]]},
+]
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=str)
+def test_there_and_back(spec):
+    attribute = Attribute.from_spec("x", spec)
+    assert Attribute.from_spec("x", attribute.to_spec()) == attribute
+    codes = np.random.default_rng(0).integers(0, attribute.size, 500)
+    values = attribute.values(codes, np.random.default_rng(1))
+    texts = [_text(attribute, value) for value in values.tolist()]
+    assert (attribute.encode(texts) == codes).all()
+    if attribute.format is None:
+        assert (attribute.encode(values) == codes).all()
+        assert (attribute.encode(values.tolist()) == codes).all()
+    arrow = pj.Dataset.from_frame(
+        pj.Domain({"x": attribute}), pa.table({"x": pa.array(values, from_pandas=True)})
+    )
+    assert arrow.marginals([("x",)])[0].tolist() == np.bincount(codes, minlength=attribute.size).tolist()
+    assert len(set(attribute.code_names())) == attribute.size
+
+
+def _text(attribute, value):
+    if value is None:
+        return ""
+    if attribute.format is not None:
+        return value.strftime(attribute.format)
+    return str(value).replace(".", attribute.decimal)
+
+
+def test_ranges_of_whole_numbers_by_division():
+    attribute = Attribute.from_spec("x", {"min": 18, "max": 99, "step": 7})
+    values = np.arange(18, 100)
+    assert (attribute.encode(values) == (values - 18) // 7).all()
+    assert attribute.code_names()[:2] == ["18 to 24", "25 to 31"] and attribute.code_names()[-1] == "95 to 99"
+    assert attribute.encode(["18.0", " 99 "]).tolist() == [0, 11]
+    for beyond in (17, 100, "17.5", 24.5):
+        with pytest.raises(ValueError, match="1 rows lie outside its bins"):
+            attribute.encode([beyond])
+
+
+def test_decimals_on_a_grid_are_those_that_are_written():
+    attribute = Attribute.from_spec("x", {"bins": [0, 0.35, 1.15], "grid": 0.01})
+    hundredths = np.arange(0, 115)
+    wanted = [0 if n < 35 else 1 for n in hundredths]
+    assert attribute.encode(hundredths / 100).tolist() == wanted
+    assert attribute.encode([str(decimal.Decimal(int(n)) / 100) for n in hundredths]).tolist() == wanted
+    drawn = attribute.values(np.repeat([0, 1], 4000), np.random.default_rng(0))
+    assert {f"{value!r}" for value in drawn.tolist()} == {
+        repr(round(n / 100, 2)) for n in hundredths.tolist()
+    }
+
+
+def test_months_by_the_calendar():
+    attribute = Attribute.from_spec("x", {"from": "2019-02-10", "to": "2021-03-04", "step": "month"})
+    days = [datetime.date(2019, 2, 10) + datetime.timedelta(days=k) for k in range(754)]
+    wanted = [12 * (day.year - 2019) + day.month - 2 for day in days]
+    assert days[-1] == datetime.date(2021, 3, 4)
+    assert attribute.encode(days).tolist() == wanted
+    assert attribute.encode(pd.to_datetime(days).to_numpy()).tolist() == wanted
+    assert attribute.encode([f"{day}T13:05" for day in days]).tolist() == wanted
+    assert attribute.code_names()[1] == "2019-03" and attribute.code_names()[0] == "2019-02-10 to 2019-02-28"
+    with pytest.raises(
+        ValueError, match="1 rows lie outside its bins .* and 1 rows have a value that is no date"
+    ):
+        attribute.encode([days[0], datetime.date(2021, 3, 5), "4.3.2021"])
+
+
+def test_times_with_a_zone_are_moments_in_utc():
+    attribute = Attribute.from_spec(
+        "x", {"from": "2020-01-01T00:00", "to": "2020-01-02T23:59", "step": "hour"}
+    )
+    east = datetime.timezone(datetime.timedelta(hours=2))
+    moments = [datetime.datetime(2020, 1, 1, hour, 30, tzinfo=east) for hour in (2, 5, 23)]
+    assert attribute.encode(moments).tolist() == [0, 3, 21]
+    array = pa.array(moments, pa.timestamp("us", tz="+02:00"))
+    data = pj.Dataset.from_frame(pj.Domain({"x": attribute}), pa.table({"x": array}))
+    assert np.flatnonzero(data.marginals([("x",)])[0]).tolist() == [0, 3, 21]
+
+
+def test_numbers_of_other_countries():
+    attribute = Attribute.from_spec("x", {"bins": [0, 10, 1e4], "decimal": ",", "thousands": "."})
+    assert attribute.encode(["9,99", "1.234,5", "1234,5", "10"]).tolist() == [0, 1, 1, 1]
+    with pytest.raises(ValueError, match="3 rows have a value that is no number"):
+        attribute.encode(["9.99", "1,234.5", "12.34,5"])
+
+
+def test_spellings_and_other_values():
+    attribute = Attribute.from_spec(
+        "x", {"labels": {"M": ["M", "Homme", 1], "F": ["Femme"]}, "other": True, "missing": "?"}
+    )
+    given = ["M", "Homme", 1, "1", "F", "Femme", "femme", 7.5, "?", None, ["list"]]
+    assert attribute.encode(given).tolist() == [0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 2]
+    assert attribute.values([0, 1, 2, 3]).tolist() == ["M", "F", "other", None]
+    assert attribute.code_names() == ["M", "F", "other", "missing"]
+
+
+def test_values_lie_where_the_records_do():
+    attribute = Attribute.from_spec(
+        "x", {"bins": [0, 100, 200], "grid": 1, "within": [[0, 9], [10, 1], [100, 0]]}
+    )
+    drawn = attribute.values(np.repeat([0, 1], 20_000), np.random.default_rng(0))
+    assert abs((drawn[:20_000] < 10).mean() - 0.9) < 5 * (0.09 / 20_000) ** 0.5
+    assert abs(drawn[20_000:].mean() - 149.5) < 5 * 29 / 20_000**0.5  # a cell without shares is even
+
+
+def test_a_registered_table_may_be_asked_in_coarser_dates_and_other_values():
+    definition = pj.privacy.TableDefinition(
+        pj.Domain(
+            {
+                "day": {"from": "2020-01-01", "to": "2020-12-31", "step": "day"},
+                "job": {"labels": ["a", "b", "c"], "other": True},
+            }
+        )
+    )
+    coarse = {
+        "day": {"from": "2020-01-01", "to": "2020-12-31", "step": "month"},
+        "job": {"labels": ["b"], "other": True},
+    }
+    tables = definition.tables(pj.Domain(coarse))
+    assert tables["day"].tolist() == [
+        (datetime.date(2020, 1, 1) + datetime.timedelta(days=k)).month - 1 for k in range(366)
+    ]
+    assert tables["job"].tolist() == [1, 0, 1, 1]
+    with pytest.raises(ValueError, match="must have one in this domain .other: true"):
+        definition.tables(pj.Domain({"job": {"labels": ["a", "b", "c"]}}))
+    with pytest.raises(ValueError, match="as dates by the same steps"):
+        definition.tables(pj.Domain({"day": {"bins": [18262, 18628]}}))
+
+
+def test_labels_from_a_file(tmp_path):
+    (tmp_path / "codes.txt").write_text("A01\n\n B02 \n", encoding="utf-8")
+    (tmp_path / "d.yaml").write_text("icd: {labels_file: codes.txt, other: true}\n", encoding="utf-8")
+    assert pj.Domain.read(tmp_path / "d.yaml") == pj.Domain(
+        {"icd": {"labels": ["A01", "B02"], "other": True}}
+    )
+    (tmp_path / "e.yaml").write_text("icd: {labels_file: none.txt}\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="there is no file of labels"):
+        pj.Domain.read(tmp_path / "e.yaml")
