@@ -1,11 +1,12 @@
 """Synthetic rows of raw tables at the same total epsilon: discovered bins, public bins, dpmm and dpsynth.
 
-    python bench/discovery.py --packages FOLDER [--peer dpmm=PYTHON dpsynth=PYTHON] [--tables ...] [--sides ...]
+    python bench/discovery.py --packages FOLDER --peer dpmm=PYTHON dpsynth=PYTHON
+    python bench/discovery.py --packages FOLDER --sides fixed discovery --tables adult
     python bench/discovery.py --table
 
-The tables are those of `discovery_tables.py`, as they are in their files. Every contestant has all of epsilon
-(0.3, 1, 10; delta 1e-9) for everything that it learns, the bins included; neighbours differ by one row more or
-less. All of them measure what MST measures, so that the bins make the difference:
+The tables are those of `discovery_tables.py`, as they are in their files. Every contestant has all of
+epsilon (0.3, 1, 10; delta 1e-9) for everything that it learns, the bins included; neighbours differ by one
+row more or less. All of them measure what MST measures, so that the bins make the difference:
 
     fixed           pgmjax, 32 bins of equal width over the public range, at most one an integer
     discovery       pgmjax, bins discovered, no range given
@@ -19,11 +20,11 @@ Of the synthetic rows are computed, over all columns:
     one_way, two_way              mean total variation distance of marginals on the rank grid: each number in
                                   64 cells between quantiles of the true rows, which no contestant sees
     one_way_width, two_way_width  the same on the public grid: 64 cells of equal width over the public range
-    wasserstein                   mean over numbers of the Wasserstein-1 distance over the true standard deviation
+    wasserstein                   mean over numbers of the Wasserstein-1 distance, in true standard deviations
 
-`columns` has the distances of single columns: total variation on both grids, Wasserstein. One line of JSON per
-table, contestant, epsilon and seed; lines that are there are not made again. Noise of ours is seeded: nothing
-of it is a release. Times are not measured.
+`columns` has the distances of single columns: total variation on both grids, Wasserstein. One line of JSON
+per table, contestant, epsilon and seed; lines that are there are not made again. Noise of ours is seeded:
+nothing of it is a release. Times are not measured.
 """
 
 from __future__ import annotations
@@ -33,7 +34,6 @@ import itertools
 import json
 import pathlib
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -47,11 +47,17 @@ from harness import Line
 from showing import markdown
 
 import pgmjax as pj
+from pgmjax.discovery import Discovery, Draft, OpenTable
+from pgmjax.discovery.open_table import OPEN
+from pgmjax.queries.workload import KWay
 
 OUT = harness.RESULTS / "discovery.jsonl"
 EPSILONS, DELTA, SEEDS = (0.3, 1.0, 10.0), 1e-9, 5
 CELLS, BINS = 64, 32
-PEERS = {"dpmm": ("dpmm", "numpy", "scipy", "opendp"), "dpsynth": ("dpsynth", "mbi", "jax", "numpy", "dp-accounting")}
+PEERS = {
+    "dpmm": ("dpmm", "numpy", "scipy", "opendp"),
+    "dpsynth": ("dpsynth", "mbi", "jax", "numpy", "dp-accounting"),
+}
 ERRORS = ("one_way", "two_way", "one_way_width", "two_way_width", "wasserstein")
 Contestant = Callable[[Table, float, float, int], pd.DataFrame]
 
@@ -79,9 +85,13 @@ def fixed(table: Table, epsilon: float, delta: float, seed: int) -> pd.DataFrame
         else:
             specs[name] = {"labels": table.categories[name]}
     domain = pj.Domain(specs)
-    codes = mst(epsilon, delta, seed).run(
-        pj.Dataset.from_frame(domain, values), pj.Workload.all_kway(domain, 2, 10**6), show_progress=False
-    ).model.sample(len(values), seed)
+    codes = (
+        mst(epsilon, delta, seed)
+        .run(
+            pj.Dataset.from_frame(domain, values), pj.Workload.all_kway(domain, 2, 10**6), show_progress=False
+        )
+        .model.sample(len(values), seed)
+    )
     draw = np.random.default_rng(seed)
     rows = pd.DataFrame(index=values.index)
     for name in values:
@@ -107,8 +117,25 @@ def mst(epsilon: float, delta: float, seed: int) -> pj.mechanisms.MST:
 
 
 def ours(table: Table, epsilon: float, delta: float, seed: int) -> pd.DataFrame:
-    """Return rows of MST on discovered bins: only `table.frame` and `table.categories` are known."""
-    raise NotImplementedError("bins are not discovered yet: --sides leaves this contestant out.")
+    """Return rows of MST on discovered bins; of numbers and times nothing is known.
+
+    A column that is left out is 0 throughout; a missing value, which no row has, becomes the value above it.
+    """
+    entries = {
+        name: OPEN if name in table.numbers else {"labels": table.categories[name]} for name in table.frame
+    }
+    opened = OpenTable.from_frame(table.frame, Draft(entries))
+    release = mst(epsilon, delta, seed).run(opened, KWay(2), discover=Discovery(), show_progress=False)
+    codes = release.model.sample(len(table.frame), seed)
+    draw = np.random.default_rng(seed)
+    rows = pd.DataFrame(index=table.frame.index)
+    for name in table.frame:
+        if name in codes:
+            values = release.model.domain.attribute(name).values(codes[name], draw)
+            rows[name] = pd.Series(values).infer_objects().ffill().bfill()
+        else:
+            rows[name] = 0.0 if name in table.numbers else table.categories[name][0]
+    return rows
 
 
 OURS: dict[str, Contestant] = {"resample": resample, "fixed": fixed, "discovery": ours}
@@ -198,19 +225,31 @@ class Judge:
             line["two_way" + grid] = float(np.mean([*self.distances(frame, grid, 2).values()]))
         line["wasserstein"] = float(np.mean([*moved.values()]))
         line["columns"] = {
-            name: [round(x, 4) for x in (*(single[g][name] for g in single), moved.get(name)) if x is not None]
+            name: [
+                round(x, 4) for x in (*(single[g][name] for g in single), moved.get(name)) if x is not None
+            ]
             for name in self.table.frame
         }
         return line
 
 
-def peer_lines(table: Table, judge: Judge, name: str, python: str, seed: int, epsilons: Sequence[float]) -> Iterator[Line]:
+def peer_lines(
+    table: Table, judge: Judge, name: str, python: str, seed: int, epsilons: Sequence[float]
+) -> Iterator[Line]:
     """Run a peer under its own interpreter, one process for the epsilons of a seed."""
     with tempfile.TemporaryDirectory() as folder:
         place = pathlib.Path(folder)
         table.frame.to_csv(place / "table.csv", index=False)
-        jobs = [{"epsilon": e, "seed": seed, "out": str(place / f"{number}.csv")} for number, e in enumerate(epsilons)]
-        asked = {"table": str(place / "table.csv"), "columns": table.described(), "delta": DELTA, "jobs": jobs}
+        jobs = [
+            {"epsilon": e, "seed": seed, "out": str(place / f"{number}.csv")}
+            for number, e in enumerate(epsilons)
+        ]
+        asked = {
+            "table": str(place / "table.csv"),
+            "columns": table.described(),
+            "delta": DELTA,
+            "jobs": jobs,
+        }
         script = str(pathlib.Path(__file__).with_name(f"discovery_{name}.py"))
         done = subprocess.run([python, script], input=json.dumps(asked), capture_output=True, text=True)
         told = [json.loads(text) for text in done.stdout.splitlines() if text.startswith("{")]
@@ -280,8 +319,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--packages", type=pathlib.Path, metavar="FOLDER", help="where the wheels are unpacked")
-    parser.add_argument("--peer", nargs="*", default=[], metavar="NAME=PYTHON", help="interpreters of the peers")
+    parser.add_argument(
+        "--packages", type=pathlib.Path, metavar="FOLDER", help="where the wheels are unpacked"
+    )
+    parser.add_argument(
+        "--peer", nargs="*", default=[], metavar="NAME=PYTHON", help="interpreters of the peers"
+    )
     parser.add_argument("--tables", nargs="+", choices=[*COLUMNS], default=[*COLUMNS])
     parser.add_argument("--sides", nargs="+", choices=[*OURS, *PEERS], default=[*OURS, *PEERS])
     parser.add_argument("--seeds", type=int, default=SEEDS, metavar="N", help=f"of each run ({SEEDS})")
