@@ -8,6 +8,7 @@ past. `Error` is the base of the library's own exceptions.
 
 from pgmjax import (
     adapters,
+    discovery,
     estimation,
     gradients,
     history,
@@ -26,6 +27,7 @@ from pgmjax.data.attribute import Attribute
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
+from pgmjax.data.unit import Unit
 from pgmjax.estimation import losses, solvers
 from pgmjax.estimation.constraints import AllowedSet, FixedMarginal, FunctionalDependency, StructuralZeros
 from pgmjax.estimation.estimator import Estimator, Fit
@@ -60,9 +62,11 @@ __all__ = [
     "Release",
     "Status",
     "StructuralZeros",
+    "Unit",
     "Workload",
     "__version__",
     "adapters",
+    "discovery",
     "estimate_total",
     "estimation",
     "gradients",

@@ -24,6 +24,7 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.definition import ROWS_OUTSIDE
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
+from pgmjax.data.unit import Unit
 from pgmjax.discovery import Discovery, Draft, OpenTable
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms.base import FitError
@@ -92,6 +93,30 @@ def add_table_options(group: Any) -> None:
     group.add_argument("--demo", action="store_true", help=f"instead of TABLE: {demo.NAME}, a real table")
     group.add_argument("--domain", metavar="FILE", help="the table's public domain: .json or .yaml")
     group.add_argument("--no-header", action="store_true", help="columns are unnamed, in the domain's order")
+    group.add_argument(
+        "--unit",
+        metavar="COLUMN",
+        help="protect all records of one value of this column, such as a person's, and not one record",
+    )
+    group.add_argument(
+        "--max-records",
+        type=int,
+        metavar="K",
+        help="with --unit: records of one unit that count, others are left out at random",
+    )
+
+
+def unit_of(arguments: argparse.Namespace) -> Unit | None:
+    """Return the unit of privacy that the options name, None for one record.
+
+    Raises:
+        ValueError: one option without the other, or an invalid one.
+    """
+    if (arguments.unit is None) != (arguments.max_records is None):
+        raise ValueError(
+            "--unit COLUMN and --max-records K go together: whom to protect, and how many of their records count."
+        )
+    return None if arguments.unit is None else Unit(arguments.unit, arguments.max_records)
 
 
 def _add_privacy(parser: argparse.ArgumentParser) -> None:
@@ -404,8 +429,11 @@ def check_table(arguments: argparse.Namespace) -> None:
     """
     if arguments.demo == (arguments.table is not None):
         raise ValueError("Name a TABLE, or give --demo for the table that comes with the extra 'demo'.")
-    if arguments.demo and (arguments.domain or arguments.no_header or arguments.weights):
-        raise ValueError("--demo brings its own domain: leave out --domain, --no-header and --weights.")
+    unit_of(arguments)
+    if arguments.demo and (arguments.domain or arguments.no_header or arguments.weights or arguments.unit):
+        raise ValueError(
+            "--demo brings its own domain: leave out --domain, --no-header, --weights and --unit."
+        )
     discover = getattr(arguments, "discover", None)
     if not arguments.demo and arguments.domain is None and discover is None:
         raise ValueError(
@@ -491,7 +519,7 @@ def open_undescribed(arguments: argparse.Namespace) -> OpenTable:
             raise ValueError(
                 "--discover finds what a domain leaves open, and this one describes every column."
             )
-    return OpenTable.read(arguments.table, draft)
+    return OpenTable.read(arguments.table, draft, unit=unit_of(arguments))
 
 
 def _mechanism(arguments: argparse.Namespace) -> Any:
@@ -533,6 +561,7 @@ def open_table(arguments: argparse.Namespace, domain: Domain) -> Dataset:
             weights=arguments.weights,
             max_weight=arguments.max_weight,
             rows_outside=arguments.rows_outside,
+            unit=unit_of(arguments),
         )
     except ValueError as error:  # name this command's option instead
         raise ValueError(str(error).replace("header=False", "--no-header")) from error

@@ -96,7 +96,7 @@ def content(frame: Any) -> bytes:
     """Return the digest of all columns of a table, see `fingerprint.content`."""
     names = list(map(str, column_names(frame)))
     places = {name if names.count(name) == 1 else f"{name} {k}": k for k, name in enumerate(names)}
-    return fingerprint.content({name: [*_pieces(_column(frame, place))] for name, place in places.items()})
+    return fingerprint.content({name: [*_pieces(column_of(frame, place))] for name, place in places.items()})
 
 
 def _pieces(column: Any) -> Iterator[bytes]:
@@ -136,7 +136,7 @@ def encode_column(frame: Any, name: str, coder: Coder) -> Encoded:
     Raises:
         TypeError: the column has a type that no attribute accepts.
     """
-    column = _column(frame, name)
+    column = column_of(frame, name)
     if isinstance(column, list):
         return coder.encode_objects(column)
     parts = [encode_array(coder, chunk) for chunk in getattr(column, "chunks", [column])]
@@ -148,7 +148,7 @@ def _library(frame: Any) -> str:
     return library if library in ("pandas", "polars", "pyarrow") else ""
 
 
-def _column(frame: Any, which: str | int) -> Any:
+def column_of(frame: Any, which: str | int) -> Any:
     """Return the column of a name or a place: an Arrow array, or a list if the values have mixed types."""
     pa = checks.optional("pyarrow", extra="tables")
     library = _library(frame)

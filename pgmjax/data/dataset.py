@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -22,13 +23,16 @@ from pgmjax.data.sources import (
     LARGEST_TOTAL,
     Batch,
     ColumnSource,
+    RecodedSource,
     ScanTally,
     Source,
     TableChangedError,
     code_coder,
+    kept_rows,
     weight_coder,
     without_rows_outside,
 )
+from pgmjax.data.unit import BoundedSource, Members, Unit, check_unit, members_of
 
 
 class Dataset:
@@ -47,6 +51,7 @@ class Dataset:
         rows_outside: what happens to rows outside the domain; None: they are refused. See
             `data.definition.TableDefinition`.
         registered: whether the table's holder has checked every record, so that no one checks it again.
+        unit: the unit of privacy, of whose records a bounded number count; None for one row.
 
     Example:
         >>> domain = Domain({"age": 3, "sex": 2})
@@ -58,6 +63,7 @@ class Dataset:
     rows_outside: str | None = None  # defaults of pickles of 0.1.0
     registered = False
     _stamp: tuple[Any, ...] | None = None  # of the files, when the table was first looked at
+    _unit: Unit | None = None  # of records that are bounded already
 
     def __init__(
         self,
@@ -76,6 +82,26 @@ class Dataset:
         self._source = source
         self._total = total
 
+    @property
+    def unit(self) -> Unit | None:
+        """The unit of privacy, None for one row. Records of it beyond the bound are never counted."""
+        source = self._source
+        while isinstance(source, RecodedSource):
+            source = source._source
+        return source.unit if isinstance(source, BoundedSource) else self._unit
+
+    def chosen_by(self, key: bytes) -> Dataset:
+        """Return the same records with the choice, among those of a unit with too many, that a key makes.
+
+        Args:
+            key: a secret, at least 16 bytes; a run and its resumption use one.
+        """
+        if self.unit is None or not isinstance(self._source, (BoundedSource, RecodedSource)):
+            return self
+        dataset = self._with(self._source.with_key(key), self.domain)
+        dataset._total = None
+        return dataset
+
     @classmethod
     def from_columns(
         cls,
@@ -85,6 +111,7 @@ class Dataset:
         weights: Any = None,
         max_weight: int | None = None,
         rows_outside: str | None = None,
+        unit: Unit | None = None,
     ) -> Dataset:
         """Make a dataset from columns of integer codes.
 
@@ -96,6 +123,7 @@ class Dataset:
             max_weight: the largest weight a record may have, chosen without looking at the table.
             rows_outside: what happens to a record with a value outside the domain: "clip", "missing" or
                 "drop", see `data.definition.TableDefinition`; None refuses the table.
+            unit: the unit of privacy, whose column is one of `columns` with values of any kind; None: one row.
 
         Raises:
             TypeError: codes or weights are not integers.
@@ -124,7 +152,17 @@ class Dataset:
         if set(columns) != set(domain):
             others = {"\nweights": weights} if bound is not None else {}
             content = fingerprint.content({n: [*pieces_of(v)] for n, v in {**columns, **others}.items()})
-        return cls._in_memory(domain, encoded, given, (None, bound), rows_outside, content)
+        bounded = None
+        if check_unit(unit, domain) is not None:
+            assert unit is not None
+            if unit.column not in columns:
+                raise ValueError(f"There is no column {unit.column!r}, which names the unit of privacy.")
+            bounded = (unit, members_of(columns[unit.column]))
+            if len(bounded[1].numbers) not in lengths:
+                raise ValueError(
+                    f"The column {unit.column!r} of the unit must have as many rows as the others."
+                )
+        return cls._in_memory(domain, encoded, given, (None, bound), rows_outside, content, bounded)
 
     @classmethod
     def from_frame(
@@ -135,6 +173,7 @@ class Dataset:
         weights: str | None = None,
         max_weight: int | None = None,
         rows_outside: str | None = None,
+        unit: Unit | None = None,
     ) -> Dataset:
         """Make a dataset from a pandas or polars DataFrame or an Arrow table of raw values.
 
@@ -145,6 +184,7 @@ class Dataset:
             max_weight: the largest weight a record may have, chosen without looking at the table.
             rows_outside: what happens to a record with a value outside the domain: "clip", "missing" or
                 "drop", see `data.definition.TableDefinition`; None refuses the table.
+            unit: the unit of privacy, None for one row.
 
         Raises:
             TypeError: `frame` is not a table, or a column has a type that its attribute does not accept.
@@ -169,7 +209,16 @@ class Dataset:
                 raise TypeError(f"Column {name!r}: {error}.") from None
         given = None if weights is None else encoded.pop(weights)
         content = source_arrow.content(frame)
-        return cls._in_memory(domain, encoded, given, (weights, bound), rows_outside, content)
+        bounded = None
+        if check_unit(unit, domain, weights) is not None:
+            assert unit is not None
+            if names.count(unit.column) != 1:
+                raise ValueError(
+                    f"The table has {names.count(unit.column) or 'no'} columns named {unit.column!r}, and one "
+                    "names the unit of privacy."
+                )
+            bounded = (unit, members_of(source_arrow.column_of(frame, unit.column)))
+        return cls._in_memory(domain, encoded, given, (weights, bound), rows_outside, content, bounded)
 
     @classmethod
     def read(
@@ -181,6 +230,7 @@ class Dataset:
         weights: str | None = None,
         max_weight: int | None = None,
         rows_outside: str | None = None,
+        unit: Unit | None = None,
     ) -> Dataset:
         """Open a table in files of any size. Records are read when counts are requested.
 
@@ -196,6 +246,7 @@ class Dataset:
             max_weight: the largest weight a record may have, chosen without looking at the table.
             rows_outside: what happens to a record with a value outside the domain: "clip", "missing" or
                 "drop", see `data.definition.TableDefinition`; None refuses the table.
+            unit: the unit of privacy, whose column the file has; None: one row.
 
         Raises:
             FileNotFoundError: there is no such file.
@@ -203,7 +254,13 @@ class Dataset:
         """
         bound = _weight_bound(weights, max_weight)
         named = None if bound is None else (_weight_name(domain, weights), bound)
-        source = files.open_files(path, domain, header, named, check_rows_outside(rows_outside))
+        source: Source = files.open_files(path, domain, header, named, check_rows_outside(rows_outside))
+        if check_unit(unit, domain, weights) is not None:
+            assert unit is not None
+            if not isinstance(source, files.FileSource):
+                raise ValueError("A .npy file has codes only and no column that names a unit: leave it out.")
+            files.unit_column(source, unit.column)
+            source = BoundedSource(source, unit, functools.partial(source.members, unit))
         return cls(domain, source, bound, rows_outside=rows_outside)
 
     @classmethod
@@ -215,10 +272,14 @@ class Dataset:
         weight_bound: tuple[str | None, int | None],
         rows_outside: str | None,
         content: bytes | None,
+        bounded: tuple[Unit, Members] | None = None,
     ) -> Dataset:
         name, bound = weight_bound
         tally = ScanTally(domain, bound or 1)
         batch = Batch(encoded, weights, len(next(iter(encoded.values())).codes))
+        rows = np.arange(batch.rows)
+        if rows_outside == "drop":
+            rows = rows[kept_rows(batch)]
         batch = without_rows_outside(batch, domain, rows_outside)
         tally.add(batch)
         tally.check(rows_outside)
@@ -226,7 +287,10 @@ class Dataset:
         given = None if batch.weights is None else batch.weights.codes
         named = None if bound is None else (name, bound)
         source = ColumnSource(columns, given, domain, named, content)
-        return cls(domain, source, bound, tally.total, rows_outside)
+        if bounded is None:
+            return cls(domain, source, bound, tally.total, rows_outside)
+        unit, members = bounded
+        return cls(domain, BoundedSource(source, unit, lambda: members, rows=rows), bound, None, rows_outside)
 
     def recode(self, domain: Domain, codes: Mapping[str, Any]) -> Dataset:
         """Return the same records over another domain, such as a compressed one. Still private.
@@ -277,7 +341,19 @@ class Dataset:
             ValueError: this dataset's domain or weights do not follow from the definition's; the message
                 does not depend on the records.
         """
-        dataset = self._with(self._source.under(definition), self.domain)
+        source: Source = self._source.under(definition)
+        if definition.unit != self.unit:
+            if self.unit is not None or not isinstance(self._source, files.FileSource):
+                asked = "one record" if self.unit is None else f"{self.unit}"
+                held = "one record" if definition.unit is None else f"{definition.unit}"
+                raise ValueError(
+                    f"The unit of privacy of this table is its account's, {held}, and the table was opened with "
+                    f"{asked}: open it with unit={held if definition.unit else None}."
+                )
+            assert definition.unit is not None
+            members = functools.partial(self._source.members, definition.unit)
+            source = BoundedSource(source, definition.unit, members)
+        dataset = self._with(source, self.domain)
         dataset.rows_outside, dataset.registered = definition.rows_outside, True
         return dataset
 
@@ -306,6 +382,7 @@ class Dataset:
         tally.check(self.rows_outside)
         source = self._source if parts is None else self._collected(parts)
         dataset = self._with(source, self.domain)
+        dataset._unit = self.unit
         dataset._total, dataset._stamp = tally.total, None if parts is not None else before
         return dataset
 
@@ -327,7 +404,7 @@ class Dataset:
         """Return a dataset of the same kind with another source."""
         bound = self.max_weight if self.weighted else None
         dataset = Dataset(domain, source, bound, self._total, self.rows_outside, self.registered)
-        dataset._stamp = self._stamp
+        dataset._stamp, dataset._unit = self._stamp, self._unit
         return dataset
 
     def count(self) -> int:

@@ -17,6 +17,7 @@ from pgmjax._internal import checks
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.domain import Domain
 from pgmjax.data.encoding import MISSING, OUTSIDE, Coder, code_dtype
+from pgmjax.data.unit import Unit, check_unit
 
 ROWS_OUTSIDE = ("clip", "missing", "drop")
 LARGEST_WEIGHT = (1 << 31) - 1  # below 2^32 records their total fits into 64 bits
@@ -33,6 +34,7 @@ class TableDefinition:
         rows_outside: what happens to a record with a value outside the domain. "clip": numbers beyond
             the bins (or codes, or weights) count at the end; "missing": the value counts as missing, where
             the attribute has a bucket for that; "drop": the record is left out. None: there is none such.
+        unit: the unit of privacy; None for one record.
 
     Guarantees:
         Each of the three maps one record to one record or to none, whatever the others are. So tables that
@@ -53,6 +55,7 @@ class TableDefinition:
     weights: str | None = None
     max_weight: int | None = None
     rows_outside: str | None = None
+    unit: Unit | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.domain, Domain):
@@ -66,6 +69,7 @@ class TableDefinition:
                 raise ValueError("weights must name a column that is not an attribute of the domain.")
             checks.integer("max_weight", self.max_weight, low=1, high=LARGEST_WEIGHT)
         check_rows_outside(self.rows_outside)
+        check_unit(self.unit, self.domain, self.weights)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the definition for JSON; `from_dict` reads it back."""
@@ -74,12 +78,16 @@ class TableDefinition:
             "weights": self.weights,
             "max_weight": self.max_weight,
             "rows_outside": self.rows_outside,
+            **({} if self.unit is None else {"unit": self.unit.to_dict()}),
         }
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> TableDefinition:
         """Return the definition that `to_dict` wrote."""
-        return cls(Domain(record["domain"]), record["weights"], record["max_weight"], record["rows_outside"])
+        unit = Unit.from_dict(record.get("unit"))
+        return cls(
+            Domain(record["domain"]), record["weights"], record["max_weight"], record["rows_outside"], unit
+        )
 
     def tables(self, domain: Domain) -> dict[str, np.ndarray]:
         """Return, for each attribute of another domain, its code of every code of this one [size].

@@ -62,6 +62,11 @@ class Encoded:
         """Return other codes of the same rows; those without a code stay without one."""
         return Encoded(codes, self.outside, self.missing, self.invalid, self.unreadable)
 
+    def only(self, keep: np.ndarray) -> Encoded:
+        """Return some of the rows, by a mask [rows]; the counts stay those of all rows."""
+        invalid = None if self.invalid is None else self.invalid[keep]
+        return Encoded(self.codes[keep], self.outside, self.missing, invalid, self.unreadable)
+
     @classmethod
     def concatenated(cls, parts: Sequence[Encoded], dtype: np.dtype) -> Encoded:
         """Return the rows of several parts in order; codes of type `dtype`."""

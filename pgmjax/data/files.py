@@ -14,6 +14,7 @@ import gzip
 import os
 import pathlib
 import re
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -35,6 +36,7 @@ from pgmjax.data.sources import (
     weight_coder,
     without_rows_outside,
 )
+from pgmjax.data.unit import NO_UNIT, NOBODY, Members, Unit
 
 SUFFIXES = (".csv", ".tsv", ".data", ".txt")
 _DELIMITERS = {".tsv": "\t,;| ", "": ",;\t| "}  # by suffix, in the order in which they are tried
@@ -83,8 +85,18 @@ class FileSource:
             TypeError: a column has a type that its attribute does not accept.
             ValueError: the file cannot be read.
         """
+        for batch in self.unsettled(names, ordered):
+            yield self.settled(batch, names)
+
+    def settled(self, batch: Batch, names: Sequence[str]) -> Batch:
+        """Return a batch of `unsettled` with what happens to rows outside the domain."""
+        found = without_rows_outside(batch, self.domain, self.rows_outside)
+        return Batch({name: found.columns[name] for name in names}, found.weights, found.rows)
+
+    def unsettled(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
+        """Yield batches with every record as it lies there; of all attributes if rows are dropped."""
         # a record is dropped for any of its values, so that it is one table whatever is asked of it
-        wanted, names = names, [*self.domain] if self.rows_outside == "drop" else names
+        names = [*self.domain] if self.rows_outside == "drop" else names
         columns = [self.columns[name] for name in names] + ([self.weights[0]] if self.weights else [])
         selected = ", ".join(f"{_identifier(column)} AS c{k}" for k, column in enumerate(columns))
         coders = [
@@ -99,9 +111,28 @@ class FileSource:
                 for (said, coder), array in zip(coders, batch.columns, strict=True)
             ]
             weights = encoded.pop() if self.weights else None
-            found = Batch(dict(zip(names, encoded, strict=True)), weights, batch.num_rows)
-            found = without_rows_outside(found, self.domain, self.rows_outside)
-            yield Batch({name: found.columns[name] for name in wanted}, found.weights, found.rows)
+            yield Batch(dict(zip(names, encoded, strict=True)), weights, batch.num_rows)
+
+    def members(self, unit: Unit) -> Members:
+        """Return whose each record is; of units that have no more records than count, `NOBODY`.
+
+        Raises:
+            ValueError: the file has no such column.
+        """
+        raw = f"trim(CAST({_identifier(unit_column(self, unit.column))} AS VARCHAR))"
+        pa = checks.optional("pyarrow", extra="tables")
+        compute = checks.optional("pyarrow.compute", extra="tables")
+        many = f"SELECT {raw} AS u FROM {self.table} GROUP BY u HAVING count(*) > {unit.max_records}"
+        with _spilling() as folder:
+            found = [batch.column(0) for batch in _stream(many, self.path, False, folder)]
+        names = pa.chunked_array(found, pa.string()).combine_chunks() if found else pa.array([], pa.string())
+        names = names.filter(compute.invert(compute.is_in(names, pa.array(NO_UNIT)))).drop_null()
+        numbers = [
+            compute.index_in(batch.column(0), names).fill_null(NOBODY).to_numpy(zero_copy_only=False)
+            for batch in _stream(f"SELECT {raw} AS u FROM {self.table}", self.path, True)
+        ]
+        coded = np.concatenate([np.zeros(0, np.int32), *numbers])
+        return Members(coded, [name.encode(errors="surrogatepass") for name in names.to_pylist()])
 
     @property
     def layout(self) -> dict[str, str]:
@@ -263,12 +294,35 @@ def _parquet_columns(file: pathlib.Path, table: str, names: Sequence[str]) -> di
     return {name: name for name in names}
 
 
-def _stream(query: str, path: str, ordered: bool) -> Iterator[Any]:
-    """Yield the Arrow record batches of a query as they are read."""
+@contextlib.contextmanager
+def _spilling() -> Iterator[str]:
+    """Make a folder that only its owner can read, for names of units that memory does not hold."""
+    with tempfile.TemporaryDirectory(prefix="pgmjax-") as folder:
+        yield folder
+
+
+def unit_column(source: FileSource, name: str) -> str:
+    """Return the name in SQL of the column that names the unit.
+
+    Raises:
+        ValueError: the file has no such column, or several.
+    """
+    file = pathlib.Path(source.path)
+    if not source.text:
+        return _parquet_columns(file, source.table, [name])[name]
+    suffixes = [suffix.lower() for suffix in file.suffixes]
+    kind = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])
+    if not source.header:
+        raise ValueError(f"The unit names the column {name!r} of a header, so it needs header=True.")
+    return f"f{find_columns(file, kind, [*source.domain, name], True).positions[name]}"
+
+
+def _stream(query: str, path: str, ordered: bool, spill: str = "") -> Iterator[Any]:
+    """Yield the Arrow record batches of a query as they are read; `spill` is a folder for what does not fit."""
     duckdb = checks.optional("duckdb", extra="tables")
     pa = checks.optional("pyarrow", extra="tables")
     failure = None
-    with _connect(ordered) as connection:
+    with _connect(ordered, spill) as connection:
         try:
             # a relation is streamed; the result of execute() would be read into memory first
             relation = connection.sql(query)
@@ -284,13 +338,13 @@ def _stream(query: str, path: str, ordered: bool) -> Iterator[Any]:
         raise ValueError(f"{path} cannot be read{place}")
 
 
-def _connect(ordered: bool = False) -> Any:
+def _connect(ordered: bool = False, spill: str = "") -> Any:
     duckdb = checks.optional("duckdb", extra="tables")
     return duckdb.connect(
         ":memory:",
         config={
             "memory_limit": _MEMORY_LIMIT,
-            "temp_directory": "",  # no record is ever written to disk
+            "temp_directory": spill,  # no record is ever written to disk, but names of units where they must
             "threads": min(_THREADS, os.cpu_count() or 1),
             "preserve_insertion_order": ordered,
             "autoinstall_known_extensions": False,
@@ -427,8 +481,14 @@ class NpySource:
                 name: coder.encode_numbers(np.ascontiguousarray(part[:, places[name]]))
                 for name, coder in coders.items()
             }
-            batch = without_rows_outside(Batch(columns, None, len(part)), self.domain, self.rows_outside)
-            yield Batch({name: batch.columns[name] for name in names}, None, batch.rows)
+            yield self.settled(Batch(columns, None, len(part)), names)
+
+    unsettled = batches
+
+    def settled(self, batch: Batch, names: Sequence[str]) -> Batch:
+        """Return a batch with what happens to rows outside the domain."""
+        batch = without_rows_outside(batch, self.domain, self.rows_outside)
+        return Batch({name: batch.columns[name] for name in names}, None, batch.rows)
 
     @property
     def layout(self) -> dict[str, str]:

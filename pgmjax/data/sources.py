@@ -45,6 +45,16 @@ class Batch:
         parts = [*self.columns.values(), *([] if self.weights is None else [self.weights])]
         return sum(part.codes.nbytes for part in parts)
 
+    def without(self, places: np.ndarray) -> Batch:
+        """Return the batch without the records at some places [n]."""
+        if not len(places):
+            return self
+        keep = np.ones(self.rows, dtype=bool)
+        keep[places] = False
+        columns = {name: encoded.only(keep) for name, encoded in self.columns.items()}
+        weights = None if self.weights is None else self.weights.only(keep)
+        return Batch(columns, weights, self.rows - len(places))
+
 
 class TableChangedError(Error, RuntimeError):
     """The files of a table changed between two readings that had to be of one table."""
@@ -55,6 +65,14 @@ class Source(Protocol):
 
     def batches(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
         """Yield all records in batches, with the named attributes; in the table's order if `ordered`."""
+        ...
+
+    def unsettled(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
+        """Yield batches with every record as it lies there, those outside the domain too."""
+        ...
+
+    def settled(self, batch: Batch, names: Sequence[str]) -> Batch:
+        """Return an unsettled batch, or a part of one, as `batches` yields it."""
         ...
 
     def fingerprint(self, key: bytes) -> str:
@@ -121,6 +139,12 @@ class ColumnSource:
             columns = {name: Encoded(self._columns[name][part]) for name in names}
             weights = None if self._weights is None else Encoded(self._weights[part])
             yield Batch(columns, weights, part.stop - start)
+
+    unsettled = batches
+
+    def settled(self, batch: Batch, names: Sequence[str]) -> Batch:
+        """Return a batch as it is: columns in memory are settled."""
+        return batch
 
     @property
     def layout(self) -> dict[str, str]:
@@ -254,8 +278,19 @@ class RecodedSource:
     def batches(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
         """Yield all records in batches, with the named attributes."""
         for batch in self._source.batches(names, ordered):
-            columns = {name: self._mapped(name, encoded) for name, encoded in batch.columns.items()}
-            yield Batch(columns, batch.weights if self._weighted else None, batch.rows)
+            yield self._recoded(batch)
+
+    def unsettled(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
+        """Yield the batches of the source, in its own codes."""
+        return self._source.unsettled(names, ordered)
+
+    def settled(self, batch: Batch, names: Sequence[str]) -> Batch:
+        """Return a batch of `unsettled` in the new codes."""
+        return self._recoded(self._source.settled(batch, names))
+
+    def _recoded(self, batch: Batch) -> Batch:
+        columns = {name: self._mapped(name, encoded) for name, encoded in batch.columns.items()}
+        return Batch(columns, batch.weights if self._weighted else None, batch.rows)
 
     def _mapped(self, name: str, encoded: Encoded) -> Encoded:
         if name not in self._tables:
@@ -284,6 +319,12 @@ class RecodedSource:
         """Return the marks of the source's files."""
         return self._source.stamp()
 
+    def with_key(self, key: bytes) -> RecodedSource:
+        """Return the same records with the choice that a key makes among those of a unit."""
+        source = self._source
+        chosen = source.with_key(key) if hasattr(source, "with_key") else source
+        return RecodedSource(chosen, self._tables, self._weighted)
+
     def under(self, definition: TableDefinition) -> RecodedSource:
         """Return the source's records under a definition, with this source's codes."""
         return RecodedSource(self._source.under(definition), self._tables, self._weighted)
@@ -302,14 +343,19 @@ def without_rows_outside(batch: Batch, domain: Domain, rows_outside: str | None)
     if rows_outside == "missing":
         columns = {name: _as_missing(encoded, domain, name) for name, encoded in batch.columns.items()}
         return Batch(columns, batch.weights, batch.rows)
-    parts = [*batch.columns.values(), *([] if batch.weights is None else [batch.weights])]
-    masks = [part.invalid for part in parts if part.invalid is not None]
-    if rows_outside != "drop" or not masks:
+    kept = kept_rows(batch)
+    if rows_outside != "drop" or kept.all():
         return batch
-    kept = ~np.logical_or.reduce(masks)
     columns = {name: Encoded(encoded.codes[kept]) for name, encoded in batch.columns.items()}
     weights = None if batch.weights is None else Encoded(batch.weights.codes[kept])
     return Batch(columns, weights, int(np.count_nonzero(kept)))
+
+
+def kept_rows(batch: Batch) -> np.ndarray:
+    """Return whether each record of a batch has a code in every column, bool [rows]."""
+    parts = [*batch.columns.values(), *([] if batch.weights is None else [batch.weights])]
+    masks = [part.invalid for part in parts if part.invalid is not None]
+    return ~np.logical_or.reduce([np.zeros(batch.rows, bool), *masks])
 
 
 def _as_missing(encoded: Encoded, domain: Domain, name: str) -> Encoded:

@@ -96,7 +96,9 @@ class AIM(Mechanism):
         request.estimator.plan(domain, attributes)
         candidates = dict(zip(kept, whole_weights([closure[c] for c in kept]), strict=True))
         first = Round.first(budget, self.rounds, len(attributes), self.share)
-        sensitivity = largest_sensitivity(attributes, domain, self.relation, budget.unit, request.max_weight)
+        sensitivity = largest_sensitivity(
+            attributes, domain, self.relation, budget.unit, request.max_weight, request.max_records
+        )
         for cost in (first.measure, budget.cap - first.cost):  # bounds on the cost of a measurement
             distribution_for(sensitivity, budget.unit, cost)
         self._grid(request, candidates, first.choose)
@@ -130,7 +132,7 @@ class AIM(Mechanism):
 
     def _grid(self, request: Request, weights: Mapping[Clique, int], cost: Fraction) -> int:
         sensitivity = largest_sensitivity(
-            weights, request.domain, self.relation, "epsilon", request.max_weight
+            weights, request.domain, self.relation, "epsilon", request.max_weight, request.max_records
         )
         return grid_for(sensitivity * max(weights.values()), request.budget.unit, cost)
 
@@ -138,7 +140,9 @@ class AIM(Mechanism):
         """Select the round's clique, given the model's marginals on all current candidates."""
         request, candidates = run.request, run.plan
         unit = request.budget.unit
-        sensitivity = largest_sensitivity(estimates, request.domain, self.relation, unit, request.max_weight)
+        sensitivity = largest_sensitivity(
+            estimates, request.domain, self.relation, unit, request.max_weight, request.max_records
+        )
         noise = distribution_for(sensitivity, unit, now.measure).mean_absolute
         bits = self._grid(request, candidates, now.choose)
         score = distances(estimates, bits, candidates, noise)

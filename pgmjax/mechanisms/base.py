@@ -143,6 +143,7 @@ class PrivacyParameters:
             "domain": data.domain.to_dict(),
             "columns": data.layout,
             "max_weight": data.max_weight if data.weighted else None,
+            **({} if data.unit is None else {"unit": data.unit.to_dict()}),
             "workload": None if workload is None else workload.to_list(),
         }
         return self._opened(data, asked, self.budget(), ledger, key, folder)
@@ -211,6 +212,7 @@ class Request:
         budget: the run's budget, still unspent.
         max_weight: the public bound on a record's weight; None without weights.
         estimator: the estimator that fits the model.
+        max_records: the largest number of records of a unit of privacy; 1 if it is one record.
     """
 
     domain: Domain
@@ -219,6 +221,7 @@ class Request:
     budget: Budget
     max_weight: int | None
     estimator: Estimator
+    max_records: int = 1
 
     @property
     def total_is_public(self) -> bool:
@@ -365,6 +368,7 @@ class Run:
             "seed": table.seed,
             "weighted": table.weighted,
             "max_weight": table.max_weight,
+            "unit": table.unit,
             "ledger": table.receipt(),
             "discovery": None if self.found is None else self.found.to_dict(),
         }
@@ -481,7 +485,8 @@ class Mechanism(PrivacyParameters, abc.ABC):
         self._check_weights(data)
         max_weight = data.max_weight if data.weighted else None
         estimator = self._fitted_by(show_progress)
-        request = Request(data.domain, workload, self.relation, self.budget(), max_weight, estimator)
+        records = 1 if data.unit is None else data.unit.max_records
+        request = Request(data.domain, workload, self.relation, self.budget(), max_weight, estimator, records)
         plan = self.plan(request)
         settings = {"mechanism": self.name, **self.describe(plan)}
         table = self._open_table(data, workload, settings, ledger, key, folder)
@@ -511,11 +516,12 @@ class Mechanism(PrivacyParameters, abc.ABC):
             "draft": table.draft.to_dict(),
             "discover": settings.to_dict(),
             "columns": look.layout,
+            **({} if table.unit is None else {"unit": table.unit.to_dict()}),
             "workload": workload.to_dict() if isinstance(workload, KWay) else workload.to_list(),
         }
         opened = self._opened(look, asked, whole, ledger, key, folder)
         share = whole.part(whole.cap * settings.share, delta=whole.delta or None)
-        purpose = Purpose(whole.unit, whole.cap * (1 - settings.share))
+        purpose = Purpose(whole.unit, whole.cap * (1 - settings.share), opened.max_records)
         found = discover(opened.over(look, share), table, purpose, show_progress)
         data = table.under(map(found.domain.attribute, found.domain), found.rows_outside)
         self._check_weights(data)
@@ -523,7 +529,8 @@ class Mechanism(PrivacyParameters, abc.ABC):
         check_table_and_workload(data, over)
         rest = whole.part(whole.remaining)
         max_weight = data.max_weight if data.weighted else None
-        request = Request(found.domain, over, self.relation, rest, max_weight, self._fitted_by(show_progress))
+        estimator = self._fitted_by(show_progress)
+        request = Request(found.domain, over, self.relation, rest, max_weight, estimator, opened.max_records)
         plan = self.plan(request)
         return Run(self, request, plan, opened.over(data, rest), show_progress, folder, found)
 

@@ -134,8 +134,8 @@ def _variance(table: PrivateTable, part: Fraction) -> Callable[[int], float]:
     cost = float(table.budget.cap * part)
     sensitivity = 2 if table.relation is Relation.REPLACE_ONE else 1
     if table.budget.unit == "epsilon":
-        return lambda cover: 2 * (sensitivity * table.max_weight * cover / cost) ** 2
-    return lambda cover: sensitivity * table.max_weight**2 * cover / (2 * cost)
+        return lambda cover: 2 * (sensitivity * table.max_weight * table.max_records * cover / cost) ** 2
+    return lambda cover: sensitivity * (table.max_weight * table.max_records) ** 2 * cover / (2 * cost)
 
 
 def validation_queries(training_sets: Sequence[TrainingSet], domain: Domain) -> list[Query]:

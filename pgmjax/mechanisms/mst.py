@@ -83,14 +83,14 @@ class MST(Mechanism):
         pairs = list(itertools.combinations(domain.attributes, 2))
         check_memory(domain, [*pairs, *given])
         request.estimator.plan(domain, [*attributes, *given, *largest_tree(domain, given)])
-        unit, weight = request.budget.unit, request.max_weight
+        unit, bounds = request.budget.unit, (request.max_weight, request.max_records)
         parts = _parts(request.budget.cap, len(domain), edges, len(given))
-        sensitivity = largest_sensitivity(attributes, domain, self.relation, unit, weight)
+        sensitivity = largest_sensitivity(attributes, domain, self.relation, unit, *bounds)
         for cost in (parts.attributes[0], *parts.measured):
             distribution_for(sensitivity, unit, cost)
         if parts.choices:
             grid_for(
-                largest_sensitivity(pairs, domain, self.relation, "epsilon", weight), unit, parts.choices[0]
+                largest_sensitivity(pairs, domain, self.relation, "epsilon", *bounds), unit, parts.choices[0]
             )
         return given
 
@@ -131,7 +131,9 @@ class MST(Mechanism):
         request = run.request
         pairs = list(itertools.combinations(request.domain.attributes, 2))
         expected = dict(zip(pairs, many_marginals(model, pairs), strict=True))
-        sensitivity = largest_sensitivity(pairs, request.domain, self.relation, "epsilon", request.max_weight)
+        sensitivity = largest_sensitivity(
+            pairs, request.domain, self.relation, "epsilon", request.max_weight, request.max_records
+        )
         chosen: list[Clique] = []
         for cost in costs:
             bits = grid_for(sensitivity, request.budget.unit, cost)

@@ -79,12 +79,10 @@ class Rounds:
         """
         domain, unit = self.request.domain, self.request.budget.unit
         each = [self.candidates.keep([place]).blank() for place in range(len(self.candidates.queries))]
-        cost, weight = self.costs.choices[0], self.request.max_weight
+        cost, bounds = self.costs.choices[0], (self.request.max_weight, backend, 1, self.request.max_records)
         epsilon, rho = (cost, None) if unit == "epsilon" else (None, cost)
         for score in (self.candidates.blank(), *each):
-            measuring.plan_selection(
-                score, epsilon, rho, None, unit, domain, self.request.relation, weight, backend
-            )
+            measuring.plan_selection(score, epsilon, rho, None, unit, domain, self.request.relation, *bounds)
         for sensitivity in {self._sensitivity(query) for query in self.candidates.queries}:
             distribution_for(sensitivity, unit, self.costs.answers[0])
         if self.costs.total is not None:
@@ -153,7 +151,8 @@ class Rounds:
         request = self.request
         pure, whole = request.budget.unit == "epsilon", self.candidates.whole
         norm = ("l1" if pure else "l2_squared") if whole else "linf"
-        moved = Sensitivity.of(query, request.domain, request.relation, norm, request.max_weight).value
+        unmultiplied = Sensitivity.of(query, request.domain, request.relation, norm, request.max_weight)
+        moved = unmultiplied.of_unit(request.max_records).value
         return moved if pure or whole else moved**2
 
 

@@ -24,11 +24,20 @@ _SCALE_LIMIT = 2**49
 
 
 def largest_sensitivity(
-    cliques: Iterable[Clique], domain: Domain, relation: Relation, unit: str, max_weight: int | None
+    cliques: Iterable[Clique],
+    domain: Domain,
+    relation: Relation,
+    unit: str,
+    max_weight: int | None,
+    records: int = 1,
 ) -> int:
-    """Return the largest sensitivity of some marginals, >= 1: L1 for an epsilon, squared L2 for a rho."""
+    """Return the largest sensitivity of some marginals, >= 1: L1 for an epsilon, squared L2 for a rho.
+
+    `records` is the largest number of records of a unit of privacy.
+    """
     norm = "l1" if unit == "epsilon" else "l2_squared"
-    return max(1, *(Sensitivity.of(marginal(c), domain, relation, norm, max_weight).value for c in cliques))
+    moved = (Sensitivity.of(marginal(c), domain, relation, norm, max_weight) for c in cliques)
+    return max(1, *(each.of_unit(records).value for each in moved))
 
 
 def distribution_for(sensitivity: int, unit: str, cost: Fraction) -> DiscreteNoise:

@@ -16,6 +16,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax._internal.errors import Error
 from pgmjax.data.relation import Relation
+from pgmjax.data.unit import Unit, change
 from pgmjax.privacy.accounting import renyi
 from pgmjax.privacy.accounting.events import Concentrated, Event, Pure, Record, check_relation
 from pgmjax.privacy.exact import as_text, exact, exact_delta, exact_epsilon, exact_rho, split
@@ -110,6 +111,8 @@ class Budget(SingleProcess):
             )
         self._unit = unit
         self._within: Budget | None = None
+        self._unit_of_privacy: Unit | None = None
+        self._is_bound = False  # to a table
         self._delta = exact_delta(delta) if delta is not None and unit == "rho" else Fraction(0)
         self._order, self._promised = 0.0, ""
         if unit == "renyi":
@@ -164,16 +167,16 @@ class Budget(SingleProcess):
         """The events charged, in order."""
         return tuple(self._events)
 
-    def bind(self, relation: Relation) -> None:
-        """Fix the neighbouring relation of the budget.
+    def bind(self, relation: Relation, unit: Unit | None = None) -> None:
+        """Fix the neighbouring relation of the budget, and its unit of privacy.
 
         Raises:
             RuntimeError: called in another process than the one that created the budget.
-            ValueError: the budget is for the other relation; spends under the two cannot be added.
+            ValueError: the budget is for the other relation or unit; spends under two cannot be added.
         """
         self._check_process()
         if self._within is not None:
-            self._within.bind(relation)
+            self._within.bind(relation, unit)
         with self._lock:
             for event in self._events:
                 check_relation(event, relation)
@@ -185,6 +188,12 @@ class Budget(SingleProcess):
                     f"used under {relation.value}: spends of the two cannot be added up. Use one relation, "
                     "or a budget of its own."
                 )
+            if self._is_bound and self._unit_of_privacy != unit:
+                raise ValueError(
+                    f"This budget counts spends on {self._unit_of_privacy or 'one record'}, and the table protects "
+                    f"{unit or 'one record'}: spends on two units cannot be added up. Use a budget for each."
+                )
+            self._unit_of_privacy, self._is_bound = unit, True
 
     def split(self, weights: Sequence[Any]) -> tuple[Fraction, ...]:
         """Divide the remaining budget in proportion to weights; the parts sum to it exactly. Spends nothing.
@@ -309,7 +318,9 @@ the answers so far changes at most by a factor of exp(0.25).
         return f", but for a probability of {as_text(risk)}" if risk else ""
 
     def _neighbours(self) -> str:
-        return "the table is replaced by a neighbour" if self._relation is None else self._relation.change
+        if self._relation is None:
+            return "the table is replaced by a neighbour"
+        return change(self._unit_of_privacy, self._relation)
 
     def _as_events(self, cost: Cost) -> list[Event]:
         if isinstance(cost, str | numbers.Number):

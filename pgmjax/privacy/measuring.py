@@ -76,8 +76,9 @@ def plan_measurements(
     relation: Relation,
     max_weight: int | None,
     backend: NoiseBackend,
+    records: int = 1,
 ) -> PlannedMeasurement:
-    """Return a query with the noise for its cost.
+    """Return a query with the noise for its cost, for neighbours that differ in as many records.
 
     Raises:
         TypeError: the argument is not a query.
@@ -85,8 +86,9 @@ def plan_measurements(
     """
     check_measurable(query, domain)
     norm = "l1" if unit == "epsilon" else "l2_squared"
-    sensitivity = Sensitivity.of(query, domain, relation, norm, max_weight)
-    shifts = shifts_of(query, domain, relation, max_weight)
+    sensitivity = Sensitivity.of(query, domain, relation, norm, max_weight).of_unit(records)
+    # several records move other answers than one of their joint weight: only norms bound them
+    shifts = shifts_of(query, domain, relation, max_weight) if records == 1 else None
     distribution: DiscreteNoise
     event: Event
     if unit == "epsilon":
@@ -244,8 +246,9 @@ def plan_selection(
     max_weight: int | None,
     backend: NoiseBackend,
     draws: int = 1,
+    records: int = 1,
 ) -> PlannedSelection:
-    """Return a score with the selection distribution for its cost.
+    """Return a score with the selection distribution for its cost, for neighbours that differ in some records.
 
     Raises:
         TypeError: the argument is not a score, or a cost or `draws` is not a number.
@@ -265,7 +268,7 @@ def plan_selection(
     draws = checks.integer("draws", draws, low=1, high=MOST_DRAWS)
     cost = exact_epsilon(epsilon) if rho is None else _epsilon_for(exact_rho(rho))
     score.check(domain)
-    sensitivity = score.sensitivity(domain, relation, max_weight)
+    sensitivity = score.sensitivity(domain, relation, max_weight).of_unit(records)
     make = backend.permute_and_flip if method == "permute-and-flip" else backend.exponential
     return PlannedSelection(
         score, domain, make(sensitivity.value, cost), sensitivity, Selection(cost, method), draws

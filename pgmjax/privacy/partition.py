@@ -88,6 +88,7 @@ def find_cells(
     cost = exact_epsilon(epsilon)
     query = marginal([name])
     moved = Sensitivity.of(query, domain, table.relation, "l1", table._weight_bound())
+    moved = moved.of_unit(table.max_records)
     distribution = table._backend.laplace(_PATHS * moved.value, cost)
     request = {"tree": {"attribute": name, "cells": size, "scale": distribution.scale, "least": least}}
     request["tree"]["most"] = most
@@ -227,8 +228,9 @@ def find_keys(
         raise ValueError("Keys are not found in weighted tables: give the labels in the domain.")
     cost, risk = exact_rho(rho), exact_delta(delta)
     moved = Sensitivity.of(marginal([name]), table.domain, table.relation, "l2_squared")
+    moved = moved.of_unit(table.max_records)
     distribution = table._backend.gaussian(moved.value, cost)
-    least = key_threshold(distribution, records_of_unit(table), risk)
+    least = key_threshold(distribution, table.max_records, risk)
     request = {"keys": {"attribute": name, "scale": distribution.scale, "threshold": least}}
     table._charge([KeysEvent(cost, risk)], request)
 
@@ -240,12 +242,6 @@ def find_keys(
         return table._pass(call, lambda: _packed(table, exact, keys, distribution, least))
 
     return _unpacked(table._kept(request, released), least)
-
-
-def records_of_unit(table: PrivateTable) -> int:
-    """Return the largest number of records that one unit of privacy has."""
-    unit = getattr(table._data, "unit", None)
-    return 1 if unit is None else int(unit.max_records)
 
 
 def key_threshold(distribution: DiscreteGaussian, records: int, delta: Fraction) -> int:

@@ -13,6 +13,7 @@ import contextvars
 import functools
 import os
 import pathlib
+import secrets
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
@@ -25,6 +26,7 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.data.sources import TableChangedError
+from pgmjax.data.unit import Unit
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.privacy import measuring, responding
 from pgmjax.privacy import tape as tapes
@@ -52,7 +54,8 @@ class PrivateTable(SingleProcess):
 
     Guarantees:
         All answers together are `budget.cap`-DP (unit epsilon) or `budget.cap`-zCDP (unit rho)
-        under `relation`, however the answers are used; the unit of protection is one record.
+        under `relation`, however the answers are used. The unit of protection is one record, or the table's
+        `unit`: of its records a bounded number count, and every sensitivity is that of so many records.
         Domain, weight bound and queries must not depend on the table. Running time is not protected.
 
     Example:
@@ -86,13 +89,15 @@ class PrivateTable(SingleProcess):
                 'private, and Relation.REPLACE_ONE makes it public: take rows_outside "missing", "clip" or'
                 " Relation.ADD_REMOVE."
             )
-        budget.bind(self._relation)
+        budget.bind(self._relation, data.unit)
         self._budget = budget
         self._backend = (default_backend() if backend is None else backend).restart()
         self._journal = journal
         self._is_snapshot = False
         self._tape = tapes.active() if tape is None else tape
         self._run: object = self
+        self._choice = None if journal is None else journal.choice_key()
+        self._choice = secrets.token_bytes(32) if self._choice is None else self._choice
 
     def over(self, data: Dataset, budget: Budget) -> PrivateTable:
         """Return the same table with its records in other codes, under a part of the budget.
@@ -110,8 +115,7 @@ class PrivateTable(SingleProcess):
         if budget.whole is not self._budget.whole:
             raise ValueError("The budget must be a part of the table's: see Budget.part.")
         table = PrivateTable(data, self._relation, budget, self._backend, self._journal, self._tape)
-        table._backend = self._backend
-        table._run = self._run
+        table._backend, table._run, table._choice = self._backend, self._run, self._choice
         return table
 
     @property
@@ -133,6 +137,16 @@ class PrivateTable(SingleProcess):
     def max_weight(self) -> int:
         """The public bound on a record's weight; 1 without weights."""
         return self._data.max_weight
+
+    @property
+    def unit(self) -> Unit | None:
+        """The unit of privacy, None for one record."""
+        return self._data.unit
+
+    @property
+    def max_records(self) -> int:
+        """The largest number of records in which neighbours differ: 1, or the bound of the unit."""
+        return 1 if self.unit is None else self.unit.max_records
 
     @property
     def budget(self) -> Budget:
@@ -185,7 +199,14 @@ class PrivateTable(SingleProcess):
         unit, costs = measuring.costs(len(queries), epsilons, rhos)
         planned = [
             measuring.plan_measurements(
-                query, unit, cost, self.domain, self._relation, self._weight_bound(), self._backend
+                query,
+                unit,
+                cost,
+                self.domain,
+                self._relation,
+                self._weight_bound(),
+                self._backend,
+                self.max_records,
             )
             for query, cost in zip(queries, costs, strict=True)
         ]
@@ -261,6 +282,7 @@ class PrivateTable(SingleProcess):
             self._weight_bound(),
             self._backend,
             draws,
+            self.max_records,
         )
         check_memory(self.domain, list(score.cliques))
         request = {"select": planned.describe()}
@@ -304,7 +326,14 @@ class PrivateTable(SingleProcess):
             journal stores nothing else unless `row_order_is_public` is True.
         """
         planned = responding.plan_responses(
-            groups, epsilons, encodings, self.domain, self._relation, self._data.weighted, self._backend
+            groups,
+            epsilons,
+            encodings,
+            self.domain,
+            self._relation,
+            self._data.weighted,
+            self._backend,
+            self.max_records,
         )
         self._charge([each.event for each in planned])
         gates = responding.Gates(
@@ -418,10 +447,11 @@ class PrivateTable(SingleProcess):
     def _records(self) -> Dataset:
         """Return the table as it was when it was first read, checked; of one snapshot are all answers."""
         if not self._is_snapshot:
+            chosen = self._data.chosen_by(self._choice)
             if self._data.registered:
-                self._data = self._withheld("Reading the table", self._data.snapshot)
+                self._data = self._withheld("Reading the table", chosen.snapshot)
             else:
-                self._data = self._data.snapshot()
+                self._data = chosen.snapshot()
             self._is_snapshot = True
         return self._data
 
@@ -487,6 +517,10 @@ class Journal(Protocol):
 
     def receipt(self) -> dict[str, Any] | None:
         """Return a record of the run's charge; None if it is not kept in a ledger."""
+        ...
+
+    def choice_key(self) -> bytes | None:
+        """Return the secret by which the records of a unit are chosen, the same when the run goes on."""
         ...
 
     def holds(self, request: Mapping[str, Any]) -> bool:

@@ -34,7 +34,6 @@ ENCODINGS = ("direct", "optimal-unary", "symmetric-unary")
 _MOST_ROWS = 1 << 20
 _FEWEST_ROWS = 1 << 10
 _BLOCK_BITS = 1 << 26
-_ONE_RECORD = Sensitivity(1, RECORDS, Relation.REPLACE_ONE)
 
 Block = tuple[np.ndarray, ...]
 """The answers of some records for each group: categories [rows], or bits, bool [rows, size]."""
@@ -48,13 +47,20 @@ class PlannedResponse:
         attributes: the group; a record's category is its cell index, row-major in this order.
         encoding: one of `ENCODINGS`.
         distribution: distribution of the response given the category.
-        event: its cost.
+        event: its cost, for all records of a unit.
+        records: the largest number of records of a unit.
     """
 
     attributes: Clique
     encoding: str
     distribution: ResponseDistribution
     event: Response
+    records: int = 1
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """The number of records whose responses may change."""
+        return Sensitivity(self.records, RECORDS, Relation.REPLACE_ONE)
 
     def describe(self) -> dict[str, Any]:
         """Return what was asked, for the records."""
@@ -95,8 +101,11 @@ def plan_responses(
     relation: Relation,
     weighted: bool,
     backend: NoiseBackend,
+    records: int = 1,
 ) -> tuple[PlannedResponse, ...]:
     """Return groups of attributes with the response distributions for their costs.
+
+    A cost is that of the answers of a unit of `records` records together: each of them gets a part of it.
 
     Raises:
         TypeError: a group is not a list of names.
@@ -118,22 +127,30 @@ def plan_responses(
         if len(given) != len(cliques):
             raise ValueError(f"There must be one {name} a group: expected {len(cliques)}, got {len(given)}.")
     return tuple(
-        _planned(clique, checks.choice("encoding", encoding, ENCODINGS), exact_epsilon(cost), domain, backend)
+        _planned(
+            clique,
+            checks.choice("encoding", encoding, ENCODINGS),
+            exact_epsilon(cost),
+            domain,
+            backend,
+            records,
+        )
         for clique, encoding, cost in zip(cliques, encodings, epsilons, strict=True)
     )
 
 
 def _planned(
-    clique: Clique, encoding: str, cost: Fraction, domain: Domain, backend: NoiseBackend
+    clique: Clique, encoding: str, cost: Fraction, domain: Domain, backend: NoiseBackend, records: int
 ) -> PlannedResponse:
     size = domain.size(clique)
+    whole, cost = cost, cost / records
     check_size(clique, size, encoding)
     distribution: ResponseDistribution
     if encoding == "direct":
         distribution = backend.randomized_response(size, cost)
     else:
         distribution = backend.unary_response(size, cost, encoding == "symmetric-unary")
-    return PlannedResponse(clique, encoding, distribution, Response(cost))
+    return PlannedResponse(clique, encoding, distribution, Response(whole), records)
 
 
 def check_size(clique: Clique, size: int, encoding: str) -> None:
@@ -354,7 +371,11 @@ class Responses(SingleProcess):
         if self._gates.passed is None:
             return planned.respond(self._backend, codes)
         call = tape.Call(
-            "response", (planned.attributes,), planned.distribution, _ONE_RECORD, codes.astype(np.int64)
+            "response",
+            (planned.attributes,),
+            planned.distribution,
+            planned.sensitivity,
+            codes.astype(np.int64),
         )
         answers = self._gates.passed(
             call, lambda: planned.respond(self._backend, codes).astype(np.int64).reshape(-1)

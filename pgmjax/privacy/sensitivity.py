@@ -95,6 +95,16 @@ class Sensitivity:
         }[norm](relation, domain, max_weight)
         return cls(math.ceil(Fraction(computed)), norm, relation)
 
+    def of_unit(self, records: int) -> Sensitivity:
+        """Return the sensitivity if neighbours differ in as many records instead of one (group privacy).
+
+        Example:
+            >>> Sensitivity(2, "l2_squared", Relation.ADD_REMOVE).of_unit(3).value
+            18
+        """
+        factor = records**2 if self.norm == "l2_squared" else records
+        return dataclasses.replace(self, value=self.value * factor)
+
     @classmethod
     def stacked(cls, parts: Iterable[Sensitivity]) -> Sensitivity:
         """Return the sensitivity of several answers together: the sum, or for "linf" the maximum.

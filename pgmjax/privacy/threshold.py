@@ -47,8 +47,9 @@ class ThresholdTest(SingleProcess):
 
     Guarantees:
         epsilon-DP under the table's relation for all answers together. The threshold gets discrete Laplace
-        noise of scale 2 / epsilon once, each distance fresh noise of scale 4 / epsilon. Only queries of
-        sensitivity at most 1, computed from the query, are accepted.
+        noise of scale 2 / epsilon once, each distance fresh noise of scale 4 / epsilon, both times the
+        number of records that a unit of privacy may have. Only queries of sensitivity at most 1, computed from
+        the query, are accepted.
 
     References:
         Dwork and Roth 2014, Algorithm 1 (AboveThreshold) and Theorem 3.23; the shifts in its proof are 1
@@ -79,7 +80,10 @@ class ThresholdTest(SingleProcess):
         cost = exact_epsilon(epsilon)
         self._table = table
         backend = table._backend
-        self._distribution = ThresholdNoise(backend.laplace(1, cost / 2), backend.laplace(2, cost / 2))
+        moved = table.max_records
+        self._distribution = ThresholdNoise(
+            backend.laplace(moved, cost / 2), backend.laplace(2 * moved, cost / 2)
+        )
         self._asked, self._closed = 0, False
         self._event = Pure(cost)
         table._charge([self._event])
@@ -156,6 +160,7 @@ class ThresholdTest(SingleProcess):
                 f"a threshold test takes queries that no record moves by more than 1, got "
                 f"{sensitivity.value}: ask for counts of records, each once."
             )
+        sensitivity = sensitivity.of_unit(self._table.max_records)
         return measuring.PlannedMeasurement(query, self._distribution.distance, sensitivity, self._event, 1)
 
     def _replays(self) -> bool:

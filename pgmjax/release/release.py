@@ -12,6 +12,7 @@ import numpy as np
 from pgmjax._internal import checks, html
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
+from pgmjax.data.unit import Unit
 from pgmjax.estimation.estimator import Fit
 from pgmjax.measurements.linear import LinearMeasurement, spread_of
 from pgmjax.measurements.transcript import Transcript
@@ -70,6 +71,7 @@ class Release:
             spend was not recorded in a ledger.
         transcript: draws and records of a game-based mechanism, which measures nothing; None otherwise.
         answered_by: how the workload is answered, one of `ANSWERS`. The model exists in every case.
+        unit: the unit of privacy; None for one record.
         discovery: what was found of the domain, at what part of the cost; None if the domain was given.
 
     Guarantees:
@@ -95,6 +97,7 @@ class Release:
     transcript: Transcript | None = None
     answered_by: str = "engine"
     discovery: Mapping[str, Any] | None = None
+    unit: Unit | None = None
 
     def answers(self, answered_by: str | None = None) -> list[np.ndarray]:
         """Return the answers to the workload, computed from released numbers at no further cost.
@@ -129,6 +132,7 @@ class Release:
     def counted(self) -> dict[str, bool | int]:
         """Return the fields of `release.json` that describe the total: weighted, max_weight, total_public."""
         return {
+            "unit": None if self.unit is None else self.unit.to_dict(),
             "weighted": self.weighted,
             "max_weight": self.max_weight,
             "total_public": self.total_public,
@@ -136,6 +140,9 @@ class Release:
 
     def _neighbours(self) -> str:
         """Return the difference between neighbouring tables, as a clause that follows "if"."""
+        if self.unit is not None:
+            weight = f", each of weight at most {self.max_weight:,}," if self.weighted else ""
+            return self.unit.change(self.relation).replace(" are ", f"{weight} are ", 1)
         if not self.weighted:
             return self.relation.change
         bound = f"{self.max_weight:,},"

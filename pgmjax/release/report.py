@@ -71,6 +71,7 @@ def _heading(record: Mapping[str, Any], model: GraphicalModel, measurements: int
     facts = {
         "privacy": f"ε = {record['epsilon']}{delta}",
         "neighbouring tables": record["relation"],
+        "protected": report_text.unit_name(record),
         report_text.total_name(record): f"{record['total']:,.0f}",
         "attributes": f"{len(model.domain):,}",
         "measured queries": f"{measurements:,}",

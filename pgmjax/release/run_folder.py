@@ -115,6 +115,10 @@ class RunFolder:
                 "it back. Nothing was spent."
             )
 
+    def key(self) -> bytes:
+        """Return the secret of the run, which `finish` removes."""
+        return bytes.fromhex(files.read(self.folder / RUN, "a run of pgmjax", FORMAT, FORMAT_VERSION)["key"])
+
     def journal(self, inner: Journal | None) -> FolderJournal:
         """Return the journal of the run: this folder's, in front of a ledger's if there is one."""
         return FolderJournal(self, inner)
@@ -183,6 +187,10 @@ class FolderJournal:
     def receipt(self) -> dict[str, Any] | None:
         """Return where the ledger keeps the run's charge; None without a ledger."""
         return None if self._inner is None else self._inner.receipt()
+
+    def choice_key(self) -> bytes | None:
+        """Return the secret by which the records of a unit are chosen: the ledger's, or the folder's."""
+        return self._folder.key() if self._inner is None else self._inner.choice_key()
 
     def holds(self, request: Mapping[str, Any]) -> bool:
         """Return whether the next step's answer is stored, and is one to this request."""

@@ -13,18 +13,19 @@ def cost(record: Mapping[str, Any]) -> str:
     """Return a sentence stating the budget spent.
 
     Args:
-        record: content of `release.json`; spent, relation, weighted and secure are used.
+        record: content of `release.json`; spent, relation, unit, weighted and secure are used.
 
     Example:
         >>> cost({"spent": {"epsilon": "1", "delta": "0"}, "relation": "add-remove", "secure": True})
-        'Spent: epsilon = 1, delta = 0 under add-remove (the number of records is secret).'
+        'Spent: epsilon = 1, delta = 0 under add-remove, protecting one record (the number of records is secret).'
     """
     spent = ", ".join(f"{name} = {value}" for name, value in record["spent"].items())
     number = "is secret" if record["relation"] == "add-remove" else "is public"
     if record.get("weighted"):
         number += ", their weights are secret"
     warning = "" if record["secure"] else " Seeded noise: it protects NOBODY, for research only."
-    return f"Spent: {spent} under {record['relation']} (the number of records {number}).{warning}"
+    whom = f"{record['relation']}, protecting {unit_name(record)}"
+    return f"Spent: {spent} under {whom} (the number of records {number}).{warning}"
 
 
 def promise(record: Mapping[str, Any]) -> list[str]:
@@ -44,6 +45,17 @@ def promise(record: Mapping[str, Any]) -> list[str]:
             be public; if one of them was chosen by looking at the table, that choice is not covered. The time
             the computation took is not covered either."""),
     ]
+
+
+def unit_name(record: Mapping[str, Any]) -> str:
+    """Return whom a release protects.
+
+    Example:
+        >>> unit_name({"unit": {"column": "person_id", "max_records": 4}}), unit_name({})
+        ('one person_id, of at most 4 records', 'one record')
+    """
+    unit = record.get("unit")
+    return "one record" if unit is None else f"one {unit['column']}, of at most {unit['max_records']} records"
 
 
 def total_public(record: Mapping[str, Any]) -> bool:
@@ -83,6 +95,7 @@ def spent_rows(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in record["spent"].items():
         yield f"{name} spent", value
     yield "neighbouring tables", record["relation"]
+    yield "unit of privacy", unit_name(record)
     if record.get("weighted"):
         yield "largest weight of a record", f"{record['max_weight']:,}"
     yield "noise", "secure" if record["secure"] else f"seeded ({record['seed']})"

@@ -127,6 +127,11 @@ def opened(
         raise TypeError(f"data must be a pgmjax.Dataset, got {type(data).__name__}.")
     if data.weighted:
         raise ValueError("a session counts records, and this table has weights: leave the weights out.")
+    if data.unit is not None and data.unit.max_records > 1:
+        raise ValueError(
+            f"a session protects one record, and this table protects {data.unit}: open it with max_records 1, or "
+            "without a unit where one record is to be protected."
+        )
     if cap > _LARGEST_CAP:
         raise ValueError(f"cap must be at most {_LARGEST_CAP}, got {as_text(cap)}.")
     secure = is_secure(backend) and tape.active() is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import hmac
 import io
 import json
 from collections.abc import Callable, Mapping
@@ -151,6 +152,11 @@ class LedgerJournal:
             "charge": number,
             "head": self._ledger.head(),
         }
+
+    def choice_key(self) -> bytes:
+        """Return the secret by which the records of a unit are chosen: the table's, from the ledger's key."""
+        table = f"{self._account.digest} {self._request.get('version', 1)}".encode()
+        return hmac.new(self._ledger._key(), b"pgmjax records of a unit\n" + table, hashlib.sha256).digest()
 
     def begin(self, run: object, budget: Budget, relation: Relation, secure: bool) -> None:
         """Reserve the whole budget in the ledger, durably.

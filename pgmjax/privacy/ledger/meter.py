@@ -90,7 +90,7 @@ class Meter:
         """
         if not events:
             raise ValueError("A charge needs at least one event: say what is done to the table.")
-        risky = [event.kind for event in events if event.delta]
+        risky = [event.kind for event in events if getattr(event, "delta", 0)]
         if risky:
             raise ValueError(
                 f"An account has no delta for events that hold only up to one, such as {risky[0]}: let the "
