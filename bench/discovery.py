@@ -11,6 +11,7 @@ row more or less. All of them measure what MST measures, so that the bins make t
     fixed           pgmjax, 32 bins of equal width over the public range, at most one an integer
     discovery       pgmjax, bins discovered, no range given
     dpmm            its default bins (PrivTree), no range given
+    dpmm-public     the same with the public range: without it, it can fail at small epsilon
     dpsynth         its default bins (32 quantiles), the public range given; values in the middle of a bin
     dpsynth-sample  the same rows, values drawn within the bins
     resample        the rows themselves, drawn with replacement: what chance alone does; not private
@@ -35,6 +36,7 @@ import json
 import pathlib
 import subprocess
 import tempfile
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import checkout  # noqa: F401
@@ -56,6 +58,7 @@ EPSILONS, DELTA, SEEDS = (0.3, 1.0, 10.0), 1e-9, 5
 CELLS, BINS = 64, 32
 PEERS = {
     "dpmm": ("dpmm", "numpy", "scipy", "opendp"),
+    "dpmm-public": ("dpmm", "numpy", "scipy", "opendp"),
     "dpsynth": ("dpsynth", "mbi", "jax", "numpy", "dp-accounting"),
 }
 ERRORS = ("one_way", "two_way", "one_way_width", "two_way_width", "wasserstein")
@@ -233,6 +236,11 @@ class Judge:
         return line
 
 
+def program(side: str) -> str:
+    """Return which peer a contestant is."""
+    return side.partition("-")[0]
+
+
 def peer_lines(
     table: Table, judge: Judge, name: str, python: str, seed: int, epsilons: Sequence[float]
 ) -> Iterator[Line]:
@@ -248,9 +256,10 @@ def peer_lines(
             "table": str(place / "table.csv"),
             "columns": table.described(),
             "delta": DELTA,
+            "bounds": name == "dpmm-public",
             "jobs": jobs,
         }
-        script = str(pathlib.Path(__file__).with_name(f"discovery_{name}.py"))
+        script = str(pathlib.Path(__file__).with_name(f"discovery_{program(name)}.py"))
         done = subprocess.run([python, script], input=json.dumps(asked), capture_output=True, text=True)
         told = [json.loads(text) for text in done.stdout.splitlines() if text.startswith("{")]
         if len(told) < len(jobs):
@@ -271,15 +280,21 @@ def peer_lines(
 def our_lines(table: Table, judge: Judge, name: str, seed: int, epsilons: Sequence[float]) -> Iterator[Line]:
     """Run one of ours in this process."""
     for epsilon in epsilons:
-        rows = OURS[name](table, epsilon, DELTA, seed)
-        yield {"side": name, "epsilon": epsilon, "seed": seed, **judge.line(rows)}
+        try:
+            line = judge.line(OURS[name](table, epsilon, DELTA, seed))
+        except Exception as error:  # as with peers: what it dies of is its result
+            traceback.print_exc()
+            line = {"failed": f"{type(error).__name__}: {error}"[:300]}
+        yield {"side": name, "epsilon": epsilon, "seed": seed, **line}
 
 
 def run(options: argparse.Namespace) -> None:
     """Run what is not in the file."""
     about = harness.provenance()
     peers = dict(word.split("=", 1) for word in options.peer)
-    versions = {name: harness.versions(python, PEERS[name]) for name, python in peers.items()}
+    versions = {
+        name: harness.versions(peers[program(name)], PEERS[name]) for name in options.sides if name in PEERS
+    }
     tables = [load(name, options.packages) for name in options.tables]
     judges = [Judge(table) for table in tables]
     for seed, (table, judge), side in itertools.product(
@@ -290,7 +305,10 @@ def run(options: argparse.Namespace) -> None:
         if not left:
             continue
         if side in PEERS:
-            lines, about["peer"] = peer_lines(table, judge, side, peers[side], seed, left), versions[side]
+            lines, about["peer"] = (
+                peer_lines(table, judge, side, peers[program(side)], seed, left),
+                versions[side],
+            )
         else:
             lines = our_lines(table, judge, side, seed, left)
             about.pop("peer", None)
@@ -334,7 +352,7 @@ def main() -> None:
     if options.table:
         print(show(harness.read(options.out)))
         return
-    wanted = [name for name in options.sides if name in PEERS]
+    wanted = sorted({program(name) for name in options.sides if name in PEERS})
     given = {word.partition("=")[0] for word in options.peer}
     if options.packages is None or not given.issuperset(wanted):
         parser.error(f"--packages is needed, and --peer with an interpreter for each of {', '.join(wanted)}")

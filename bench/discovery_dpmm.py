@@ -3,10 +3,10 @@
     .../dpmm/bin/python bench/discovery_dpmm.py < request.json
 
 The request names a CSV file, its columns, and jobs; a line of JSON is printed after each job. Everything is
-at its default: MST, PrivTree bins, no bounds of numbers, compressed domains. dpmm adds the epsilon of its
-bins (0.1) to that of its model (1), so a total is divided 1 to 10. The categories of text are given:
-without them it takes the exact set of values. Its Gaussian and Laplace noise cannot be seeded, its choices
-can.
+at its default: MST, PrivTree bins, compressed domains; bounds of numbers only if the request says so. dpmm
+adds the epsilon of its bins (0.1) to that of its model (1), so a total is divided 1 to 10. The categories of
+text are given: without them it takes the exact set of values. Its Gaussian and Laplace noise cannot be
+seeded, its choices can.
 
 For the sake of time its fits end after 1,000 steps, not 2,500 (for the choice of pairs) and 5,000 (the
 model), and `logsumexp` is faster. The same measurements of `weather` at epsilon 10, where noise is least,
@@ -49,6 +49,14 @@ def read(asked):
     return frame
 
 
+def bounds(about):
+    """Return the public bounds of a number, or of a time, which are in hours since 1970."""
+    low, high = about["low"], about["high"]
+    if about["kind"] == "time":
+        low, high = np.datetime64(int(low), "h"), np.datetime64(int(high), "h")
+    return {"lower": low, "upper": high}
+
+
 def job(frame, asked, one):
     """Fit and draw as many rows as there are."""
     columns = asked["columns"]
@@ -60,6 +68,8 @@ def job(frame, asked, one):
         gen_kwargs={"n_iters": STEPS},
     )
     domain = {c: {"categories": columns[c]["categories"]} for c in columns if columns[c]["kind"] == "text"}
+    if asked["bounds"]:
+        domain |= {c: bounds(columns[c]) for c in columns if columns[c]["kind"] != "text"}
     pipeline.fit(frame.copy(), domain=domain, random_state=one["seed"])
     rows = pipeline.generate(n_records=len(frame), random_state=one["seed"])
     rows.to_csv(one["out"], index=False)
