@@ -145,9 +145,9 @@ OURS: dict[str, Contestant] = {"resample": resample, "fixed": fixed, "discovery"
 
 
 def numbers_of(column: pd.Series) -> np.ndarray:
-    """Return a column of numbers or times as floats; times in hours since 1970."""
+    """Return a column of numbers or times as floats; times in hours since 1970, NaN if missing."""
     if column.dtype.kind not in "iufb":
-        return hours(column)
+        return np.where(column.isna(), np.nan, hours(column))
     return column.to_numpy(dtype=float)
 
 
@@ -176,12 +176,17 @@ class Judge:
             self.inner["_width"][name] = np.linspace(*number.bounds, CELLS + 1)[1:-1]
         self.truth = {grid: self.codes(table.frame, grid) for grid in self.inner}
 
+    def numbers(self, frame: pd.DataFrame, name: str) -> np.ndarray:
+        """Return a column as floats; a missing value, which no true row has, counts as the lower bound."""
+        values = numbers_of(frame[name])
+        return np.where(np.isnan(values), self.table.numbers[name].bounds[0], values)
+
     def codes(self, frame: pd.DataFrame, grid: str) -> dict[str, np.ndarray]:
         """Return the cells of all rows; values beyond the ends count in the end cells."""
         result = {}
         for name in self.table.frame:
             if name in self.table.numbers:
-                cells = np.searchsorted(self.inner[grid][name], numbers_of(frame[name]), side="right")
+                cells = np.searchsorted(self.inner[grid][name], self.numbers(frame, name), side="right")
             else:
                 cells = pd.Categorical(frame[name].astype(str), categories=self.table.categories[name]).codes
                 if (cells < 0).any():
@@ -212,7 +217,7 @@ class Judge:
         """Return the Wasserstein-1 distance of each number over its true standard deviation."""
         result = {}
         for name in self.table.numbers:
-            truth, drawn = numbers_of(self.table.frame[name]), numbers_of(frame[name])
+            truth, drawn = (self.numbers(rows, name) for rows in (self.table.frame, frame))
             result[name] = float(scipy.stats.wasserstein_distance(truth, drawn) / truth.std())
         return result
 

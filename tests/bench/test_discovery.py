@@ -51,6 +51,12 @@ def test_distances_are_zero_of_the_rows_themselves_and_known_of_others(bench, ta
     assert found["when"][2] == pytest.approx(10 / np.arange(1_000).std(), abs=1e-4)
 
 
+def test_a_missing_value_counts_as_the_lower_bound(bench, table):
+    judge = bench.main.Judge(table)
+    lost = judge.line(table.frame.assign(when=pd.NaT))["columns"]["when"]
+    assert lost == judge.line(table.frame.assign(when=pd.Timestamp("2013-01-01")))["columns"]["when"]
+
+
 def test_pairs_tell_what_single_columns_do_not(bench, table):
     drawn = table.frame.assign(word=np.where(table.frame["gain"] > 0, "none", "some"))
     judge = bench.main.Judge(table)
