@@ -74,7 +74,7 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--discover",
         metavar="SHARE",
-        help="find bins, labels and dates of the columns that the domain leaves open, or of all columns without "
+        help="find bins, labels and dates of the columns that the domain leaves open, or of all without "
         "--domain, for this share of the budget, such as 0.1; text needs --delta",
     )
     group.add_argument("--workload", metavar="FILE", help="JSON list of what to measure and answer")
@@ -114,7 +114,8 @@ def unit_of(arguments: argparse.Namespace) -> Unit | None:
     """
     if (arguments.unit is None) != (arguments.max_records is None):
         raise ValueError(
-            "--unit COLUMN and --max-records K go together: whom to protect, and how many of their records count."
+            "--unit COLUMN and --max-records K go together: whom to protect, and how many of their "
+            "records count."
         )
     return None if arguments.unit is None else Unit(arguments.unit, arguments.max_records)
 
@@ -437,12 +438,14 @@ def check_table(arguments: argparse.Namespace) -> None:
     discover = getattr(arguments, "discover", None)
     if not arguments.demo and arguments.domain is None and discover is None:
         raise ValueError(
-            "--domain is missing: the domain must be public and is never read off the table. Write one (pgmjax "
+            "--domain is missing: the domain must be public and is never read off the table. Write "
+            "one (pgmjax "
             "domain draft makes a start), or have it found for a share of the budget: --discover 0.1."
         )
     if discover is not None and (arguments.demo or arguments.no_header or arguments.weights):
         raise ValueError(
-            "--discover needs a table that names its columns, whose records have no weights: leave out --demo, "
+            "--discover needs a table that names its columns, whose records have no weights: leave "
+            "out --demo, "
             "--no-header and --weights."
         )
     if arguments.key is not None and arguments.ledger is None:

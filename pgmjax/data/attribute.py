@@ -7,9 +7,6 @@ An `Attribute` is constructed in Python or from its entry in a domain file, whic
 from __future__ import annotations
 
 import functools
-import itertools
-import math
-import numbers
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -123,7 +120,7 @@ class Attribute:
                 whole numbers {"min": a, "max": b, "step": s}, dates {"from": a, "to": b, "step": "month"} or
                 {"dates": [edges]}. A mapping may also have "missing": true, a marker or a list of markers,
                 which adds one code at the end. Labels may be a mapping from label to a list of its spellings,
-                and have "other": true. What has bins may have "clip": true, "grid", "decimal" and "thousands",
+                and have "other": true. Bins may have "clip": true, "grid", "decimal" and "thousands",
                 and dates a "format".
 
         Raises:

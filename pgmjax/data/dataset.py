@@ -13,6 +13,7 @@ from pgmjax._internal import checks
 from pgmjax._internal.memory import available_bytes
 from pgmjax.data import arrow as source_arrow
 from pgmjax.data import files, fingerprint, sources
+from pgmjax.data.bounding import BoundedSource, Members, members_of
 from pgmjax.data.cliques import as_clique
 from pgmjax.data.counting import Histograms
 from pgmjax.data.definition import TableDefinition, check_rows_outside, coder_of
@@ -32,7 +33,7 @@ from pgmjax.data.sources import (
     weight_coder,
     without_rows_outside,
 )
-from pgmjax.data.unit import BoundedSource, Members, Unit, check_unit, members_of
+from pgmjax.data.unit import Unit, check_unit
 
 
 class Dataset:
@@ -123,7 +124,8 @@ class Dataset:
             max_weight: the largest weight a record may have, chosen without looking at the table.
             rows_outside: what happens to a record with a value outside the domain: "clip", "missing" or
                 "drop", see `data.definition.TableDefinition`; None refuses the table.
-            unit: the unit of privacy, whose column is one of `columns` with values of any kind; None: one row.
+            unit: the unit of privacy, whose column is one of `columns` with values of any kind; None: one
+                row.
 
         Raises:
             TypeError: codes or weights are not integers.
@@ -214,7 +216,8 @@ class Dataset:
             assert unit is not None
             if names.count(unit.column) != 1:
                 raise ValueError(
-                    f"The table has {names.count(unit.column) or 'no'} columns named {unit.column!r}, and one "
+                    f"The table has {names.count(unit.column) or 'no'} columns named {unit.column!r}, "
+                    f"and one "
                     "names the unit of privacy."
                 )
             bounded = (unit, members_of(source_arrow.column_of(frame, unit.column)))
@@ -347,7 +350,8 @@ class Dataset:
                 asked = "one record" if self.unit is None else f"{self.unit}"
                 held = "one record" if definition.unit is None else f"{definition.unit}"
                 raise ValueError(
-                    f"The unit of privacy of this table is its account's, {held}, and the table was opened with "
+                    f"The unit of privacy of this table is its account's, {held}, and the table was "
+                    f"opened with "
                     f"{asked}: open it with unit={held if definition.unit else None}."
                 )
             assert definition.unit is not None

@@ -2,8 +2,8 @@
 
 Numbers are matched by equality and text according to the attribute's kind: the text `1` is the label 1,
 the code 1 or the number 1. White space around text is dropped. Null, NaN, empty text and the attribute's
-markers are missing values. Dates become numbers of days or seconds since 1970-01-01 (`Notation`). Rows without
-a code are counted and never shown.
+markers are missing values. Dates become numbers of days or seconds since 1970-01-01 (`Notation`). Rows
+without a code are counted and never shown.
 """
 
 from __future__ import annotations
@@ -81,11 +81,11 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Notation:
-    """How numbers and dates are written, and on which grid they lie.
+    """The form of numbers and dates in a table, and the grid they lie on.
 
     Attributes:
-        grid: the spacing of the values, such as 1 or 0.01; None for real numbers. With a grid the last bin has
-            no upper edge of its own.
+        grid: the spacing of the values, such as 1 or 0.01; None for real numbers. With a grid the last bin
+            has no upper edge of its own.
         time: "day" or "second" if the values are dates, counted in these since 1970-01-01; None for numbers.
         format: form of dates in text, as in `datetime.strptime`; None for ISO 8601.
         decimal: decimal separator of numbers in text.
@@ -107,7 +107,8 @@ class Notation:
         """Return the number that a text stands for; None if it is none.
 
         Example:
-            >>> Notation(decimal=",", thousands=".").number("1.234,5"), Notation(time="day").number("1970-02-01")
+            >>> german = Notation(decimal=",", thousands=".")
+        >>> german.number("1.234,5"), Notation(time="day").number("1970-02-01")
             (1234.5, 31.0)
         """
         if self.time is not None:
@@ -183,12 +184,12 @@ class Coder:
 
     @property
     def marks_of_bins(self) -> list[str] | None:
-        """The texts read as missing, or None if the attribute has no bins of numbers as Python writes them."""
+        """The texts read as missing; None without bins of numbers as Python writes them."""
         return None if self._edges is None or not self._notation.is_plain else list(self._rules.by_text)
 
     @property
     def takes_times(self) -> bool:
-        """Whether `encode_times` encodes dates."""
+        """True if `encode_times` encodes dates."""
         return self._notation.time is not None
 
     def raw_code(self, value: Any) -> int:

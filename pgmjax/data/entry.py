@@ -1,7 +1,7 @@
-"""The entry of an attribute in a domain file: its kinds, read, checked and written; names and values of cells.
+"""The entry of an attribute in a domain file: its kinds, and the names and values of their cells.
 
-A kind is a number of codes, labels, bins, a range of whole numbers, or dates. Ranges and dates are bins too: of
-whole numbers, and of numbers of days or seconds since 1970-01-01.
+A kind is a number of codes, labels, bins, a range of whole numbers, or dates. Ranges and dates are bins too:
+of whole numbers, and of numbers of days or seconds since 1970-01-01.
 """
 
 from __future__ import annotations
@@ -11,15 +11,12 @@ import itertools
 import math
 import numbers
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data.encoding import Label, text_of
-
-if TYPE_CHECKING:
-    from pgmjax.data.attribute import Attribute
 
 KINDS = ("size", "labels", "bins", "min", "from", "dates")
 """The keys by which the kinds of an entry are told apart."""
@@ -52,7 +49,8 @@ def fields_of_spec(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
     kinds = [key for key in KINDS if key in spec]
     if len(kinds) != 1:
         raise ValueError(
-            f"Attribute {name!r} must have one of size, labels, bins, dates, min and max, and from and to, got "
+            f"Attribute {name!r} must have one of size, labels, bins, dates, min and max, and from "
+            f"and to, got "
             f"{kinds}."
         )
     unknown = [key for key in spec if key not in KEYS[kinds[0]]]
@@ -196,7 +194,8 @@ def _moment(name: str, what: str, value: Any) -> tuple[datetime.datetime, bool]:
         return datetime.datetime.fromisoformat(value).replace(tzinfo=None), len(value.strip()) > 10
     except ValueError:
         raise ValueError(
-            f"{what!r} of attribute {name!r} must be dates in ISO form, such as 2024-12-31 or 2024-12-31T08:00."
+            f"{what!r} of attribute {name!r} must be dates in ISO form, such as 2024-12-31 or "
+            f"2024-12-31T08:00."
         ) from None
 
 
@@ -248,7 +247,7 @@ def checked_bins(name: str, edges: Iterable[Any]) -> tuple[float, ...]:
     return values
 
 
-def check_notation(attribute: Attribute) -> None:
+def check_notation(attribute: Any) -> None:
     """Check how the values of an attribute are written, and on which grid its bins lie.
 
     Raises:
@@ -286,7 +285,7 @@ def check_notation(attribute: Attribute) -> None:
         _check_within(attribute)
 
 
-def _check_spellings(attribute: Attribute) -> None:
+def _check_spellings(attribute: Any) -> None:
     assert attribute.labels is not None
     everything = [*attribute.labels, *itertools.chain(*attribute.spellings)]
     if len(attribute.spellings) != len(attribute.labels):
@@ -294,7 +293,7 @@ def _check_spellings(attribute: Attribute) -> None:
     checked_labels(attribute.name, "labels and their spellings", everything)
 
 
-def _check_within(attribute: Attribute) -> None:
+def _check_within(attribute: Any) -> None:
     assert attribute.bins is not None
     said = f"'within' of attribute {attribute.name!r}"
     if any(len(pair) != 2 for pair in attribute.within):
@@ -307,7 +306,7 @@ def _check_within(attribute: Attribute) -> None:
         raise ValueError(f"{said} must have a number at every lower edge of the bins and none beyond them.")
 
 
-def kind_of_attribute(attribute: Attribute) -> dict[str, Any]:
+def kind_of_attribute(attribute: Any) -> dict[str, Any]:
     """Return the keys of an entry that say of which kind an attribute is."""
     if attribute.labels is not None:
         if not attribute.spellings:
@@ -328,7 +327,7 @@ def kind_of_attribute(attribute: Attribute) -> dict[str, Any]:
     return {"bins": edges, "grid": attribute.grid}
 
 
-def _dated(attribute: Attribute) -> dict[str, Any]:
+def _dated(attribute: Any) -> dict[str, Any]:
     assert attribute.bins is not None
     texts = [moment_text(edge, attribute.time) for edge in attribute.bins]
     back = 1 if attribute.time == "second" else _DAY
@@ -348,10 +347,10 @@ def _dated(attribute: Attribute) -> dict[str, Any]:
 
 def moment_text(value: float, time: str | None) -> str:
     """Return the ISO form of days or seconds since 1970-01-01."""
-    return str(np.datetime64(int(value), "D" if time == "day" else "s"))
+    return str(np.array([int(value)]).astype("M8[D]" if time == "day" else "M8[s]")[0])
 
 
-def names_of_cells(attribute: Attribute) -> list[str]:
+def names_of_cells(attribute: Any) -> list[str]:
     """Return the name of each cell of bins."""
     assert attribute.bins is not None
     pairs = list(itertools.pairwise(attribute.bins))
@@ -385,16 +384,15 @@ def places_of(grid: float) -> int:
 
 def _date_name(low: int, high: int, time: str) -> str:
     unit = "D" if time == "day" else "s"
-    first, past = np.datetime64(low, unit), np.datetime64(high, unit)
+    first, past, before = np.array([low, high, high - 1]).astype(f"M8[{unit}]")
     for coarse in ("Y", "M", "D"):
         whole = first.astype(f"M8[{coarse}]")
         if whole.astype(f"M8[{unit}]") == first and (whole + 1).astype(f"M8[{unit}]") == past:
             return str(whole)
-    last = str(np.datetime64(high - 1, unit))
-    return str(first) if str(first) == last else f"{first} to {last}"
+    return str(first) if first == before else f"{first} to {before}"
 
 
-def drawn(attribute: Attribute, codes: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
+def drawn(attribute: Any, codes: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
     """Return values [rows] in the cells of codes [rows]; see `Attribute.values`."""
     assert attribute.bins is not None
     cells = len(attribute.bins) - 1
@@ -421,7 +419,7 @@ def drawn(attribute: Attribute, codes: np.ndarray, rng: np.random.Generator | No
 
 
 def _pieces(
-    attribute: Attribute, starts: np.ndarray, codes: np.ndarray, rng: np.random.Generator | None
+    attribute: Any, starts: np.ndarray, codes: np.ndarray, rng: np.random.Generator | None
 ) -> np.ndarray:
     """Return for each row the piece of its cell, among all pieces, that its value lies in."""
     if not attribute.within:
@@ -439,7 +437,7 @@ def _pieces(
     return np.clip(piece, first[codes], first[codes + 1] - 1)
 
 
-def _uniform(rng: np.random.Generator | None, attribute: Attribute, size: int) -> np.ndarray:
+def _uniform(rng: np.random.Generator | None, attribute: Any, size: int) -> np.ndarray:
     if rng is None:
         raise ValueError(
             f"Attribute {attribute.name!r} has cells of several values: give values() a generator of random "

@@ -25,6 +25,7 @@ from pgmjax._internal import checks
 from pgmjax._internal.files import mapped
 from pgmjax.data import fingerprint
 from pgmjax.data.arrow import encode_array
+from pgmjax.data.bounding import NO_UNIT, NOBODY, Members
 from pgmjax.data.definition import TableDefinition, coder_of
 from pgmjax.data.domain import Domain
 from pgmjax.data.encoding import Coder, Encoded
@@ -36,7 +37,7 @@ from pgmjax.data.sources import (
     weight_coder,
     without_rows_outside,
 )
-from pgmjax.data.unit import NO_UNIT, NOBODY, Members, Unit
+from pgmjax.data.unit import Unit
 
 SUFFIXES = (".csv", ".tsv", ".data", ".txt")
 _DELIMITERS = {".tsv": "\t,;| ", "": ",;\t| "}  # by suffix, in the order in which they are tried
@@ -318,7 +319,7 @@ def unit_column(source: FileSource, name: str) -> str:
 
 
 def _stream(query: str, path: str, ordered: bool, spill: str = "") -> Iterator[Any]:
-    """Yield the Arrow record batches of a query as they are read; `spill` is a folder for what does not fit."""
+    """Yield the Arrow record batches of a query as they are read; what does not fit goes to `spill`."""
     duckdb = checks.optional("duckdb", extra="tables")
     pa = checks.optional("pyarrow", extra="tables")
     failure = None

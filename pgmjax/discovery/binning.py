@@ -16,14 +16,14 @@ import numpy as np
 from pgmjax.discovery.sketch import Sketch
 
 _WITHIN = 0.35
-"""The error that a bin causes by its width, as a share of its square mass; calibrated in bench/discovery.py."""
+"""The error within a bin, as a share of its mass squared; calibrated by bench/discovery.py."""
 MOST_BINS = 64
 FEWEST_BINS = 4
 
 
 @dataclass(frozen=True)
 class Workbench:
-    """What the release will do with the bins, in public terms.
+    """The use that a release makes of its bins, in public terms.
 
     Attributes:
         records: estimated number of records.

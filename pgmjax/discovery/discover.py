@@ -1,8 +1,8 @@
 """Discovery: from a table whose domain is open in part to a domain, for a part of the budget.
 
-In order: the kinds of values of every open column; magnitudes of numbers and dates; sketches of these and, from
-them, bins; keys of columns of text. Every step is an event of the budget, and is answered through the choke
-point. What is found is public.
+In order: the kinds of values of every open column; magnitudes of numbers and dates; sketches of these and,
+from them, bins; keys of columns of text. Every step is an event of the budget, and is answered through the
+choke point. What is found is public.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
+from pgmjax.data.entry import moment_text
 from pgmjax.data.relation import Relation
 from pgmjax.discovery import probes
 from pgmjax.discovery.binning import Workbench, choose_bins
@@ -38,7 +39,7 @@ MOST_LABELS = 512
 
 @dataclass(frozen=True)
 class Discovery:
-    """How much of a run's budget its discovery may cost.
+    """The part of a run's budget that discovery may cost.
 
     Args:
         share: of the run's epsilon (of its rho, if it has a delta), exact, 0 < share < 1.
@@ -75,7 +76,7 @@ class Discovery:
 
 @dataclass
 class Found:
-    """What was found, all of it public.
+    """The domain that was found and its price, all of it public.
 
     Attributes:
         domain: of the columns that are worth their cells, in the table's order.
@@ -134,8 +135,8 @@ def discover(
     """Find a domain for the open columns of a table.
 
     Args:
-        opened: the private table, over any of its columns, under the budget of discovery, which is spent as far
-            as it is needed.
+        opened: the private table, over any of its columns, under the budget of discovery, which is spent as
+            far as it is needed.
         table: the same table.
         purpose: what the domain is for.
         show_progress: None shows a bar in terminals only, False never.
@@ -144,8 +145,8 @@ def discover(
         The domain and what it cost.
 
     Raises:
-        ValueError: a column is to be searched for labels and the budget has no delta, or no column is worth its
-            cells.
+        ValueError: a column is to be searched for labels and the budget has no delta, or no column is worth
+            its cells.
         BudgetExceeded: the budget does not suffice; nothing of it was spent for the step.
 
     Guarantees:
@@ -161,7 +162,7 @@ def discover(
 
 @dataclass(frozen=True)
 class Purpose:
-    """What a domain is for, in public terms: two-way marginals under the rest of a budget.
+    """The use of a domain, in public terms: two-way marginals under the rest of a budget.
 
     Attributes:
         unit: of the budget, "epsilon" or "rho".
@@ -327,7 +328,8 @@ class _Search:
 
 
 _NO_DELTA = (
-    "Labels of text cannot be found without a delta, as the absence of a rare label would tell: give a delta above "
+    "Labels of text cannot be found without a delta, as the absence of a rare label would tell: give "
+    "a delta above "
     "0 (--delta), or describe these columns in the domain."
 )
 
@@ -390,8 +392,7 @@ def _ordered_attribute(column: _Column, edges: list[float], pieces: list[tuple[f
     if column.missing:
         spec["missing"] = [text for text in probes.MISSING_TEXTS if text]
     if reading.time is not None:
-        unit = "D" if reading.time == "day" else "s"
-        spec["dates"] = [str(np.datetime64(int(edge), unit)) for edge in edges]
+        spec["dates"] = [moment_text(edge, reading.time) for edge in edges]
         if column.format:
             spec["format"] = column.format
         column.note = f"dates, {len(edges) - 1} cells"

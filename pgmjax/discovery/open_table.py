@@ -187,7 +187,7 @@ class OpenTable:
 
     @property
     def may_have_labels(self) -> bool:
-        """Whether a column is open that may turn out to be text."""
+        """True if an open column may turn out to be text."""
         return any(shape in ("any", "labels") for shape in self.draft.open.values())
 
     def under(self, attributes: Iterable[Attribute], rows_outside: str | None = None) -> Dataset:

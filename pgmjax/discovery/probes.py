@@ -81,7 +81,7 @@ class Probe(Attribute):
     rule: Coder | None = field(default=None, compare=False, repr=False)
 
     @property
-    def coder(self) -> Coder:  # type: ignore[override]
+    def coder(self) -> Coder:
         """The rule."""
         assert self.rule is not None
         return self.rule
@@ -213,7 +213,7 @@ def _kinds_of_times(values: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Reading:
-    """How the values of an ordered column are read as numbers.
+    """The form of the values of an ordered column, by which they are read as numbers.
 
     Attributes:
         decimal: the decimal separator of numbers in text.
@@ -231,7 +231,8 @@ class Reading:
         """Return a value that is no number as one; NaN if it is none.
 
         Example:
-            >>> Reading(decimal=",", thousands=".").number("1.234,5"), Reading(time="day").number("1970-01-03")
+            >>> german = Reading(decimal=",", thousands=".")
+        >>> german.number("1.234,5"), Reading(time="day").number("1970-01-03")
             (1234.5, 2.0)
         """
         if isinstance(value, datetime.date):

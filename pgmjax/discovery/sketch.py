@@ -1,9 +1,9 @@
 """A private sketch of an ordered column: noisy counts of cells that are fine where the records are.
 
-Two ways lead to it. With Gaussian noise the counts of a tree are measured level by level, from the top, and made
-consistent; only nodes with many records are divided further. With Laplace noise, whose price grows with the
-number of levels, the tree's shape is found first (PrivTree, `privacy.partition.find_cells`) and its leaves are
-measured once.
+Two ways lead to it. With Gaussian noise the counts of a tree are measured level by level, from the top, and
+made consistent; only nodes with many records are divided further. With Laplace noise, whose price grows with
+the number of levels, the tree's shape is found first (PrivTree, `privacy.partition.find_cells`) and its
+leaves are measured once.
 """
 
 from __future__ import annotations

@@ -74,13 +74,14 @@ class Budget(SingleProcess):
         unit: "epsilon" (pure differential privacy), "rho" (zero-concentrated), or "renyi", the Renyi
             divergence at one order fixed at construction, which is the tightest for mixed kinds of noise.
         relation: the neighbouring relation. Default: that of the first table the budget is used for.
-        delta: for unit "renyi", in (0, 1). For unit "rho" the sum of the deltas of events that hold only up to
+        delta: for unit "renyi", in (0, 1). For unit "rho" the sum of the deltas of events that hold up to
             one, such as `KeysEvent`; None allows none of them.
 
     Guarantees:
         Everything charged under one budget is together `cap`-DP (unit epsilon), `cap`-zCDP (unit rho; with a
-        delta, delta-approximate `cap`-zCDP) or (cap, delta)-DP (unit renyi), under the neighbouring relation of the table it was charged for.
-        Only the process that created it can spend it, and it cannot be copied.
+        delta, delta-approximate `cap`-zCDP) or (cap, delta)-DP (unit renyi), under the neighbouring relation
+        of the table it was charged for. Only the process that created it can spend it, and it cannot be
+        copied.
 
     References:
         Rogers et al. 2016, "Privacy odometers and filters" (pure epsilon); Feldman and Zrnic 2021,
@@ -190,7 +191,8 @@ class Budget(SingleProcess):
                 )
             if self._is_bound and self._unit_of_privacy != unit:
                 raise ValueError(
-                    f"This budget counts spends on {self._unit_of_privacy or 'one record'}, and the table protects "
+                    f"This budget counts spends on {self._unit_of_privacy or 'one record'}, and the "
+                    f"table protects "
                     f"{unit or 'one record'}: spends on two units cannot be added up. Use a budget for each."
                 )
             self._unit_of_privacy, self._is_bound = unit, True
@@ -233,7 +235,8 @@ class Budget(SingleProcess):
         part = Budget(cap, self._unit, relation=self._relation, delta=delta)
         if part._cap > self.remaining or part._delta > self._delta:
             raise ValueError(
-                f"A part may have at most the rest of a budget, {self._unit} {as_text(self.remaining)}, and at "
+                f"A part may have at most the rest of a budget, {self._unit} "
+                f"{as_text(self.remaining)}, and at "
                 f"most its delta, got {as_text(part._cap)}."
             )
         part._within = self

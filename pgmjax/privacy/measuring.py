@@ -248,7 +248,7 @@ def plan_selection(
     draws: int = 1,
     records: int = 1,
 ) -> PlannedSelection:
-    """Return a score with the selection distribution for its cost, for neighbours that differ in some records.
+    """Return a score with the selection distribution for its cost; neighbours differ in `records`.
 
     Raises:
         TypeError: the argument is not a score, or a cost or `draws` is not a number.

@@ -60,12 +60,13 @@ def find_cells(
         TableReadError: the table could not be read; the spend stays.
 
     Guarantees:
-        epsilon-DP under the table's relation, whatever the depth. A node of depth d with c records is split if
-        max(c - d step, least - step) plus discrete Laplace noise of a scale b exceeds `least`, where step is
-        at least b ln 2. A record changes the counts on one path of nodes. On it the biased counts fall by at
-        least step a level, so that the logarithms of the probabilities of a split change by at most 1/b twice
-        and then by 1/b, 1/(2b), 1/(4b) and so on: 3/b in all. Several records or weights are as many
-        changes by one (group privacy), so b is 3 times the L1 sensitivity of the counts over epsilon.
+        epsilon-DP under the table's relation, whatever the depth. A node of depth d with c records is split
+        if max(c - d step, least - step) plus discrete Laplace noise of a scale b exceeds `least`, where step
+        is at least b ln 2. A record changes the counts on one path of nodes. On it the biased counts fall by
+        at least step a level, so that the logarithms of the probabilities of a split change by at most 1/b at
+        the deepest node that is not held at its least, and above it by 1/b, 1/(2b), 1/(4b) and so on: 3/b in
+        all. Several records or weights are as many changes by one (group privacy), so b is 3 times the L1
+        sensitivity of the counts over epsilon.
 
     References:
         Zhang, Xiao and Xie 2016, "PrivTree: A differentially private algorithm for hierarchical
@@ -218,7 +219,8 @@ def find_keys(
 
     Example:
         >>> import pgmjax as pj
-        >>> data, coder = pj.discovery.key_column(pj.discovery.OpenTable.from_columns({"x": ["a"] * 900}), "x")
+        >>> people = pj.discovery.OpenTable.from_columns({"x": ["a"] * 900})
+        >>> data, coder = pj.discovery.key_column(people, "x")
         >>> budget = pj.privacy.Budget("0.1", unit="rho", delta="1e-6")
         >>> table = pj.privacy.PrivateTable(data, pj.Relation.ADD_REMOVE, budget)
         >>> [*find_keys(table, "x", coder, rho="0.1", delta="1e-6")[0]]

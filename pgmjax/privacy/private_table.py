@@ -13,7 +13,6 @@ import contextvars
 import functools
 import os
 import pathlib
-import secrets
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
@@ -96,8 +95,8 @@ class PrivateTable(SingleProcess):
         self._is_snapshot = False
         self._tape = tapes.active() if tape is None else tape
         self._run: object = self
-        self._choice = None if journal is None else journal.choice_key()
-        self._choice = secrets.token_bytes(32) if self._choice is None else self._choice
+        choice = None if journal is None else journal.choice_key()
+        self._choice = os.urandom(32) if choice is None else choice
 
     def over(self, data: Dataset, budget: Budget) -> PrivateTable:
         """Return the same table with its records in other codes, under a part of the budget.

@@ -48,8 +48,8 @@ class ThresholdTest(SingleProcess):
     Guarantees:
         epsilon-DP under the table's relation for all answers together. The threshold gets discrete Laplace
         noise of scale 2 / epsilon once, each distance fresh noise of scale 4 / epsilon, both times the
-        number of records that a unit of privacy may have. Only queries of sensitivity at most 1, computed from
-        the query, are accepted.
+        number of records that a unit of privacy may have. Only queries of sensitivity at most 1, computed
+        from the query, are accepted.
 
     References:
         Dwork and Roth 2014, Algorithm 1 (AboveThreshold) and Theorem 3.23; the shifts in its proof are 1

@@ -129,8 +129,8 @@ class Release:
         """True if the model's total is the public number of records, False if it is an estimate."""
         return self.relation is Relation.REPLACE_ONE and not self.weighted
 
-    def counted(self) -> dict[str, bool | int]:
-        """Return the fields of `release.json` that describe the total: weighted, max_weight, total_public."""
+    def counted(self) -> dict[str, Any]:
+        """Return the fields of `release.json` on whom it protects and what it counts."""
         return {
             "unit": None if self.unit is None else self.unit.to_dict(),
             "weighted": self.weighted,

@@ -17,7 +17,8 @@ def cost(record: Mapping[str, Any]) -> str:
 
     Example:
         >>> cost({"spent": {"epsilon": "1", "delta": "0"}, "relation": "add-remove", "secure": True})
-        'Spent: epsilon = 1, delta = 0 under add-remove, protecting one record (the number of records is secret).'
+        'Spent: epsilon = 1, delta = 0 under add-remove, protecting one record (the number of records is
+        secret).'
     """
     spent = ", ".join(f"{name} = {value}" for name, value in record["spent"].items())
     number = "is secret" if record["relation"] == "add-remove" else "is public"

@@ -52,7 +52,11 @@ def test_the_folder_says_what_it_is(table, capsys):
     said = capsys.readouterr()
     lines = said.out.splitlines()
     assert lines[0] == f"Perturbed table written to {table / 'out'}" and said.err == ""
-    assert lines[-1] == "Spent: epsilon = 6, delta = 0 under replace-one, protecting one record (the number of records is public)."
+    assert (
+        lines[-1]
+        == "Spent: epsilon = 6, delta = 0 under replace-one, protecting one record (the number of records is "
+        "public)."
+    )
     assert sorted(os.listdir(table)) == ["d.json", "out", "t.csv"]
     assert sorted(os.listdir(table / "out")) == ["release.json", "responses.parquet", "table"]
     record = json.loads((table / "out" / "release.json").read_text())

@@ -89,7 +89,7 @@ def test_months_by_the_calendar():
     assert attribute.encode([f"{day}T13:05" for day in days]).tolist() == wanted
     assert attribute.code_names()[1] == "2019-03" and attribute.code_names()[0] == "2019-02-10 to 2019-02-28"
     with pytest.raises(
-        ValueError, match="1 rows lie outside its bins .* and 1 rows have a value that is no date"
+        ValueError, match=r"1 rows lie outside its bins .* and 1 rows have a value that is no date"
     ):
         attribute.encode([days[0], datetime.date(2021, 3, 5), "4.3.2021"])
 
@@ -150,7 +150,7 @@ def test_a_registered_table_may_be_asked_in_coarser_dates_and_other_values():
         (datetime.date(2020, 1, 1) + datetime.timedelta(days=k)).month - 1 for k in range(366)
     ]
     assert tables["job"].tolist() == [1, 0, 1, 1]
-    with pytest.raises(ValueError, match="must have one in this domain .other: true"):
+    with pytest.raises(ValueError, match=r"must have one in this domain .other: true"):
         definition.tables(pj.Domain({"job": {"labels": ["a", "b", "c"]}}))
     with pytest.raises(ValueError, match="as dates by the same steps"):
         definition.tables(pj.Domain({"day": {"bins": [18262, 18628]}}))

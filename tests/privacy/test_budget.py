@@ -159,7 +159,7 @@ def test_what_a_part_spends_is_spent_by_the_whole():
 def test_deltas_beside_rho_add_up_to_what_was_allowed():
     budget = b.Budget(1, "rho", delta="1e-6")
     budget.charge(events.KeysEvent("0.1", "6e-7"))
-    with pytest.raises(b.BudgetExceeded, match="needs a delta of 0.0000012 beside rho"):
+    with pytest.raises(b.BudgetExceeded, match=r"needs a delta of 0\.0000012 beside rho"):
         budget.charge(events.KeysEvent("0.1", "6e-7"))
     assert "but for a probability of 0.0000006" in budget.statement()
     with pytest.raises(b.BudgetExceeded, match="allows 0"):

@@ -150,7 +150,10 @@ def test_promise_names_what_happens_to_the_number_of_records(relation, word, num
     record = {**folder.describe(small_release), "relation": relation}
     text = " ".join(report_text.promise(record))
     assert word in text and "exp(0.5) is 1.649" in text and "adds up" in text
-    assert f"under {relation}, protecting one record (the number of records is {number})." in report_text.cost(record)
+    assert (
+        f"under {relation}, protecting one record (the number of records is {number})."
+        in report_text.cost(record)
+    )
 
 
 @pytest.mark.parametrize(

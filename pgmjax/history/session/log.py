@@ -129,7 +129,8 @@ def opened(
         raise ValueError("a session counts records, and this table has weights: leave the weights out.")
     if data.unit is not None and data.unit.max_records > 1:
         raise ValueError(
-            f"a session protects one record, and this table protects {data.unit}: open it with max_records 1, or "
+            f"a session protects one record, and this table protects {data.unit}: open it with "
+            f"max_records 1, or "
             "without a unit where one record is to be protected."
         )
     if cap > _LARGEST_CAP:

@@ -57,12 +57,15 @@ class Event(Protocol):
     Attributes:
         kind: a word for the records.
         only: the one relation under which the event holds; None for both.
-        delta: the probability with which `epsilon` and `rho` do not hold; 0 for all but the search of keys.
     """
 
     kind: ClassVar[str]
     only: ClassVar[Relation | None]
-    delta: Any
+
+    @property
+    def delta(self) -> Fraction:
+        """The probability with which `epsilon` and `rho` do not hold; 0 for all but the search of keys."""
+        ...
 
     @property
     def epsilon(self) -> Fraction | None:
