@@ -52,6 +52,7 @@ import pgmjax as pj
 from pgmjax.discovery import Discovery, Draft, OpenTable
 from pgmjax.discovery.open_table import OPEN
 from pgmjax.queries.workload import KWay
+from pgmjax.random import generators
 
 OUT = harness.RESULTS / "discovery.jsonl"
 EPSILONS, DELTA, SEEDS = (0.3, 1.0, 10.0), 1e-9, 5
@@ -95,7 +96,7 @@ def fixed(table: Table, epsilon: float, delta: float, seed: int) -> pd.DataFrame
         )
         .model.sample(len(values), seed)
     )
-    draw = np.random.default_rng(seed)
+    draw = apart(seed)
     rows = pd.DataFrame(index=values.index)
     for name in values:
         spec = specs[name]
@@ -130,7 +131,7 @@ def ours(table: Table, epsilon: float, delta: float, seed: int) -> pd.DataFrame:
     opened = OpenTable.from_frame(table.frame, Draft(entries))
     release = mst(epsilon, delta, seed).run(opened, KWay(2), discover=Discovery(), show_progress=False)
     codes = release.model.sample(len(table.frame), seed)
-    draw = np.random.default_rng(seed)
+    draw = apart(seed)
     rows = pd.DataFrame(index=table.frame.index)
     for name in table.frame:
         if name in codes:
@@ -139,6 +140,11 @@ def ours(table: Table, epsilon: float, delta: float, seed: int) -> pd.DataFrame:
         else:
             rows[name] = 0.0 if name in table.numbers else table.categories[name][0]
     return rows
+
+
+def apart(seed: int) -> np.random.Generator:
+    """Return a generator for places within bins; `sample` draws the bins from the seed's own stream."""
+    return generators(seed, 1)[0]
 
 
 OURS: dict[str, Contestant] = {"resample": resample, "fixed": fixed, "discovery": ours}

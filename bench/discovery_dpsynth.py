@@ -102,7 +102,7 @@ def job(frame, asked, one):
     }
     codes = result.discrete_mechanism_result.synthetic_data
     rows = generation.TabularCodec(sampled).decode(
-        codes, np.random.default_rng(one["seed"]), list(frame.columns)
+        codes, np.random.default_rng([one["seed"], 1]), list(frame.columns)
     )
     write(rows, asked["columns"], pathlib.Path(one["out"]).with_suffix(".sample.csv"))
     edges = {name: codec.column_measurement.bin_edges for name, codec in result.codec.columns.items()}

@@ -93,6 +93,19 @@ def test_ours_stay_within_what_is_public_and_come_close_without_noise(bench, tab
     assert moved["gain"] < 32 / table.frame["gain"].std()  # the width of a public bin
 
 
+@pytest.mark.parametrize("side", ["fixed", "discovery"])
+def test_values_are_spread_within_their_bins(bench, side):
+    """They are not, if bins and places within them are drawn from the same stream."""
+    up = np.tile(np.arange(1_024), 8)
+    frame = pd.DataFrame({"up": up, "down": up[::-1]})
+    table = bench.tables.Table("even", frame, dict.fromkeys(frame, bench.tables.Number(0, 1_023, "int")), {})
+    rows = bench.main.OURS[side](table, 10.0, 1e-9, 3)
+    # 64 cells of 128 rows: by chance a mean distance of 64 sqrt(2 / (64 pi 8192)) / 2 = 0.035, noise adds some;
+    # one stream leaves a half of the cells empty: 0.5
+    found = bench.main.Judge(table).line(rows)["columns"]
+    assert max(found["up"][0], found["down"][0]) < 0.1
+
+
 def test_a_peer_that_is_not_there_is_a_line_and_is_not_run_twice(bench, table, tmp_path, monkeypatch):
     out = tmp_path / "lines.jsonl"
     monkeypatch.setattr(bench.main, "load", lambda name, folder: table)
