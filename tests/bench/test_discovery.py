@@ -100,7 +100,7 @@ def test_values_are_spread_within_their_bins(bench, side):
     frame = pd.DataFrame({"up": up, "down": up[::-1]})
     table = bench.tables.Table("even", frame, dict.fromkeys(frame, bench.tables.Number(0, 1_023, "int")), {})
     rows = bench.main.OURS[side](table, 10.0, 1e-9, 3)
-    # 64 cells of 128 rows: by chance a mean distance of 64 sqrt(2 / (64 pi 8192)) / 2 = 0.035, noise adds some;
+    # 64 cells of 128 rows: by chance a distance of 64 sqrt(2 / (64 pi 8192)) / 2 = 0.035, noise adds some;
     # one stream leaves a half of the cells empty: 0.5
     found = bench.main.Judge(table).line(rows)["columns"]
     assert max(found["up"][0], found["down"][0]) < 0.1
