@@ -9,7 +9,7 @@ epsilon (0.3, 1, 10; delta 1e-9) for everything that it learns, the bins include
 row more or less. All of them measure what MST measures, so that the bins make the difference:
 
     fixed           pgmjax, 32 bins of equal width over the public range, at most one an integer
-    discovery       pgmjax, bins discovered, no range given
+    discovery       pgmjax, bins discovered for a fifth of the budget, no range given
     dpmm            its default bins (PrivTree), no range given
     dpmm-public     the same with the public range: without it, it can fail at small epsilon
     dpsynth         its default bins (32 quantiles), the public range given; values in the middle of a bin
@@ -49,14 +49,12 @@ from harness import Line
 from showing import markdown
 
 import pgmjax as pj
-from pgmjax.discovery import Discovery, Draft, OpenTable
-from pgmjax.discovery.open_table import OPEN
 from pgmjax.queries.workload import KWay
-from pgmjax.random import generators
 
 OUT = harness.RESULTS / "discovery.jsonl"
 EPSILONS, DELTA, SEEDS = (0.3, 1.0, 10.0), 1e-9, 5
 CELLS, BINS = 64, 32
+SHARE = "0.2"
 PEERS = {
     "dpmm": ("dpmm", "numpy", "scipy", "opendp"),
     "dpmm-public": ("dpmm", "numpy", "scipy", "opendp"),
@@ -96,7 +94,7 @@ def fixed(table: Table, epsilon: float, delta: float, seed: int) -> pd.DataFrame
         )
         .model.sample(len(values), seed)
     )
-    draw = apart(seed)
+    draw = np.random.default_rng([seed, 1])  # not the stream of the codes
     rows = pd.DataFrame(index=values.index)
     for name in values:
         spec = specs[name]
@@ -120,34 +118,32 @@ def mst(epsilon: float, delta: float, seed: int) -> pj.mechanisms.MST:
     )
 
 
-def ours(table: Table, epsilon: float, delta: float, seed: int) -> pd.DataFrame:
-    """Return rows of MST on discovered bins; of numbers and times nothing is known.
+def discovered(table: Table, epsilon: float, delta: float, seed: int) -> pd.DataFrame:
+    """Return rows of MST on discovered bins: only `table.frame` and `table.categories` are known.
 
-    A column that is left out is 0 throughout; a missing value, which no row has, becomes the value above it.
+    A column that is left out is 0 throughout; a missing value, which no row has, becomes one next to it.
     """
-    entries = {
-        name: OPEN if name in table.numbers else {"labels": table.categories[name]} for name in table.frame
+    shapes = {"time": "dates"}
+    draft = {
+        name: {shapes.get(table.numbers[name].kind, "bins"): "discover"}
+        if name in table.numbers
+        else {"labels": table.categories[name]}
+        for name in table.frame
     }
-    opened = OpenTable.from_frame(table.frame, Draft(entries))
-    release = mst(epsilon, delta, seed).run(opened, KWay(2), discover=Discovery(), show_progress=False)
+    opened = pj.discovery.OpenTable.from_frame(table.frame, pj.discovery.Draft(draft))
+    release = mst(epsilon, delta, seed).run(
+        opened, KWay(2, 10**6), discover=pj.discovery.Discovery(SHARE), show_progress=False
+    )
     codes = release.model.sample(len(table.frame), seed)
-    draw = apart(seed)
-    rows = pd.DataFrame(index=table.frame.index)
-    for name in table.frame:
-        if name in codes:
-            values = release.model.domain.attribute(name).values(codes[name], draw)
-            rows[name] = pd.Series(values).infer_objects().ffill().bfill()
-        else:
-            rows[name] = 0.0 if name in table.numbers else table.categories[name][0]
+    draw = np.random.default_rng([seed, 1])  # not the stream of the codes
+    domain = release.domain
+    rows = pd.DataFrame({name: domain.attribute(name).values(codes[name], draw) for name in domain})
+    for name in table.numbers:
+        rows[name] = rows[name].infer_objects().bfill().ffill() if name in rows else 0.0
     return rows
 
 
-def apart(seed: int) -> np.random.Generator:
-    """Return a generator for places within bins; `sample` draws the bins from the seed's own stream."""
-    return generators(seed, 1)[0]
-
-
-OURS: dict[str, Contestant] = {"resample": resample, "fixed": fixed, "discovery": ours}
+OURS: dict[str, Contestant] = {"resample": resample, "fixed": fixed, "discovery": discovered}
 
 
 def numbers_of(column: pd.Series) -> np.ndarray:

@@ -270,6 +270,7 @@ def describe(table: PerturbedTable) -> dict[str, Any]:
         "epsilon": as_text(table.epsilon),
         "delta": "0",
         "relation": Relation.REPLACE_ONE.value,
+        "unit": None if table.unit is None else table.unit.to_dict(),
         "spent": {"epsilon": as_text(table.epsilon), "delta": "0"},
         "secure": table.secure,
         "seed": table.seed,
@@ -288,13 +289,16 @@ def statement(table: PerturbedTable) -> str:
     """Return the guarantee in plain sentences, for the person responsible for the data.
 
     Guarantees:
-        Local epsilon-DP under replace-one; the unit of protection is one record.
+        Local epsilon-DP under replace-one; the unit of protection is one record, or the unit of privacy.
     """
     epsilon = as_text(table.epsilon)
+    whose = "its answers" if table.unit is None else f"the answers of all records of one {table.unit.column}"
+    whole = "its values" if table.unit is None else "the values in them"
+    count = "" if table.unit is None else f" (at most {table.unit.max_records} count)"
     promise = (
         f"Every record answered for itself by randomised response, about {len(table.groups):,} group(s) of "
-        f"attributes; its answers together are differentially private with epsilon = {epsilon} (local "
-        "differential privacy): if its values are changed, the probability of any answers changes at most by "
+        f"attributes; {whose}{count} together are differentially private with epsilon = {epsilon} (local "
+        f"differential privacy): if {whole} are changed, the probability of any answers changes at most by "
         f"a factor of exp({epsilon}). The number of records is public. The rows are sorted by their answers, "
         "so that their order says nothing of the order of the table. "
     )

@@ -93,6 +93,11 @@ def add_table_options(group: Any) -> None:
     group.add_argument("--demo", action="store_true", help=f"instead of TABLE: {demo.NAME}, a real table")
     group.add_argument("--domain", metavar="FILE", help="the table's public domain: .json or .yaml")
     group.add_argument("--no-header", action="store_true", help="columns are unnamed, in the domain's order")
+    add_unit_options(group)
+
+
+def add_unit_options(group: Any) -> None:
+    """Add the options that name the unit of privacy."""
     group.add_argument(
         "--unit",
         metavar="COLUMN",

@@ -8,6 +8,7 @@ import pathlib
 from typing import Any
 
 from pgmjax._internal import checks
+from pgmjax.cli.release import add_unit_options, unit_of
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
@@ -17,6 +18,7 @@ from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries import text as query_text
+from pgmjax.release import text as report_text
 
 
 def add_parser(commands: Any) -> None:
@@ -57,6 +59,7 @@ def _add_ask(parts: Any) -> None:
     )
     parser.add_argument("--domain", metavar="FILE", help="with --table: its public domain, .json or .yaml")
     parser.add_argument("--no-header", action="store_true", help="columns are unnamed, in the domain's order")
+    add_unit_options(parser)
     # kept as text, so that 0.1 is exactly one tenth
     parser.add_argument("--cap", metavar="E", help="with --table: the session's epsilon, the same every time")
     parser.add_argument("--relation", choices=[relation.value for relation in Relation], help="with --table")
@@ -124,7 +127,8 @@ def _session(arguments: argparse.Namespace) -> Session:
     """Open the session, with its table if one is named."""
     with_table = ("domain", "cap", "relation")
     if arguments.table is None:
-        named = [name for name in (*with_table, "insecure_seed") if getattr(arguments, name) is not None]
+        options = (*with_table, "unit", "max_records", "insecure_seed")
+        named = [name for name in options if getattr(arguments, name) is not None]
         if named:
             raise ValueError(f"--{named[0].replace('_', '-')} goes with --table: name the table too.")
         return _read(arguments)
@@ -136,13 +140,14 @@ def _session(arguments: argparse.Namespace) -> Session:
     for path in (arguments.table, arguments.domain):
         if not pathlib.Path(path).exists():
             raise ValueError(f"There is no file {path}.")
+    unit = unit_of(arguments)
     domain = Domain.read(arguments.domain)
     query_text.parse(arguments.condition, domain)  # reject a bad condition before the cap is charged
     checks.optional("duckdb", extra="tables")
     seed = arguments.insecure_seed
     return Session.open(
         _ledger(arguments.file),
-        Dataset.read(arguments.table, domain, header=not arguments.no_header),
+        Dataset.read(arguments.table, domain, header=not arguments.no_header, unit=unit),
         cap=arguments.cap,
         relation=arguments.relation,
         name=arguments.name,
@@ -154,18 +159,20 @@ def _status(arguments: argparse.Namespace) -> None:
     with _read(arguments) as session:
         answers = list(session.answers())
         cost, cap, relation = as_text(session.cost), as_text(session.cap), session.relation.value
+        unit = None if session.unit is None else session.unit.to_dict()
         secure, seed = session.secure, session.seed
     counts = {
         source: sum(a.source == source for a in answers) for source in ("history", "measured", "refused")
     }
     if arguments.json:
         listed = [answer.to_dict() for answer in answers]
-        told = {"name": arguments.name, "cap": cap, "cost": cost, "relation": relation, "secure": secure}
-        print(json.dumps({**told, "seed": seed, **counts, "answers": listed}))
+        told = {"name": arguments.name, "cap": cap, "cost": cost, "relation": relation, "unit": unit}
+        print(json.dumps({**told, "secure": secure, "seed": seed, **counts, "answers": listed}))
         return
     kinds = f"{counts['history']} free, {counts['measured']} measured, {counts['refused']} refused"
     print(f"Session {arguments.name}: {len(answers)} asked, {kinds}.")
-    print(f"  cost     epsilon {cost} of {cap} in the dearest cell, {relation}")
+    whom = report_text.unit_name({"unit": unit})
+    print(f"  cost     epsilon {cost} of {cap} in the dearest cell, {relation}, protecting {whom}")
     if not secure:
         print("  noise    repeatable: for research, it protects nobody")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,39 +19,80 @@ from pgmjax.data.definition import TableDefinition
 from pgmjax.data.sources import Batch, Source
 from pgmjax.data.unit import Unit
 
-NO_UNIT = ("", "nan", "NaN")
-"""Texts that name nobody."""
-NOBODY = -1
-"""The number of a record that names no unit: it is one of its own."""
 _WORD = 8  # bytes of a random priority
+_SPACES = " \t\n\r\f\v"
 
 
-def left_out(numbers: np.ndarray, names: Sequence[bytes], most: int, key: bytes) -> np.ndarray:
-    """Return the places [n] of records beyond the bound, increasing; each unit keeps a random sample.
+@dataclass(frozen=True)
+class UnitRecords:
+    """The records of some units, one unit after the other.
+
+    Attributes:
+        names: what names each unit [units].
+        sizes: the number of its records [units].
+        places: the numbers of its records in the table, increasing within a unit [sum of sizes].
+    """
+
+    names: Sequence[bytes]
+    sizes: np.ndarray
+    places: np.ndarray
+
+
+class LeftOut:
+    """Records that are left out, a bit each.
+
+    Example:
+        >>> some = LeftOut()
+        >>> some.add(np.array([2, 9]))
+        >>> some.within(8, 4).tolist(), some.number
+        ([1], 2)
+    """
+
+    def __init__(self) -> None:
+        self.number = 0
+        self._bits = np.zeros(1 << 10, np.uint8)
+
+    def add(self, places: np.ndarray) -> None:
+        """Add the numbers of records [n], none of them twice."""
+        if not len(places):
+            return
+        needed = (int(places.max()) >> 3) + 1
+        if needed > len(self._bits):
+            self._bits = np.append(self._bits, np.zeros(max(needed, len(self._bits)), np.uint8))
+        np.bitwise_or.at(self._bits, places >> 3, np.uint8(1) << (places & 7).astype(np.uint8))
+        self.number += len(places)
+
+    def within(self, first: int, rows: int) -> np.ndarray:
+        """Return which of some records in a row are among them, int64 [n], counted from `first`."""
+        low = first >> 3
+        bits = np.unpackbits(self._bits[low : (first + rows + 7) >> 3], bitorder="little")
+        return np.flatnonzero(bits[first - 8 * low : first - 8 * low + rows])
+
+
+def left_out(parts: Iterable[UnitRecords], most: int, key: bytes) -> LeftOut:
+    """Return the records beyond the bound; each unit keeps a random sample.
 
     Args:
-        numbers: the number of the unit of each record, or `NOBODY` [records].
-        names: what each number stands for.
+        parts: all records of each unit that may have too many.
         most: records of a unit that are kept.
         key: secret; the same key chooses the same records.
     """
-    counts = np.bincount(numbers[numbers >= 0], minlength=len(names))
-    full = counts > most
-    places = (
-        np.flatnonzero((numbers >= 0) & full[np.maximum(numbers, 0)]) if len(names) else np.zeros(0, np.int64)
-    )
-    if not len(places):
-        return places
-    places = places[np.argsort(numbers[places], kind="stable")]
-    whose = numbers[places]
-    starts = np.flatnonzero(np.append(True, whose[1:] != whose[:-1]))
-    sizes = np.diff(np.append(starts, len(whose)))
-    priorities = np.concatenate(
-        [_priorities(names[number], size, key) for number, size in zip(whose[starts], sizes, strict=True)]
-    )
-    order = np.lexsort((priorities, whose))
-    rank = np.arange(len(whose)) - np.repeat(starts, sizes)
-    return np.sort(places[order[rank >= most]])
+    result = LeftOut()
+    for part in parts:
+        units = np.flatnonzero(part.sizes > most)
+        sizes = part.sizes[units]
+        starts = (np.cumsum(part.sizes) - part.sizes)[units]
+        ends = np.cumsum(sizes)
+        within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - sizes, sizes)
+        if not len(within):
+            continue
+        priorities = np.concatenate(
+            [_priorities(part.names[int(unit)], size, key) for unit, size in zip(units, sizes, strict=True)]
+        )
+        order = np.lexsort((priorities, np.repeat(units, sizes)))
+        places = part.places[np.repeat(starts, sizes) + within]
+        result.add(places[order[within >= most]])
+    return result
 
 
 def _priorities(name: bytes, size: int, key: bytes) -> np.ndarray:
@@ -60,26 +101,14 @@ def _priorities(name: bytes, size: int, key: bytes) -> np.ndarray:
     return np.frombuffer(stream, dtype=">u8")
 
 
-@dataclass(frozen=True)
-class Members:
-    """Whose each record of a table is, in the order of the table.
-
-    Attributes:
-        numbers: the number of each record's unit, or `NOBODY` [records].
-        names: what each number stands for. A unit that cannot have too many records may be `NOBODY` too.
-    """
-
-    numbers: np.ndarray
-    names: Sequence[bytes]
-
-
 class BoundedSource:
     """The records of a source without those beyond the bound of their unit.
 
     Args:
         source: the records; its batches must be in one order.
         unit: the unit.
-        members: returns whose each record is, for a table as it lies in its files or was given.
+        records: called with a number K, yields the records of all units that have more than K, as they lie in
+            the files or were given.
         key: secret of the choice. Default: a fresh one.
         rows: the number of each record of the source in the table as it was given; None: all of them, in
             order.
@@ -89,25 +118,24 @@ class BoundedSource:
         self,
         source: Source,
         unit: Unit,
-        members: Callable[[], Members],
+        records: Callable[[int], Iterable[UnitRecords]],
         key: bytes | None = None,
         rows: np.ndarray | None = None,
     ):
-        self._source, self.unit, self._members, self._rows = source, unit, members, rows
+        self._source, self.unit, self._records, self._rows = source, unit, records, rows
         self._key = os.urandom(32) if key is None else key
-        self._dropped: np.ndarray | None = None
+        self._dropped: LeftOut | None = None
 
     def with_key(self, key: bytes) -> BoundedSource:
         """Return the same records with the choice that a key makes."""
-        return BoundedSource(self._source, self.unit, self._members, key, self._rows)
+        return BoundedSource(self._source, self.unit, self._records, key, self._rows)
 
     def batches(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
         """Yield the records that count in batches, always in order, with the named attributes."""
         dropped = self._left_out()
         first = 0
         for batch in self._source.unsettled(names, ordered=True):
-            low, high = np.searchsorted(dropped, (first, first + batch.rows))
-            kept = batch.without(dropped[low:high] - first)
+            kept = batch.without(dropped.within(first, batch.rows))
             first += batch.rows
             yield self._source.settled(kept, names)
 
@@ -119,12 +147,13 @@ class BoundedSource:
         """Return a batch as it is: it is settled."""
         return batch
 
-    def _left_out(self) -> np.ndarray:
+    def _left_out(self) -> LeftOut:
         if self._dropped is None:
-            members = self._members()
-            found = left_out(members.numbers, members.names, self.unit.max_records, self._key)
+            found = left_out(self._records(self.unit.max_records), self.unit.max_records, self._key)
             if self._rows is not None:  # as numbers of the source's records
-                found = np.flatnonzero(np.isin(self._rows, found, assume_unique=True))
+                given = found.within(0, int(self._rows[-1]) + 1 if len(self._rows) else 0)
+                found = LeftOut()
+                found.add(np.flatnonzero(np.isin(self._rows, given, assume_unique=True)))
             self._dropped = found
         return self._dropped
 
@@ -147,13 +176,16 @@ class BoundedSource:
 
     def under(self, definition: TableDefinition) -> BoundedSource:
         """Return the same records as the holder defined them, with this source's bound."""
-        return BoundedSource(self._source.under(definition), self.unit, self._members, self._key, self._rows)
+        return BoundedSource(self._source.under(definition), self.unit, self._records, self._key, self._rows)
 
 
-def members_of(values: Any) -> Members:
-    """Return whose each record is, from the values of the unit's column [rows]: an Arrow array or a sequence.
+def records_of(values: Any) -> UnitRecords:
+    """Return the records of each unit, from the values of its column [rows]: an Arrow array or a sequence.
 
-    Text is compared without white space around it. Values that are empty, null or NaN name nobody.
+    Values are compared as text without white space around it; those that are empty, null or NaN name nobody.
+
+    Raises:
+        TypeError: values that are no text, numbers or dates.
     """
     pa = checks.optional("pyarrow", extra="tables")
     compute = checks.optional("pyarrow.compute", extra="tables")
@@ -163,14 +195,52 @@ def members_of(values: Any) -> Members:
         values = pa.array([_text(value) for value in values], pa.large_string())
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
-    texts = compute.utf8_trim_whitespace(values.cast(pa.large_string()))
-    texts = compute.if_else(compute.is_in(texts, pa.array(NO_UNIT, texts.type)), None, texts)
-    coded = texts.dictionary_encode()
-    numbers = coded.indices.fill_null(NOBODY).to_numpy(zero_copy_only=False).astype(np.int64)
-    return Members(numbers, [name.encode(errors="surrogatepass") for name in coded.dictionary.to_pylist()])
+    if pa.types.is_floating(values.type):
+        values = compute.if_else(compute.is_nan(values), None, values)
+    try:
+        texts = compute.utf8_trim(values.cast(pa.large_string()), characters=_SPACES)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise TypeError(
+            f"The column of the unit must hold text, numbers or dates, got {values.type}: cast it to text."
+        ) from None
+    coded = compute.if_else(compute.equal(texts, ""), None, texts).dictionary_encode()
+    numbers = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    places = np.argsort(numbers, kind="stable")
+    sizes = np.bincount(numbers + 1, minlength=len(coded.dictionary) + 1)
+    names = [name.encode(errors="surrogatepass") for name in coded.dictionary.to_pylist()]
+    return UnitRecords(names, sizes[1:], places[sizes[0] :])
 
 
 def _text(value: Any) -> str | None:
     if value is None or value != value or type(value).__name__ in ("NAType", "NaTType"):
         return None
-    return str(value.item() if isinstance(value, np.generic) else value)
+    text = str(value.item() if isinstance(value, np.generic) else value)
+    return text.encode(errors="backslashreplace").decode()
+
+
+def units_of(batches: Iterable[Any]) -> Iterator[UnitRecords]:
+    """Yield the records of whole units, from Arrow batches of names and places that are sorted by both."""
+    pa = checks.optional("pyarrow", extra="tables")
+    compute = checks.optional("pyarrow.compute", extra="tables")
+    left: list[Any] = []
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        last = batch.column(0)[batch.num_rows - 1]
+        begins = int(compute.index(batch.column(0), last).as_py())  # of the last unit, which may go on
+        if left and left[0].column(0)[0] == last and not begins:
+            left.append(batch)
+            continue
+        yield _units(pa.Table.from_batches([*left, batch.slice(0, begins)]))
+        left = [batch.slice(begins)]
+    if left:
+        yield _units(pa.Table.from_batches(left))
+
+
+def _units(table: Any) -> UnitRecords:
+    names = table.column(0).combine_chunks()
+    names = names.chunk(0) if hasattr(names, "chunks") else names
+    coded = names.dictionary_encode()
+    sizes = np.bincount(coded.indices.to_numpy(zero_copy_only=False), minlength=len(coded.dictionary))
+    texts = [name.encode(errors="surrogatepass") for name in coded.dictionary.to_pylist()]
+    return UnitRecords(texts, sizes, table.column(1).to_numpy().astype(np.int64))

@@ -13,7 +13,7 @@ from pgmjax._internal import checks
 from pgmjax._internal.memory import available_bytes
 from pgmjax.data import arrow as source_arrow
 from pgmjax.data import files, fingerprint, sources
-from pgmjax.data.bounding import BoundedSource, Members, members_of
+from pgmjax.data.bounding import BoundedSource, UnitRecords, records_of
 from pgmjax.data.cliques import as_clique
 from pgmjax.data.counting import Histograms
 from pgmjax.data.definition import TableDefinition, check_rows_outside, coder_of
@@ -159,11 +159,11 @@ class Dataset:
             assert unit is not None
             if unit.column not in columns:
                 raise ValueError(f"There is no column {unit.column!r}, which names the unit of privacy.")
-            bounded = (unit, members_of(columns[unit.column]))
-            if len(bounded[1].numbers) not in lengths:
+            if len(columns[unit.column]) not in lengths:
                 raise ValueError(
                     f"The column {unit.column!r} of the unit must have as many rows as the others."
                 )
+            bounded = (unit, records_of(columns[unit.column]))
         return cls._in_memory(domain, encoded, given, (None, bound), rows_outside, content, bounded)
 
     @classmethod
@@ -220,7 +220,7 @@ class Dataset:
                     f"and one "
                     "names the unit of privacy."
                 )
-            bounded = (unit, members_of(source_arrow.column_of(frame, unit.column)))
+            bounded = (unit, records_of(source_arrow.column_of(frame, unit.column)))
         return cls._in_memory(domain, encoded, given, (weights, bound), rows_outside, content, bounded)
 
     @classmethod
@@ -263,7 +263,7 @@ class Dataset:
             if not isinstance(source, files.FileSource):
                 raise ValueError("A .npy file has codes only and no column that names a unit: leave it out.")
             files.unit_column(source, unit.column)
-            source = BoundedSource(source, unit, functools.partial(source.members, unit))
+            source = BoundedSource(source, unit, functools.partial(source.unit_records, unit.column))
         return cls(domain, source, bound, rows_outside=rows_outside)
 
     @classmethod
@@ -275,7 +275,7 @@ class Dataset:
         weight_bound: tuple[str | None, int | None],
         rows_outside: str | None,
         content: bytes | None,
-        bounded: tuple[Unit, Members] | None = None,
+        bounded: tuple[Unit, UnitRecords] | None = None,
     ) -> Dataset:
         name, bound = weight_bound
         tally = ScanTally(domain, bound or 1)
@@ -292,8 +292,9 @@ class Dataset:
         source = ColumnSource(columns, given, domain, named, content)
         if bounded is None:
             return cls(domain, source, bound, tally.total, rows_outside)
-        unit, members = bounded
-        return cls(domain, BoundedSource(source, unit, lambda: members, rows=rows), bound, None, rows_outside)
+        unit, records = bounded
+        limited = BoundedSource(source, unit, functools.partial(_several, records), rows=rows)
+        return cls(domain, limited, bound, None, rows_outside)
 
     def recode(self, domain: Domain, codes: Mapping[str, Any]) -> Dataset:
         """Return the same records over another domain, such as a compressed one. Still private.
@@ -344,21 +345,42 @@ class Dataset:
             ValueError: this dataset's domain or weights do not follow from the definition's; the message
                 does not depend on the records.
         """
-        source: Source = self._source.under(definition)
-        if definition.unit != self.unit:
-            if self.unit is not None or not isinstance(self._source, files.FileSource):
-                asked = "one record" if self.unit is None else f"{self.unit}"
-                held = "one record" if definition.unit is None else f"{definition.unit}"
-                raise ValueError(
-                    f"The unit of privacy of this table is its account's, {held}, and the table was "
-                    f"opened with "
-                    f"{asked}: open it with unit={held if definition.unit else None}."
-                )
-            assert definition.unit is not None
-            members = functools.partial(self._source.members, definition.unit)
-            source = BoundedSource(source, definition.unit, members)
-        dataset = self._with(source, self.domain)
+        held = self.of_unit(definition.unit)
+        dataset = held._with(held._source.under(definition), self.domain)
         dataset.rows_outside, dataset.registered = definition.rows_outside, True
+        return dataset
+
+    def of_unit(self, unit: Unit | None) -> Dataset:
+        """Return the same records under their holder's unit of privacy, which need not be named to ask.
+
+        Args:
+            unit: the holder's, of the whole table.
+
+        Raises:
+            ValueError: the table was opened with another unit, or with none where no file has the column.
+        """
+        if unit == self.unit:
+            return self
+        source = self._source
+        stored = source._source if isinstance(source, RecodedSource) else source
+        if unit is None or self.unit is not None or not isinstance(stored, files.FileSource):
+            said, held = (
+                f"{each.max_records} records of one {each.column}" if each else "one record"
+                for each in (self.unit, unit)
+            )
+            remedy = (
+                "without unit" if unit is None else f"with unit=Unit({unit.column!r}, {unit.max_records})"
+            )
+            raise ValueError(
+                f"The account of this table protects {held}, and the table was opened to protect {said}: "
+                f"open it {remedy}. Nothing was spent."
+            )
+        check_unit(unit, self.domain, stored.weight_bound[0] if stored.weight_bound else None)
+        bounded: Source = BoundedSource(stored, unit, functools.partial(stored.unit_records, unit.column))
+        if isinstance(source, RecodedSource):
+            bounded = source.over(bounded)
+        dataset = self._with(bounded, self.domain)
+        dataset._total = None
         return dataset
 
     def snapshot(self) -> Dataset:
@@ -383,7 +405,7 @@ class Dataset:
                 room -= batch.bytes
                 parts = parts if room >= 0 else None
         self._check_unchanged(before)
-        tally.check(self.rows_outside)
+        tally.check(self.rows_outside, self._may_be_empty)
         source = self._source if parts is None else self._collected(parts)
         dataset = self._with(source, self.domain)
         dataset._unit = self.unit
@@ -410,6 +432,11 @@ class Dataset:
         dataset = Dataset(domain, source, bound, self._total, self.rows_outside, self.registered)
         dataset._stamp, dataset._unit = self._stamp, self._unit
         return dataset
+
+    @property
+    def _may_be_empty(self) -> bool:
+        """True if the choice may leave nothing but dropped records, which no error may tell."""
+        return self.unit is not None and self.rows_outside == "drop"
 
     def count(self) -> int:
         """Return the exact number of records, or their total weight. Private."""
@@ -497,12 +524,17 @@ class Dataset:
                 columns = {name: batch.columns[name].codes for name in histograms.attributes}
                 histograms.add(columns, None if batch.weights is None else batch.weights.codes)
         self._check_unchanged(self._stamp)
-        tally.check(self.rows_outside)
+        tally.check(self.rows_outside, self._may_be_empty)
         self._total = tally.total
 
     def __repr__(self) -> str:
         weighted = f", max_weight={self.max_weight}" if self.weighted else ""
         return f"Dataset({self.domain!r}{weighted})"
+
+
+def _several(records: UnitRecords, most: int) -> list[UnitRecords]:
+    """Return the records of units in memory, whatever their number."""
+    return [records]
 
 
 def _weight_bound(weights: Any, max_weight: int | None) -> int | None:

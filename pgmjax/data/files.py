@@ -25,7 +25,7 @@ from pgmjax._internal import checks
 from pgmjax._internal.files import mapped
 from pgmjax.data import fingerprint
 from pgmjax.data.arrow import encode_array
-from pgmjax.data.bounding import NO_UNIT, NOBODY, Members
+from pgmjax.data.bounding import UnitRecords, units_of
 from pgmjax.data.definition import TableDefinition, coder_of
 from pgmjax.data.domain import Domain
 from pgmjax.data.encoding import Coder, Encoded
@@ -37,7 +37,6 @@ from pgmjax.data.sources import (
     weight_coder,
     without_rows_outside,
 )
-from pgmjax.data.unit import Unit
 
 SUFFIXES = (".csv", ".tsv", ".data", ".txt")
 _DELIMITERS = {".tsv": "\t,;| ", "": ",;\t| "}  # by suffix, in the order in which they are tried
@@ -47,6 +46,7 @@ _MARK = b"\xef\xbb\xbf"  # the byte-order mark of UTF-8, at the start of a file
 # limits given to DuckDB
 _MEMORY_LIMIT = "1GB"
 _THREADS = 4
+_SPACES = "' ' || chr(9) || chr(10) || chr(11) || chr(12) || chr(13)"  # in SQL
 
 
 @dataclass(frozen=True)
@@ -114,26 +114,28 @@ class FileSource:
             weights = encoded.pop() if self.weights else None
             yield Batch(dict(zip(names, encoded, strict=True)), weights, batch.num_rows)
 
-    def members(self, unit: Unit) -> Members:
-        """Return whose each record is; of units that have no more records than count, `NOBODY`.
+    def unit_records(self, column: str, most: int) -> Iterator[UnitRecords]:
+        """Yield the records of all units that have more than a number, grouped on disk if memory is short.
+
+        Args:
+            column: the column that names the unit.
+            most: the number.
 
         Raises:
-            ValueError: the file has no such column.
+            ValueError: the file has no such column, or cannot be read.
         """
-        raw = f"trim(CAST({_identifier(unit_column(self, unit.column))} AS VARCHAR))"
-        pa = checks.optional("pyarrow", extra="tables")
-        compute = checks.optional("pyarrow.compute", extra="tables")
-        many = f"SELECT {raw} AS u FROM {self.table} GROUP BY u HAVING count(*) > {unit.max_records}"
+        stored = _identifier(unit_column(self, column))
+        name = f"nullif(trim(CAST({stored} AS VARCHAR), {_SPACES}), '')"
+        if not self.text:  # NaN is text that names nobody in a column of numbers alone
+            name = f"nullif({name}, if(typeof({stored}) IN ('FLOAT', 'DOUBLE'), 'nan', ''))"
+        query = (
+            f"WITH numbered AS (SELECT {name} AS name, row_number() OVER () - 1 AS place FROM {self.table}), "
+            "large AS (SELECT name FROM numbered WHERE name IS NOT NULL GROUP BY name "
+            f"HAVING count(*) > {most}) "
+            "SELECT name, place FROM numbered JOIN large USING (name) ORDER BY name, place"
+        )
         with _spilling() as folder:
-            found = [batch.column(0) for batch in _stream(many, self.path, False, folder)]
-        names = pa.chunked_array(found, pa.string()).combine_chunks() if found else pa.array([], pa.string())
-        names = names.filter(compute.invert(compute.is_in(names, pa.array(NO_UNIT)))).drop_null()
-        numbers = [
-            compute.index_in(batch.column(0), names).fill_null(NOBODY).to_numpy(zero_copy_only=False)
-            for batch in _stream(f"SELECT {raw} AS u FROM {self.table}", self.path, True)
-        ]
-        coded = np.concatenate([np.zeros(0, np.int32), *numbers])
-        return Members(coded, [name.encode(errors="surrogatepass") for name in names.to_pylist()])
+            yield from units_of(_stream(query, self.path, True, folder))
 
     @property
     def layout(self) -> dict[str, str]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from pgmjax.discovery.sketch import Sketch
 
-_WITHIN = 0.35
+_WITHIN = 1.0
 """The error within a bin, as a share of its mass squared; calibrated by bench/discovery.py."""
 MOST_BINS = 64
 FEWEST_BINS = 4

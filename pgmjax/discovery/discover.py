@@ -242,7 +242,7 @@ class _Search:
             if not len(there):
                 there = np.array([int(np.argmax(counts))])
             low, high = float(edges[there[0]]), float(edges[there[-1] + 1])
-            column.missing = self._keeps_all or bool(answer.values[-1] > _SIGNIFICANT * stddev / 2)
+            column.missing = self._keeps_all or bool(answer.values[-1] > _SIGNIFICANT * stddev)
             if column.step is not None and high > 0:
                 high -= column.step
             if not high > low:
@@ -351,7 +351,6 @@ def _interpret(column: _Column, counts: np.ndarray, stddev: float) -> None:
     sums = {name: sums[name] for name in possible}
     best = max(sums, key=lambda name: sums[name])
     significant = _SIGNIFICANT * stddev
-    column.missing = bool(counts[probes.MISSING] > significant / 2)
     if best == "text":
         return
     if best in ("dot", "comma"):

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmjax.data import encoding
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.encoding import Coder, Encoded, Notation
 
@@ -122,6 +123,10 @@ class ProbeCoder(Coder):
     def raw_codes(self, values: Iterable[Any]) -> np.ndarray:
         """Return the codes [values] of values encoded one by one."""
         return np.fromiter(map(self.raw_code, values), dtype=np.int64)
+
+    def finish(self, raw: np.ndarray) -> Encoded:
+        """Turn raw codes [rows] into codes; null has the code of missing values."""
+        return super().finish(np.where(raw == encoding.MISSING, self._null, raw))
 
     def encode_objects(self, values: Iterable[Any]) -> Encoded:
         """Encode Python objects of any types."""

@@ -24,6 +24,7 @@ from pgmjax._version import __version__
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.encoding import code_dtype
+from pgmjax.data.unit import Unit
 from pgmjax.local.marginals import ResponseMarginal, marginals_of
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.privacy.exact import as_text, exact_epsilon
@@ -61,7 +62,8 @@ class PerturbedTable:
     Guarantees:
         `epsilon`-differential privacy under replace-one, for all columns together, provided that `secure` is
         True and that the domain does not depend on private values; nor, if `row_order` is "table", may the
-        order of the records. A row holds the answers of one record: epsilon counts them together.
+        order of the records. A row holds the answers of one record: epsilon counts them together, and those
+        of all records of a unit, if there is one.
     """
 
     domain: Domain
@@ -71,6 +73,7 @@ class PerturbedTable:
     seed: int | None
     ledger: Mapping[str, Any] | None = None
     row_order: str = "table"
+    unit: Unit | None = None
 
     @property
     def epsilon(self) -> Fraction:
@@ -157,6 +160,7 @@ class PerturbedTable:
             "rows": self.rows,
             **({} if self.row_order == "table" else {"row_order": self.row_order}),
             "relation": "replace-one",
+            **({} if self.unit is None else {"unit": self.unit.to_dict()}),
             "epsilon": as_text(self.epsilon),
             "secure": self.secure,
             "seed": self.seed,
@@ -188,8 +192,9 @@ def load(folder: str | os.PathLike[str]) -> PerturbedTable:
             if domain.size(column.attributes) != column.distribution.size or len(column.answers) != rows:
                 raise ValueError("its columns do not fit its domain or its number of rows.")
         order = checks.choice("row_order", record.get("row_order", "table"), ROW_ORDERS)
+        unit = Unit.from_dict(record.get("unit"))
         return PerturbedTable(
-            domain, columns, rows, record["secure"], record["seed"], record["ledger"], order
+            domain, columns, rows, record["secure"], record["seed"], record["ledger"], order, unit
         )
 
 

@@ -166,6 +166,20 @@ class PrivacyParameters:
         journal = kept if folder is None else folder.journal(kept)
         return PrivateTable(data, self.relation, budget, self.backend, journal)
 
+    def _held(self, data: Dataset, ledger: Ledger | None) -> Dataset:
+        """Return a table under the unit of privacy of its account, which a plan has to know.
+
+        Raises:
+            ValueError: the table was opened with another unit.
+        """
+        if not isinstance(ledger, Ledger):
+            return data
+        if all(each.definition is None or each.definition.unit is None for each in ledger.accounts()):
+            return data
+        found = ledger.find_table(data)
+        definition = None if found is None else found[0].definition
+        return data if definition is None else data.of_unit(definition.unit)
+
     def _journal(
         self, data: Dataset | Ratings, asked: Mapping[str, Any], ledger: Ledger | None, key: str | None
     ) -> LedgerJournal | None:
@@ -483,6 +497,7 @@ class Mechanism(PrivacyParameters, abc.ABC):
         """Check and plan, then open the table. Nothing is spent yet."""
         check_table_and_workload(data, workload)
         self._check_weights(data)
+        data = self._held(data, ledger)
         max_weight = data.max_weight if data.weighted else None
         estimator = self._fitted_by(show_progress)
         records = 1 if data.unit is None else data.unit.max_records

@@ -36,6 +36,7 @@ from pgmjax.privacy import scales, selection
 from pgmjax.privacy.exact import split
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.scores.bayes import BinaryF, MutualInformation, ParentScore, TotalVariation
+from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.queries import AttributeQuery, Product, compression, identity, marginal
 from pgmjax.queries.workload import Workload
 from pgmjax.release.release import Release
@@ -137,15 +138,20 @@ class Search:
             parts: the smallest and the largest possible cost of a marginal.
         """
         largest = sorted(table.domain, key=table.domain.__getitem__)[-2:]
-        moved = self.score([marginal(largest)], records).sensitivity(table.domain, table.relation).value
+        score = self.score([marginal(largest)], records)
+        moved = score.sensitivity(table.domain, table.relation).of_unit(table.max_records).value
+        marginals = [
+            Sensitivity(2, norm, table.relation).of_unit(table.max_records).value
+            for norm in ("l1", "l2_squared")
+        ]
         if table.budget.unit == "epsilon":
             selection.permute_and_flip_for(moved, choice)
             for part in parts:
-                scales.laplace_for(2, part)
+                scales.laplace_for(marginals[0], part)
         else:
             selection.exponential_for(moved, Fraction(math.sqrt(8 * choice)))
             for part in parts:
-                scales.gaussian_for(2, part)
+                scales.gaussian_for(marginals[1], part)
 
     def _choose(
         self,

@@ -245,7 +245,8 @@ def play(
             drawn.append(table.select_several(score, game.samples, epsilon=cost, method="exponential"))
             records.append(player.record(drawn[-1]))
             progress.advance()
-    return Transcript(table.domain, tuple(queries), game.count, game.step, np.stack(drawn), np.stack(records))
+    step = game.step / table.max_records  # draws are as private as many records of a unit need
+    return Transcript(table.domain, tuple(queries), game.count, step, np.stack(drawn), np.stack(records))
 
 
 def _log_inverse(delta: Any) -> float:

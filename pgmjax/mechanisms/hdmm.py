@@ -131,7 +131,7 @@ class HDMM(MeasureOnce):
         return found[0]
 
     def expected_errors(
-        self, workload: Workload, domain: Domain, max_weight: int | None = None
+        self, workload: Workload, domain: Domain, max_weight: int | None = None, max_records: int = 1
     ) -> ErrorReport:
         """Return the expected error of the answers, before any budget is spent.
 
@@ -144,6 +144,7 @@ class HDMM(MeasureOnce):
             workload: the workload.
             domain: the attributes.
             max_weight: the public bound on a record's weight, for weighted data.
+            max_records: the largest number of records of a unit of privacy.
 
         Raises:
             ValueError: see `choose`.
@@ -151,7 +152,9 @@ class HDMM(MeasureOnce):
         chosen = self.choose(workload, domain)
         budget = self.budget()
         shares = budget.split(_weights(chosen))
-        return ErrorReport.of(chosen, workload, domain, self.relation, budget.unit, shares, max_weight)
+        return ErrorReport.of(
+            chosen, workload, domain, self.relation, budget.unit, shares, max_weight, max_records
+        )
 
     def _fits(self, domain: Domain, cliques: Sequence[Clique]) -> bool:
         try:
@@ -210,11 +213,13 @@ class ErrorReport:
         unit: str,
         shares: Sequence[Fraction],
         max_weight: int | None = None,
+        max_records: int = 1,
     ) -> ErrorReport:
         """Return the report for a strategy whose queries cost `shares`, in the budget's unit."""
+        parts = [share / max_records ** (1 if unit == "epsilon" else 2) for share in shares]
         variances = [
             _variance(query, domain, relation, unit, share, max_weight)
-            for query, share in zip(strategy.queries, shares, strict=True)
+            for query, share in zip(strategy.queries, parts, strict=True)
         ]
         errors = strategy.errors(variances)
         entries = [

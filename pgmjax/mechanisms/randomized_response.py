@@ -115,7 +115,8 @@ class RandomizedResponse(Mechanism):
     def plan(self, request: Request) -> Universes:
         """Return the groups of attributes to randomise."""
         queries = request.measurable([entry.query for entry in request.workload.entries])
-        return self._universes(request.domain, [n for query in queries for n in query.clique], self.encoding)
+        names = [name for query in queries for name in query.clique]
+        return self._universes(request.domain, names, self.encoding, request.max_records)
 
     def describe(self, plan: Universes) -> dict[str, Any]:
         """Return the groups with their encodings and costs."""
@@ -184,7 +185,9 @@ class RandomizedResponse(Mechanism):
             )
         names = as_clique(data.domain, self._all(data.domain) if attributes is None else attributes)
         self._check_weights(data)
-        plan = self._universes(data.domain, names, self.encoding or "direct")
+        data = self._held(data, ledger)
+        records = 1 if data.unit is None else data.unit.max_records
+        plan = self._universes(data.domain, names, self.encoding or "direct", records)
         if out is not None:
             check_target(out)
         settings = {"mechanism": f"{self.name}-rows", **plan.describe()}
@@ -204,18 +207,22 @@ class RandomizedResponse(Mechanism):
                 table.seed,
                 table.receipt(),
                 row_order,
+                table.unit,
             )
             if folder is not None:
                 made.write_record(folder)
         return made if out is None else load(out)
 
-    def predicted_errors(self, domain: Domain, cliques: Sequence[Any], rows: int) -> dict[Clique, float]:
+    def predicted_errors(
+        self, domain: Domain, cliques: Sequence[Any], rows: int, max_records: int = 1
+    ) -> dict[Clique, float]:
         """Return the errors that `run` predicts: bounds on the standard deviation of an estimated fraction.
 
         Args:
             domain: the domain of the table.
             cliques: lists of attributes, as in a workload.
             rows: the number of records, public.
+            max_records: the largest number of records of a unit of privacy.
 
         Returns:
             For each clique the bound of `local.predicted_error`. Above 1 the release is refused by default.
@@ -228,11 +235,14 @@ class RandomizedResponse(Mechanism):
         """
         wanted = [as_clique(domain, clique) for clique in cliques]
         attributes = [name for clique in wanted for name in clique]
-        plan = self._universes(domain, attributes, self.encoding)
+        records = checks.integer("max_records", max_records, low=1)
+        plan = self._universes(domain, attributes, self.encoding, records)
         return plan.predicted_errors(domain, wanted, checks.integer("rows", rows, low=1))
 
-    def _universes(self, domain: Domain, attributes: Sequence[str], encoding: str | None) -> Universes:
-        return universes(domain, attributes, self.universe, encoding, self.share, self.epsilon)
+    def _universes(
+        self, domain: Domain, attributes: Sequence[str], encoding: str | None, records: int
+    ) -> Universes:
+        return universes(domain, attributes, self.universe, encoding, self.share, self.epsilon, records)
 
     def _all(self, domain: Domain) -> Sequence[str]:
         """Return the attributes of the lists in `universe`, or all."""
@@ -268,11 +278,13 @@ class Universes:
         groups: disjoint groups of attributes.
         encodings: one encoding per group.
         epsilons: one exact cost per group; their sum is the whole budget.
+        records: the largest number of records of a unit of privacy, which share the costs.
     """
 
     groups: tuple[Clique, ...]
     encodings: tuple[str, ...]
     epsilons: tuple[Fraction, ...]
+    records: int = 1
 
     def describe(self) -> dict[str, Any]:
         """Return the groups, encodings and costs for a ledger."""
@@ -285,9 +297,9 @@ class Universes:
     def predicted_errors(self, domain: Domain, cliques: Sequence[Clique], rows: int) -> dict[Clique, float]:
         """Return for each clique a bound on the standard deviation of an estimated fraction."""
         distributions = [
-            response_for(domain.size(group), epsilon)
+            response_for(domain.size(group), epsilon / self.records)
             if encoding == "direct"
-            else unary_for(domain.size(group), epsilon, encoding == "symmetric-unary")
+            else unary_for(domain.size(group), epsilon / self.records, encoding == "symmetric-unary")
             for group, encoding, epsilon in zip(self.groups, self.encodings, self.epsilons, strict=True)
         ]
         return {
@@ -303,6 +315,7 @@ def universes(
     encoding: str | None,
     share: Mapping[str, Any] | None,
     epsilon: Fraction,
+    records: int = 1,
 ) -> Universes:
     """Return the groups in which attributes are randomised, with encodings and costs.
 
@@ -314,6 +327,7 @@ def universes(
         encoding: one of `ENCODINGS`. Default: the one with the least variance.
         share: weights of the attributes' parts of the budget, 1 for those not named. Default: 1 for all.
         epsilon: the whole budget.
+        records: the largest number of records of a unit of privacy.
 
     Raises:
         ValueError: weights are given for unknown attributes, a joint universe or lists, all attributes have
@@ -334,12 +348,12 @@ def universes(
         epsilon, [weights[name] for name in told] if universe == "attributes" else [1] * len(groups)
     )
     encodings = [
-        encoding or least_variance(domain.size(group), part)
+        encoding or least_variance(domain.size(group), part / records)
         for group, part in zip(groups, parts, strict=True)
     ]
     for group, chosen in zip(groups, encodings, strict=True):
         check_size(group, domain.size(group), chosen)
-    return Universes(tuple(groups), tuple(encodings), parts)
+    return Universes(tuple(groups), tuple(encodings), parts, records)
 
 
 def least_variance(size: int, epsilon: Fraction) -> str:

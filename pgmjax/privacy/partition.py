@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.data.encoding import Coder
+from pgmjax.data import encoding
+from pgmjax.data.encoding import Coder, Encoded
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy import measuring, tape
 from pgmjax.privacy.accounting.events import KeysEvent, TreeEvent
@@ -164,11 +165,15 @@ class KeyCoder(Coder):
         """Return the codes [values] of values encoded one by one."""
         return np.fromiter(map(self.raw_code, values), dtype=np.int64)
 
-    def encode_objects(self, values: Any) -> Any:
+    def finish(self, raw: np.ndarray) -> Encoded:
+        """Turn raw codes [rows] into codes; null has the code of missing values."""
+        return super().finish(np.where(raw == encoding.MISSING, MISSING, raw))
+
+    def encode_objects(self, values: Any) -> Encoded:
         """Encode Python objects of any types."""
         return self.finish(self.raw_codes(values))
 
-    def encode_numbers(self, values: np.ndarray, null: np.ndarray | None = None) -> Any:
+    def encode_numbers(self, values: np.ndarray, null: np.ndarray | None = None) -> Encoded:
         """Encode numbers or bools [rows] as their texts; `null` [rows] is true for missing values."""
         distinct, index = np.unique(values, return_inverse=True)
         raw = self.raw_codes(distinct.tolist())[index]
@@ -179,7 +184,7 @@ class KeyCoder(Coder):
         """True."""
         return True
 
-    def encode_times(self, values: np.ndarray) -> Any:
+    def encode_times(self, values: np.ndarray) -> Encoded:
         """Encode dates or times, datetime64 [rows], as their ISO texts."""
         texts = [None if text == "NaT" else text for text in np.datetime_as_string(values).tolist()]
         return self.encode_objects(texts)
@@ -238,8 +243,9 @@ def find_keys(
 
     def released() -> np.ndarray:
         exact = table._withheld("Reading the table", _counted, table, name)
-        keys = coder.keys
-        exact = np.append(exact, np.zeros(FIRST + len(keys) - len(exact), np.int64))
+        # a key of records that are left out alone is none: it would be drawn for in one of two neighbours
+        keys = [key for key, count in zip(coder.keys, exact[FIRST:], strict=False) if count]
+        exact = np.append(exact[:FIRST], exact[FIRST:][exact[FIRST:] > 0])
         call = tape.Call("keys", (name, least), distribution, moved, _folded(exact, keys, table))
         return table._pass(call, lambda: _packed(table, exact, keys, distribution, least))
 

@@ -50,6 +50,7 @@ class PrivateTable(SingleProcess):
         backend: source of noise. Default: the secure backend.
         journal: stores charges and answers, such as a `LedgerJournal`; None for no journal.
         tape: for tests, see `privacy.tape`. Default: the tape of the enclosing block, if any.
+        choice: secret by which the records of a unit are chosen. Default: the journal's, or a fresh one.
 
     Guarantees:
         All answers together are `budget.cap`-DP (unit epsilon) or `budget.cap`-zCDP (unit rho)
@@ -74,6 +75,8 @@ class PrivateTable(SingleProcess):
         backend: NoiseBackend | None = None,
         journal: Journal | None = None,
         tape: tapes.Tape | None = None,
+        *,
+        choice: bytes | None = None,
     ):
         super().__init__()
         if not isinstance(data, Dataset):
@@ -95,8 +98,7 @@ class PrivateTable(SingleProcess):
         self._is_snapshot = False
         self._tape = tapes.active() if tape is None else tape
         self._run: object = self
-        choice = None if journal is None else journal.choice_key()
-        self._choice = os.urandom(32) if choice is None else choice
+        self._choice = self._choice_key() if choice is None else choice
 
     def over(self, data: Dataset, budget: Budget) -> PrivateTable:
         """Return the same table with its records in other codes, under a part of the budget.
@@ -113,8 +115,9 @@ class PrivateTable(SingleProcess):
         """
         if budget.whole is not self._budget.whole:
             raise ValueError("The budget must be a part of the table's: see Budget.part.")
-        table = PrivateTable(data, self._relation, budget, self._backend, self._journal, self._tape)
-        table._backend, table._run, table._choice = self._backend, self._run, self._choice
+        given = (self._relation, budget, self._backend, self._journal, self._tape)
+        table = PrivateTable(data, *given, choice=self._choice)
+        table._backend, table._run = self._backend, self._run
         return table
 
     @property
@@ -373,6 +376,17 @@ class PrivateTable(SingleProcess):
         """Return the number of records if it is public, otherwise None."""
         public = self._relation is Relation.REPLACE_ONE and not self._data.weighted
         return self.public_count() if public else None
+
+    def _choice_key(self) -> bytes:
+        """Return the secret by which records of a unit are chosen: the journal's, or a fresh one.
+
+        Noise that can be repeated comes with a choice that can.
+        """
+        kept = None if self._journal is None else self._journal.choice_key()
+        if kept is not None:
+            return kept
+        seed = self._backend.seed
+        return os.urandom(32) if seed is None else f"pgmjax records of a unit {seed}".encode()
 
     def _weight_bound(self) -> int | None:
         return self._data.max_weight if self._data.weighted else None

@@ -195,7 +195,8 @@ class CellAccount:
     add-remove the epsilon of all answers together is the largest cell's sum of rate abs(Q_j), and under
     replace-one the largest pair's sum of rate abs(Q_j - Q_k). If the attributes of all queries have too many
     cells together, several tables are kept and their largest costs are added: a bound that is no longer
-    tight.
+    tight. A unit of privacy with several records loses at most that many times as much, wherever they lie, as
+    long as the same ones count in every answer.
 
     Attributes:
         domain: the attributes.
@@ -203,6 +204,7 @@ class CellAccount:
         tables: the cost tables.
         rest: total cost in units of queries that fit in no table or have too large a matrix.
         largest_table: largest number of entries of a table.
+        records: the largest number of records of a unit of privacy.
 
     References:
         Xiao and Xiong 2012, Theorem 5.4.
@@ -221,23 +223,29 @@ class CellAccount:
     tables: tuple[_Table, ...] = ()
     rest: int = 0
     largest_table: int = LARGEST_TABLE
+    records: int = 1
 
     @classmethod
     def empty(
-        cls, domain: Domain, relation: Relation | str, largest_table: int = LARGEST_TABLE
+        cls,
+        domain: Domain,
+        relation: Relation | str,
+        largest_table: int = LARGEST_TABLE,
+        records: int = 1,
     ) -> CellAccount:
         """Return an account without answers."""
-        return cls(domain, Relation.parse(relation), largest_table=largest_table)
+        return cls(domain, Relation.parse(relation), largest_table=largest_table, records=records)
 
     @property
     def cost(self) -> Fraction:
         """The epsilon of all answers together."""
-        return Fraction(self.rest + sum(table.largest for table in self.tables), 10**PLACES)
+        largest = self.rest + sum(table.largest for table in self.tables)
+        return Fraction(self.records * largest, 10**PLACES)
 
     @property
     def is_tight(self) -> bool:
         """Return whether the cost is exact for the answers' distributions and not only a bound."""
-        return not self.rest and len(self.tables) < 2
+        return not self.rest and len(self.tables) < 2 and self.records == 1
 
     def added(self, query: Query, rate: int) -> CellAccount:
         """Return a new account that also has the answers of one more query.

@@ -114,10 +114,11 @@ def opened(
     name: str,
     given: History | None,
     backend: NoiseBackend,
-) -> tuple[SessionLog, Dataset]:
+) -> tuple[SessionLog, Dataset, bytes]:
     """Return the records of a session, whose cap is charged now if it was not before, and its table.
 
-    The table is as its holder defined it in the ledger.
+    The table is as its holder defined it in the ledger. With it comes the secret by which the records of a
+    unit are chosen, one for all answers: cell by cell, a cost adds up for the same records only.
 
     Raises:
         TypeError, ValueError: see `Session.open`; nothing was charged.
@@ -127,29 +128,25 @@ def opened(
         raise TypeError(f"data must be a pgmjax.Dataset, got {type(data).__name__}.")
     if data.weighted:
         raise ValueError("a session counts records, and this table has weights: leave the weights out.")
-    if data.unit is not None and data.unit.max_records > 1:
-        raise ValueError(
-            f"a session protects one record, and this table protects {data.unit}: open it with "
-            f"max_records 1, or "
-            "without a unit where one record is to be protected."
-        )
     if cap > _LARGEST_CAP:
         raise ValueError(f"cap must be at most {_LARGEST_CAP}, got {as_text(cap)}.")
     secure = is_secure(backend) and tape.active() is None
+    held = HeldTable.of(ledger, data)
+    assert isinstance(held.data, Dataset)
+    unit = held.data.unit
     header = {
         "kind": "session",
         "format": FORMAT,
         "name": name,
         "domain": data.domain.to_dict(),
         "relation": relation.value,
+        **({} if unit is None else {"unit": unit.to_dict()}),
         "cap": as_text(cap),
         "secure": secure,
         "seed": backend.seed,
         "given": _given(given, data, relation, secure),
     }
-    held = HeldTable.of(ledger, data)
     held.admit(ledger, _key(name))
-    assert isinstance(held.data, Dataset)
     held.data.validate()
     account = held.account
     request = {"session": digest_of("session", header), **held.version}
@@ -161,7 +158,7 @@ def opened(
         log.refresh()
         if not log.records and not log.append(header):
             log.refresh()
-    return log, held.data
+    return log, held.data, held.choice_key(ledger)
 
 
 def granted(ledger: Ledger, name: str, wanted: str | None = None) -> SessionLog:

@@ -86,7 +86,11 @@ class AccuracyRequirement:
         return ends if short else None
 
     def price(
-        self, domain: Domain, relation: Relation, laplace: Callable[[int, Fraction], DiscreteLaplace]
+        self,
+        domain: Domain,
+        relation: Relation,
+        laplace: Callable[[int, Fraction], DiscreteLaplace],
+        records: int = 1,
     ) -> tuple[int, Fraction, DiscreteLaplace]:
         """Return the least budget whose noise alone meets the requirement.
 
@@ -94,6 +98,7 @@ class AccuracyRequirement:
             domain: domain of the table.
             relation: the neighbouring relation.
             laplace: returns the distribution that a backend draws for a sensitivity and an epsilon.
+            records: the largest number of records of a unit of privacy.
 
         Returns:
             One over the noise's scale in units of 10^-12, the epsilon, and the distribution.
@@ -104,7 +109,7 @@ class AccuracyRequirement:
         """
         check_measurable(self.query, domain)
         check_memory(domain, [self.query.clique])
-        sensitivity = Sensitivity.of(self.query, domain, relation, "l1").value
+        sensitivity = Sensitivity.of(self.query, domain, relation, "l1").of_unit(records).value
         if not sensitivity:
             raise ValueError(
                 "no replacement of a record moves this answer: it is public. Compute it from the number of "

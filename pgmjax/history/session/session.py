@@ -13,6 +13,7 @@ from pgmjax.data.counting import check_memory
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
+from pgmjax.data.unit import Unit
 from pgmjax.history.bayes.blue import BestLinearUnbiased
 from pgmjax.history.bayes.consistent import ConsistentAnswers, consistent_answers
 from pgmjax.history.history import History
@@ -50,9 +51,10 @@ class Session:
     and every answer before it is returned.
 
     Guarantees:
-        All answers together are cap-DP under the relation, not counting what `given` cost elsewhere. Their
-        cost, that of the largest cell (or pair of cells, under replace-one), is counted in integer units and
-        never exceeds the cap.
+        All answers together are cap-DP under the relation, for the unit of the account, not counting what
+        `given` cost elsewhere. Their cost, that of the largest cell (or pair of cells, under replace-one)
+        times the number of records that a unit may have, is counted in integer units and never exceeds the
+        cap.
 
     References:
         Xiao and Xiong 2012, Section 5.
@@ -75,12 +77,18 @@ class Session:
     """
 
     def __init__(
-        self, ledger: Ledger, log: SessionLog, data: Dataset | None, backend: NoiseBackend | None
+        self,
+        ledger: Ledger,
+        log: SessionLog,
+        data: Dataset | None,
+        backend: NoiseBackend | None,
+        choice: bytes | None = None,
     ) -> None:
         self._ledger = ledger
         self._log = log
         self._data = data
         self._backend = backend
+        self._choice = choice
         self._secure = bool(log.records[0]["secure"])
         self._state = SessionState.of(log.records[0])
         self._taken = 1
@@ -121,8 +129,8 @@ class Session:
         opened_ledger = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
         source = default_backend() if backend is None else backend
         asked = (exact_epsilon(cap), Relation.parse(relation), name, given, source)
-        log, held = opened(opened_ledger, data, *asked)
-        return cls(opened_ledger, log, held, source)._begun()
+        log, held, choice = opened(opened_ledger, data, *asked)
+        return cls(opened_ledger, log, held, source, choice)._begun()
 
     @classmethod
     def read(
@@ -150,6 +158,11 @@ class Session:
     def relation(self) -> Relation:
         """The neighbouring relation."""
         return self._state.relation
+
+    @property
+    def unit(self) -> Unit | None:
+        """The unit of privacy; None for one record."""
+        return self._state.unit
 
     @property
     def secure(self) -> bool:
@@ -241,7 +254,8 @@ class Session:
             raise ValueError(f"{_NO_TABLE}: use Session.open.")
         check_measurable(query, self.domain)
         check_memory(self.domain, [query.clique])
-        sensitivity = Sensitivity.of(query, self.domain, self.relation, "l1").value
+        records = self._state.account.records
+        sensitivity = Sensitivity.of(query, self.domain, self.relation, "l1").of_unit(records).value
         rate = int(exact_epsilon(epsilon) * 10**PLACES / max(sensitivity, 1))
         if not rate or not sensitivity:
             raise ValueError("the query has a sensitivity of 0, or epsilon is below a unit of 10^-12.")
@@ -353,7 +367,8 @@ class Session:
 
     def _priced(self, requirement: AccuracyRequirement) -> tuple[int, Fraction]:
         assert self._backend is not None
-        return requirement.price(self.domain, self.relation, self._backend.laplace)[:2]
+        records = self._state.account.records
+        return requirement.price(self.domain, self.relation, self._backend.laplace, records)[:2]
 
     def _fits(self, query: Query, rate: int, epsilon: Fraction) -> bool:
         return epsilon <= self.cap and self._state.account.added(query, rate).cost <= self.cap
@@ -365,7 +380,7 @@ class Session:
         backend = self._backend
         if backend.seed is not None:
             backend = SeededBackend(_seed(backend.seed, step), insecure=True)
-        table = PrivateTable(self._data, self.relation, Budget(epsilon), backend)
+        table = PrivateTable(self._data, self.relation, Budget(epsilon), backend, choice=self._choice)
         if self._secure and not table.secure:
             raise ValueError(
                 "This session's noise is secure, and noise that can be repeated protects nobody: leave out "

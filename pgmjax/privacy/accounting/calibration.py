@@ -80,6 +80,7 @@ def calibrate(
     noise: str = "auto",
     weights: Sequence[Any] | None = None,
     max_weight: int | None = None,
+    max_records: int = 1,
     accountant: str = "zcdp",
 ) -> Calibration:
     """Return the least noise for which all answers together are (epsilon, delta)-DP.
@@ -95,6 +96,7 @@ def calibrate(
         weights: one per query, > 0: the shares of the budget (epsilon for Laplace, rho for Gaussian).
             Default: equal shares.
         max_weight: for weighted data the largest weight of a record (public); None without weights.
+        max_records: the largest number of records of a unit of privacy (public); see `Unit`.
         accountant: for delta > 0: "zcdp", "rdp", or "pld" (least noise; takes seconds).
 
     Raises:
@@ -121,7 +123,8 @@ def calibrate(
     checks.choice("accountant", accountant, ("zcdp", "rdp", "pld"))
     if exact == 0 and noise == "gaussian":
         raise ValueError("Gaussian noise needs delta > 0: ask for laplace or auto at delta 0.")
-    asked = _ask(queries, domain, relation, weights, max_weight)
+    records = checks.integer("max_records", max_records, low=1)
+    asked = _ask(queries, domain, relation, weights, max_weight, records)
     if exact == 0:
         return _checked(_laplace(asked, target), relation, target, exact, "basic")
     found: list[Calibration] = []
@@ -140,6 +143,7 @@ def _ask(
     relation: Relation,
     weights: Sequence[Any] | None,
     max_weight: int | None,
+    records: int,
 ) -> list[_Asked]:
     if isinstance(queries, Query) or not isinstance(queries, Sequence):
         raise TypeError(f"queries must be a list of queries, got {type(queries).__name__}.")
@@ -154,11 +158,11 @@ def _ask(
     for query, share in zip(queries, shares, strict=True):
         check_measurable(query, domain)
         norms = (
-            query.l1_sensitivity(relation, domain, max_weight),
-            query.l2_sensitivity_squared(relation, domain, max_weight),
+            query.l1_sensitivity(relation, domain, max_weight) * records,
+            query.l2_sensitivity_squared(relation, domain, max_weight) * records**2,
         )
         l1, l2 = (max(1, math.ceil(Fraction(norm))) for norm in norms)
-        shifts = shifts_of(query, domain, relation, max_weight)
+        shifts = shifts_of(query, domain, relation, max_weight) if records == 1 else None
         result.append(_Asked(l1, l2, shifts, query.num_rows(domain), share))
     return result
 

@@ -63,6 +63,10 @@ class HeldTable:
         known = account.versions.index(digest) + 2 if digest in account.versions else 1
         return cls(account, data, {} if known == 1 else {"version": known})
 
+    def choice_key(self, ledger: Ledger) -> bytes:
+        """Return the secret by which the records of a unit are chosen: one for all runs on a table."""
+        return _choice_key(ledger, self.account, self.version.get("version", 1))
+
     def admit(self, ledger: Ledger, key: str) -> None:
         """Refuse a run on an account without a definition, unless it was begun before there were any.
 
@@ -155,8 +159,7 @@ class LedgerJournal:
 
     def choice_key(self) -> bytes:
         """Return the secret by which the records of a unit are chosen: the table's, from the ledger's key."""
-        table = f"{self._account.digest} {self._request.get('version', 1)}".encode()
-        return hmac.new(self._ledger._key(), b"pgmjax records of a unit\n" + table, hashlib.sha256).digest()
+        return _choice_key(self._ledger, self._account, self._request.get("version", 1))
 
     def begin(self, run: object, budget: Budget, relation: Relation, secure: bool) -> None:
         """Reserve the whole budget in the ledger, durably.
@@ -203,6 +206,11 @@ class LedgerJournal:
     def holds(self, request: Mapping[str, Any]) -> bool:
         """Return whether the ledger has the next step's answer to this request."""
         return self._charge is not None and self._charge.holds(self._step, request)
+
+
+def _choice_key(ledger: Ledger, account: Account, version: int) -> bytes:
+    table = f"{account.digest} {version}".encode()
+    return hmac.new(ledger._key(), b"pgmjax records of a unit\n" + table, hashlib.sha256).digest()
 
 
 def _packed(values: np.ndarray) -> bytes:

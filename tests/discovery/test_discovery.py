@@ -1,0 +1,223 @@
+"""Discovery on raw columns: what is found, that nothing leaks past the choke point, refusals, resumption."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pgmjax as pj
+from pgmjax.discovery import Discovery, Draft, OpenTable, Purpose, discover, first_look, probes
+from pgmjax.privacy.tape import Tape
+from pgmjax.queries.workload import KWay
+
+ADD, REPLACE = pj.Relation.ADD_REMOVE, pj.Relation.REPLACE_ONE
+ROWS = 4000
+RNG = np.random.default_rng(0)
+FRAME = pd.DataFrame(
+    {
+        "age": RNG.integers(18, 90, ROWS),
+        "price": [f"{value:.2f}".replace(".", ",") for value in RNG.gamma(2, 40, ROWS)],
+        "when": [
+            (datetime.date(2021, 1, 1) + datetime.timedelta(days=int(k))).strftime("%d.%m.%Y")
+            for k in RNG.integers(0, 700, ROWS)
+        ],
+        "height": RNG.normal(0, 1, ROWS),
+        "job": RNG.choice(["baker", "cook", "judge"], ROWS, p=[0.6, 0.3, 0.1]),
+        "id": [f"person {k}" for k in range(ROWS)],
+        "flat": ["same"] * ROWS,
+    }
+)
+
+
+def search(frame, rho="0.5", relation=ADD, draft=None, backend=None, delta="1e-6", unit=None, **given):
+    opened = OpenTable.from_frame(frame, None if draft is None else Draft(draft), unit=unit)
+    unit_of = {"unit": given.pop("unit_of_budget", "rho")}
+    budget = pj.privacy.Budget(rho, **unit_of, delta=delta if unit_of["unit"] == "rho" else None)
+    table = pj.privacy.PrivateTable(first_look(opened), relation, budget, backend)
+    return discover(table, opened, Purpose(budget.unit, budget.cap * 9)), budget
+
+
+def test_every_kind_of_column_is_read_as_it_is():
+    found, budget = search(FRAME)
+    domain = found.domain
+    assert [*domain] == ["age", "price", "when", "height", "job", "flat"]
+    assert "no value of it is shared" in found.left_out["id"]
+    age, price, when = (domain.attribute(name) for name in ("age", "price", "when"))
+    assert age.grid == 1 and age.bins[0] <= 18 and age.bins[-1] >= 90
+    assert (price.grid, price.decimal) == (0.01, ",")
+    assert (when.time, when.format, when.grid) == ("day", "%d.%m.%Y", 1)
+    assert domain.attribute("height").grid is None
+    assert domain.attribute("job").labels == ("baker", "cook", "judge")
+    assert domain.attribute("flat").labels == ("same",)
+    assert abs(found.records - ROWS) < 200
+    assert budget.spent <= budget.cap and sum(e.delta for e in budget.events) <= budget.delta
+    assert found.cost["events"]["keys"] == 3
+    # the domain file reads back, and takes every row of the table
+    again = pj.Domain(found.to_dict()["domain"])
+    assert again == domain
+    assert pj.Dataset.from_frame(domain, FRAME, rows_outside="drop").count() > 0.99 * ROWS
+
+
+def test_bins_have_about_as_many_records_and_spikes_one_of_their_own():
+    gain = np.where(RNG.random(ROWS) < 0.9, 0, RNG.integers(1000, 90_000, ROWS))
+    found, _ = search(pd.DataFrame({"gain": gain}), rho="0.2")
+    bins = found.domain.attribute("gain").bins
+    assert bins[:2] == (0.0, 1.0) and bins[-1] > 60_000
+    for unit_of_budget in ("rho", "epsilon"):
+        found, _ = search(
+            pd.DataFrame({"x": RNG.exponential(1.0, ROWS)}), rho="1", unit_of_budget=unit_of_budget
+        )
+        counts = pj.Dataset.from_frame(
+            found.domain, pd.DataFrame({"x": RNG.exponential(1.0, ROWS)})
+        ).marginals([("x",)])
+        assert counts[0].max() < 0.4 * ROWS and found.domain["x"] >= 4
+
+
+def test_columns_of_constants_infinities_and_a_million_texts():
+    frame = pd.DataFrame(
+        {
+            "c": [7] * 2000,
+            "inf": [np.inf, -np.inf] * 1000,
+            "nan": [np.nan] * 2000,
+            "t": [f"{k:09d}x" for k in range(2000)],
+        }
+    )
+    found, _ = search(frame)
+    assert found.domain.attribute("c").bins[0] <= 7 < found.domain.attribute("c").bins[-1]
+    assert "t" in found.left_out and found.domain["inf"] >= 1
+    constant = found.domain.attribute("c")
+    assert set(constant.values(constant.encode([7] * 5), np.random.default_rng(0)).tolist()) == {7}
+
+
+def neighbours():
+    small = FRAME.iloc[:60].copy()
+    small["job"] = ["a"] * 30 + ["b"] * 30
+    without = small.drop(index=13)
+    other = small.copy()
+    other.loc[13, ["age", "height", "job", "price"]] = [9_999_999, 1e30, "secret", "x"]
+    return small, without, other
+
+
+@pytest.mark.parametrize("unit_of_budget", ["rho", "epsilon"])
+def test_all_that_depends_on_the_table_passes_the_choke_point(unit_of_budget):
+    small, without, other = neighbours()
+    draft = (
+        dict.fromkeys(small.columns, "discover")
+        if unit_of_budget == "rho"
+        else {"age": "discover", "height": {"bins": "discover"}, "when": {"dates": "discover"}}
+    )
+    for relation, pair in ((ADD, (small, without)), (ADD, (without, small)), (REPLACE, (small, other))):
+        shown, kept = Tape(), []
+        for frame, run in zip(pair, (shown.recording, shown.replaying), strict=True):
+            with run():
+                found, _ = search(
+                    frame, rho="50", relation=relation, draft=draft, unit_of_budget=unit_of_budget,
+                    backend=pj.privacy.SeededBackend(1, insecure=True),
+                )  # fmt: skip
+                kept.append(found.to_dict())
+        assert kept[0] == kept[1] and max(shown.distances) > 0
+
+
+def test_a_whole_person_is_a_neighbour():
+    frame = pd.DataFrame({"x": np.arange(40) % 7, "who": np.repeat(np.arange(10), 4)})
+    unit = pj.Unit("who", 2)
+    for backend in (pj.privacy.SeededBackend(1, insecure=True),):
+        tape = Tape()
+        with tape.recording():
+            search(frame, rho="5", unit=unit, backend=backend)
+        kept = [call.sensitivity.value for call in tape.calls]
+        assert set(kept) == {4}  # two records, squared
+
+
+def test_runs_under_one_budget():
+    table = OpenTable.from_frame(FRAME.drop(columns=["id"]))
+    mechanism = pj.mechanisms.Marginals(
+        epsilon=4, delta="1e-6", relation=ADD, estimator=pj.Estimator(max_steps=50)
+    )
+    release = mechanism.run(table, KWay(1), discover=Discovery("0.2"))
+    cap = pj.privacy.rho_for(4, "5e-7")
+    assert release.spent.rho <= cap and release.spent.rho > 0.9 * cap
+    share = pj.privacy.exact.exact("x", release.discovery["cost"]["rho"])
+    assert 0 < share <= cap / 5 and release.discovery["cost"]["delta"] == "0.0000005"
+    assert release.domain.attribute("job").labels == ("baker", "cook", "judge")
+    pure = pj.mechanisms.Marginals(epsilon=4, relation=REPLACE, estimator=pj.Estimator(max_steps=50))
+    numbers = OpenTable.from_frame(
+        FRAME[["age", "height"]], Draft({"age": "discover", "height": {"bins": "discover"}})
+    )
+    release = pure.run(numbers, KWay(2), discover=Discovery("1/4"))
+    assert release.spent.epsilon == 4 and release.model.total == ROWS
+    assert release.domain.attribute("age").missing  # under replace-one no row is left out
+
+
+def test_refusals_come_before_any_spend():
+    numbers = OpenTable.from_frame(FRAME[["age"]])
+    mechanism = pj.mechanisms.Marginals(epsilon=1, relation=ADD)
+    with pytest.raises(ValueError, match="say what discovery may cost"):
+        mechanism.run(numbers, KWay(1))
+    with pytest.raises(ValueError, match="goes with an OpenTable"):
+        mechanism.run(
+            pj.Dataset.from_columns(pj.Domain({"a": 2}), {"a": [0, 1]}), KWay(1), discover=Discovery("0.1")
+        )
+    for share in (0, 1, "1.5", -1, "nan"):
+        with pytest.raises(ValueError):
+            Discovery(share)
+    labels = OpenTable.from_frame(FRAME[["job"]], Draft({"job": {"labels": "discover"}}))
+    with pytest.raises(ValueError, match="cannot be found without a delta"):
+        mechanism.run(labels, KWay(1), discover=Discovery("0.1"))
+    for entry in ({"bins": "discover", "clip": True}, {"size": "discover"}):
+        with pytest.raises(ValueError, match="and nothing else"):
+            Draft({"x": entry})
+    with pytest.raises(ValueError, match="at least one column"):
+        Draft({})
+    with pytest.raises(ValueError, match="is to be discovered"):
+        pj.Domain({"x": {"bins": "discover"}})
+
+
+def test_a_run_that_was_interrupted_finds_the_same(tmp_path, monkeypatch):
+    table = OpenTable.from_frame(FRAME[["age", "job"]])
+    mechanism = pj.mechanisms.Marginals(
+        epsilon=2, delta="1e-6", relation=ADD, estimator=pj.Estimator(max_steps=20)
+    )
+    folder = pj.mechanisms.RunFolder(tmp_path / "run")
+    monkeypatch.setattr(
+        pj.mechanisms.Marginals, "execute", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+    )
+    with pytest.raises(KeyboardInterrupt):
+        mechanism.run(table, KWay(2), discover=Discovery("0.2"), folder=folder)
+    kept = folder.answers
+    folder.close()
+    monkeypatch.undo()
+    folder = pj.mechanisms.RunFolder(tmp_path / "run")
+    first = mechanism.run(table, KWay(2), discover=Discovery("0.2"), folder=folder)
+    assert kept > 3 and folder.answers == kept + 1
+    folder.close()
+    again = mechanism.run(
+        table, KWay(2), discover=Discovery("0.2"), folder=pj.mechanisms.RunFolder(tmp_path / "run")
+    )
+    assert first.domain == again.domain and first.discovery == again.discovery
+    assert (first.measurements[0].values == again.measurements[0].values).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("12", "number, 0 decimals"), ("-3.50", "number, 1 decimal"), ("1e5", "number, more decimals"),
+        ("1,234.5", "number with thousands separators"), ("1,5", "decimal comma, 1 decimal"),
+        ("1.234,56", "decimal comma, 2 decimals"), ("007", "text"), ("2024-02-30", "text"),
+        ("2024-02-29", "date"), ("2024-02-29 10:30", "date and time"), ("29.02.2024", "day.month.year"),
+        ("29/02/2024", "day/month/year"), ("02/29/2024", "month/day/year"), ("02/03/2024", "day or month first"),
+        ("2024/02/29", "year/month/day"), ("?", "missing"), ("", "missing"), ("yes", "text"), (".", "text"),
+    ],
+)  # fmt: skip
+def test_kinds_of_texts(text, kind):
+    assert probes.KINDS[probes.kind_probe("x").coder.raw_code(text)] == kind
+
+
+def test_magnitudes_by_logarithms():
+    values = RNG.normal(0, 1, 500) * 10.0 ** RNG.integers(-4, 17, 500)
+    codes = probes.magnitude_probe("x", probes.Reading()).coder.raw_codes(values.tolist())
+    edges = probes.magnitude_edges()
+    assert ((edges[codes] <= values) & (values <= edges[codes + 1])).all()
+    inside = np.abs(values) >= 2.0**-19
+    assert (np.maximum(abs(edges[codes]), abs(edges[codes + 1]))[inside] <= 2 * np.abs(values[inside])).all()
