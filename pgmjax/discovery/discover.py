@@ -263,7 +263,7 @@ class _Search:
         self._sketches = sketches(base, data, fine, costs, self._records, self._show)
         stddev = self._purpose.stddev(len(self._table.draft.columns))
         for column in columns:
-            sketch, cells = self._sketches[column.name], fine[column.name]
+            sketch, cells = self._sketches[column.name].without_tails(), fine[column.name]
             edges = choose_bins(sketch, cells.is_point, Workbench(self._records, stddev))
             pieces = list(zip(cells.edges(sketch.edges[:-1]), sketch.counts.round().tolist(), strict=True))
             column.attribute = _ordered_attribute(column, cells.edges(edges), pieces)
