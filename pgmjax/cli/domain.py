@@ -17,6 +17,7 @@ from pgmjax.data.attribute import Attribute
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain, write_file
 from pgmjax.data.encoding import MISSING, UNREADABLE
+from pgmjax.discovery.open_table import open_entry
 
 _KINDS = """\
 # A domain file: one entry a column. Values are never read off a private table; write what is known of them,
@@ -42,12 +43,14 @@ def add_parser(commands: Any) -> None:
     draft = parts.add_parser(
         "draft",
         help="write a skeleton from the names and types of the columns",
-        description="Write a skeleton of a domain file from what is public by itself: the names of the columns "
-        "and, in Parquet, their types. No value is read.",
+        description="Write a skeleton of a domain file from what is public by itself: the names of the "
+        "columns and, in Parquet, their types. No value is read.",
         epilog="Example: pgmjax domain draft people.csv --out people.yaml",
     )
     draft.add_argument("table", metavar="FILE", help=".csv, .csv.gz, .tsv, .parquet, ...")
-    draft.add_argument("--out", metavar="FILE", help="the domain file to make, .yaml or .json; else it is printed")
+    draft.add_argument(
+        "--out", metavar="FILE", help="the domain file to make, .yaml or .json; else it is printed"
+    )
     draft.add_argument("--unit", metavar="COLUMN", help="leave out the column that names whom to protect")
     draft.add_argument(
         "--public", action="store_true", help="read values too: only for a table that is public as it is"
@@ -62,18 +65,21 @@ def add_parser(commands: Any) -> None:
     )
     check.add_argument("table", metavar="FILE", help="the table")
     check.add_argument("domain", metavar="DOMAIN", help="the domain file")
-    check.add_argument("--holder-log", metavar="FILE", help="write the offending values, for the holder alone")
+    check.add_argument(
+        "--holder-log", metavar="FILE", help="write the offending values, for the holder alone"
+    )
     check.set_defaults(run=_check)
 
 
 def _draft(arguments: argparse.Namespace) -> None:
-    names = [name for name in files.column_names(arguments.table) if name != arguments.unit]
+    types = files.column_types(arguments.table)
+    types.pop(arguments.unit, None)
     if arguments.out is not None and os.path.lexists(arguments.out):
         raise ValueError(f"{arguments.out} exists already: name another file, or remove it.")
     if arguments.public:
-        entries: dict[str, Any] = Domain.from_public_data(_frame(arguments.table, names)).to_dict()
+        entries: dict[str, Any] = Domain.from_public_data(_frame(arguments.table, [*types])).to_dict()
     else:
-        entries = {name: _entry(kind) for name, kind in zip(names, _types(arguments.table, names), strict=True)}
+        entries = {name: open_entry(kind) for name, kind in types.items()}
     if arguments.out is not None:
         write_file(arguments.out, entries)
         if pathlib.Path(arguments.out).suffix.lower() != ".json":
@@ -83,31 +89,6 @@ def _draft(arguments: argparse.Namespace) -> None:
         return
     lines = [f"{json.dumps(name)}: {json.dumps(entry)}" for name, entry in entries.items()]
     print(_KINDS + "\n".join(lines))
-
-
-def _types(path: str, names: list[str]) -> list[Any]:
-    """Return the Arrow type of each column of a Parquet file; None for text files, whose types nobody declared."""
-    place = pathlib.Path(path)
-    if place.is_dir():
-        place = next(part for part in sorted(place.rglob("*.parquet")) if not part.name.startswith((".", "_")))
-    if place.suffix.lower() != ".parquet":
-        return [None] * len(names)
-    schema = checks.optional("pyarrow.parquet", extra="tables").read_schema(place)
-    return [schema.field(name).type for name in names]
-
-
-def _entry(kind: Any) -> Any:
-    """Return the entry to complete for a column of an Arrow type."""
-    if kind is None:
-        return "discover"
-    types = checks.optional("pyarrow", extra="tables").types
-    if types.is_boolean(kind):
-        return {"labels": [False, True]}
-    if types.is_date(kind) or types.is_timestamp(kind):
-        return {"dates": "discover"}
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
-        return {"bins": "discover"}
-    return "discover"
 
 
 def _frame(path: str, names: list[str]) -> dict[str, list[Any]]:
@@ -145,12 +126,14 @@ def _problems(path: str, domain: Domain) -> Iterator[tuple[str, dict[str, int]]]
     """Yield the counts of rows without a code of every column."""
     for name in domain:
         attribute = domain.attribute(name)
-        source = Dataset.read(path, domain.project([name]))._source
+        source = Dataset.read(path, domain.project((name,)))._source
         found: collections.Counter[str] = collections.Counter()
         for batch in source.unsettled([name]):
             encoded = batch.columns[name]
             what = "no date" if attribute.time else "no number"
-            found.update({what: encoded.unreadable, "out of range": encoded.outside, "missing": encoded.missing})
+            found.update(
+                {what: encoded.unreadable, "out of range": encoded.outside, "missing": encoded.missing}
+            )
         if attribute.labels is not None:
             found = collections.Counter({"no label": found["out of range"], "missing": found["missing"]})
         yield name, dict(found)
@@ -181,8 +164,7 @@ def _log(path: str, domain: Domain, names: list[str], out: str) -> None:
         rows.writerow(["column", "value", "reason", "rows"])
         for name in names:
             recorder = _Recorder(domain.attribute(name))
-            for array in files.raw_values(path, domain.project([name]), name):
+            for array in files.raw_values(path, domain.project((name,)), name):
                 recorder.see(array)
             for (value, why), count in recorder.bad.most_common():
                 rows.writerow([name, value, why, count])
-
