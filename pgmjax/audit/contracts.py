@@ -16,6 +16,7 @@ from pgmjax.audit.primitives import AuditFailure, must_refuse
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
+from pgmjax.data.unit import Unit
 from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.privacy.accounting import zcdp
 from pgmjax.privacy.backend import NoiseBackend, default_backend
@@ -44,6 +45,34 @@ def relations_do_not_mix() -> None:
         for budget in (bound, used):
             what = f"a budget that counts under {first.value}, for a table under {second.value},"
             must_refuse(functools.partial(_table, second, budget), what, ValueError)
+
+
+def units_do_not_mix() -> None:
+    """A budget that protects one unit of privacy is refused to tables that protect another.
+
+    Raises:
+        AuditFailure: spends on two units were added up.
+    """
+    units = (None, Unit("person", 2), Unit("person", 3), Unit("household", 2))
+    for first, second in itertools.permutations(units, 2):
+        used = Budget(1)
+        _table_of_units(first, used)
+        for budget in (used, used.part("0.5")):
+            what = (
+                f"a budget that protects {_unit_text(first)}, for a table that protects {_unit_text(second)},"
+            )
+            must_refuse(functools.partial(_table_of_units, second, budget), what, ValueError)
+
+
+def _unit_text(unit: Unit | None) -> str:
+    """Return a unit of privacy in a few words."""
+    return "one record" if unit is None else f"{unit.max_records} records of one {unit.column}"
+
+
+def _table_of_units(unit: Unit | None, budget: Budget) -> PrivateTable:
+    columns = {"a": [0, 1], "person": ["x", "y"], "household": ["x", "x"]}
+    data = Dataset.from_columns(Domain({"a": 2}), columns, unit=unit)
+    return PrivateTable(data, Relation.ADD_REMOVE, budget, SeededBackend(0, insecure=True))
 
 
 def noise_comes_before_counts(backend: NoiseBackend | None = None) -> None:

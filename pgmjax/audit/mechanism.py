@@ -18,6 +18,7 @@ from pgmjax.audit.specimen import neighbours
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
+from pgmjax.data.unit import Unit
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.privacy.exact import exact_delta, exact_epsilon
 from pgmjax.privacy.seeded import SeededBackend
@@ -42,6 +43,7 @@ def replay_mechanism(
     domain: Domain = DOMAIN,
     workload: Workload = WORKLOAD,
     seed: int = 0,
+    unit: Unit | None = None,
     **options: Any,
 ) -> Replayed:
     """Check a mechanism by record and replay, and the cost of its calls against its budget.
@@ -57,6 +59,7 @@ def replay_mechanism(
         domain: domain of the made-up tables.
         workload: the workload to answer.
         seed: seed of tables and noise.
+        unit: the unit of privacy, in all of whose records neighbours differ; None: in one record.
         options: further arguments of the mechanism.
 
     Raises:
@@ -73,7 +76,7 @@ def replay_mechanism(
         1.0
     """
     case = AuditCase(mechanism, Relation.parse(relation), epsilon, delta, seed, options)
-    return replay_case(case, case.tables(pairs, max_weight, domain), workload)
+    return replay_case(case, case.tables(pairs, max_weight, domain, unit), workload)
 
 
 def replay_case(
@@ -152,7 +155,11 @@ class AuditCase:
             own(calls, table, self.epsilon)
 
     def tables(
-        self, pairs: int, max_weight: int | None = None, domain: Domain = DOMAIN
+        self,
+        pairs: int,
+        max_weight: int | None = None,
+        domain: Domain = DOMAIN,
+        unit: Unit | None = None,
     ) -> Iterable[tuple[Any, Any]]:
         """Yield pairs of neighbouring tables: the mechanism's own (`neighbours`) if it is of no `Dataset`.
 
@@ -160,10 +167,13 @@ class AuditCase:
             pairs: how many.
             max_weight: records have weights up to this bound; None without.
             domain: of the tables.
+            unit: the unit of privacy, in all of whose records they differ; None: in one record.
         """
         if hasattr(self.mechanism, "neighbours"):
             return self.make().neighbours(pairs, self.seed)
-        return neighbours(domain, self.relation, pairs=pairs, max_weight=max_weight, seed=self.seed)
+        return neighbours(
+            domain, self.relation, pairs=pairs, max_weight=max_weight, seed=self.seed, unit=unit
+        )
 
 
 def short_fit() -> Estimator:

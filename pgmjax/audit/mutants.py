@@ -23,6 +23,7 @@ from pgmjax.audit.specimen import SelectAndMeasure
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
+from pgmjax.data.unit import Unit
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.seeded import SeededBackend
@@ -122,6 +123,16 @@ def replayed_with_full_weights(_: Any) -> None:
         return Dataset.from_columns(domain, columns, weights=np.full(number, _ODD), max_weight=_ODD)
 
     check_pairs(run, [(records(number + 1), records(number)) for number in range(1, 5)], epsilon=1)
+
+
+def replayed_with_units(_: Any) -> None:
+    """L1 of the calls of a table with neighbours that differ in all records of one unit."""
+    for relation in Relation:
+        for delta in (0, "1e-6"):
+            for weight in (None, 3):
+                unit = Unit("person", 2 if weight is None else 3)
+                given: dict[str, Any] = {"delta": delta, "max_weight": weight, "unit": unit}
+                replay_mechanism(frontends.TableCalls, relation, pairs=_PAIRS // 2, **given)
 
 
 def replayed_with_large_entries(mechanism: Any) -> None:
@@ -294,6 +305,21 @@ _PROMISES = tuple(
     )
 )
 
+_UNITS = (
+    *(
+        Mutant(name, "L1", apply, "none", replayed_with_units)
+        for name, apply in (
+            ("all records of a unit count", mutations.unbounded_units),
+            ("the bound of a unit applied to its counts", mutations.bounded_counts),
+            ("the sensitivity of one record for a unit of several", mutations.unscaled_units),
+            ("which records of a unit count depends on the other units", mutations.shared_choice),
+        )
+    ),
+    _primitive(
+        "two units of privacy under one budget", "contract", mutations.mixed_units, contracts.units_do_not_mix
+    ),
+)
+
 _LARGE, _WEIGHTED, _REFUSED = _Visited("large"), _Visited("weights"), _Visited("refusal")
 _WORLDS = (
     *(
@@ -337,7 +363,7 @@ _WORLDS = (
     ),
 )
 
-ALL: tuple[Mutant, ...] = (*_MECHANISMS, *_SAMPLERS, *_RESPONSES, *_PROMISES, *_WORLDS)
+ALL: tuple[Mutant, ...] = (*_MECHANISMS, *_SAMPLERS, *_RESPONSES, *_PROMISES, *_UNITS, *_WORLDS)
 """Every mutant, those of whole mechanisms first."""
 
 

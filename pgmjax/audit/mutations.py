@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
@@ -17,7 +19,7 @@ from unittest import mock
 import numpy as np
 
 from pgmjax.audit.specimen import SelectAndMeasure
-from pgmjax.data import dataset
+from pgmjax.data import bounding, dataset
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.noise import DiscreteGaussian
@@ -602,6 +604,51 @@ def forgotten_weight_of_sums() -> Any:
         return true(query, domain, relation, norm, None if isinstance(query, WeightedSum) else weight)
 
     return _sensitivity(change)
+
+
+def unbounded_units() -> Any:
+    """Every record of a unit counts."""
+    return replaced((bounding.BoundedSource, "_left_out", lambda self: bounding.LeftOut()))
+
+
+def bounded_counts() -> Any:
+    """The bound is applied to counts instead of records: no count is larger."""
+    true = Dataset.marginals
+
+    def marginals(self: Any, cliques: Any) -> Any:
+        found = true(self, cliques)
+        return found if self.unit is None else [np.minimum(each, self.unit.max_records) for each in found]
+
+    unbounded = (bounding.BoundedSource, "_left_out", lambda self: bounding.LeftOut())
+    return replaced(unbounded, (Dataset, "marginals", marginals))
+
+
+def unscaled_units() -> Any:
+    """The sensitivity of one record where a unit has several."""
+    return replaced((Sensitivity, "of_unit", lambda self, records: self))
+
+
+def shared_choice() -> Any:
+    """Which records of a unit count is drawn from one stream for all units, one after the other."""
+    true = bounding.left_out
+
+    def left_out(*given: Any) -> Any:
+        turns = itertools.count()
+
+        def priorities(name: bytes, size: int, key: bytes) -> np.ndarray:
+            stream = hashlib.shake_256(key + next(turns).to_bytes(8, "big")).digest(8 * int(size))
+            return np.frombuffer(stream, dtype=">u8")
+
+        with replaced((bounding, "_priorities", priorities)):
+            return true(*given)
+
+    return replaced((bounding, "left_out", left_out))
+
+
+def mixed_units() -> Any:
+    """A budget does not ask whom the tables protect that it is spent on."""
+    true = Budget.bind
+    return replaced((Budget, "bind", lambda self, relation, unit=None: true(self, relation)))
 
 
 def any_weight() -> Any:
