@@ -26,6 +26,7 @@ from pgmjax.audit.mechanism import DOMAIN, WORKLOAD, AuditCase
 from pgmjax.audit.refusals import refusals
 from pgmjax.audit.replay import check_outcome
 from pgmjax.data.domain import Domain
+from pgmjax.data.unit import Unit
 from pgmjax.privacy.exact import exact
 from pgmjax.queries import (
     DenseMatrix,
@@ -48,6 +49,9 @@ DOMAINS = (DOMAIN, Domain({"a": 2, "b": 2, "c": 2}), Domain({"a": 40, "b": 3, "c
 
 KINDS = ("marginals", "ranges", "sums", "dense", "indicators")
 """The kinds of random workloads."""
+
+UNITS = (None, Unit("person", 2))
+"""Units of privacy: one record, and a person of whose records two count."""
 
 _EPSILONS = (Fraction(1), Fraction(1, 3), Fraction(8))
 _DELTAS = (Fraction(0), Fraction(1, 10**6))
@@ -171,6 +175,7 @@ class MatrixCase:
         max_weight: records have weights up to this bound; None without.
         pair: the number of the pair of neighbouring tables.
         run: takes a table; None runs the case.
+        unit: the unit of privacy, in all of whose records the tables differ; None: in one record.
     """
 
     kind: str
@@ -180,15 +185,17 @@ class MatrixCase:
     max_weight: int | None = None
     pair: int = 0
     run: Callable[[Any], Any] | None = None
+    unit: Unit | None = None
 
     def tables(self) -> tuple[Any, Any]:
         """Return the two neighbouring tables."""
-        made = self.case.tables(_PAIRS, self.max_weight, self.domain)
+        made = self.case.tables(_PAIRS, self.max_weight, self.domain, self.unit)
         return next(itertools.islice(iter(made), self.pair, None))
 
     def __str__(self) -> str:
         case = self.case
         weights = "" if self.max_weight is None else f", weights up to {self.max_weight}"
+        weights += "" if self.unit is None else f", {self.unit.max_records} records of one {self.unit.column}"
         options = "".join(f", {name}={value!r}" for name, value in case.options.items())
         return (
             f"{case.mechanism.name} ({self.kind}; {case.relation.value}, epsilon {case.epsilon}, delta "
@@ -224,13 +231,15 @@ def _answers(mechanism: type[Any], seed: int) -> Iterator[MatrixCase]:
         "max_weight": (None, 3, 2**31 - 1) if accepted else (None,),
         "domain": DOMAINS,
         "kind": KINDS,
+        "unit": (None,) if hasattr(mechanism, "neighbours") else UNITS,
         **{f"option {name}": values for name, values in levels(mechanism).items()},
     }
     for number, row in enumerate(covering(factors, seed)):
         options = {name[7:]: value for name, value in row.items() if name.startswith("option ")}
         case = AuditCase(mechanism, row["relation"], row["epsilon"], row["delta"], seed, options)
         workload = workload_of(row["kind"], row["domain"], seed)
-        yield MatrixCase("answers", case, row["domain"], workload, row["max_weight"], number % _PAIRS)
+        place, unit = number % _PAIRS, row["unit"]
+        yield MatrixCase("answers", case, row["domain"], workload, row["max_weight"], place, unit=unit)
 
 
 def _large(mechanism: type[Any], seed: int) -> Iterator[MatrixCase]:

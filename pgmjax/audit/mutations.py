@@ -629,7 +629,7 @@ def unscaled_units() -> Any:
 
 
 def shared_choice() -> Any:
-    """Which records of a unit count is drawn from one stream for all units, one after the other."""
+    """One stream for all units decides which of their records count."""
     true = bounding.left_out
 
     def left_out(*given: Any) -> Any:
