@@ -14,6 +14,7 @@ import numpy as np
 
 from pgmjax.audit.primitives import AuditFailure, must_refuse
 from pgmjax.data.dataset import Dataset
+from pgmjax.data.definition import TableDefinition
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.data.unit import Unit
@@ -48,31 +49,25 @@ def relations_do_not_mix() -> None:
 
 
 def units_do_not_mix() -> None:
-    """A budget that protects one unit of privacy is refused to tables that protect another.
+    """A budget and an account that protect one unit are refused to tables that protect another.
 
     Raises:
         AuditFailure: spends on two units were added up.
     """
-    units = (None, Unit("person", 2), Unit("person", 3), Unit("household", 2))
-    for first, second in itertools.permutations(units, 2):
-        used = Budget(1)
-        _table_of_units(first, used)
-        for budget in (used, used.part("0.5")):
-            what = (
-                f"a budget that protects {_unit_text(first)}, for a table that protects {_unit_text(second)},"
-            )
-            must_refuse(functools.partial(_table_of_units, second, budget), what, ValueError)
-
-
-def _unit_text(unit: Unit | None) -> str:
-    """Return a unit of privacy in a few words."""
-    return "one record" if unit is None else f"{unit.max_records} records of one {unit.column}"
-
-
-def _table_of_units(unit: Unit | None, budget: Budget) -> PrivateTable:
-    columns = {"a": [0, 1], "person": ["x", "y"], "household": ["x", "x"]}
-    data = Dataset.from_columns(Domain({"a": 2}), columns, unit=unit)
-    return PrivateTable(data, Relation.ADD_REMOVE, budget, SeededBackend(0, insecure=True))
+    units = (None, Unit("who", 2), Unit("who", 3), Unit("whose", 2))
+    columns = {"a": [0, 1, 1], "who": [1, 1, 2], "whose": [1, 2, 2]}
+    tables = [Dataset.from_columns(_DOMAIN, columns, unit=unit) for unit in units]
+    relation = Relation.ADD_REMOVE
+    for first, second in itertools.permutations(tables, 2):
+        budget = Budget(1)
+        PrivateTable(first, relation, budget, SeededBackend(0, insecure=True))
+        what = f"a budget for {first.unit}, for a table that protects {second.unit},"
+        make = functools.partial(PrivateTable, second, relation, budget, SeededBackend(0, insecure=True))
+        must_refuse(make, what, ValueError)
+        what = f"an account for {first.unit}, for a table that protects {second.unit},"
+        must_refuse(
+            functools.partial(second.under, TableDefinition(_DOMAIN, unit=first.unit)), what, ValueError
+        )
 
 
 def noise_comes_before_counts(backend: NoiseBackend | None = None) -> None:

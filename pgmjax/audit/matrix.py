@@ -50,13 +50,11 @@ DOMAINS = (DOMAIN, Domain({"a": 2, "b": 2, "c": 2}), Domain({"a": 40, "b": 3, "c
 KINDS = ("marginals", "ranges", "sums", "dense", "indicators")
 """The kinds of random workloads."""
 
-UNITS = (None, Unit("person", 2))
-"""Units of privacy: one record, and a person of whose records two count."""
-
 _EPSILONS = (Fraction(1), Fraction(1, 3), Fraction(8))
 _DELTAS = (Fraction(0), Fraction(1, 10**6))
 _SHARED = ("epsilon", "relation", "delta", "backend", "estimator")
 _TRIES = 40
+UNIT = Unit("who", 2)
 _PAIRS = 8
 _AT_LARGE = Fraction(50)  # an epsilon at which so many noisy cells are worth asking for
 
@@ -173,9 +171,9 @@ class MatrixCase:
         domain: of the tables.
         workload: what is asked.
         max_weight: records have weights up to this bound; None without.
+        unit: the unit of privacy; None for one record.
         pair: the number of the pair of neighbouring tables.
         run: takes a table; None runs the case.
-        unit: the unit of privacy, in all of whose records the tables differ; None: in one record.
     """
 
     kind: str
@@ -195,7 +193,7 @@ class MatrixCase:
     def __str__(self) -> str:
         case = self.case
         weights = "" if self.max_weight is None else f", weights up to {self.max_weight}"
-        weights += "" if self.unit is None else f", {self.unit.max_records} records of one {self.unit.column}"
+        weights += "" if self.unit is None else f", units of up to {self.unit.max_records} records"
         options = "".join(f", {name}={value!r}" for name, value in case.options.items())
         return (
             f"{case.mechanism.name} ({self.kind}; {case.relation.value}, epsilon {case.epsilon}, delta "
@@ -229,17 +227,18 @@ def _answers(mechanism: type[Any], seed: int) -> Iterator[MatrixCase]:
         "delta": _deltas(mechanism),
         "epsilon": _EPSILONS,
         "max_weight": (None, 3, 2**31 - 1) if accepted else (None,),
+        "unit": (None, UNIT),
         "domain": DOMAINS,
         "kind": KINDS,
-        "unit": (None,) if hasattr(mechanism, "neighbours") else UNITS,
         **{f"option {name}": values for name, values in levels(mechanism).items()},
     }
     for number, row in enumerate(covering(factors, seed)):
         options = {name[7:]: value for name, value in row.items() if name.startswith("option ")}
         case = AuditCase(mechanism, row["relation"], row["epsilon"], row["delta"], seed, options)
         workload = workload_of(row["kind"], row["domain"], seed)
-        place, unit = number % _PAIRS, row["unit"]
-        yield MatrixCase("answers", case, row["domain"], workload, row["max_weight"], place, unit=unit)
+        yield MatrixCase(
+            "answers", case, row["domain"], workload, row["max_weight"], number % _PAIRS, None, row["unit"]
+        )
 
 
 def _large(mechanism: type[Any], seed: int) -> Iterator[MatrixCase]:

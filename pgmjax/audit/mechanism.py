@@ -40,10 +40,10 @@ def replay_mechanism(
     delta: Any = 0,
     pairs: int = 60,
     max_weight: int | None = None,
+    unit: Unit | None = None,
     domain: Domain = DOMAIN,
     workload: Workload = WORKLOAD,
     seed: int = 0,
-    unit: Unit | None = None,
     **options: Any,
 ) -> Replayed:
     """Check a mechanism by record and replay, and the cost of its calls against its budget.
@@ -56,10 +56,10 @@ def replay_mechanism(
             epsilon, their rho, or their Renyi divergences.
         pairs: number of pairs of made-up neighbouring tables.
         max_weight: bound on the records' weights; None for no weights.
+        unit: the unit of privacy, in all of whose records the tables differ; None for one record.
         domain: domain of the made-up tables.
         workload: the workload to answer.
         seed: seed of tables and noise.
-        unit: the unit of privacy, in all of whose records neighbours differ; None: in one record.
         options: further arguments of the mechanism.
 
     Raises:
@@ -167,12 +167,12 @@ class AuditCase:
             pairs: how many.
             max_weight: records have weights up to this bound; None without.
             domain: of the tables.
-            unit: the unit of privacy, in all of whose records they differ; None: in one record.
+            unit: the unit of privacy; None for one record.
         """
         if hasattr(self.mechanism, "neighbours"):
             return self.make().neighbours(pairs, self.seed)
         return neighbours(
-            domain, self.relation, pairs=pairs, max_weight=max_weight, seed=self.seed, unit=unit
+            domain, self.relation, pairs=pairs, max_weight=max_weight, unit=unit, seed=self.seed
         )
 
 

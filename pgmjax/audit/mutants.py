@@ -36,6 +36,7 @@ _PAIRS = 16
 _MANY_PAIRS = 100
 _HEAVY = 2**31 - 1
 _WIDE = 110
+_UNIT = Unit("who", 2)
 _ODD = 2**24 + 1  # the least whole number that is no 32-bit float
 
 
@@ -84,6 +85,12 @@ def replayed_on_many_tables(mechanism: Any) -> None:
         replay_mechanism(mechanism, relation, pairs=_MANY_PAIRS)
 
 
+def replayed_with_units(mechanism: Any) -> None:
+    """L1 of tables that differ in all records of one unit."""
+    for relation in mechanisms.relations(mechanism):
+        replay_mechanism(mechanism, relation, pairs=_PAIRS, unit=_UNIT)
+
+
 def replayed_with_heavy_records(mechanism: Any) -> None:
     """L1 with weights up to 2^31 - 1, whose sums need 64 bits."""
     replay_mechanism(mechanism, _relation(mechanism), pairs=_PAIRS, max_weight=_HEAVY)
@@ -123,16 +130,6 @@ def replayed_with_full_weights(_: Any) -> None:
         return Dataset.from_columns(domain, columns, weights=np.full(number, _ODD), max_weight=_ODD)
 
     check_pairs(run, [(records(number + 1), records(number)) for number in range(1, 5)], epsilon=1)
-
-
-def replayed_with_units(_: Any) -> None:
-    """L1 of the calls of a table with neighbours that differ in all records of one unit."""
-    for relation in Relation:
-        for delta in (0, "1e-6"):
-            for weight in (None, 3):
-                unit = Unit("person", 2 if weight is None else 3)
-                given: dict[str, Any] = {"delta": delta, "max_weight": weight, "unit": unit}
-                replay_mechanism(frontends.TableCalls, relation, pairs=_PAIRS // 2, **given)
 
 
 def replayed_with_large_entries(mechanism: Any) -> None:
@@ -247,6 +244,19 @@ _MECHANISMS = (
         replayed_with_large_entries,
         relation=Relation.REPLACE_ONE,
     ),
+    Mutant("all records of a unit count", "L1", mutations.unbounded_units, "any", replayed_with_units),
+    Mutant("units bounded cell by cell", "L1", mutations.bounded_cells, "specimen", replayed_with_units),
+    Mutant(
+        "sensitivities of one record for units", "L1", mutations.unscaled_unit, "any", replayed_with_units
+    ),
+    Mutant(
+        "the choice in one unit depends on others",
+        "L1",
+        mutations.joint_choice,
+        "any",
+        replayed_with_units,
+        relation=Relation.ADD_REMOVE,
+    ),
     Mutant(
         "counts through 32-bit floats", "L1", mutations.single_precision, "none", replayed_with_full_weights
     ),
@@ -300,24 +310,10 @@ _PROMISES = tuple(
             contracts.bad_inputs_are_refused,
         ),
         ("a budget under both relations", mutations.mixed_relations, contracts.relations_do_not_mix),
+        ("two units under one account", mutations.mixed_units, contracts.units_do_not_mix),
         ("counts read before noise is drawn", mutations.late_noise, contracts.noise_comes_before_counts),
         ("repeatable noise called secure", mutations.always_secure, contracts.insecure_noise_says_so),
     )
-)
-
-_UNITS = (
-    *(
-        Mutant(name, "L1", apply, "none", replayed_with_units)
-        for name, apply in (
-            ("all records of a unit count", mutations.unbounded_units),
-            ("the bound of a unit applied to its counts", mutations.bounded_counts),
-            ("the sensitivity of one record for a unit of several", mutations.unscaled_units),
-            ("which records of a unit count depends on the other units", mutations.shared_choice),
-        )
-    ),
-    _primitive(
-        "two units of privacy under one budget", "contract", mutations.mixed_units, contracts.units_do_not_mix
-    ),
 )
 
 _LARGE, _WEIGHTED, _REFUSED = _Visited("large"), _Visited("weights"), _Visited("refusal")
@@ -363,7 +359,7 @@ _WORLDS = (
     ),
 )
 
-ALL: tuple[Mutant, ...] = (*_MECHANISMS, *_SAMPLERS, *_RESPONSES, *_PROMISES, *_UNITS, *_WORLDS)
+ALL: tuple[Mutant, ...] = (*_MECHANISMS, *_SAMPLERS, *_RESPONSES, *_PROMISES, *_WORLDS)
 """Every mutant, those of whole mechanisms first."""
 
 

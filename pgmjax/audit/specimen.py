@@ -116,8 +116,8 @@ def neighbours(
     *,
     pairs: int = 60,
     max_weight: int | None = None,
-    seed: int = 0,
     unit: Unit | None = None,
+    seed: int = 0,
 ) -> Iterator[tuple[Dataset, Dataset]]:
     """Yield pairs of neighbouring tables over a domain, in both orders.
 
@@ -131,9 +131,9 @@ def neighbours(
         relation: the neighbouring relation.
         pairs: number of pairs.
         max_weight: bound on the records' weights; None for no weights.
+        unit: the unit of privacy, of whose records there are a third as many units; the tables differ in all
+            records of one. None: in one record.
         seed: seed of the made-up records, not of noise.
-        unit: the unit of privacy: neighbours differ in all records of one, which has fewer, as many or more
-            than count; other units have too. None: in one record.
 
     Example:
         >>> domain = Domain({"a": 3, "b": 2})
@@ -143,61 +143,24 @@ def neighbours(
     relation = Relation.parse(relation)
     generator = random.generator(seed)
     for number in range(checks.integer("pairs", pairs, low=1)):
-        if unit is not None:
-            pair = _pair_of_units(domain, relation, number, max_weight, generator, unit)
-            yield pair if number % (2 * len(KINDS)) < len(KINDS) else pair[::-1]
-            continue
         kind = KINDS[number % len(KINDS)]
         columns = _records(domain, number, max_weight, generator)
         rows = columns.shape[1]
         place = int(generator.integers(rows))
+        names = np.arange(rows) if unit is None else _names(rows, place, generator)
+        mine = names == names[place]
         if kind == "extreme":
-            columns[:, place] = _extreme(domain, max_weight, generator)
-        other = np.delete(columns, place, axis=1)
+            columns[:, mine] = _extreme(domain, max_weight, generator)[:, None]
+        other = columns[:, ~mine]
         if relation is Relation.REPLACE_ONE:
             other = columns.copy()
-            other[:, place] = _changed(columns[:, place], domain, kind, max_weight, generator)
-        pair = _dataset(domain, columns, None, max_weight), _dataset(domain, other, None, max_weight)
+            other[:, mine] = _changed(columns[:, place], domain, kind, max_weight, generator)[:, None]
+        left = names[~mine] if relation is Relation.ADD_REMOVE else names
+        pair = (
+            made_up(domain, columns, max_weight, unit, names),
+            made_up(domain, other, max_weight, unit, left),
+        )
         yield pair if number % (2 * len(KINDS)) < len(KINDS) else pair[::-1]
-
-
-def _pair_of_units(
-    domain: Domain,
-    relation: Relation,
-    number: int,
-    max_weight: int | None,
-    generator: np.random.Generator,
-    unit: Unit,
-) -> tuple[Dataset, Dataset]:
-    """Return tables that differ in all records of unit 0, which lie anywhere among the others'."""
-    turn, place = divmod(number, len(KINDS))
-    kind, most = KINDS[place], unit.max_records
-    others = _records(domain, number, max_weight, generator)
-    size = (most + 1, 3 * most + 1, 1, most)[turn % 4]
-    mine = np.stack([_record(others, domain, kind, max_weight, generator) for _ in range(size)], axis=1)
-    at = np.sort(generator.choice(others.shape[1] + size, size, replace=False))
-    columns = np.empty((len(others), others.shape[1] + size), dtype=np.int64)
-    whose = np.zeros(columns.shape[1], dtype=np.int64)
-    rest = np.setdiff1d(np.arange(columns.shape[1]), at)
-    columns[:, at], columns[:, rest] = mine, others
-    whose[rest] = generator.integers(1, 2 + others.shape[1] // (2 * most), len(rest))
-    other, theirs = columns[:, rest], whose[rest]
-    if relation is Relation.REPLACE_ONE:
-        other, theirs = columns.copy(), whose
-        changed = [_changed(record, domain, kind, max_weight, generator) for record in mine.T]
-        other[:, at] = np.stack(changed[:1] * size if kind == "all alike" else changed, axis=1)
-    return (
-        _dataset(domain, columns, whose, max_weight, unit),
-        _dataset(domain, other, theirs, max_weight, unit),
-    )
-
-
-def _record(
-    others: np.ndarray, domain: Domain, kind: str, max_weight: int | None, generator: np.random.Generator
-) -> np.ndarray:
-    if kind == "extreme":
-        return _extreme(domain, max_weight, generator)
-    return others[:, 0] if kind == "all alike" else generator.integers(0, _limits(domain, max_weight))
 
 
 def _limits(domain: Domain, max_weight: int | None) -> np.ndarray:
@@ -238,16 +201,33 @@ def _changed(
     return changed
 
 
-def _dataset(
+def _names(rows: int, place: int, generator: np.random.Generator) -> np.ndarray:
+    """Return whose each record is, int64 [rows]; not all are of the unit of the record at `place`."""
+    names = generator.integers(0, max(2, rows // 3), rows)
+    names[(place + 1) % rows] = names[place] + 1
+    return names
+
+
+def made_up(
     domain: Domain,
     columns: np.ndarray,
-    whose: np.ndarray | None,
-    max_weight: int | None,
+    max_weight: int | None = None,
     unit: Unit | None = None,
+    names: np.ndarray | None = None,
 ) -> Dataset:
+    """Return a table of codes and, if weighted, weights in the last row: int64 [attributes (+ 1), rows].
+
+    Args:
+        domain: the domain.
+        columns: codes, and weights.
+        max_weight: bound on the weights; None for none.
+        unit: the unit of privacy; None for one record.
+        names: what names the unit of each record [rows].
+    """
     codes = dict(zip(domain.attributes, columns, strict=False))
-    if unit is not None and whose is not None:
-        codes[unit.column] = whose
+    if unit is not None:
+        assert names is not None
+        codes[unit.column] = names
     if max_weight is None:
         return Dataset.from_columns(domain, codes, unit=unit)
     return Dataset.from_columns(domain, codes, weights=columns[-1], max_weight=max_weight, unit=unit)
