@@ -14,8 +14,10 @@ import numpy as np
 
 from pgmjax.audit.primitives import AuditFailure, must_refuse
 from pgmjax.data.dataset import Dataset
+from pgmjax.data.definition import TableDefinition
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
+from pgmjax.data.unit import Unit
 from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.privacy.accounting import zcdp
 from pgmjax.privacy.backend import NoiseBackend, default_backend
@@ -44,6 +46,28 @@ def relations_do_not_mix() -> None:
         for budget in (bound, used):
             what = f"a budget that counts under {first.value}, for a table under {second.value},"
             must_refuse(functools.partial(_table, second, budget), what, ValueError)
+
+
+def units_do_not_mix() -> None:
+    """A budget and an account that protect one unit are refused to tables that protect another.
+
+    Raises:
+        AuditFailure: spends on two units were added up.
+    """
+    units = (None, Unit("who", 2), Unit("who", 3), Unit("whose", 2))
+    columns = {"a": [0, 1, 1], "who": [1, 1, 2], "whose": [1, 2, 2]}
+    tables = [Dataset.from_columns(_DOMAIN, columns, unit=unit) for unit in units]
+    relation = Relation.ADD_REMOVE
+    for first, second in itertools.permutations(tables, 2):
+        budget = Budget(1)
+        PrivateTable(first, relation, budget, SeededBackend(0, insecure=True))
+        what = f"a budget for {first.unit}, for a table that protects {second.unit},"
+        make = functools.partial(PrivateTable, second, relation, budget, SeededBackend(0, insecure=True))
+        must_refuse(make, what, ValueError)
+        what = f"an account for {first.unit}, for a table that protects {second.unit},"
+        must_refuse(
+            functools.partial(second.under, TableDefinition(_DOMAIN, unit=first.unit)), what, ValueError
+        )
 
 
 def noise_comes_before_counts(backend: NoiseBackend | None = None) -> None:

@@ -26,6 +26,7 @@ from pgmjax.audit.mechanism import DOMAIN, WORKLOAD, AuditCase
 from pgmjax.audit.refusals import refusals
 from pgmjax.audit.replay import check_outcome
 from pgmjax.data.domain import Domain
+from pgmjax.data.unit import Unit
 from pgmjax.privacy.exact import exact
 from pgmjax.queries import (
     DenseMatrix,
@@ -53,6 +54,7 @@ _EPSILONS = (Fraction(1), Fraction(1, 3), Fraction(8))
 _DELTAS = (Fraction(0), Fraction(1, 10**6))
 _SHARED = ("epsilon", "relation", "delta", "backend", "estimator")
 _TRIES = 40
+UNIT = Unit("who", 2)
 _PAIRS = 8
 _AT_LARGE = Fraction(50)  # an epsilon at which so many noisy cells are worth asking for
 
@@ -169,6 +171,7 @@ class MatrixCase:
         domain: of the tables.
         workload: what is asked.
         max_weight: records have weights up to this bound; None without.
+        unit: the unit of privacy; None for one record.
         pair: the number of the pair of neighbouring tables.
         run: takes a table; None runs the case.
     """
@@ -180,15 +183,17 @@ class MatrixCase:
     max_weight: int | None = None
     pair: int = 0
     run: Callable[[Any], Any] | None = None
+    unit: Unit | None = None
 
     def tables(self) -> tuple[Any, Any]:
         """Return the two neighbouring tables."""
-        made = self.case.tables(_PAIRS, self.max_weight, self.domain)
+        made = self.case.tables(_PAIRS, self.max_weight, self.domain, self.unit)
         return next(itertools.islice(iter(made), self.pair, None))
 
     def __str__(self) -> str:
         case = self.case
         weights = "" if self.max_weight is None else f", weights up to {self.max_weight}"
+        weights += "" if self.unit is None else f", units of up to {self.unit.max_records} records"
         options = "".join(f", {name}={value!r}" for name, value in case.options.items())
         return (
             f"{case.mechanism.name} ({self.kind}; {case.relation.value}, epsilon {case.epsilon}, delta "
@@ -222,6 +227,7 @@ def _answers(mechanism: type[Any], seed: int) -> Iterator[MatrixCase]:
         "delta": _deltas(mechanism),
         "epsilon": _EPSILONS,
         "max_weight": (None, 3, 2**31 - 1) if accepted else (None,),
+        "unit": (None, UNIT),
         "domain": DOMAINS,
         "kind": KINDS,
         **{f"option {name}": values for name, values in levels(mechanism).items()},
@@ -230,7 +236,9 @@ def _answers(mechanism: type[Any], seed: int) -> Iterator[MatrixCase]:
         options = {name[7:]: value for name, value in row.items() if name.startswith("option ")}
         case = AuditCase(mechanism, row["relation"], row["epsilon"], row["delta"], seed, options)
         workload = workload_of(row["kind"], row["domain"], seed)
-        yield MatrixCase("answers", case, row["domain"], workload, row["max_weight"], number % _PAIRS)
+        yield MatrixCase(
+            "answers", case, row["domain"], workload, row["max_weight"], number % _PAIRS, None, row["unit"]
+        )
 
 
 def _large(mechanism: type[Any], seed: int) -> Iterator[MatrixCase]:

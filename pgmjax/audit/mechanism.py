@@ -18,6 +18,7 @@ from pgmjax.audit.specimen import neighbours
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
+from pgmjax.data.unit import Unit
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.privacy.exact import exact_delta, exact_epsilon
 from pgmjax.privacy.seeded import SeededBackend
@@ -39,6 +40,7 @@ def replay_mechanism(
     delta: Any = 0,
     pairs: int = 60,
     max_weight: int | None = None,
+    unit: Unit | None = None,
     domain: Domain = DOMAIN,
     workload: Workload = WORKLOAD,
     seed: int = 0,
@@ -54,6 +56,7 @@ def replay_mechanism(
             epsilon, their rho, or their Renyi divergences.
         pairs: number of pairs of made-up neighbouring tables.
         max_weight: bound on the records' weights; None for no weights.
+        unit: the unit of privacy, in all of whose records the tables differ; None for one record.
         domain: domain of the made-up tables.
         workload: the workload to answer.
         seed: seed of tables and noise.
@@ -73,7 +76,7 @@ def replay_mechanism(
         1.0
     """
     case = AuditCase(mechanism, Relation.parse(relation), epsilon, delta, seed, options)
-    return replay_case(case, case.tables(pairs, max_weight, domain), workload)
+    return replay_case(case, case.tables(pairs, max_weight, domain, unit), workload)
 
 
 def replay_case(
@@ -152,7 +155,11 @@ class AuditCase:
             own(calls, table, self.epsilon)
 
     def tables(
-        self, pairs: int, max_weight: int | None = None, domain: Domain = DOMAIN
+        self,
+        pairs: int,
+        max_weight: int | None = None,
+        domain: Domain = DOMAIN,
+        unit: Unit | None = None,
     ) -> Iterable[tuple[Any, Any]]:
         """Yield pairs of neighbouring tables: the mechanism's own (`neighbours`) if it is of no `Dataset`.
 
@@ -160,10 +167,13 @@ class AuditCase:
             pairs: how many.
             max_weight: records have weights up to this bound; None without.
             domain: of the tables.
+            unit: the unit of privacy; None for one record.
         """
         if hasattr(self.mechanism, "neighbours"):
             return self.make().neighbours(pairs, self.seed)
-        return neighbours(domain, self.relation, pairs=pairs, max_weight=max_weight, seed=self.seed)
+        return neighbours(
+            domain, self.relation, pairs=pairs, max_weight=max_weight, unit=unit, seed=self.seed
+        )
 
 
 def short_fit() -> Estimator:

@@ -23,6 +23,7 @@ from pgmjax.audit.specimen import SelectAndMeasure
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
+from pgmjax.data.unit import Unit
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.seeded import SeededBackend
@@ -35,6 +36,7 @@ _PAIRS = 16
 _MANY_PAIRS = 100
 _HEAVY = 2**31 - 1
 _WIDE = 110
+_UNIT = Unit("who", 2)
 _ODD = 2**24 + 1  # the least whole number that is no 32-bit float
 
 
@@ -81,6 +83,12 @@ def replayed_on_many_tables(mechanism: Any) -> None:
     """L1 with enough pairs that some straddle a threshold."""
     for relation in mechanisms.relations(mechanism):
         replay_mechanism(mechanism, relation, pairs=_MANY_PAIRS)
+
+
+def replayed_with_units(mechanism: Any) -> None:
+    """L1 of tables that differ in all records of one unit."""
+    for relation in mechanisms.relations(mechanism):
+        replay_mechanism(mechanism, relation, pairs=_PAIRS, unit=_UNIT)
 
 
 def replayed_with_heavy_records(mechanism: Any) -> None:
@@ -236,6 +244,19 @@ _MECHANISMS = (
         replayed_with_large_entries,
         relation=Relation.REPLACE_ONE,
     ),
+    Mutant("all records of a unit count", "L1", mutations.unbounded_units, "any", replayed_with_units),
+    Mutant("units bounded cell by cell", "L1", mutations.bounded_cells, "specimen", replayed_with_units),
+    Mutant(
+        "sensitivities of one record for units", "L1", mutations.unscaled_unit, "any", replayed_with_units
+    ),
+    Mutant(
+        "the choice in one unit depends on others",
+        "L1",
+        mutations.joint_choice,
+        "any",
+        replayed_with_units,
+        relation=Relation.ADD_REMOVE,
+    ),
     Mutant(
         "counts through 32-bit floats", "L1", mutations.single_precision, "none", replayed_with_full_weights
     ),
@@ -289,6 +310,7 @@ _PROMISES = tuple(
             contracts.bad_inputs_are_refused,
         ),
         ("a budget under both relations", mutations.mixed_relations, contracts.relations_do_not_mix),
+        ("two units under one account", mutations.mixed_units, contracts.units_do_not_mix),
         ("counts read before noise is drawn", mutations.late_noise, contracts.noise_comes_before_counts),
         ("repeatable noise called secure", mutations.always_secure, contracts.insecure_noise_says_so),
     )

@@ -17,7 +17,7 @@ from unittest import mock
 import numpy as np
 
 from pgmjax.audit.specimen import SelectAndMeasure
-from pgmjax.data import dataset
+from pgmjax.data import bounding, dataset
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.noise import DiscreteGaussian
@@ -463,7 +463,55 @@ def binary_tenths() -> Any:
 
 def mixed_relations() -> Any:
     """A budget takes spends under either relation."""
-    return replaced((Budget, "bind", lambda self, relation: None))
+    return replaced((Budget, "bind", lambda self, *given: None))
+
+
+def mixed_units() -> Any:
+    """A budget takes spends on any unit, and an account those of tables that were opened with another."""
+    true = Budget.bind
+    return replaced(
+        (Budget, "bind", lambda self, relation, *unit: true(self, relation)),
+        (Dataset, "of_unit", lambda self, unit: self),
+    )
+
+
+def unbounded_units() -> Any:
+    """All records of a unit count."""
+    return replaced((bounding, "left_out", lambda *given: bounding.LeftOut()))
+
+
+def bounded_cells() -> Any:
+    """A bounded number of a unit's records count in each cell instead of in all."""
+
+    def batches(self: Any, names: Any, ordered: bool = False) -> Iterator[Any]:
+        (batch,) = self._source.unsettled(names, ordered=True)
+        cells = np.stack([encoded.codes.astype(np.int64) for encoded in batch.columns.values()])
+        gone: list[int] = []
+        for records in self._records(self.unit.max_records):
+            for places in np.split(records.places, np.cumsum(records.sizes)[:-1]):
+                _, whose = np.unique(cells[:, places], axis=1, return_inverse=True)
+                for cell in range(whose.max(initial=-1) + 1):
+                    gone += places[whose.reshape(-1) == cell][self.unit.max_records :].tolist()
+        yield batch.without(np.array(gone, dtype=np.int64))
+
+    return replaced((bounding.BoundedSource, "batches", batches))
+
+
+def unscaled_unit() -> Any:
+    """Sensitivities are those of one record where a unit has several."""
+    return replaced((Sensitivity, "of_unit", lambda self, records: self))
+
+
+def joint_choice() -> Any:
+    """Which records of a unit count depends on how many records the table has."""
+    true = bounding.left_out
+
+    def left_out(parts: Any, most: int, key: bytes) -> Any:
+        known = list(parts)
+        number = sum(int(part.sizes.sum()) for part in known)
+        return true(known, most, key + number.to_bytes(8, "big"))
+
+    return replaced((bounding, "left_out", left_out))
 
 
 def always_secure() -> Any:

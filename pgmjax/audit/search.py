@@ -21,12 +21,15 @@ from pgmjax import random
 from pgmjax.audit.claims import loss
 from pgmjax.audit.mechanism import DOMAIN, WORKLOAD, AuditCase
 from pgmjax.audit.replay import check_outcome
+from pgmjax.audit.specimen import made_up
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
+from pgmjax.data.unit import Unit
 from pgmjax.privacy.accounting.zcdp import rho_for
 from pgmjax.queries.workload import Workload
 
+_UNITS = 4  # at the start of a walk
 _MOST_ROWS = 40
 _PATIENCE = 50  # steps without a gain after which the search begins again
 
@@ -75,6 +78,7 @@ def largest_loss(
     seconds: float | None = 2.0,
     pairs: int | None = None,
     max_weight: int | None = None,
+    unit: Unit | None = None,
     domain: Domain = DOMAIN,
     workload: Workload = WORKLOAD,
 ) -> LargestLoss:
@@ -87,6 +91,7 @@ def largest_loss(
         seconds: no pair is begun after this time; None sets no limit.
         pairs: at most so many; None sets no limit.
         max_weight: records have weights up to this bound; None without.
+        unit: the unit of privacy, in all of whose records the tables differ; None for one record.
         domain: of the tables.
         workload: what is asked.
 
@@ -102,7 +107,7 @@ def largest_loss(
     if seconds is None and pairs is None:
         raise ValueError("A search has no end: give `seconds`, or a number of `pairs`.")
     begun, done = time.monotonic(), 0
-    climb = _Climb(case, domain, max_weight)
+    climb = _Climb(case, domain, max_weight, unit)
     best = _Loss("epsilon", -1.0, float(case.epsilon))
     records, fault = None, None
     with warnings.catch_warnings():
@@ -170,10 +175,11 @@ class _Pair:
 class _Climb:
     """A walk through pairs of tables that keeps to those which lose no less."""
 
-    def __init__(self, case: AuditCase, domain: Domain, max_weight: int | None):
-        self._case, self._domain, self._max_weight = case, domain, max_weight
+    def __init__(self, case: AuditCase, domain: Domain, max_weight: int | None, unit: Unit | None):
+        self._case, self._domain, self._max_weight, self._unit = case, domain, max_weight, unit
         self._generator = random.generator(case.seed)
-        self._limits = np.array([*domain.shape, *([] if max_weight is None else [max_weight + 1])])
+        weights = [] if max_weight is None else [max_weight + 1]
+        self._limits = np.array([*domain.shape, *weights, *([] if unit is None else [_UNITS])])
 
     def pairs(self) -> Iterator[tuple[Any, Any, Callable[[float], None]]]:
         """Yield tables with a function that takes what they lose, which decides where the walk goes on."""
@@ -234,15 +240,22 @@ class _Climb:
         record[attribute] = min(max(near, 0), most) if self._generator.integers(2) else far
 
     def _tables(self, pair: _Pair) -> tuple[Dataset, Dataset]:
+        columns, values = pair.columns, slice(None) if self._unit is None else slice(-1)
+        mine = np.arange(columns.shape[1]) == pair.place
+        if self._unit is not None:
+            mine = columns[-1] == columns[-1, pair.place]
+            if pair.other is None and mine.all():  # a table has at least one record
+                columns = np.column_stack([columns, columns[:, 0]])
+                columns[-1, -1] += 1
+                mine = np.append(mine, False)
         if pair.other is None:
-            second = np.delete(pair.columns, pair.place, axis=1)
+            second = columns[:, ~mine]
         else:
-            second = pair.columns.copy()
-            second[:, pair.place] = pair.other
-        return self._dataset(pair.columns), self._dataset(second)
+            second = columns.copy()
+            second[values, mine] = pair.other[values, None]
+        return self._dataset(columns), self._dataset(second)
 
     def _dataset(self, columns: np.ndarray) -> Dataset:
-        codes = dict(zip(self._domain.attributes, columns, strict=False))
-        if self._max_weight is None:
-            return Dataset.from_columns(self._domain, codes)
-        return Dataset.from_columns(self._domain, codes, weights=columns[-1], max_weight=self._max_weight)
+        if self._unit is None:
+            return made_up(self._domain, columns, self._max_weight)
+        return made_up(self._domain, columns[:-1], self._max_weight, self._unit, columns[-1])

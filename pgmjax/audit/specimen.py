@@ -18,6 +18,7 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
+from pgmjax.data.unit import Unit
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.base import PrivacyParameters
 from pgmjax.privacy.private_table import PrivateTable
@@ -115,6 +116,7 @@ def neighbours(
     *,
     pairs: int = 60,
     max_weight: int | None = None,
+    unit: Unit | None = None,
     seed: int = 0,
 ) -> Iterator[tuple[Dataset, Dataset]]:
     """Yield pairs of neighbouring tables over a domain, in both orders.
@@ -129,6 +131,8 @@ def neighbours(
         relation: the neighbouring relation.
         pairs: number of pairs.
         max_weight: bound on the records' weights; None for no weights.
+        unit: the unit of privacy, of whose records there are a third as many units; the tables differ in all
+            records of one. None: in one record.
         seed: seed of the made-up records, not of noise.
 
     Example:
@@ -143,13 +147,19 @@ def neighbours(
         columns = _records(domain, number, max_weight, generator)
         rows = columns.shape[1]
         place = int(generator.integers(rows))
+        names = np.arange(rows) if unit is None else _names(rows, place, generator)
+        mine = names == names[place]
         if kind == "extreme":
-            columns[:, place] = _extreme(domain, max_weight, generator)
-        other = np.delete(columns, place, axis=1)
+            columns[:, mine] = _extreme(domain, max_weight, generator)[:, None]
+        other = columns[:, ~mine]
         if relation is Relation.REPLACE_ONE:
             other = columns.copy()
-            other[:, place] = _changed(columns[:, place], domain, kind, max_weight, generator)
-        pair = _dataset(domain, columns, max_weight), _dataset(domain, other, max_weight)
+            other[:, mine] = _changed(columns[:, place], domain, kind, max_weight, generator)[:, None]
+        left = names[~mine] if relation is Relation.ADD_REMOVE else names
+        pair = (
+            made_up(domain, columns, max_weight, unit, names),
+            made_up(domain, other, max_weight, unit, left),
+        )
         yield pair if number % (2 * len(KINDS)) < len(KINDS) else pair[::-1]
 
 
@@ -191,8 +201,33 @@ def _changed(
     return changed
 
 
-def _dataset(domain: Domain, columns: np.ndarray, max_weight: int | None) -> Dataset:
+def _names(rows: int, place: int, generator: np.random.Generator) -> np.ndarray:
+    """Return whose each record is, int64 [rows]; not all are of the unit of the record at `place`."""
+    names = generator.integers(0, max(2, rows // 3), rows)
+    names[(place + 1) % rows] = names[place] + 1
+    return names
+
+
+def made_up(
+    domain: Domain,
+    columns: np.ndarray,
+    max_weight: int | None = None,
+    unit: Unit | None = None,
+    names: np.ndarray | None = None,
+) -> Dataset:
+    """Return a table of codes and, if weighted, weights in the last row: int64 [attributes (+ 1), rows].
+
+    Args:
+        domain: the domain.
+        columns: codes, and weights.
+        max_weight: bound on the weights; None for none.
+        unit: the unit of privacy; None for one record.
+        names: what names the unit of each record [rows].
+    """
     codes = dict(zip(domain.attributes, columns, strict=False))
+    if unit is not None:
+        assert names is not None
+        codes[unit.column] = names
     if max_weight is None:
-        return Dataset.from_columns(domain, codes)
-    return Dataset.from_columns(domain, codes, weights=columns[-1], max_weight=max_weight)
+        return Dataset.from_columns(domain, codes, unit=unit)
+    return Dataset.from_columns(domain, codes, weights=columns[-1], max_weight=max_weight, unit=unit)

@@ -405,7 +405,7 @@ class Dataset:
                 room -= batch.bytes
                 parts = parts if room >= 0 else None
         self._check_unchanged(before)
-        tally.check(self.rows_outside)
+        tally.check(self.rows_outside, self._may_be_empty)
         source = self._source if parts is None else self._collected(parts)
         dataset = self._with(source, self.domain)
         dataset._unit = self.unit
@@ -432,6 +432,11 @@ class Dataset:
         dataset = Dataset(domain, source, bound, self._total, self.rows_outside, self.registered)
         dataset._stamp, dataset._unit = self._stamp, self._unit
         return dataset
+
+    @property
+    def _may_be_empty(self) -> bool:
+        """True if the choice may leave nothing but dropped records, which no error may tell."""
+        return self.unit is not None and self.rows_outside == "drop"
 
     def count(self) -> int:
         """Return the exact number of records, or their total weight. Private."""
@@ -519,7 +524,7 @@ class Dataset:
                 columns = {name: batch.columns[name].codes for name in histograms.attributes}
                 histograms.add(columns, None if batch.weights is None else batch.weights.codes)
         self._check_unchanged(self._stamp)
-        tally.check(self.rows_outside)
+        tally.check(self.rows_outside, self._may_be_empty)
         self._total = tally.total
 
     def __repr__(self) -> str:

@@ -441,17 +441,18 @@ def drawn(attribute: Any, codes: np.ndarray, rng: np.random.Generator | None) ->
     regular = np.minimum(codes, cells - 1).astype(np.int64)
     starts = np.array([start for start, _ in attribute.within] or attribute.bins[:-1], dtype=np.float64)
     ends = np.append(starts[1:], attribute.bins[-1])
-    piece = _pieces(attribute, starts, regular, rng)
-    low, high = starts[piece], ends[piece]
+    # the draws of a row depend on no other row: values are the same in blocks of any size
     grid = attribute.grid
+    single = grid is not None and bool((np.rint((ends - starts) / grid) <= 1).all())
+    uniform = np.zeros((len(codes), 1))
+    if attribute.within or not single:
+        uniform = _uniform(rng, attribute, (len(codes), 2 if attribute.within else 1))
+    piece = _pieces(attribute, starts, regular, uniform[:, 0]) if attribute.within else regular
+    low, high, offset = starts[piece], ends[piece], uniform[:, -1]
     if grid is None:
-        values = np.minimum(
-            low + _uniform(rng, attribute, len(codes)) * (high - low), np.nextafter(high, low)
-        )
+        values = np.minimum(low + offset * (high - low), np.nextafter(high, low))
     else:
         first, last = np.rint(low / grid).astype(np.int64), np.rint(high / grid).astype(np.int64)
-        several = bool((last - first > 1).any())
-        offset = np.zeros(len(codes)) if not several else _uniform(rng, attribute, len(codes))
         steps = first + np.minimum((offset * (last - first)).astype(np.int64), last - first - 1)
         values = steps if grid == 1 else np.round(steps * grid, places_of(grid))
         values = values.astype(np.int64) if float(grid).is_integer() else values
@@ -460,12 +461,8 @@ def drawn(attribute: Any, codes: np.ndarray, rng: np.random.Generator | None) ->
     return values if not attribute.missing else _with_missing(values, codes == cells)
 
 
-def _pieces(
-    attribute: Any, starts: np.ndarray, codes: np.ndarray, rng: np.random.Generator | None
-) -> np.ndarray:
-    """Return for each row the piece of its cell, among all pieces, that its value lies in."""
-    if not attribute.within:
-        return codes
+def _pieces(attribute: Any, starts: np.ndarray, codes: np.ndarray, uniform: np.ndarray) -> np.ndarray:
+    """Return for each row the piece of its cell, among all pieces, that a uniform number [rows] picks."""
     shares = np.array([share for _, share in attribute.within], dtype=np.float64)
     first = np.searchsorted(starts, attribute.bins or ())  # the first piece of each cell, and the end
     first[-1] = len(starts)
@@ -474,18 +471,18 @@ def _pieces(
     shares = np.where(even, 1.0, shares)
     below = np.append(0.0, np.cumsum(shares))
     low, high = below[first[codes]], below[first[codes + 1]]
-    at = low + _uniform(rng, attribute, len(codes)) * (high - low)
+    at = low + uniform * (high - low)
     piece = np.searchsorted(below, at, side="right") - 1
     return np.clip(piece, first[codes], first[codes + 1] - 1)
 
 
-def _uniform(rng: np.random.Generator | None, attribute: Any, size: int) -> np.ndarray:
+def _uniform(rng: np.random.Generator | None, attribute: Any, shape: tuple[int, int]) -> np.ndarray:
     if rng is None:
         raise ValueError(
             f"Attribute {attribute.name!r} has cells of several values: give values() a generator of random "
             "numbers, such as numpy.random.default_rng(0)."
         )
-    return rng.random(size)
+    return rng.random(shape)
 
 
 def _with_missing(values: np.ndarray, missing: np.ndarray) -> np.ndarray:

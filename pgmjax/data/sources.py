@@ -222,11 +222,12 @@ class ScanTally:
             self.total += _exact_sum(batch.weights.codes)
         return not self._problems and not self._bad_weights and self.total < LARGEST_TOTAL
 
-    def check(self, rows_outside: str | None = None) -> None:
+    def check(self, rows_outside: str | None = None, may_be_empty: bool = False) -> None:
         """Raise if there is no record, or one that is not valid; all problems in one message.
 
         Args:
             rows_outside: what happened to rows outside the domain; None: nothing was chosen.
+            may_be_empty: whether there may be no record, as of a unit a choice may be dropped altogether.
 
         Raises:
             ValueError: they are not. One message lists all problems, with counts of rows and no values.
@@ -240,7 +241,7 @@ class ScanTally:
             said.append(f"Weights: {self._bad_weights} rows are not integers in 0..{self.max_weight}.")
         if said and rows_outside is None:
             said.append('Or say what happens to such records: rows_outside "clip", "missing" or "drop".')
-        if not self.rows:
+        if not self.rows and not may_be_empty:
             said.append("The table is empty: it must hold at least one record.")
         if not said and self.total >= LARGEST_TOTAL:
             said.append("The total weight of the records must stay below 2**53.")

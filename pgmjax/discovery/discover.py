@@ -25,6 +25,7 @@ from pgmjax.discovery.open_table import OpenTable, key_column
 from pgmjax.discovery.probes import FineCells, Reading
 from pgmjax.discovery.sketch import Sketch, sketches
 from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.noise import DiscreteNoise
 from pgmjax.privacy.exact import as_text, exact
 from pgmjax.privacy.partition import find_keys
 from pgmjax.privacy.private_table import PrivateTable
@@ -32,7 +33,7 @@ from pgmjax.queries import marginal
 
 _PARTS = {"kinds": Fraction(1, 8), "magnitudes": Fraction(2, 8), "cells": Fraction(5, 8)}
 """The parts of a column's share that its steps cost; what text leaves over goes to its keys."""
-_SIGNIFICANT = 4.0
+_FALSE = 0.01  # probability that an empty cell is taken for one with records
 _RARE = 0.01
 MOST_LABELS = 512
 
@@ -221,7 +222,7 @@ class _Search:
             precision = sum(1 / variance for _, variance in weights)
             self._records = max(sum(total / variance for total, variance in weights) / precision, 1.0)
         for name, answer in answers.items():
-            _interpret(self._columns[name], answer.values.astype(float), float(answer.row_stddevs()[0]))
+            _interpret(self._columns[name], answer.values.astype(float), _significant(answer))
         texts = [c.name for c in self._columns.values() if c.reading is None and not c.note]
         if texts and self._opened.budget.delta == 0:
             raise ValueError(f"{_NO_DELTA} Columns of text: {', '.join(texts)}.")
@@ -237,12 +238,12 @@ class _Search:
         edges = probes.magnitude_edges()
         for column in columns:
             answer = answers[column.name]
-            counts, stddev = answer.values[:-1].astype(float), float(answer.row_stddevs()[0])
-            there = np.flatnonzero(counts > _SIGNIFICANT * stddev)
+            counts, least = answer.values[:-1].astype(float), _significant(answer)
+            there = np.flatnonzero(counts > least)
             if not len(there):
                 there = np.array([int(np.argmax(counts))])
             low, high = float(edges[there[0]]), float(edges[there[-1] + 1])
-            column.missing = self._keeps_all or bool(answer.values[-1] > _SIGNIFICANT * stddev)
+            column.missing = self._keeps_all or bool(answer.values[-1] > least)
             if column.step is not None and high > 0:
                 high -= column.step
             if not high > low:
@@ -334,7 +335,13 @@ _NO_DELTA = (
 )
 
 
-def _interpret(column: _Column, counts: np.ndarray, stddev: float) -> None:
+def _significant(answer: LinearMeasurement) -> float:
+    """Return the count that noise alone exceeds in no cell, but for a probability of 1 in 100."""
+    assert isinstance(answer.distribution, DiscreteNoise)
+    return float(answer.distribution.radius(_FALSE / answer.values.size))
+
+
+def _interpret(column: _Column, counts: np.ndarray, significant: float) -> None:
     """Decide from the noisy counts of kinds how a column is read."""
     sums = {
         "dot": counts[probes.WHOLE : probes.COMMA].sum(),
@@ -350,7 +357,6 @@ def _interpret(column: _Column, counts: np.ndarray, stddev: float) -> None:
     )
     sums = {name: sums[name] for name in possible}
     best = max(sums, key=lambda name: sums[name])
-    significant = _SIGNIFICANT * stddev
     if best == "text":
         return
     if best in ("dot", "comma"):

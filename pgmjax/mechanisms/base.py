@@ -523,6 +523,12 @@ class Mechanism(PrivacyParameters, abc.ABC):
                 "Columns of this table are open: "
                 + (f"{self.name} takes none, describe them." if settings else "say what discovery may cost.")
             )
+        if ledger is not None:
+            raise ValueError(
+                "Discovery is not charged to ledgers: the widest domain of a table in a ledger is its holder's. "
+                "Describe the columns (pgmjax domain draft makes a start), or leave the ledger out. Nothing was "
+                "spent."
+            )
         whole = self._whole(table, settings)
         look = first_look(table)
         asked = {

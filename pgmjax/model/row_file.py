@@ -178,7 +178,10 @@ class _Column:
         if self._generator is not None:
             known = codes if mask is None else np.where(mask, 0, codes)  # a draw a row, whatever is missing
             values = self._regular.values(known, self._generator)
-            return arrow.array(_texts(self._regular, values) if self._text else values, mask=mask)
+            texts = _texts(self._regular, values) if self._text else None
+            if texts is not None:
+                return arrow.array(np.array(texts, dtype=object), arrow.string(), mask=mask)
+            return arrow.array(values, mask=mask)
         index = arrow.array(codes.astype(np.int32), mask=mask)
         if self._dictionary is None:
             return index
@@ -205,12 +208,12 @@ def _without_missing(attribute: Attribute) -> Attribute:
     return dataclasses.replace(attribute, size=attribute.size - 1, missing=False, missing_markers=())
 
 
-def _texts(attribute: Attribute, values: np.ndarray) -> list[str] | np.ndarray:
+def _texts(attribute: Attribute, values: np.ndarray) -> list[str] | None:
     """Values [rows] as a text file of the same domain has them, where that is not the usual way."""
     if attribute.format is not None:
         return [value.strftime(attribute.format) for value in values.astype("M8[s]").tolist()]
     if attribute.decimal == ".":
-        return values
+        return None
     grid = attribute.grid
     places = None if grid is None else places_of(grid)
     texts = [repr(value) if places is None else f"{value:.{places}f}" for value in values.tolist()]

@@ -37,8 +37,7 @@ def promise(record: Mapping[str, Any]) -> list[str]:
     )
     return [
         record["statement"] + factor,
-        "The unit protected is one record: a person who stands in several is protected less. "
-        + _total(record),
+        _whom(record) + _total(record),
         _plain("""All else here, from the model to the synthetic rows, was computed from the noisy counts
             without looking at the table again, and so costs nothing more. Releasing from the same table
             another time adds up: epsilons and deltas are summed."""),
@@ -57,6 +56,15 @@ def unit_name(record: Mapping[str, Any]) -> str:
     """
     unit = record.get("unit")
     return "one record" if unit is None else f"one {unit['column']}, of at most {unit['max_records']} records"
+
+
+def _whom(record: Mapping[str, Any]) -> str:
+    """Return sentences about the unit of privacy, with a space after them."""
+    if record.get("unit") is None:
+        return "The unit protected is one record: a person who stands in several is protected less. "
+    said = f"""The unit protected is {unit_name(record)}: of one with more, as many count, chosen at random,
+        and the others were left out. A record that names no {record["unit"]["column"]} is protected alone."""
+    return f"{_plain(said)} "
 
 
 def total_public(record: Mapping[str, Any]) -> bool:

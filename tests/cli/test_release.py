@@ -58,11 +58,8 @@ def test_release_says_where_it_lies_and_what_was_spent(table, capsys):
     said = capsys.readouterr()
     lines = said.out.splitlines()
     assert lines[0] == f"Release written to {table / 'out'}"
-    assert (
-        lines[-1]
-        == "Spent: epsilon = 0.1, delta = 0 under add-remove, protecting one record (the number of records is "
-        "secret)."
-    )
+    spent = "Spent: epsilon = 0.1, delta = 0 under add-remove, protecting one record"
+    assert lines[-1] == f"{spent} (the number of records is secret)."
     assert said.err == ""
     record = json.loads((table / "out" / "release.json").read_text())
     assert record["epsilon"] == "0.1" and record["secure"] is True and record["seed"] is None

@@ -78,6 +78,19 @@ RAW = {
     "rate": {"labels": [1, 2.5]},
     "mixed": {"labels": [1, "one", False]},
     "large": {"labels": [2**70, 5]},
+    "job": {"labels": {"M": ["M", "Homme"], "F": ["Femme"]}, "other": True, "missing": "?"},
+    "number": {"labels": [1, 2], "other": True},
+    "mixture": {"bins": [0, 1, 2, 10], "grid": 1},  # cells of one number and of several
+    "price": {"bins": [0, 0.35, 1.15], "grid": 0.01, "missing": True},
+    "comma": {"bins": [0, 10, 1e4], "decimal": ",", "thousands": "."},
+    "euros": {"bins": [0, 10, 1e4], "grid": 0.05, "decimal": ",", "thousands": "."},
+    "years": {"min": 0, "max": 122, "step": 5, "missing": True},
+    "children": {"min": 0, "max": 9},
+    "most": {"bins": [0, 100, 200], "grid": 1, "within": [[0, 9], [10, 1], [100, 2]]},
+    "month": {"from": "2019-02-10", "to": "2021-03-04", "step": "month", "missing": True},
+    "day": {"from": "1912-12-30", "to": "1913-01-03", "step": "day"},
+    "german": {"dates": ["2020-01-01", "2020-05-05", "2021-01-01"], "format": "%d.%m.%Y", "missing": "-"},
+    "hour": {"from": "2020-01-01T00:00:00", "to": "2020-01-02T23:59:59", "step": "hour", "missing": True},
 }
 
 
@@ -104,20 +117,23 @@ def test_values_in_memory_are_those_of_the_file(raw_model, tmp_path):
     columns = raw_model.sample(seed=3)
     columns = {name: columns[name] for name in reversed(columns)}
     table = arrow.rows_to_arrow(columns, raw_model.domain, decode="values", seed=3)
-    assert table.select(raw_model.domain.attributes).equals(parquet.read_table(path))
+    stored = parquet.read_table(path)  # Parquet has no timestamps of seconds
+    assert table.select(raw_model.domain.attributes).cast(stored.schema).equals(stored)
 
 
 def test_values_have_types_of_their_own(raw_model, tmp_path):
     path = raw_model.sample_to(tmp_path / "rows.parquet", seed=3, decode="values")
     types = {
-        **dict.fromkeys(("age", "third", "rate"), "double"),
-        **dict.fromkeys(("region", "gap", "year"), "int64"),
-        **dict.fromkeys(("sex", "mixed", "large"), "string"),
+        **dict.fromkeys(("age", "third", "rate", "price", "comma", "euros"), "double"),
+        **dict.fromkeys(("region", "gap", "year", "mixture", "years", "children", "most"), "int64"),
+        **dict.fromkeys(("sex", "mixed", "large", "job", "number"), "string"),
+        **dict.fromkeys(("month", "day", "german"), "date32[day]"),
         "member": "bool",
+        "hour": "timestamp[ms]",
     }
     table, codes = parquet.read_table(path), raw_model.sample(seed=3)
     assert {field.name: str(field.type) for field in table.schema} == types
-    for name in ("age", "gap", "member"):
+    for name in [name for name in RAW if raw_model.domain.attribute(name).missing]:
         missing = codes[name] == raw_model.domain[name] - 1
         assert missing.any() and (table[name].is_null().to_numpy() == missing).all()
     assert set(table["mixed"].to_pylist()) == {"1", "one", "false"}

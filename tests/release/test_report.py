@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 
+from pgmjax.data.unit import Unit
 from pgmjax.release import figures, folder, report
 from pgmjax.release import text as report_text
 
@@ -199,3 +200,15 @@ def test_gaussian_release_shows_rho(small_release):
     assert dict(report_text.spent_rows(record))["rho spent"] == "0.02"
     page = report.render(record, release.model, release.measurements, show_progress=False)
     assert "δ = 0.000001" in page
+
+
+def test_a_unit_of_privacy_is_said_wherever_the_guarantee_is(small_release):
+    unit = Unit("person_id", 4)
+    release = dataclasses.replace(small_release, unit=unit)
+    record = folder.describe(release)
+    assert record["unit"] == {"column": "person_id", "max_records": 4}
+    page = report.render(record, release.model, release.measurements, show_progress=False)
+    for said in (page, report_text.cost(record), " ".join(report_text.promise(record))):
+        assert "one person_id, of at most 4 records" in said
+    assert "all records of one person_id (at most 4 count)" in release.statement()
+    assert "stands in several" not in page + release.statement()
