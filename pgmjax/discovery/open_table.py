@@ -142,7 +142,7 @@ class OpenTable:
         unit = options.get("unit")
         hidden = {*leave_out, *([] if unit is None else [unit.column])}
         if draft is None:
-            names = [name for name in files.column_names(path) if name not in hidden]
+            names = [name for name in files.column_names(path, options.get("encoding")) if name not in hidden]
             draft = Draft(dict.fromkeys(names, OPEN))
 
         def opener(domain: Domain, rows_outside: str | None) -> Dataset:
