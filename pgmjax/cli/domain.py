@@ -164,7 +164,9 @@ def _log(path: str, domain: Domain, names: list[str], out: str) -> None:
         rows.writerow(["column", "value", "reason", "rows"])
         for name in names:
             recorder = _Recorder(domain.attribute(name))
-            for array in files.raw_values(path, domain.project((name,)), name):
-                recorder.see(array)
+            source = files.open_files(path, domain.project((name,)), True, None)
+            if isinstance(source, files.FileSource):
+                for batch in source.values([name]):
+                    recorder.see(batch[name])
             for (value, why), count in recorder.bad.most_common():
                 rows.writerow([name, value, why, count])
