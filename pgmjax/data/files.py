@@ -213,14 +213,43 @@ def open_files(
         table, columns = _text_table(file, kind, names, header)
     else:
         raise ValueError(
-            f"{file.name} is no kind of table that can be read: expected .parquet (or a folder of them), "
-            f".npy, {', '.join(SUFFIXES)}, or one of these text kinds with .gz."
+            f"{file.name} is no kind of table that can be read{_sheet(kind)}: expected .parquet (or a "
+            f"folder of "
+            f"them), .npy, {', '.join(SUFFIXES)}, or one of these text kinds with .gz."
         )
     found = None
     if weights is not None:
         found = (columns.pop(weights), weight_coder(most, clip=rows_outside == "clip"))
     text = not table.startswith("read_parquet")
     return FileSource(domain, str(file), table, columns, found, text, header, weight_bound, rows_outside)
+
+
+def column_types(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the Arrow type of each column by name; None in text files, which declare none. Reads no record.
+
+    Raises:
+        FileNotFoundError, ValueError: as `column_names`.
+    """
+    names, place = column_names(path), pathlib.Path(path)
+    if place.is_dir():
+        place = next(
+            part for part in sorted(place.rglob("*.parquet")) if not part.name.startswith((".", "_"))
+        )
+    if place.suffix.lower() != ".parquet":
+        return dict.fromkeys(names)
+    schema = checks.optional("pyarrow.parquet", extra="tables").read_schema(place)
+    return {name: schema.field(name).type for name in names}
+
+
+def raw_values(path: str | os.PathLike[str], domain: Domain, name: str) -> Iterator[Any]:
+    """Yield the values of one column as Arrow arrays, as they lie in the files. Private."""
+    source = open_files(path, domain, True, None)
+    if not isinstance(source, FileSource):
+        raise ValueError(f"{path} holds codes only, and no values.")
+    for batch in _stream(
+        f"SELECT {_identifier(source.columns[name])} FROM {source.table}", source.path, True
+    ):
+        yield batch.column(0)
 
 
 def column_names(path: str | os.PathLike[str]) -> list[str]:
@@ -242,10 +271,16 @@ def column_names(path: str | os.PathLike[str]) -> list[str]:
         rows = [_split(line, delimiter) for delimiter in _DELIMITERS.get(kind, _DELIMITERS[""])]
         names = [name.strip() for name in max(rows, key=len)]
     else:
-        raise ValueError(f"{file.name} does not name its columns: give a domain for it.")
+        raise ValueError(f"{file.name} does not name its columns{_sheet(kind)}: give a domain for it.")
     if not all(names) or len(set(names)) < len(names):
         raise ValueError(f"{file.name} has columns without a name of their own: correct its first line.")
     return names
+
+
+def _sheet(kind: str) -> str:
+    """Return how to save a sheet, for a message."""
+    sheets = (".xlsx", ".xls", ".ods")
+    return " (save the sheet as CSV in UTF-8, or as Parquet)" if kind in sheets else ""
 
 
 def _text_table(
