@@ -487,7 +487,7 @@ class PrivateTable(SingleProcess):
 
 
 def repeatable_choice(seed: int) -> bytes:
-    """Return the key of the choice among a unit's records that goes with noise of a seed, and is no secret."""
+    """Return the key, no secret, of the choice among a unit's records that goes with noise of a seed."""
     return f"pgmjax records of a unit {seed}".encode()
 
 
