@@ -213,7 +213,8 @@ def open_files(
         table, columns = _text_table(file, kind, names, header)
     else:
         raise ValueError(
-            f"{file.name} is no kind of table that can be read{_sheet(kind)}: expected .parquet (or a folder of "
+            f"{file.name} is no kind of table that can be read{_sheet(kind)}: expected .parquet (or a "
+            f"folder of "
             f"them), .npy, {', '.join(SUFFIXES)}, or one of these text kinds with .gz."
         )
     found = None
@@ -223,13 +224,32 @@ def open_files(
     return FileSource(domain, str(file), table, columns, found, text, header, weight_bound, rows_outside)
 
 
-def raw_values(path: str | os.PathLike[str], domain: Domain, name: str) -> Iterator[Any]:
-    """Yield the values of one column as Arrow arrays, as they lie in the files. Private."""
-    source = open_files(path, domain, True, None)
-    if not isinstance(source, FileSource):
-        raise ValueError(f"{path} holds codes only, and no values.")
-    for batch in _stream(f"SELECT {_identifier(source.columns[name])} FROM {source.table}", source.path, True):
-        yield batch.column(0)
+def column_types(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the Arrow type of each column by name; None in text files, which declare none. Reads no record.
+
+    Raises:
+        FileNotFoundError, ValueError: as `column_names`.
+    """
+    names, place = column_names(path), pathlib.Path(path)
+    if place.is_dir():
+        place = next(
+            part for part in sorted(place.rglob("*.parquet")) if not part.name.startswith((".", "_"))
+        )
+    if place.suffix.lower() != ".parquet":
+        return dict.fromkeys(names)
+    schema = checks.optional("pyarrow.parquet", extra="tables").read_schema(place)
+    return {name: schema.field(name).type for name in names}
+
+
+def raw_columns(source: FileSource, names: Sequence[str]) -> Iterator[list[Any]]:
+    """Yield batches of values as they lie in the files: Arrow arrays [rows], one an attribute. Private.
+
+    Raises:
+        ValueError: the file cannot be read.
+    """
+    selected = ", ".join(f"{_identifier(source.columns[name])} AS c{k}" for k, name in enumerate(names))
+    for batch in _stream(f"SELECT {selected} FROM {source.table}", source.path, False):
+        yield list(batch.columns)
 
 
 def column_names(path: str | os.PathLike[str]) -> list[str]:

@@ -14,7 +14,13 @@ from pgmjax.discovery import Draft
 
 @pytest.fixture
 def table(tmp_path):
-    lines = ["age,price,job,who", '17,"1,5",cook,Zaphod', '33,"2,0",chef,Zaphod', 'x,9.5,,Trillian', "412,,judge,Ford"]
+    lines = [
+        "age,price,job,who",
+        '17,"1,5",cook,Zaphod',
+        '33,"2,0",chef,Zaphod',
+        "x,9.5,,Trillian",
+        "412,,judge,Ford",
+    ]
     (tmp_path / "t.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return tmp_path
 
@@ -37,16 +43,32 @@ def test_a_draft_of_parquet_knows_its_types(tmp_path, capsys):
     pq.write_table(frame, tmp_path / "t.parquet")
     assert main(["domain", "draft", str(tmp_path / "t.parquet"), "--out", str(tmp_path / "d.json")]) == 0
     draft = Draft.read(tmp_path / "d.json")
-    assert draft.open == {"n": "bins", "day": "dates", "s": "any"} and draft.closed["on"].labels == (False, True)
+    assert draft.open == {"n": "bins", "day": "dates", "s": "any"} and draft.closed["on"].labels == (
+        False,
+        True,
+    )
     with pytest.warns(UserWarning, match="only where that table is public"):
         assert main(["domain", "draft", str(tmp_path / "t.parquet"), "--public"]) == 0
     assert "secret" in capsys.readouterr().out
 
 
 def test_a_check_counts_what_has_no_place(table, capsys):
-    domain = pj.Domain({"age": {"min": 0, "max": 120}, "price": {"bins": [0, 10], "decimal": ","}, "job": {"labels": ["cook"]}})
+    domain = pj.Domain(
+        {
+            "age": {"min": 0, "max": 120},
+            "price": {"bins": [0, 10], "decimal": ","},
+            "job": {"labels": ["cook"]},
+        }
+    )
     domain.write(table / "d.json")
-    asked = ["domain", "check", str(table / "t.csv"), str(table / "d.json"), "--holder-log", str(table / "bad.csv")]
+    asked = [
+        "domain",
+        "check",
+        str(table / "t.csv"),
+        str(table / "d.json"),
+        "--holder-log",
+        str(table / "bad.csv"),
+    ]
     assert main(asked) == 1
     said = capsys.readouterr().out
     assert "age: 1 no number, 1 out of range" in said and "price: 1 no number, 1 missing" in said
@@ -67,7 +89,11 @@ def test_a_table_that_fits(table, capsys):
 def test_what_cannot_be_drafted(tmp_path, capsys):
     (tmp_path / "t.csv").write_text("a,,a\n1,2,3\n", encoding="utf-8")
     (tmp_path / "t.xlsx").write_bytes(b"PK")
-    for name, words in (("none.csv", "There is no table"), ("t.csv", "without a name"), ("t.xlsx", "save the sheet as CSV")):
+    for name, words in (
+        ("none.csv", "There is no table"),
+        ("t.csv", "without a name"),
+        ("t.xlsx", "save the sheet as CSV"),
+    ):
         assert main(["domain", "draft", str(tmp_path / name)]) == 2
         assert words in capsys.readouterr().err
 
@@ -76,7 +102,17 @@ def test_a_raw_table_is_released_in_one_command(tmp_path, capsys):
     rows = [f"{k % 60 + 18},{'ab'[k % 2]},p{k // 2}" for k in range(1200)]
     (tmp_path / "t.csv").write_text("age,sex,who\n" + "\n".join(rows) + "\n", encoding="utf-8")
     given = ["--unit", "who", "--max-records", "2", "--discover", "0.3", "--all-kway", "1", "--steps", "60"]
-    asked = ["release", str(tmp_path / "t.csv"), *given, "--epsilon", "20", "--delta", "1e-6", "--relation", "add-remove"]
+    asked = [
+        "release",
+        str(tmp_path / "t.csv"),
+        *given,
+        "--epsilon",
+        "20",
+        "--delta",
+        "1e-6",
+        "--relation",
+        "add-remove",
+    ]
     assert main([*asked, "--out", str(tmp_path / "out"), "--synthetic", "csv"]) == 0
     assert "protecting one who, of at most 2 records" in capsys.readouterr().out
     synthetic = list(csv.DictReader((tmp_path / "out" / "synthetic.csv").open(encoding="utf-8")))
