@@ -1,4 +1,4 @@
-"""`pgmjax domain`: begin a domain file from what is public by itself, check a table against one; its schema."""
+"""`pgmjax domain`: begin a domain file from what is public, check a table against one, print its schema."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import datetime
 import decimal
 import importlib.resources
 import json
+import math
 import os
 import pathlib
 import re
@@ -45,7 +46,7 @@ _MOST_TEXTS = 100_000
 """The most distinct values of a column that a log lists."""
 _TRIED = 1000
 """How many values of a column, the most frequent, are tried with other forms of numbers and dates."""
-_NUMBERS = [
+_NUMBERS: list[dict[str, Any]] = [
     {"decimal": point, **({"thousands": thousands} if thousands else {})}
     for thousands in ("", ".", ",", " ", "'", "\u00a0", "\u202f")
     for point in (".", ",")
@@ -205,10 +206,10 @@ def _public(path: str, names: list[str], most: int) -> dict[str, Any]:
             columns[name] = _typed([None if text in MISSING_TEXTS else text for text in texts])
     empty = {name for name, values in columns.items() if all(value is None for value in values)}
     found = infer({name: values for name, values in columns.items() if name not in empty}, None, most)
-    entries = {name: OPEN if name in empty else found[name].to_spec() for name in names}
-    for name in set(names) - empty:
-        entries[name].update({"missing": markers[name]} if markers[name] else {})
-    return entries
+    specs = {name: attribute.to_spec() for name, attribute in found.items()}
+    for name, spec in specs.items():
+        spec.update({"missing": markers[name]} if markers[name] else {})
+    return {name: specs.get(name, OPEN) for name in names}
 
 
 def _typed(texts: list[str | None]) -> list[Any]:
@@ -216,16 +217,22 @@ def _typed(texts: list[str | None]) -> list[Any]:
     present = {text for text in texts if text is not None}
     for form, read in (
         (r"-?(0|[1-9][0-9]{0,14})", int),
-        (r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,2})?", float),
+        (r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?", _finite),
         (r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?", datetime.datetime.fromisoformat),
     ):
         if all(re.fullmatch(form, text) for text in present):
             try:
                 values = {text: read(text) for text in present}
-            except ValueError:  # no day of the calendar
+            except ValueError:  # no day of the calendar, or too large a number
                 continue
             return [None if text is None else values[text] for text in texts]
     return texts
+
+
+def _finite(text: str) -> float:
+    if math.isinf(float(text)):
+        raise ValueError("it is too large.")
+    return float(text)
 
 
 @dataclass

@@ -400,7 +400,7 @@ def _day(value: datetime.date) -> datetime.date:
 
 
 def _range(values: list[Any], most: int) -> dict[str, Any]:
-    """Return at most `most` cells of a round width, from a multiple of it: a range of whole numbers, or bins."""
+    """Return at most `most` cells of a round width, on multiples of it: a range of whole numbers, or bins."""
     low, high, most = min(values), max(values), max(most, 2)  # around 0 no step is long enough for one cell
     whole = all(float(value).is_integer() for value in values)
     for power in itertools.count(0 if whole else math.floor(math.log10(max((high - low) / most, 1e-300)))):
