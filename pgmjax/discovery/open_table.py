@@ -98,7 +98,7 @@ def _shape(name: str, entry: Any) -> str | None:
 
 
 def open_entry(kind: Any) -> Any:
-    """Return the entry of a column of an Arrow type of which nothing else is known; None for an unknown type."""
+    """Return the entry of a column of which only the Arrow type is known, or, with None, nothing."""
     types = checks.optional("pyarrow", extra="tables").types
     if kind is not None and types.is_boolean(kind):
         return {"labels": [False, True], "missing": True}
