@@ -1,15 +1,17 @@
 """Synthetic rows of raw tables at the same total epsilon: discovered bins, public bins, dpmm and dpsynth.
 
-    python bench/discovery.py --packages FOLDER [--peer dpmm=PYTHON dpsynth=PYTHON] [--tables ...] [--sides ...]
+    python bench/discovery.py --packages FOLDER --peer dpmm=PYTHON dpsynth=PYTHON
+    python bench/discovery.py --packages FOLDER --sides fixed discovery --tables adult
     python bench/discovery.py --table
 
-The tables are those of `discovery_tables.py`, as they are in their files. Every contestant has all of epsilon
-(0.3, 1, 10; delta 1e-9) for everything that it learns, the bins included; neighbours differ by one row more or
-less. All of them measure what MST measures, so that the bins make the difference:
+The tables are those of `discovery_tables.py`, as they are in their files. Every contestant has all of
+epsilon (0.3, 1, 10; delta 1e-9) for everything that it learns, the bins included; neighbours differ by one
+row more or less. All of them measure what MST measures, so that the bins make the difference:
 
     fixed           pgmjax, 32 bins of equal width over the public range, at most one an integer
-    discovery       pgmjax, bins discovered, no range given
+    discovery       pgmjax, bins discovered for a fifth of the budget, no range given
     dpmm            its default bins (PrivTree), no range given
+    dpmm-public     the same with the public range: without it, it can fail at small epsilon
     dpsynth         its default bins (32 quantiles), the public range given; values in the middle of a bin
     dpsynth-sample  the same rows, values drawn within the bins
     resample        the rows themselves, drawn with replacement: what chance alone does; not private
@@ -19,11 +21,11 @@ Of the synthetic rows are computed, over all columns:
     one_way, two_way              mean total variation distance of marginals on the rank grid: each number in
                                   64 cells between quantiles of the true rows, which no contestant sees
     one_way_width, two_way_width  the same on the public grid: 64 cells of equal width over the public range
-    wasserstein                   mean over numbers of the Wasserstein-1 distance over the true standard deviation
+    wasserstein                   mean over numbers of the Wasserstein-1 distance, in true standard deviations
 
-`columns` has the distances of single columns: total variation on both grids, Wasserstein. One line of JSON per
-table, contestant, epsilon and seed; lines that are there are not made again. Noise of ours is seeded: nothing
-of it is a release. Times are not measured.
+`columns` has the distances of single columns: total variation on both grids, Wasserstein. One line of JSON
+per table, contestant, epsilon and seed; lines that are there are not made again. Noise of ours is seeded:
+nothing of it is a release. Times are not measured.
 """
 
 from __future__ import annotations
@@ -33,8 +35,8 @@ import itertools
 import json
 import pathlib
 import subprocess
-import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import checkout  # noqa: F401
@@ -53,7 +55,11 @@ OUT = harness.RESULTS / "discovery.jsonl"
 EPSILONS, DELTA, SEEDS = (0.3, 1.0, 10.0), 1e-9, 5
 CELLS, BINS = 64, 32
 SHARE = "0.2"
-PEERS = {"dpmm": ("dpmm", "numpy", "scipy", "opendp"), "dpsynth": ("dpsynth", "mbi", "jax", "numpy", "dp-accounting")}
+PEERS = {
+    "dpmm": ("dpmm", "numpy", "scipy", "opendp"),
+    "dpmm-public": ("dpmm", "numpy", "scipy", "opendp"),
+    "dpsynth": ("dpsynth", "mbi", "jax", "numpy", "dp-accounting"),
+}
 ERRORS = ("one_way", "two_way", "one_way_width", "two_way_width", "wasserstein")
 Contestant = Callable[[Table, float, float, int], pd.DataFrame]
 
@@ -81,9 +87,13 @@ def fixed(table: Table, epsilon: float, delta: float, seed: int) -> pd.DataFrame
         else:
             specs[name] = {"labels": table.categories[name]}
     domain = pj.Domain(specs)
-    codes = mst(epsilon, delta, seed).run(
-        pj.Dataset.from_frame(domain, values), pj.Workload.all_kway(domain, 2, 10**6), show_progress=False
-    ).model.sample(len(values), seed)
+    codes = (
+        mst(epsilon, delta, seed)
+        .run(
+            pj.Dataset.from_frame(domain, values), pj.Workload.all_kway(domain, 2, 10**6), show_progress=False
+        )
+        .model.sample(len(values), seed)
+    )
     draw = np.random.default_rng([seed, 1])  # not the stream of the codes
     rows = pd.DataFrame(index=values.index)
     for name in values:
@@ -109,7 +119,10 @@ def mst(epsilon: float, delta: float, seed: int) -> pj.mechanisms.MST:
 
 
 def discovered(table: Table, epsilon: float, delta: float, seed: int) -> pd.DataFrame:
-    """Return rows of MST on discovered bins: only `table.frame` and `table.categories` are known."""
+    """Return rows of MST on discovered bins: only `table.frame` and `table.categories` are known.
+
+    A column that is left out is 0 throughout; a missing value, which no row has, becomes one next to it.
+    """
     shapes = {"time": "dates"}
     draft = {
         name: {shapes.get(table.numbers[name].kind, "bins"): "discover"}
@@ -125,8 +138,8 @@ def discovered(table: Table, epsilon: float, delta: float, seed: int) -> pd.Data
     draw = np.random.default_rng([seed, 1])  # not the stream of the codes
     domain = release.domain
     rows = pd.DataFrame({name: domain.attribute(name).values(codes[name], draw) for name in domain})
-    for name in table.numbers:  # no true value is missing
-        rows[name] = rows[name].infer_objects().bfill().ffill()
+    for name in table.numbers:
+        rows[name] = rows[name].infer_objects().bfill().ffill() if name in rows else 0.0
     return rows
 
 
@@ -134,9 +147,9 @@ OURS: dict[str, Contestant] = {"resample": resample, "fixed": fixed, "discovery"
 
 
 def numbers_of(column: pd.Series) -> np.ndarray:
-    """Return a column of numbers or times as floats; times in hours since 1970."""
+    """Return a column of numbers or times as floats; times in hours since 1970, NaN if missing."""
     if column.dtype.kind not in "iufb":
-        return hours(column)
+        return np.where(column.isna(), np.nan, hours(column))
     return column.to_numpy(dtype=float)
 
 
@@ -165,12 +178,17 @@ class Judge:
             self.inner["_width"][name] = np.linspace(*number.bounds, CELLS + 1)[1:-1]
         self.truth = {grid: self.codes(table.frame, grid) for grid in self.inner}
 
+    def numbers(self, frame: pd.DataFrame, name: str) -> np.ndarray:
+        """Return a column as floats; a missing value, which no true row has, counts as the lower bound."""
+        values = numbers_of(frame[name])
+        return np.where(np.isnan(values), self.table.numbers[name].bounds[0], values)
+
     def codes(self, frame: pd.DataFrame, grid: str) -> dict[str, np.ndarray]:
         """Return the cells of all rows; values beyond the ends count in the end cells."""
         result = {}
         for name in self.table.frame:
             if name in self.table.numbers:
-                cells = np.searchsorted(self.inner[grid][name], numbers_of(frame[name]), side="right")
+                cells = np.searchsorted(self.inner[grid][name], self.numbers(frame, name), side="right")
             else:
                 cells = pd.Categorical(frame[name].astype(str), categories=self.table.categories[name]).codes
                 if (cells < 0).any():
@@ -201,7 +219,7 @@ class Judge:
         """Return the Wasserstein-1 distance of each number over its true standard deviation."""
         result = {}
         for name in self.table.numbers:
-            truth, drawn = numbers_of(self.table.frame[name]), numbers_of(frame[name])
+            truth, drawn = (self.numbers(rows, name) for rows in (self.table.frame, frame))
             result[name] = float(scipy.stats.wasserstein_distance(truth, drawn) / truth.std())
         return result
 
@@ -217,20 +235,38 @@ class Judge:
             line["two_way" + grid] = float(np.mean([*self.distances(frame, grid, 2).values()]))
         line["wasserstein"] = float(np.mean([*moved.values()]))
         line["columns"] = {
-            name: [round(x, 4) for x in (*(single[g][name] for g in single), moved.get(name)) if x is not None]
+            name: [
+                round(x, 4) for x in (*(single[g][name] for g in single), moved.get(name)) if x is not None
+            ]
             for name in self.table.frame
         }
         return line
 
 
-def peer_lines(table: Table, judge: Judge, name: str, python: str, seed: int, epsilons: Sequence[float]) -> Iterator[Line]:
+def program(side: str) -> str:
+    """Return which peer a contestant is."""
+    return side.partition("-")[0]
+
+
+def peer_lines(
+    table: Table, judge: Judge, name: str, python: str, seed: int, epsilons: Sequence[float]
+) -> Iterator[Line]:
     """Run a peer under its own interpreter, one process for the epsilons of a seed."""
     with tempfile.TemporaryDirectory() as folder:
         place = pathlib.Path(folder)
         table.frame.to_csv(place / "table.csv", index=False)
-        jobs = [{"epsilon": e, "seed": seed, "out": str(place / f"{number}.csv")} for number, e in enumerate(epsilons)]
-        asked = {"table": str(place / "table.csv"), "columns": table.described(), "delta": DELTA, "jobs": jobs}
-        script = str(pathlib.Path(__file__).with_name(f"discovery_{name}.py"))
+        jobs = [
+            {"epsilon": e, "seed": seed, "out": str(place / f"{number}.csv")}
+            for number, e in enumerate(epsilons)
+        ]
+        asked = {
+            "table": str(place / "table.csv"),
+            "columns": table.described(),
+            "delta": DELTA,
+            "bounds": name == "dpmm-public",
+            "jobs": jobs,
+        }
+        script = str(pathlib.Path(__file__).with_name(f"discovery_{program(name)}.py"))
         done = subprocess.run([python, script], input=json.dumps(asked), capture_output=True, text=True)
         told = [json.loads(text) for text in done.stdout.splitlines() if text.startswith("{")]
         if len(told) < len(jobs):
@@ -251,15 +287,21 @@ def peer_lines(table: Table, judge: Judge, name: str, python: str, seed: int, ep
 def our_lines(table: Table, judge: Judge, name: str, seed: int, epsilons: Sequence[float]) -> Iterator[Line]:
     """Run one of ours in this process."""
     for epsilon in epsilons:
-        rows = OURS[name](table, epsilon, DELTA, seed)
-        yield {"side": name, "epsilon": epsilon, "seed": seed, **judge.line(rows)}
+        try:
+            line = judge.line(OURS[name](table, epsilon, DELTA, seed))
+        except Exception as error:  # as with peers: what it dies of is its result
+            traceback.print_exc()
+            line = {"failed": f"{type(error).__name__}: {error}"[:300]}
+        yield {"side": name, "epsilon": epsilon, "seed": seed, **line}
 
 
 def run(options: argparse.Namespace) -> None:
     """Run what is not in the file."""
     about = harness.provenance()
     peers = dict(word.split("=", 1) for word in options.peer)
-    versions = {name: harness.versions(python, PEERS[name]) for name, python in peers.items()}
+    versions = {
+        name: harness.versions(peers[program(name)], PEERS[name]) for name in options.sides if name in PEERS
+    }
     tables = [load(name, options.packages) for name in options.tables]
     judges = [Judge(table) for table in tables]
     for seed, (table, judge), side in itertools.product(
@@ -270,7 +312,10 @@ def run(options: argparse.Namespace) -> None:
         if not left:
             continue
         if side in PEERS:
-            lines, about["peer"] = peer_lines(table, judge, side, peers[side], seed, left), versions[side]
+            lines, about["peer"] = (
+                peer_lines(table, judge, side, peers[program(side)], seed, left),
+                versions[side],
+            )
         else:
             lines = our_lines(table, judge, side, seed, left)
             about.pop("peer", None)
@@ -299,8 +344,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--packages", type=pathlib.Path, metavar="FOLDER", help="where the wheels are unpacked")
-    parser.add_argument("--peer", nargs="*", default=[], metavar="NAME=PYTHON", help="interpreters of the peers")
+    parser.add_argument(
+        "--packages", type=pathlib.Path, metavar="FOLDER", help="where the wheels are unpacked"
+    )
+    parser.add_argument(
+        "--peer", nargs="*", default=[], metavar="NAME=PYTHON", help="interpreters of the peers"
+    )
     parser.add_argument("--tables", nargs="+", choices=[*COLUMNS], default=[*COLUMNS])
     parser.add_argument("--sides", nargs="+", choices=[*OURS, *PEERS], default=[*OURS, *PEERS])
     parser.add_argument("--seeds", type=int, default=SEEDS, metavar="N", help=f"of each run ({SEEDS})")
@@ -310,7 +359,7 @@ def main() -> None:
     if options.table:
         print(show(harness.read(options.out)))
         return
-    wanted = [name for name in options.sides if name in PEERS]
+    wanted = sorted({program(name) for name in options.sides if name in PEERS})
     given = {word.partition("=")[0] for word in options.peer}
     if options.packages is None or not given.issuperset(wanted):
         parser.error(f"--packages is needed, and --peer with an interpreter for each of {', '.join(wanted)}")

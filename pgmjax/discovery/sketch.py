@@ -8,6 +8,7 @@ leaves are measured once.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -24,6 +25,7 @@ from pgmjax.queries import marginal
 
 FINEST = 256
 """A sketch has about this many cells at most."""
+_STANDS_OUT = 3.0  # standard deviations of noise by which a cell at an end must exceed 0
 _SIGNIFICANT = 4.0  # standard deviations of noise from which a node is divided
 _BRANCHES = 4
 _SHAPE_SHARE = Fraction(1, 2)  # of a column's epsilon for the shape of a tree; the rest is for the counts
@@ -44,6 +46,15 @@ class Sketch:
     counts: np.ndarray
     missing: float
     stddev: float
+
+    def without_tails(self) -> Sketch:
+        """Return the sketch with no records before the first cell, and after the last, that stands out."""
+        there = np.flatnonzero(self.counts > _STANDS_OUT * self.stddev)
+        if not len(there):
+            return self
+        counts = np.zeros(len(self.counts))
+        counts[there[0] : there[-1] + 1] = self.counts[there[0] : there[-1] + 1]
+        return dataclasses.replace(self, counts=counts)
 
 
 def sketches(

@@ -525,9 +525,9 @@ class Mechanism(PrivacyParameters, abc.ABC):
             )
         if ledger is not None:
             raise ValueError(
-                "Discovery is not charged to ledgers: the widest domain of a table in a ledger is its holder's. "
-                "Describe the columns (pgmjax domain draft makes a start), or leave the ledger out. Nothing was "
-                "spent."
+                "Discovery is not charged to ledgers: the widest domain of a table in a ledger is its "
+                "holder's. Describe the columns (pgmjax domain draft makes a start), or leave the ledger "
+                "out. Nothing was spent."
             )
         whole = self._whole(table, settings)
         look = first_look(table)

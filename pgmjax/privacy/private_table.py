@@ -378,15 +378,11 @@ class PrivateTable(SingleProcess):
         return self.public_count() if public else None
 
     def _choice_key(self) -> bytes:
-        """Return the secret by which records of a unit are chosen: the journal's, or a fresh one.
-
-        Noise that can be repeated comes with a choice that can.
-        """
+        """Return the secret by which records of a unit are chosen: the journal's, or a fresh one."""
+        if self._backend.seed is not None:
+            return repeatable_choice(self._backend.seed)
         kept = None if self._journal is None else self._journal.choice_key()
-        if kept is not None:
-            return kept
-        seed = self._backend.seed
-        return os.urandom(32) if seed is None else f"pgmjax records of a unit {seed}".encode()
+        return os.urandom(32) if kept is None else kept
 
     def _weight_bound(self) -> int | None:
         return self._data.max_weight if self._data.weighted else None
@@ -488,6 +484,11 @@ class PrivateTable(SingleProcess):
 
     def __repr__(self) -> str:
         return f"PrivateTable({self.domain!r}, {self._relation.value}, {self._budget!r})"
+
+
+def repeatable_choice(seed: int) -> bytes:
+    """Return the key of the choice among a unit's records for noise of a seed; it is no secret."""
+    return f"pgmjax records of a unit {seed}".encode()
 
 
 _holder_log: contextvars.ContextVar[pathlib.Path | None] = contextvars.ContextVar("holder_log", default=None)

@@ -105,7 +105,7 @@ def test_all_that_depends_on_the_table_passes_the_choke_point(unit_of_budget):
     draft = (
         dict.fromkeys(small.columns, "discover")
         if unit_of_budget == "rho"
-        else {"age": "discover", "height": {"bins": "discover"}, "when": {"dates": "discover"}}
+        else {"age": {"bins": "discover"}, "height": {"bins": "discover"}, "when": {"dates": "discover"}}
     )
     for relation, pair in ((ADD, (small, without)), (ADD, (without, small)), (REPLACE, (small, other))):
         shown, kept = Tape(), []
@@ -143,7 +143,7 @@ def test_runs_under_one_budget():
     assert release.domain.attribute("job").labels == ("baker", "cook", "judge")
     pure = pj.mechanisms.Marginals(epsilon=4, relation=REPLACE, estimator=pj.Estimator(max_steps=50))
     numbers = OpenTable.from_frame(
-        FRAME[["age", "height"]], Draft({"age": "discover", "height": {"bins": "discover"}})
+        FRAME[["age", "height"]], Draft({"age": {"bins": "discover"}, "height": {"bins": "discover"}})
     )
     release = pure.run(numbers, KWay(2), discover=Discovery("1/4"))
     assert release.spent.epsilon == 4 and release.model.total == ROWS

@@ -25,7 +25,7 @@ from pgmjax.privacy.backend import NoiseBackend, default_backend
 from pgmjax.privacy.budget import Budget, BudgetExceeded
 from pgmjax.privacy.exact import as_text, exact_epsilon
 from pgmjax.privacy.ledger import AttemptsExhausted, Ledger
-from pgmjax.privacy.private_table import PrivateTable
+from pgmjax.privacy.private_table import PrivateTable, repeatable_choice
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
 from pgmjax.queries import Query
@@ -130,6 +130,7 @@ class Session:
         source = default_backend() if backend is None else backend
         asked = (exact_epsilon(cap), Relation.parse(relation), name, given, source)
         log, held, choice = opened(opened_ledger, data, *asked)
+        choice = choice if source.seed is None else repeatable_choice(source.seed)
         return cls(opened_ledger, log, held, source, choice)._begun()
 
     @classmethod

@@ -15,6 +15,7 @@ from pgmjax._internal import checks
 from pgmjax.data.definition import TableDefinition
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
+from pgmjax.data.unit import Unit, change
 from pgmjax.privacy.exact import as_text, exact, exact_delta, exact_epsilon
 from pgmjax.privacy.ledger import database
 from pgmjax.privacy.ledger.meter import Meter
@@ -54,7 +55,8 @@ class Account:
         digest: the keyed digest of the table.
         created: when it was registered, UTC.
         definition: the table's, by its holder; None in accounts of 0.1.0 and until `Ledger.set_domain`.
-        unit: what one record is of, such as "person", for the records; "" if nobody said.
+        unit: what one record is of, such as "person", in words, for the records; "" if nobody said. The
+            unit of privacy is the definition's.
         versions: digests of further tables of the same people.
     """
 
@@ -88,7 +90,7 @@ class Account:
         times = "no charge" if not self.charges else f"{self.charges} charge{'s' * (self.charges > 1)}"
         said = (
             f"Account {self.name}: all releases of this table together are differentially private with "
-            f"{promise}. If {self.relation.change}, the probability of anything made from them changes at "
+            f"{promise}. If {self._neighbours()}, the probability of anything made from them changes at "
             f"most by a factor of exp({as_text(self.epsilon)})"
             f"{', up to delta' if self.delta else ''}. Of {self._counted()} {as_text(self.cap)}, "
             f"{as_text(self.spent)} is spent, in {times}, and {as_text(self.remaining)} is left."
@@ -98,6 +100,9 @@ class Account:
         if self.research:
             said += " For research: noise that can be repeated is let in, and such releases protect nobody."
         return said
+
+    def _neighbours(self) -> str:
+        return change(None if self.definition is None else self.definition.unit, self.relation)
 
     def _counted(self) -> str:
         if self.order is not None:
@@ -286,13 +291,19 @@ def definition_row(account: str, domain: Any, unit: Any, relation: Relation) -> 
 
     Raises:
         TypeError: neither a domain nor a definition, or a unit that is no string.
-        ValueError: a definition that does not go with the relation.
+        ValueError: a definition that does not go with the relation, or has another unit.
     """
     definition = TableDefinition(domain) if isinstance(domain, Domain) else domain
     if not isinstance(definition, TableDefinition):
         raise TypeError(
             f"domain must be a pgmjax.Domain or a privacy.TableDefinition, got {type(domain).__name__}."
         )
+    if isinstance(unit, Unit):
+        if definition.unit not in (None, unit):
+            raise ValueError(
+                f"The definition of the table has another unit, {definition.unit}: give one of them."
+            )
+        definition, unit = dataclasses.replace(definition, unit=unit), None
     if definition.rows_outside == "drop" and relation is Relation.REPLACE_ONE:
         raise ValueError(
             'rows_outside "drop" makes the number of records private, and replace-one makes it public: take '

@@ -8,6 +8,7 @@ answer without a charge.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pathlib
 import sqlite3
@@ -19,6 +20,7 @@ from pgmjax.data import fingerprint
 from pgmjax.data.definition import TableDefinition
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
+from pgmjax.data.unit import Unit
 from pgmjax.privacy.accounting.events import Event
 from pgmjax.privacy.ledger import account as ledger_account
 from pgmjax.privacy.ledger import chain, database, verify
@@ -143,7 +145,7 @@ class Ledger:
         research: bool = False,
         max_attempts: int = 10,
         domain: Domain | TableDefinition | None = None,
-        unit: str | None = None,
+        unit: str | Unit | None = None,
         other_people: bool = False,
     ) -> Account:
         """Register a table with a permanent budget, which can be neither raised nor registered again.
@@ -162,7 +164,9 @@ class Ledger:
             max_attempts: how often a charge may be tried without an answer.
             domain: the widest domain that may be asked about, or the whole definition of the table, with its
                 weights and what happens to rows outside. Without one the account waits for `set_domain`.
-            unit: what one record is of, such as "person", for the records.
+            unit: the unit of privacy, with a domain: all releases together protect all records of one value
+                of its column, and a table need not be opened with it. Or a word for what one record is of,
+                such as "person", for the records.
             other_people: the holder's word that this table is of other people than those of all accounts in
                 this ledger. A table of the same people is another version of theirs: see `add_version`.
 
@@ -182,6 +186,8 @@ class Ledger:
         )
         row |= {"digest": word("digest", digest), "created": now()}
         defined = None
+        if domain is None and isinstance(unit, Unit):
+            raise ValueError("A unit of privacy is a part of the table's definition: give the domain too.")
         if domain is not None:
             defined = definition_row(row["account"], domain, unit, Relation.parse(relation))
         with self._file.writing("given the account", "Nothing was registered.") as connection:
@@ -208,7 +214,9 @@ class Ledger:
                 chain.add(connection, "definition", {**defined, "created": now()})
         return self.account(name)
 
-    def set_domain(self, name: str, domain: Domain | TableDefinition, *, unit: str | None = None) -> Account:
+    def set_domain(
+        self, name: str, domain: Domain | TableDefinition, *, unit: str | Unit | None = None
+    ) -> Account:
         """Complete an account that was registered without a domain, such as one of 0.1.0; for good.
 
         This is an act of the table's holder, who has checked all its versions: `Dataset.validate`.
@@ -220,9 +228,16 @@ class Ledger:
 
         Raises:
             TypeError: an argument of the wrong type.
-            ValueError: no such account, or one that has a domain.
+            ValueError: no such account, or one that has a domain; or a unit of privacy where something was
+                charged already, for one record.
         """
-        row = definition_row(name, domain, unit, self.account(name).relation)
+        known = self.account(name)
+        row = definition_row(name, domain, unit, known.relation)
+        if known.charges and TableDefinition.from_dict(json.loads(row["definition"])).unit is not None:
+            raise ValueError(
+                f"Account {name!r} has charges for releases that protect one record, and costs on two units "
+                "cannot be added up: complete it without a unit of privacy."
+            )
         with self._file.writing("given the domain", "Nothing was changed.") as connection:
             if self._account(connection, name)[0].definition is not None:
                 raise ValueError(

@@ -190,7 +190,7 @@ def test_the_commands_of_the_holder(tmp_path, capsys):
     assert main([*map(str, init)]) == 2
     said = capsys.readouterr().err
     assert "1 rows lie outside its 3 labels" in said and "--rows-outside" in said and not out.exists()
-    assert main([*map(str, init), "--rows-outside", "drop", "--unit", "person"]) == 0
+    assert main([*map(str, init), "--rows-outside", "drop", "--record-is", "person"]) == 0
     assert "One record is of one person" in capsys.readouterr().out
     second = table(tmp_path / "u.csv", "xyq")
     assert main(["ledger", "init", str(out), str(second), "--same-people-as", "t"]) == 0
