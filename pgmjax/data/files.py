@@ -251,8 +251,8 @@ def open_files(
         table, columns = _text_table(file, kind, names, header, encoding)
     else:
         raise ValueError(
-            f"{file.name} is no kind of table that can be read{_sheet(kind)}: expected .parquet (or a folder "
-            f"of them), .npy, .xlsx, {', '.join(SUFFIXES)}, or one of these text kinds with .gz."
+            f"{file.name} is no kind of table that can be read{_sheet(kind)}: expected .parquet (or a "
+            f"folder of them), .npy, .xlsx, {', '.join(SUFFIXES)}, or one of these text kinds with .gz."
         )
     found = None
     if weights is not None:
@@ -272,33 +272,8 @@ def _file_and_kind(path: str | os.PathLike[str]) -> tuple[pathlib.Path, str]:
     return file, suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])
 
 
-def column_types(path: str | os.PathLike[str], encoding: str | None = None) -> dict[str, Any]:
-    """Return the Arrow type of each column by name; None in text files, which declare none. Reads no record.
-
-    Raises:
-        FileNotFoundError, ValueError: as `column_names`.
-    """
-    names, place = column_names(path, encoding), pathlib.Path(path)
-    if place.is_dir():
-        place = next(
-            part for part in sorted(place.rglob("*.parquet")) if not part.name.startswith((".", "_"))
-        )
-    if place.suffix.lower() != ".parquet":
-        return dict.fromkeys(names)
-    schema = checks.optional("pyarrow.parquet", extra="tables").read_schema(place)
-    return {name: schema.field(name).type for name in names}
-
-
-def raw_values(path: str | os.PathLike[str], domain: Domain, name: str) -> Iterator[Any]:
-    """Yield the values of one column as Arrow arrays, as they lie in the files. Private."""
-    source = open_files(path, domain, True, None)
-    if not isinstance(source, FileSource):
-        raise ValueError(f"{path} holds codes only, and no values.")
-    yield from (batch[name] for batch in source.values([name]))
-
-
 def column_names(path: str | os.PathLike[str], encoding: str | None = None) -> list[str]:
-    """Return the names of the columns of a table in files, from its header or schema. Reads no record.
+    """Return the names of a table's columns, from its header or schema. Reads no record.
 
     Args:
         path: as for `open_files`, but no .npy file.
@@ -321,6 +296,22 @@ def column_names(path: str | os.PathLike[str], encoding: str | None = None) -> l
     if not all(names) or len(set(names)) < len(names):
         raise ValueError(f"{file.name} has columns without a name of their own: correct its first line.")
     return names
+
+
+def column_types(path: str | os.PathLike[str], encoding: str | None = None) -> dict[str, Any]:
+    """Return the Arrow type of each column by name; None in text files, which declare none. Reads no record.
+
+    Raises:
+        FileNotFoundError, ValueError: as `column_names`.
+    """
+    names, place = column_names(path, encoding), pathlib.Path(path)
+    if place.is_dir():
+        parts = sorted(place.rglob("*.parquet"))
+        place = next(part for part in parts if not part.name.startswith((".", "_")))
+    if place.suffix.lower() != ".parquet":
+        return dict.fromkeys(names)
+    schema = checks.optional("pyarrow.parquet", extra="tables").read_schema(place)
+    return {name: schema.field(name).type for name in names}
 
 
 def _encoding_of(file: pathlib.Path, kind: str, encoding: str | None) -> str | None:
@@ -442,8 +433,9 @@ def _text_table(
     compression = "gzip" if file.suffix.lower() == ".gz" and not copied else "none"
     table = (
         f"read_csv({_COPY if copied else _literal(_no_glob(file))}, columns={{{types}}}, "
-        f"auto_detect=false, header={header}, skip={layout.blank}, delim={_literal(layout.delimiter)}, "
-        f"quote='\"', escape='\"', compression='{compression}')"
+        f"auto_detect=false, header={header}, skip={layout.blank}, "
+        f"delim={_literal(layout.delimiter)}, quote='\"', escape='\"', "
+        f"compression='{compression}')"
     )
     if layout.columns == 1:
         # in a file of one column, a blank line would be a record without a value
