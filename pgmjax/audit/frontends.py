@@ -373,8 +373,8 @@ def register(ledger: Ledger, name: str, data: Any, *, defined: bool = True, **pr
     """
     definition = None
     if defined and isinstance(data, Dataset):
-        column, bound = ("weights", data.max_weight) if data.weighted else (None, None)
-        definition = TableDefinition(data.domain, column, bound, unit=data.unit)
+        weights, bound = ("weights", data.max_weight) if data.weighted else (None, None)
+        definition = TableDefinition(data.domain, weights, bound, unit=data.unit)
     given = {"research": True, **promise}
     ledger.register(name, digest=ledger.digest_of(data), domain=definition, **given)
 

@@ -1,35 +1,73 @@
-"""`pgmjax domain`: begin a domain file from what is public by itself, and check a table against one."""
+"""`pgmjax domain`: begin a domain file from what is public, check a table against one, print its schema."""
 
 from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import csv
+import datetime
+import decimal
+import importlib.resources
 import json
+import math
 import os
 import pathlib
-from collections.abc import Iterator
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from pgmjax._internal import checks
 from pgmjax.data import files
+from pgmjax.data.arrow import encode_array
 from pgmjax.data.attribute import Attribute
-from pgmjax.data.dataset import Dataset
-from pgmjax.data.domain import Domain, write_file
-from pgmjax.data.encoding import MISSING, UNREADABLE
-from pgmjax.discovery.open_table import open_entry
+from pgmjax.data.domain import Domain, infer, write_file
+from pgmjax.data.encoding import MISSING, OUTSIDE, UNREADABLE, Encoded, Notation, text_of
+from pgmjax.discovery.open_table import OPEN, Draft, open_entry
+from pgmjax.discovery.probes import MISSING_TEXTS
 
 _KINDS = """\
 # A domain file: one entry a column. Values are never read off a private table; write what is known of them,
 # or leave "discover" and have it found for a share of the budget: pgmjax release --discover 0.1
 #   sex: {labels: [F, M], missing: true}                labels, and a bucket for missing values
 #   job: {labels: {cook: [cook, chef]}, other: true}    spellings of one label, and one code for all others
+#   code: {labels_file: codes.txt}                      labels, one a line of another file
 #   age: {min: 0, max: 120, step: 5}                    whole numbers, in cells of five
 #   income: {bins: [0, 1000.5, 5000], clip: true}       numbers; those beyond the ends count in the end cells
 #   price: {bins: [0, 10, 100], grid: 0.01, decimal: ","}
 #   born: {from: "1900-01-01", to: "2024-12-31", step: year, format: "%d.%m.%Y"}
+#   visit: {dates: ["2024-01-01", "2024-07-01", "2025-01-01"]}
 #   region: 12                                          codes 0 to 11
 """
+_SCHEMA = "domain.schema.json"
+_MOST_TEXTS = 100_000
+"""The most distinct values of a column that a log lists."""
+_TRIED = 1000
+"""How many values of a column, the most frequent, are tried with other forms of numbers and dates."""
+_NUMBERS: list[dict[str, Any]] = [
+    {"decimal": point, **({"thousands": thousands} if thousands else {})}
+    for thousands in ("", ".", ",", " ", "'", "\u00a0", "\u202f")
+    for point in (".", ",")
+    if point != thousands
+]
+"""The ways of writing numbers, in the order in which they are tried."""
+_DATES = [
+    f"{date}{time}"
+    for time in ("", " %H:%M", " %H:%M:%S")
+    for date in (
+        "%d.%m.%Y",
+        "%d/%m/%Y",
+        "%m/%d/%Y",
+        "%Y/%m/%d",
+        "%d-%m-%Y",
+        "%d.%m.%y",
+        "%m/%d/%y",
+        "%d %b %Y",
+    )
+] + ["%b %d, %Y", "%Y%m", "%Y-%m", "%m/%Y", "%Y"]
+"""The forms of dates that are no ISO dates, in the order in which they are tried."""
 
 
 def add_parser(commands: Any) -> None:
@@ -37,9 +75,22 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "domain",
         help="begin a domain file, or check a table against one",
-        description="Begin a domain file from the names of a table's columns, or check a table against one.",
+        description="Begin a domain file from the names of a table's columns, check a table against one, or "
+        "print the JSON Schema of all domain files.",
     )
     parts = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    _add_draft(parts)
+    _add_check(parts)
+    schema = parts.add_parser(
+        "schema",
+        help="print the JSON Schema of a domain file",
+        description="Print the JSON Schema (draft 2020-12) of a domain file, by which an editor completes "
+        "and checks it.",
+    )
+    schema.set_defaults(run=_print_schema)
+
+
+def _add_draft(parts: Any) -> None:
     draft = parts.add_parser(
         "draft",
         help="write a skeleton from the names and types of the columns",
@@ -55,7 +106,17 @@ def add_parser(commands: Any) -> None:
     draft.add_argument(
         "--public", action="store_true", help="read values too: only for a table that is public as it is"
     )
+    draft.add_argument(
+        "--max-labels",
+        type=int,
+        default=100,
+        metavar="N",
+        help="with --public: the most labels, or cells, of a column (100)",
+    )
     draft.set_defaults(run=_draft)
+
+
+def _add_check(parts: Any) -> None:
     check = parts.add_parser(
         "check",
         help="count the rows of a table that a domain has no place for",
@@ -65,106 +126,373 @@ def add_parser(commands: Any) -> None:
     )
     check.add_argument("table", metavar="FILE", help="the table")
     check.add_argument("domain", metavar="DOMAIN", help="the domain file")
+    check.add_argument("--no-header", action="store_true", help="columns are unnamed, in the domain's order")
     check.add_argument(
         "--holder-log", metavar="FILE", help="write the offending values, for the holder alone"
     )
     check.set_defaults(run=_check)
 
 
+def _print_schema(arguments: argparse.Namespace) -> None:
+    print(schema_text(), end="")
+
+
+def schema_text() -> str:
+    """Return the JSON Schema of a domain file, as it comes with the library."""
+    return importlib.resources.files("pgmjax.data").joinpath(_SCHEMA).read_text(encoding="utf-8")
+
+
 def _draft(arguments: argparse.Namespace) -> None:
     types = files.column_types(arguments.table)
+    if arguments.unit is not None and arguments.unit not in types:
+        raise ValueError(f"--unit names {arguments.unit!r}, and {arguments.table} has no such column.")
     types.pop(arguments.unit, None)
-    if arguments.out is not None and os.path.lexists(arguments.out):
-        raise ValueError(f"{arguments.out} exists already: name another file, or remove it.")
+    if not types:
+        raise ValueError(f"{arguments.table} has no column but the unit's.")
+    if arguments.out is not None:
+        _check_new(arguments.out)
+    entries: dict[str, Any]
     if arguments.public:
-        entries: dict[str, Any] = Domain.from_public_data(_frame(arguments.table, [*types])).to_dict()
+        warnings.warn(
+            "--public reads every value, and the domain shows which occur: use it only where that table is "
+            "public.",
+            UserWarning,
+            stacklevel=2,
+        )
+        entries = _public(arguments.table, list(types), arguments.max_labels)
     else:
         entries = {name: open_entry(kind) for name, kind in types.items()}
-    if arguments.out is not None:
-        write_file(arguments.out, entries)
-        if pathlib.Path(arguments.out).suffix.lower() != ".json":
-            path = pathlib.Path(arguments.out)
-            path.write_text(_KINDS + path.read_text(encoding="utf-8"), encoding="utf-8")
-        print(f"{arguments.out}: {len(entries)} columns, to be completed.")
+    if arguments.out is None:
+        lines = (f"{_quoted(name)}: {_quoted(entry)}" for name, entry in entries.items())
+        print(_KINDS + "\n".join(lines))
         return
-    lines = [f"{json.dumps(name)}: {json.dumps(entry)}" for name, entry in entries.items()]
-    print(_KINDS + "\n".join(lines))
+    write_file(arguments.out, entries)
+    path = pathlib.Path(arguments.out)
+    if path.suffix.lower() != ".json":
+        path.write_text(_KINDS + path.read_text(encoding="utf-8"), encoding="utf-8")
+    print(f"{arguments.out}: {len(entries)} columns{'' if arguments.public else ', to be completed'}.")
 
 
-def _frame(path: str, names: list[str]) -> dict[str, list[Any]]:
-    """Return the columns of a public table, numbers as numbers."""
-    place = pathlib.Path(path)
-    if place.suffix.lower() == ".parquet" or place.is_dir():
-        table = checks.optional("pyarrow.parquet", extra="tables").read_table(path, columns=names)
-    else:
-        table = checks.optional("pyarrow.csv", extra="tables").read_csv(path).select(names)
-    return {name: table.column(name).to_pylist() for name in names}
+def _quoted(value: Any) -> str:
+    """Return JSON, which is YAML too."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _check_new(path: str) -> None:
+    """Refuse to write over a file.
+
+    Raises:
+        ValueError: something of that name is there.
+    """
+    if os.path.lexists(path):
+        raise ValueError(f"{path} exists already: name another file, or remove it.")
+    if not pathlib.Path(path).absolute().parent.is_dir():
+        raise ValueError(f"{path} cannot be made: there is no folder for it.")
+
+
+def _public(path: str, names: list[str], most: int) -> dict[str, Any]:
+    """Return the entries of a public table, of which every value is read."""
+    source = files.open_files(path, Domain(dict.fromkeys(names, 1)), True, None)
+    assert isinstance(source, files.FileSource)
+    columns: dict[str, list[Any]] = {name: [] for name in names}
+    for batch in _arrays(source, names):
+        for name, array in zip(names, batch, strict=True):
+            columns[name] += array.to_pylist()
+    markers: dict[str, list[str]] = {name: [] for name in names}
+    for name, values in columns.items():
+        if all(isinstance(value, str | None) for value in values):
+            texts = ["" if value is None else value.strip() for value in values]
+            markers[name] = sorted({*texts} & {*MISSING_TEXTS} - {""})
+            columns[name] = _typed([None if text in MISSING_TEXTS else text for text in texts])
+    empty = {name for name, values in columns.items() if all(value is None for value in values)}
+    found = infer({name: values for name, values in columns.items() if name not in empty}, None, most)
+    specs = {name: attribute.to_spec() for name, attribute in found.items()}
+    for name, spec in specs.items():
+        spec.update({"missing": markers[name]} if markers[name] else {})
+    return {name: specs.get(name, OPEN) for name in names}
+
+
+def _typed(texts: list[str | None]) -> list[Any]:
+    """Return texts as whole numbers, numbers or dates if all of them are, and as they are otherwise."""
+    present = {text for text in texts if text is not None}
+    for form, read in (
+        (r"-?(0|[1-9][0-9]{0,14})", int),
+        (r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?", _finite),
+        (r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?", datetime.datetime.fromisoformat),
+    ):
+        if all(re.fullmatch(form, text) for text in present):
+            try:
+                values = {text: read(text) for text in present}
+            except ValueError:  # no day of the calendar, or too large a number
+                continue
+            return [None if text is None else values[text] for text in texts]
+    return texts
+
+
+def _finite(text: str) -> float:
+    if math.isinf(float(text)):
+        raise ValueError("it is too large.")
+    return float(text)
+
+
+@dataclass
+class _Findings:
+    """What a domain has no place for in one column.
+
+    Attributes:
+        attribute: of the column.
+        outside: the number of rows that are out of range, or no label.
+        unreadable: the number of rows that are no number, or no date.
+        missing: the number of rows without a value, where there is no bucket for them.
+        failure: why the column cannot be read at all; empty if it can.
+        texts: the offending values and why, with the numbers of their rows.
+        unlisted: the number of rows whose values are too many to be kept.
+    """
+
+    attribute: Attribute
+    outside: int = 0
+    unreadable: int = 0
+    missing: int = 0
+    failure: str = ""
+    texts: collections.Counter[tuple[str, int]] = field(default_factory=collections.Counter)
+    unlisted: int = 0
+
+    @property
+    def is_good(self) -> bool:
+        """Whether every row has a place."""
+        return not (self.outside or self.unreadable or self.missing or self.failure)
+
+    def count(self, encoded: Encoded, values: Any) -> None:
+        """Add the rows of a batch: codes, and the Arrow array they come from or None."""
+        self.outside += encoded.outside
+        self.unreadable += encoded.unreadable
+        self.missing += encoded.missing
+        if encoded.invalid is None or values is None:
+            return
+        invalid = checks.optional("pyarrow", extra="tables").array(encoded.invalid)
+        for value, rows in collections.Counter(values.filter(invalid).to_pylist()).items():
+            value = float(value) if isinstance(value, decimal.Decimal) else value
+            key = (_shown(value), min(self.attribute.coder.raw_code(value), OUTSIDE))
+            if key in self.texts or len(self.texts) < _MOST_TEXTS:
+                self.texts[key] += rows
+            else:
+                self.unlisted += rows
+
+    def of(self, kind: int) -> collections.Counter[str]:
+        """Return the values of one kind with the numbers of their rows."""
+        return collections.Counter({text: rows for (text, why), rows in self.texts.items() if why == kind})
+
+    def said(self) -> str:
+        """Return the counts as text."""
+        attribute = self.attribute
+        nothing = "no number" if attribute.time is None else "no date"
+        counts = {
+            nothing: self.unreadable,
+            "no label" if attribute.labels is not None else "out of range": self.outside,
+            "missing": self.missing,
+        }
+        parts = [f"{rows:,} {what}" for what, rows in counts.items() if rows]
+        return ", ".join([*parts, *([self.failure] if self.failure else [])])
+
+
+def _shown(value: Any) -> str:
+    return "" if value is None else text_of(value) if isinstance(value, bool) else str(value)
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    domain = Domain.read(arguments.domain)
-    if arguments.holder_log is not None and os.path.lexists(arguments.holder_log):
-        raise ValueError(f"{arguments.holder_log} exists already: name another file, or remove it.")
-    present = files.column_names(arguments.table)
-    left_out = [name for name in present if name not in domain]
-    counts = dict(_problems(arguments.table, domain))
-    bad = {name: found for name, found in counts.items() if sum(found.values())}
+    if arguments.holder_log is not None:
+        _check_new(arguments.holder_log)
+    if not pathlib.Path(arguments.domain).exists():
+        raise ValueError(f"There is no domain file {arguments.domain}.")
+    draft = Draft.read(arguments.domain)
+    present = list(draft.columns)
+    by_name = False
+    if not arguments.no_header:
+        with contextlib.suppress(ValueError):  # codes, or columns without a name beside those of the domain
+            present, by_name = files.column_names(arguments.table), True
+    lacking = [name for name in draft.columns if not {name, name.strip()} & {*present}]
+    closed = {name: draft.closed[name] for name in draft.closed if name not in lacking}
+    if not by_name:
+        # by position, columns that are open take a place too
+        domain = Domain({**dict.fromkeys(draft.columns, 1), **closed})
+    else:
+        domain = Domain(closed or {present[0]: 1})
+    findings = _findings(files.open_files(arguments.table, domain, not arguments.no_header, None), closed)
+    known = {*draft.columns, *(name.strip() for name in draft.columns)}
+    _tell(findings, lacking, [name for name in present if name not in known], draft)
+    if arguments.holder_log is not None:
+        _log(findings, arguments.holder_log)
+    bad = [name for name, found in findings.items() if not found.is_good]
+    if bad:
+        raise RuntimeError(
+            f"{len(bad)} of {len(findings)} columns have rows that the domain has no place for."
+        )
+    if lacking:
+        raise RuntimeError(f"{len(lacking)} columns of the domain are not in the table.")
+    if not findings:
+        raise RuntimeError("No column is described, so that nothing was checked.")
+    print(f"All rows have a place in all {len(findings)} columns.")
+
+
+def _findings(
+    source: files.FileSource | files.NpySource, closed: dict[str, Attribute]
+) -> dict[str, _Findings]:
+    """Read some columns of a table and return what their attributes have no place for."""
+    findings = {name: _Findings(attribute) for name, attribute in closed.items()}
+    if not closed:
+        return {}
+    if isinstance(source, files.NpySource):
+        for batch in source.unsettled(list(closed)):
+            for name in closed:
+                findings[name].count(batch.columns[name], None)
+        return findings
+    for arrays in _arrays(source, list(closed)):
+        for found, array in zip(findings.values(), arrays, strict=True):
+            if not found.failure:
+                _count(found, array.fill_null("") if source.text else array)
+    return findings
+
+
+def _count(found: _Findings, array: Any) -> None:
+    try:
+        found.count(encode_array(found.attribute.coder, array), array)
+    except TypeError as error:  # of a type that the attribute does not take, for all its rows
+        found.failure = str(error)
+
+
+def _tell(findings: dict[str, _Findings], lacking: list[str], left_out: list[str], draft: Draft) -> None:
+    """Print counts and remedies."""
     print("These counts are exact: they are for the table's holder alone.")
-    for name, found in bad.items():
-        said = ", ".join(f"{number:,} {what}" for what, number in found.items() if number)
-        print(f"  {name}: {said}")
+    for name, found in findings.items():
+        if not found.is_good:
+            print(f"  {name}: {found.said()}")
+            for remedy in _remedies(found):
+                print(f"    {remedy}")
+    if lacking:
+        print(f"  not in the table: {', '.join(lacking)}")
     if left_out:
         print(f"  not in the domain: {', '.join(left_out)}")
-    if arguments.holder_log is not None:
-        _log(arguments.table, domain, list(bad), arguments.holder_log)
-    if bad:
-        raise RuntimeError(f"{len(bad)} of {len(domain)} columns have rows that the domain has no place for.")
-    print(f"All rows have a place in all {len(domain)} columns.")
+    if draft.open:
+        print(f"  to be discovered, so not checked: {', '.join(draft.open)}")
 
 
-def _problems(path: str, domain: Domain) -> Iterator[tuple[str, dict[str, int]]]:
-    """Yield the counts of rows without a code of every column."""
-    for name in domain:
-        attribute = domain.attribute(name)
-        source = Dataset.read(path, domain.project((name,)))._source
-        found: collections.Counter[str] = collections.Counter()
-        for batch in source.unsettled([name]):
-            encoded = batch.columns[name]
-            what = "no date" if attribute.time else "no number"
-            found.update(
-                {what: encoded.unreadable, "out of range": encoded.outside, "missing": encoded.missing}
-            )
-        if attribute.labels is not None:
-            found = collections.Counter({"no label": found["out of range"], "missing": found["missing"]})
-        yield name, dict(found)
+def _remedies(found: _Findings) -> list[str]:
+    """Return what to write into the entry of a column, a line each; no value of the table."""
+    said = []
+    if found.unreadable:
+        said += _for_unreadable(found.attribute, found.of(UNREADABLE))
+    if found.outside:
+        outside = found.of(OUTSIDE)
+        if found.attribute.labels is not None:
+            said += _for_no_label(found.attribute, outside)
+        elif found.attribute.bins is not None:
+            said += _for_out_of_range(found.attribute, outside)
+        else:
+            said.append("a larger size if these are codes; `labels: [...]` if they are not")
+    if found.missing:
+        said.append("`missing: true` makes a bucket for them")
+    return said
 
 
-class _Recorder:
-    """An encoder that keeps the values which an attribute has no code for."""
+def _for_unreadable(attribute: Attribute, texts: collections.Counter[str]) -> list[str]:
+    said = []
+    marks = [text for text in MISSING_TEXTS if text in {text.strip() for text in texts}]
+    if marks:
+        said.append(
+            f"`missing: {json.dumps([*attribute.missing_markers, *marks])}` reads such texts as no value"
+        )
+    rest = [text.strip() for text, _ in texts.most_common(_TRIED + len(marks)) if text.strip() not in marks]
+    if not rest:
+        return said
+    if attribute.time is None:
+        forms = [(_written(form), Notation(**form)) for form in _NUMBERS]
+    else:
+        forms = [(f"`format: {json.dumps(form)}`", Notation(None, attribute.time, form)) for form in _DATES]
+        forms.insert(0, ("no `format`, for ISO dates,", Notation(None, attribute.time)))
+    read = {how: tuple(map(form.number, rest)) for how, form in forms}
+    best = max(len(rest) - values.count(None) for values in read.values())
+    if best:
+        # several forms are told if they read the same texts as different values
+        firsts = {
+            values: how for how, values in reversed(read.items()) if len(rest) - values.count(None) == best
+        }
+        hows = [how for how in read if how in firsts.values()]
+        said.append(f"{' or '.join(hows)} reads {_share(best, len(rest))}")
+    if best < len(rest):
+        what = "numbers" if attribute.time is None else "dates"
+        said.append(
+            f"what is left is in no known form of {what}: correct the table, add what means no value to "
+            "`missing: [...]`, or describe the column by `labels` (--holder-log lists the values)"
+        )
+    return said
 
-    def __init__(self, attribute: Attribute):
-        self._coder = attribute.coder
-        self.bad: collections.Counter[tuple[str, str]] = collections.Counter()
 
-    def see(self, values: Any) -> None:
-        """Count the values of an Arrow array that have no code."""
-        found = collections.Counter(values.to_pylist())
-        for value, count in found.items():
-            code = int(self._coder.raw_code("" if value is None else value))
-            why = {MISSING: "missing", UNREADABLE: "unreadable"}.get(code, "outside")
-            if code < 0 and not (code == MISSING and self._coder._has_missing):
-                self.bad["" if value is None else str(value), why] += count
+def _written(form: dict[str, str]) -> str:
+    """Return the entry for a way of writing numbers."""
+    parts = [f"{key}: {json.dumps(value)}" for key, value in form.items() if (key, value) != ("decimal", ".")]
+    return f"`{', '.join(parts)}`" if parts else "no `decimal` and no `thousands`, for numbers such as 1.5,"
 
 
-def _log(path: str, domain: Domain, names: list[str], out: str) -> None:
-    """Write the offending values of some columns with their counts, most frequent first."""
+def _share(part: int, whole: int) -> str:
+    return "all of them" if part == whole else "most of them" if 2 * part > whole else "some of them"
+
+
+def _for_no_label(attribute: Attribute, texts: collections.Counter[str]) -> list[str]:
+    said = []
+    labels = attribute.labels or ()
+    folded = {text_of(label).casefold() for label in labels}
+    alike = sum(rows for text, rows in texts.items() if text.strip().casefold() in folded)
+    if alike:
+        share = _share(alike, texts.total())
+        said.append(f"{share} differ from a label in capitals only: `labels: {{LABEL: [SPELLING, ...]}}`")
+    quoted = {_number(label) for label in labels if isinstance(label, str)} - {None}
+    if any(_number(text) in quoted for text in texts):
+        said.append("numbers among the labels: without quotes, 1 reads 1.0 and 01 too")
+    elif len({isinstance(label, str) for label in labels}) > 1:
+        said.append(
+            "the labels mix text with numbers or true and false: in YAML, put what is meant as text in quotes"
+        )
+    marks = [text for text in MISSING_TEXTS if text in texts]
+    if marks:
+        said.append(
+            f"`missing: {json.dumps([*attribute.missing_markers, *marks])}` reads such texts as no value"
+        )
+    return [*said, "the labels that lack, if they are public; `other: true` counts all others as one"]
+
+
+def _number(text: str) -> float | None:
+    return Notation().number(text.strip())
+
+
+def _for_out_of_range(attribute: Attribute, texts: Iterable[str]) -> list[str]:
+    notation = Notation(None, attribute.time, attribute.format, attribute.decimal, attribute.thousands)
+    assert attribute.bins is not None
+    between = [number for number in map(notation.number, texts) if number is not None]
+    said = []
+    if attribute.time is None and any(attribute.bins[0] <= number < attribute.bins[-1] for number in between):
+        grid = f"{attribute.grid or 1:g}"
+        said.append(
+            f"some lie between the steps of {grid}: `bins: [...]` without a grid has a place for them"
+        )
+    return [*said, "`clip: true` counts them in the end cells; or wider ends, if these are public"]
+
+
+def _log(findings: dict[str, _Findings], out: str) -> None:
+    """Write the offending values with their counts, the most frequent of a column first."""
+    reasons = {MISSING: "missing", UNREADABLE: "unreadable", OUTSIDE: "outside"}
     handle = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["column", "value", "reason", "rows"])
-        for name in names:
-            recorder = _Recorder(domain.attribute(name))
-            for array in files.raw_values(path, domain.project((name,)), name):
-                recorder.see(array)
-            for (value, why), count in recorder.bad.most_common():
-                rows.writerow([name, value, why, count])
+        for name, found in findings.items():
+            rows.writerows(
+                [name, text, reasons[why], count] for (text, why), count in found.texts.most_common()
+            )
+            if found.unlisted:
+                rows.writerow([name, "", "further values, which are not listed", found.unlisted])
+
+
+def _arrays(source: files.FileSource, names: Sequence[str]) -> Iterator[list[Any]]:
+    """Yield batches of values as they lie in the files: Arrow arrays [rows], one an attribute."""
+    for batch in source.values(names):
+        yield [batch[name] for name in names]

@@ -7,8 +7,13 @@ booleans; no name may occur twice), or inferred from a public table.
 
 from __future__ import annotations
 
+import collections
+import csv
 import datetime
+import decimal
+import fractions
 import functools
+import itertools
 import json
 import math
 import numbers
@@ -30,6 +35,11 @@ from pgmjax.data.cliques import Clique, as_clique
 _DEEPEST = 32  # a domain file needs 4
 _LONGEST_NUMBER = 400  # characters
 _MOST_NODES = 1_000_000
+# what YAML reads otherwise than a table's text would be, by the type that it reads
+_TRAPS = {
+    "int": re.compile(r"[-+]?(0[0-9xb].*|.*[_:].*)"),
+    "float": re.compile(r".*[_:].*"),
+}
 _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 
@@ -155,11 +165,14 @@ class Domain:
             frame: a pandas, polars or Arrow table, or a mapping from name to list of values.
             bins: number of equal-width cells for every numeric attribute, or a mapping from attribute to
                 edges or to a number of equal-width cells.
-            max_labels: the largest number of distinct values of an attribute without bins.
+            max_labels: the largest number of labels of an attribute. Whole numbers with more distinct values
+                get a range, other numbers bins of equal and round width, and texts the label "other" for all
+                but the most frequent. It is also the largest number of cells of all these.
+
+        Dates get cells of a day, a month or a year.
 
         Raises:
-            ValueError: an attribute has no values, too many distinct values, or bins but values that are
-                not numbers.
+            ValueError: an attribute has no values, or bins but values that are not numbers.
 
         Warns:
             UserWarning: always, because a domain inferred from private data reveals its values.
@@ -224,14 +237,32 @@ def with_label_files(content: Any, folder: pathlib.Path) -> Any:
 def _with_labels(name: str, entry: Any, folder: pathlib.Path) -> Any:
     if not isinstance(entry, Mapping) or "labels_file" not in entry:
         return entry
-    rest = {key: value for key, value in entry.items() if key != "labels_file"}
+    rest = {key: value for key, value in entry.items() if key not in ("labels_file", "column")}
+    column = entry.get("column")
     if not isinstance(entry["labels_file"], str) or "labels" in rest:
         raise ValueError(f"Attribute {name!r}: labels_file must name a file, and goes without labels.")
     file = folder / entry["labels_file"]
     if not file.is_file():
         raise ValueError(f"Attribute {name!r}: there is no file of labels {file}.")
-    labels = [line.strip() for line in read_text(file, "utf-8-sig").splitlines()]
-    return {"labels": [label for label in labels if label], **rest}
+    lines = read_text(file, "utf-8-sig").splitlines()
+    if file.suffix.lower() == ".csv" or column is not None:
+        lines = _column(name, file, lines, column)
+    return {"labels": [line.strip() for line in lines if line.strip()], **rest}
+
+
+def _column(name: str, file: pathlib.Path, lines: list[str], column: Any) -> list[str]:
+    """Return a column of a CSV file: that of a name in its first line, or the first one without a header."""
+    try:
+        rows = [row for row in csv.reader(lines) if row]
+    except csv.Error:
+        raise ValueError(f"Attribute {name!r}: {file.name} is no CSV file.") from None
+    place = 0
+    if column is not None:
+        header = [field.strip() for field in rows.pop(0)] if rows else []
+        if header.count(column) != 1:
+            raise ValueError(f"Attribute {name!r}: {file.name} must have one column named {column!r}.")
+        place = header.index(column)
+    return [row[place] for row in rows if len(row) > place]
 
 
 def write_file(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
@@ -307,11 +338,41 @@ def _read_yaml(text: str) -> Any:
         try:
             root = loader.get_single_node()
             _require_few(root, len(text))
+            _refuse_traps(root)
             return None if root is None else loader.construct_document(root)
         finally:
             loader.dispose()
     except yaml.YAMLError as error:
         raise ValueError(f"not YAML: {error}") from error
+
+
+def _refuse_traps(root: Any) -> None:
+    """Refuse labels without quotes that YAML takes for something else than what is written.
+
+    Raises:
+        ValueError: a label such as 0123, which is an octal number, 1_000 or 12:30.
+    """
+    for _, entry in _pairs(root):
+        for key, value in _pairs(entry):
+            if key.value in ("labels", "missing"):
+                groups = [group for pair in _pairs(value) for group in pair] or [value]
+                for node in [leaf for group in groups for leaf in _leaves(group)]:
+                    kind = node.tag.rpartition(":")[2]
+                    if node.style is None and kind in _TRAPS and _TRAPS[kind].fullmatch(node.value):
+                        raise ValueError(
+                            f"line {node.start_mark.line + 1}: {node.value} without quotes is a number in "
+                            f"another notation to YAML: write '{node.value}' in quotes."
+                        )
+
+
+def _pairs(node: Any) -> list[tuple[Any, Any]]:
+    found = getattr(node, "value", None) if getattr(node, "id", "") == "mapping" else None
+    return found or []
+
+
+def _leaves(node: Any) -> list[Any]:
+    parts = node.value if node.id == "sequence" else [node]
+    return [part for part in parts if part.id == "scalar"]
 
 
 def _require_few(root: Any, length: int) -> None:
@@ -346,42 +407,65 @@ def infer(frame: Any, bins: int | Mapping[str, Any] | None, max_labels: int) -> 
         raise ValueError(f"bins names {unknown}, which are not columns of the table.")
     attributes = {}
     for name in names:
-        values, missing = _distinct(frame[name])
+        counts, missing = _counts(frame[name])
+        values = list(counts)
         if not values:
             raise ValueError(f"Column {name!r} holds no value: say its domain by hand.")
         numeric = all(isinstance(value, numbers.Real) and not isinstance(value, bool) for value in values)
         cells = chosen.get(name, bins if isinstance(bins, int) and numeric else None)
-        attributes[name] = _attribute(name, values, missing, cells, numeric, max_labels)
+        if cells is not None and not numeric:
+            raise ValueError(f"Column {name!r} does not hold numbers only, so it cannot have bins.")
+        if cells is not None:
+            edges = _equal_width(name, values, cells) if isinstance(cells, int) else list(cells)
+            spec: dict[str, Any] = {"bins": edges}
+        else:
+            spec = _inferred(counts, numeric, checks.integer("max_labels", max_labels, low=1))
+        attributes[name] = Attribute.from_spec(name, {**spec, "missing": missing})
     return attributes
 
 
-def _attribute(
-    name: str, values: list[Any], missing: bool, cells: Any, numeric: bool, max_labels: int
-) -> Attribute:
-    spec: dict[str, Any] = {"missing": missing}
-    if cells is None and all(isinstance(value, datetime.date) for value in values):
-        spec |= _dates(values, max_labels)
-    elif cells is not None:
-        if not numeric:
-            raise ValueError(f"Column {name!r} does not hold numbers only, so it cannot have bins.")
-        spec["bins"] = _equal_width(name, values, cells) if isinstance(cells, int) else list(cells)
-    elif len(values) > max_labels:
-        raise ValueError(
-            f"Column {name!r} has more than {max_labels} distinct values: give it bins or raise max_labels."
-        )
-    else:
-        same_type = len({type(value) for value in values}) == 1
-        spec["labels"] = sorted(values, key=None if same_type or numeric else str)
-    return Attribute.from_spec(name, spec)
+def _inferred(counts: collections.Counter[Any], numeric: bool, most: int) -> dict[str, Any]:
+    """Return the entry of a public column, with at most `most` cells besides other and missing."""
+    values = list(counts)
+    if all(isinstance(value, datetime.date) for value in values):
+        return _dates(values, most)
+    if len(values) > most and numeric and math.isfinite(float(max(values)) - float(min(values))):
+        return _range(values, most)
+    kept = [value for value, _ in counts.most_common(most)]
+    same_type = len({type(value) for value in kept}) == 1
+    labels = sorted(kept, key=None if same_type or numeric else str)
+    return {"labels": labels, **({"other": True} if len(values) > most else {})}
 
 
 def _dates(values: list[Any], most: int) -> dict[str, Any]:
     """Return dates from the first to the last, by days, months or years."""
-    days = [value.date() if isinstance(value, datetime.datetime) else value for value in values]
+    days = [_day(value) for value in values]
     first, last = min(days), max(days)
     span = (last - first).days
-    step = "day" if span < most else "month" if span < 30 * most else "year"
+    step = "day" if span < most else "month" if span < 30 * (most - 1) else "year"
     return {"from": first.isoformat(), "to": last.isoformat(), "step": step}
+
+
+def _day(value: datetime.date) -> datetime.date:
+    """Return the day of a date, of a time in UTC if it has a zone."""
+    if not isinstance(value, datetime.datetime):
+        return value
+    return value.date() if value.tzinfo is None else value.astimezone(datetime.UTC).date()
+
+
+def _range(values: list[Any], most: int) -> dict[str, Any]:
+    """Return at most `most` cells of a round width, on multiples of it: a range of whole numbers, or bins."""
+    low, high, most = min(values), max(values), max(most, 2)  # around 0 no step is long enough for one cell
+    whole = all(float(value).is_integer() for value in values)
+    for power in itertools.count(0 if whole else math.floor(math.log10(max((high - low) / most, 1e-300)))):
+        for digit in (1, 2, 5):
+            step = fractions.Fraction(10) ** power * digit
+            first, last = (math.floor(fractions.Fraction(end) / step) for end in (low, high))
+            if last - first < most and whole:
+                return {"min": int(first * step), "max": int((last + 1) * step) - 1, "step": int(step)}
+            if last - first < most:
+                return {"bins": [float(edge * step) for edge in range(first, last + 2)]}
+    raise AssertionError  # a step as long as the range has two cells at most
 
 
 def _equal_width(name: str, values: list[Any], cells: int) -> list[float]:
@@ -398,13 +482,15 @@ def _names(frame: Any) -> list[str]:
     return names
 
 
-def _distinct(column: Any) -> tuple[list[Any], bool]:
+def _counts(column: Any) -> tuple[collections.Counter[Any], bool]:
+    """Return how often each value occurs, and whether there are missing ones."""
     to_list = getattr(column, "to_pylist", None) or getattr(column, "tolist", None)
     to_list = to_list or getattr(column, "to_list", None)
-    found = dict.fromkeys(to_list() if to_list else column)
+    plain = (float(v) if isinstance(v, decimal.Decimal) else v for v in (to_list() if to_list else column))
+    found = collections.Counter(plain)
     gone = [v for v in found if v is None or type(v).__name__ in ("NAType", "NaTType") or v != v]
-    missing = bool(gone)
-    return [v for v in found if not any(v is other for other in gone) and not _is_nan(v)], missing
+    kept = {v: n for v, n in found.items() if not any(v is other for other in gone) and not _is_nan(v)}
+    return collections.Counter(kept), bool(gone)
 
 
 def _is_nan(value: Any) -> bool:

@@ -154,7 +154,7 @@ class OpenTable:
         unit = options.get("unit")
         hidden = {*leave_out, *([] if unit is None else [unit.column])}
         if draft is None:
-            types = files.column_types(path)
+            types = files.column_types(path, options.get("encoding"))
             draft = Draft({name: open_entry(kind) for name, kind in types.items() if name not in hidden})
 
         def opener(domain: Domain, rows_outside: str | None) -> Dataset:

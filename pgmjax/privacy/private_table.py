@@ -487,7 +487,7 @@ class PrivateTable(SingleProcess):
 
 
 def repeatable_choice(seed: int) -> bytes:
-    """Return the key, no secret, of the choice among a unit's records that goes with a seed of noise."""
+    """Return the key of the choice among a unit's records for noise of a seed; it is no secret."""
     return f"pgmjax records of a unit {seed}".encode()
 
 

@@ -143,7 +143,7 @@ def test_a_pickled_release_is_described_in_the_old_words(name):
     fields = facts.in_todays_words(expected["object"]["content"])["fields"]
     identical(fields["measurements"], facts.content(release.measurements))
     record = facts.without_versions(folder.describe(release))
-    assert record.pop("unit") is None  # new since: one record is protected
+    assert record.pop("unit") is None  # one record, which 0.1.0 did not say
     identical(facts.without_versions(expected["saved"]["record"]), record)
     transcript = None if release.transcript is None else release.transcript.to_dict()
     same(expected["saved"]["transcript"], transcript)

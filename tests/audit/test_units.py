@@ -1,0 +1,164 @@
+"""Whole units of privacy: all changes of one on tiny tables, and every mechanism on such neighbours."""
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from pgmjax import mechanisms
+from pgmjax.audit import frontends, neighbours, replay_mechanism
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
+from pgmjax.data.unit import Unit
+from pgmjax.history.session.costs import PLACES, CellAccount, units
+from pgmjax.privacy import measuring
+from pgmjax.privacy.scores import Counts, Distances
+from pgmjax.privacy.seeded import SeededBackend
+from pgmjax.privacy.tape import distance
+from pgmjax.queries import DenseMatrix, Product, marginal, point, total
+
+DOMAIN = Domain({"a": 2, "b": 2})
+UNIT = Unit("person", 2)
+KEY = b"the same for both neighbours"
+OTHERS = ((0, 0, "x"), (1, 0, "x"), (1, 1, "x"), (0, 1, "y"), (0, 1, ""))
+MOST = 3
+RELATIONS = list(Relation)
+
+
+def table(mine):
+    """A table in which a person has these cells (number 0 to 3), spread among the others' records."""
+    rows = list(OTHERS)
+    for number, cell in enumerate(mine):
+        rows.insert(2 * number, (cell // 2, cell % 2, "me"))
+    columns = dict(zip(("a", "b", "person"), zip(*rows, strict=True), strict=True))
+    return Dataset.from_columns(DOMAIN, columns, unit=UNIT).chosen_by(KEY)
+
+
+TABLES = {
+    mine: table(mine)
+    for number in range(MOST + 1)
+    for mine in itertools.product(range(DOMAIN.size()), repeat=number)
+}
+COUNTS = {mine: data.marginals([("a", "b")])[0] for mine, data in TABLES.items()}
+
+
+def pairs(relation):
+    """All pairs of tables that differ in everything of one person."""
+    if relation is Relation.ADD_REMOVE:
+        return [((), mine) for mine in TABLES if mine]
+    by_number = itertools.groupby(TABLES, key=len)
+    return [pair for _, group in by_number for pair in itertools.combinations(tuple(group), 2)]
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("unit", ["epsilon", "rho"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        marginal(["a", "b"]),
+        DenseMatrix(("a", "b"), np.array([[1, -2, 0, 3], [0, 1, 1, -1]])),
+        Product({"a": total()}),
+    ],
+    ids=["marginal", "matrix", "total"],
+)
+def test_no_person_moves_a_measurement_further_than_its_noise_is_for(query, unit, relation):
+    planned = measuring.plan_measurements(
+        query, unit, Fraction(1), DOMAIN, relation, None, SeededBackend(0, insecure=True), UNIT.max_records
+    )
+    clique = list(query.clique)
+    exact = {mine: query.apply(data.marginals([clique])[0]).reshape(-1) for mine, data in TABLES.items()}
+    worst = max(distance(planned.sensitivity.norm, exact[one], exact[two]) for one, two in pairs(relation))
+    assert worst <= planned.sensitivity.value
+    if query == marginal(["a", "b"]):  # all of it is needed
+        assert worst == planned.sensitivity.value
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize(
+    "score",
+    [
+        Counts(marginal(["a", "b"])),
+        Distances([(marginal(["a"]), np.ones(2), 1, 0), (marginal(["a", "b"]), np.zeros((2, 2)), 2, 0)], 0),
+    ],
+    ids=["counts", "distances"],
+)
+def test_no_person_moves_a_score_further_than_its_choice_is_for(score, relation):
+    backend = SeededBackend(0, insecure=True)
+    planned = measuring.plan_selection(
+        score, Fraction(1), None, None, "epsilon", DOMAIN, relation, None, backend, 1, UNIT.max_records
+    )
+    exact = {}
+    for mine, data in TABLES.items():
+        tables = dict(zip(score.cliques, data.marginals(score.cliques), strict=True))
+        exact[mine] = measuring.exact_scores(planned, tables)
+    worst = max(distance("linf", exact[one], exact[two]) for one, two in pairs(relation))
+    assert worst <= planned.sensitivity.value
+    if isinstance(score, Counts):
+        assert worst == planned.sensitivity.value
+
+
+def test_at_most_as_many_records_answer_differently_as_count():
+    answers = {
+        mine: np.concatenate(
+            [2 * part["a"].astype(np.int64) + part["b"] for part in data.records(["a", "b"])]
+        )
+        for mine, data in TABLES.items()
+    }
+    changed = []
+    for one, two in pairs(Relation.REPLACE_ONE):
+        assert answers[one].shape == answers[two].shape
+        changed.append(distance("records", answers[one], answers[two]))
+    assert max(changed) == UNIT.max_records
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_a_session_charges_a_person_for_all_that_its_answers_move(relation):
+    asked = [
+        (Product({"a": point(0), "b": point(0)}), units("0.1")),
+        (Product({"a": point(1)}), units("0.25")),
+        (Product({"b": point(1)}), units("0.07")),
+    ]
+    account = CellAccount.empty(DOMAIN, relation, records=UNIT.max_records)
+    for query, rate in asked:
+        account = account.added(query, rate)
+    exact = {
+        mine: [int(query.apply(data.marginals([query.clique])[0]).reshape(-1)[0]) for query, _ in asked]
+        for mine, data in TABLES.items()
+    }
+    lost = max(
+        sum(rate * abs(p - q) for (_, rate), p, q in zip(asked, exact[one], exact[two], strict=True))
+        for one, two in pairs(relation)
+    )
+    assert account.cost == Fraction(lost, 10**PLACES)
+
+
+def test_the_bound_is_what_protects():
+    """Without it the same changes pass the stated sensitivities: these tables can tell."""
+    unbounded = {
+        mine: np.bincount([*mine, *(2 * a + b for a, b, _ in OTHERS)], minlength=4) for mine in TABLES
+    }
+    assert max(np.abs(unbounded[()] - unbounded[mine]).sum() for mine in TABLES) == MOST > UNIT.max_records
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_made_up_neighbours_differ_in_one_person(relation):
+    seen = set()
+    for first, second in neighbours(DOMAIN, relation, pairs=16, unit=UNIT):
+        one, two = (data.chosen_by(KEY).marginals([("a", "b")])[0].reshape(-1) for data in (first, second))
+        moved = distance("l1", one, two)
+        assert moved <= UNIT.max_records * (1 if relation is Relation.ADD_REMOVE else 2)
+        seen.add(moved)
+    assert max(seen) == UNIT.max_records * (1 if relation is Relation.ADD_REMOVE else 2)
+
+
+@pytest.mark.parametrize(
+    "mechanism", [*mechanisms.names().values(), frontends.TableCalls], ids=lambda each: each.__name__
+)
+def test_no_mechanism_costs_a_person_more_than_it_claims(mechanism):
+    if hasattr(mechanism, "neighbours"):
+        pytest.skip("its tables are no Dataset")
+    relation = mechanisms.relations(mechanism)[0]
+    replayed = replay_mechanism(mechanism, relation, pairs=4, unit=UNIT)
+    assert replayed.calls
