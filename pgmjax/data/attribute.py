@@ -7,6 +7,7 @@ An `Attribute` is constructed in Python or from its entry in a domain file, whic
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -131,6 +132,8 @@ class Attribute:
             if spec.name != name:
                 raise ValueError(f"The attribute under the name {name!r} calls itself {spec.name!r}.")
             return spec
+        if isinstance(spec, str) and spec == "discover":
+            entry.refuse_open(name)
         return cls(name, **(fields_of_spec(name, spec) if isinstance(spec, Mapping) else {"size": spec}))
 
     def to_spec(self) -> dict[str, Any]:
@@ -147,6 +150,12 @@ class Attribute:
         if self.within:
             spec["within"] = [list(pair) for pair in self.within]
         return spec
+
+    @property
+    def other_name(self) -> str:
+        """The text that stands for all values that are no label."""
+        read = {text_of(label) for label in itertools.chain(self.labels or (), *self.spellings)}
+        return "(other)" if OTHER in read else OTHER
 
     @functools.cached_property
     def coder(self) -> Coder:
@@ -268,7 +277,7 @@ class Attribute:
     def _decoded(self, index: np.ndarray) -> np.ndarray:
         if self.labels is None and self.bins is None and not self.missing:
             return index.astype(np.int64)
-        values: list[Any] = [*(self.labels or ()), *([OTHER] if self.other else [])]
+        values: list[Any] = [*(self.labels or ()), *([self.other_name] if self.other else [])]
         if self.labels is None:
             regular = self.size - self.missing
             values = self.code_names()[:regular] if self.bins else list(range(regular))
@@ -286,7 +295,7 @@ class Attribute:
         if self.labels is not None:
             names = [str(label) for label in self.labels]
             if self.other:
-                names.append("(other)" if OTHER in names else OTHER)
+                names.append(self.other_name)
         elif self.bins is not None:
             names = entry.names_of_cells(self)
         else:
@@ -312,7 +321,7 @@ def codes_of(attribute: Attribute, values: Iterable[Any], said: str) -> list[int
         >>> codes_of(sex, ["Male", 0], "evidence")
         [1, 0]
     """
-    labels = (*(attribute.labels or ()), *([OTHER] if attribute.other else []))
+    labels = (*(attribute.labels or ()), *([attribute.other_name] if attribute.other else []))
     numbered = any(isinstance(label, int | float) for label in labels)
     known: dict[tuple[type, Any], int] = {}
     for number, label in enumerate(labels):

@@ -234,14 +234,15 @@ class Dataset:
         max_weight: int | None = None,
         rows_outside: str | None = None,
         unit: Unit | None = None,
+        encoding: str | None = None,
     ) -> Dataset:
         """Open a table in files of any size. Records are read when counts are requested.
 
         Args:
             path: a .parquet file or a folder of them; a .csv, .tsv, .data or .txt file, or one of these
-                compressed as .gz; or a .npy file of integer codes [rows, attributes], with columns in
-                the domain's order. In text files, white space around fields is dropped, an empty field
-                is a missing value and blank lines are skipped.
+                compressed as .gz; an .xlsx file, whose first sheet is read; or a .npy file of integer codes
+                [rows, attributes], with columns in the domain's order. In text files, white space around
+                fields is dropped, an empty field is a missing value and blank lines are skipped.
             domain: the domain of the records. Columns are found by name; others are ignored.
             header: (text) whether the first line names the columns. Otherwise the columns must be in
                 the domain's order.
@@ -250,14 +251,21 @@ class Dataset:
             rows_outside: what happens to a record with a value outside the domain: "clip", "missing" or
                 "drop", see `data.definition.TableDefinition`; None refuses the table.
             unit: the unit of privacy, whose column the file has; None: one row.
+            encoding: (text) such as "cp1252"; None: UTF-8, or UTF-16 if the file begins with a byte-order
+                mark of that. For the time of each scan, a file in another encoding than UTF-8 (and an .xlsx
+                file) is copied as UTF-8 to a folder for temporary files that only its owner can read.
 
         Raises:
             FileNotFoundError: there is no such file.
-            ValueError: the kind of file is not supported, or a column is missing or occurs twice.
+            ImportError: DuckDB, or openpyxl for an .xlsx file, is not installed.
+            ValueError: the kind of file is not supported, a column is missing or occurs twice, or there is
+                no such encoding.
         """
         bound = _weight_bound(weights, max_weight)
         named = None if bound is None else (_weight_name(domain, weights), bound)
-        source: Source = files.open_files(path, domain, header, named, check_rows_outside(rows_outside))
+        source: Source = files.open_files(
+            path, domain, header, named, check_rows_outside(rows_outside), encoding
+        )
         if check_unit(unit, domain, weights) is not None:
             assert unit is not None
             if not isinstance(source, files.FileSource):

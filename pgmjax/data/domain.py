@@ -8,6 +8,7 @@ booleans; no name may occur twice), or inferred from a public table.
 from __future__ import annotations
 
 import collections
+import csv
 import datetime
 import decimal
 import fractions
@@ -34,6 +35,11 @@ from pgmjax.data.cliques import Clique, as_clique
 _DEEPEST = 32  # a domain file needs 4
 _LONGEST_NUMBER = 400  # characters
 _MOST_NODES = 1_000_000
+# what YAML reads otherwise than a table's text would be, by the type that it reads
+_TRAPS = {
+    "int": re.compile(r"[-+]?(0[0-9xb].*|.*[_:].*)"),
+    "float": re.compile(r".*[_:].*"),
+}
 _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 
@@ -231,14 +237,32 @@ def with_label_files(content: Any, folder: pathlib.Path) -> Any:
 def _with_labels(name: str, entry: Any, folder: pathlib.Path) -> Any:
     if not isinstance(entry, Mapping) or "labels_file" not in entry:
         return entry
-    rest = {key: value for key, value in entry.items() if key != "labels_file"}
+    rest = {key: value for key, value in entry.items() if key not in ("labels_file", "column")}
+    column = entry.get("column")
     if not isinstance(entry["labels_file"], str) or "labels" in rest:
         raise ValueError(f"Attribute {name!r}: labels_file must name a file, and goes without labels.")
     file = folder / entry["labels_file"]
     if not file.is_file():
         raise ValueError(f"Attribute {name!r}: there is no file of labels {file}.")
-    labels = [line.strip() for line in read_text(file, "utf-8-sig").splitlines()]
-    return {"labels": [label for label in labels if label], **rest}
+    lines = read_text(file, "utf-8-sig").splitlines()
+    if file.suffix.lower() == ".csv" or column is not None:
+        lines = _column(name, file, lines, column)
+    return {"labels": [line.strip() for line in lines if line.strip()], **rest}
+
+
+def _column(name: str, file: pathlib.Path, lines: list[str], column: Any) -> list[str]:
+    """Return a column of a CSV file: that of a name in its first line, or the first one without a header."""
+    try:
+        rows = [row for row in csv.reader(lines) if row]
+    except csv.Error:
+        raise ValueError(f"Attribute {name!r}: {file.name} is no CSV file.") from None
+    place = 0
+    if column is not None:
+        header = [field.strip() for field in rows.pop(0)] if rows else []
+        if header.count(column) != 1:
+            raise ValueError(f"Attribute {name!r}: {file.name} must have one column named {column!r}.")
+        place = header.index(column)
+    return [row[place] for row in rows if len(row) > place]
 
 
 def write_file(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
@@ -314,11 +338,41 @@ def _read_yaml(text: str) -> Any:
         try:
             root = loader.get_single_node()
             _require_few(root, len(text))
+            _refuse_traps(root)
             return None if root is None else loader.construct_document(root)
         finally:
             loader.dispose()
     except yaml.YAMLError as error:
         raise ValueError(f"not YAML: {error}") from error
+
+
+def _refuse_traps(root: Any) -> None:
+    """Refuse labels without quotes that YAML takes for something else than what is written.
+
+    Raises:
+        ValueError: a label such as 0123, which is an octal number, 1_000 or 12:30.
+    """
+    for _, entry in _pairs(root):
+        for key, value in _pairs(entry):
+            if key.value in ("labels", "missing"):
+                groups = [group for pair in _pairs(value) for group in pair] or [value]
+                for node in [leaf for group in groups for leaf in _leaves(group)]:
+                    kind = node.tag.rpartition(":")[2]
+                    if node.style is None and kind in _TRAPS and _TRAPS[kind].fullmatch(node.value):
+                        raise ValueError(
+                            f"line {node.start_mark.line + 1}: {node.value} without quotes is a number in "
+                            f"another notation to YAML: write '{node.value}' in quotes."
+                        )
+
+
+def _pairs(node: Any) -> list[tuple[Any, Any]]:
+    found = getattr(node, "value", None) if getattr(node, "id", "") == "mapping" else None
+    return found or []
+
+
+def _leaves(node: Any) -> list[Any]:
+    parts = node.value if node.id == "sequence" else [node]
+    return [part for part in parts if part.id == "scalar"]
 
 
 def _require_few(root: Any, length: int) -> None:
@@ -353,7 +407,7 @@ def infer(frame: Any, bins: int | Mapping[str, Any] | None, max_labels: int) -> 
         raise ValueError(f"bins names {unknown}, which are not columns of the table.")
     attributes = {}
     for name in names:
-        counts, missing = _counts(frame[name])
+        counts, missing = _counts(name, frame[name])
         values = list(counts)
         if not values:
             raise ValueError(f"Column {name!r} holds no value: say its domain by hand.")
@@ -428,12 +482,15 @@ def _names(frame: Any) -> list[str]:
     return names
 
 
-def _counts(column: Any) -> tuple[collections.Counter[Any], bool]:
+def _counts(name: str, column: Any) -> tuple[collections.Counter[Any], bool]:
     """Return how often each value occurs, and whether there are missing ones."""
     to_list = getattr(column, "to_pylist", None) or getattr(column, "tolist", None)
     to_list = to_list or getattr(column, "to_list", None)
     plain = (float(v) if isinstance(v, decimal.Decimal) else v for v in (to_list() if to_list else column))
-    found = collections.Counter(plain)
+    try:
+        found = collections.Counter(plain)
+    except TypeError:  # not hashable
+        raise TypeError(f"Column {name!r} holds lists or the like: leave it out, or take it apart.") from None
     gone = [v for v in found if v is None or type(v).__name__ in ("NAType", "NaTType") or v != v]
     kept = {v: n for v, n in found.items() if not any(v is other for other in gone) and not _is_nan(v)}
     return collections.Counter(kept), bool(gone)

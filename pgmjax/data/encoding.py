@@ -108,7 +108,7 @@ class Notation:
 
         Example:
             >>> german = Notation(decimal=",", thousands=".")
-        >>> german.number("1.234,5"), Notation(time="day").number("1970-02-01")
+            >>> german.number("1.234,5"), Notation(time="day").number("1970-02-01")
             (1234.5, 31.0)
         """
         if self.time is not None:

@@ -10,8 +10,9 @@ import datetime
 import itertools
 import math
 import numbers
+import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -30,11 +31,13 @@ KEYS = {
 }
 """The keys of an entry by its kind."""
 STEPS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year")
-"""The named steps of dates; a whole number is one of days, or of seconds where the ends have a time."""
+"""The named steps of dates; a whole number is one of days, or of seconds where the ends have a time.
+A text such as "6 hours" is a number of one of these."""
 
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 7 * 86400}
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 _MOST_CELLS = 1 << 20
+_STEP = re.compile(r"([0-9]{1,9}) *(" + "|".join(STEPS) + r")s?")
 _EPOCH = datetime.datetime(1970, 1, 1)
 _DAY = 86400
 
@@ -42,10 +45,7 @@ _DAY = 86400
 def fields_of_spec(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of the attribute that a mapping describes; see `Attribute.from_spec`."""
     if "discover" in [value for value in spec.values() if isinstance(value, str)]:
-        raise ValueError(
-            f"Attribute {name!r} is to be discovered: give a release a share of its budget for that (pgmjax "
-            "release --discover 0.1, or Mechanism.run(discover=...) on an OpenTable), or describe it."
-        )
+        refuse_open(name)
     kinds = [key for key in KINDS if key in spec]
     if len(kinds) != 1:
         raise ValueError(
@@ -66,10 +66,19 @@ def fields_of_spec(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
     for key in ("grid", "decimal", "thousands", "format"):
         fields.update({key: spec[key]} if key in spec else {})
     if "within" in spec:
-        fields["within"] = tuple(tuple(pair) for pair in _listed(name, "within", spec["within"]))
+        pairs = _listed(name, "within", spec["within"])
+        fields["within"] = tuple(_listed(name, "pairs in 'within'", pair) for pair in pairs)
     fields.update(_of_kind(name, kinds[0], spec))
     fields["size"] += missing
     return fields
+
+
+def refuse_open(name: str) -> NoReturn:
+    """Refuse an entry that says "discover", where an attribute is to be made of it."""
+    raise ValueError(
+        f"Attribute {name!r} is to be discovered: give a release a share of its budget for that (pgmjax "
+        "release --discover 0.1, or Mechanism.run(discover=...) on an OpenTable), or describe it."
+    )
 
 
 def _of_kind(name: str, kind: str, spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -148,42 +157,47 @@ def date_edges(name: str, spec: Mapping[str, Any]) -> tuple[tuple[int, ...], str
     step = spec.get("step", 1)
     if last < first:
         raise ValueError(f"The dates of attribute {name!r} end before they begin.")
+    if last > datetime.datetime.max - datetime.timedelta(seconds=_DAY):
+        raise ValueError(f"The dates of attribute {name!r} must end before 9999-12-31.")
     past = last + datetime.timedelta(seconds=1 if timed else _DAY)  # the first moment beyond the end
-    edges = [*_stepped(name, first, past, step, timed), past]
-    return _in_unit([(edge, timed) for edge in edges], timed or step in ("second", "minute", "hour"))
+    count, unit = _step(name, step, timed)
+    edges = [*_stepped(name, first, past, count, unit), past]
+    return _in_unit([(edge, timed) for edge in edges], timed or unit in ("second", "minute", "hour"))
+
+
+def _step(name: str, step: Any, timed: bool) -> tuple[int, str]:
+    """Return a step of dates as a number of one of `STEPS`."""
+    if not isinstance(step, str):
+        unit = "second" if timed else "day"
+        return checks.integer(f"The step of attribute {name!r}", step, low=1), unit
+    found = _STEP.fullmatch(step if step[:1].isdigit() else f"1 {step}")
+    if found is None or not int(found[1]):
+        raise ValueError(
+            f"The step of attribute {name!r} must be a whole number, one of {', '.join(STEPS)}, or a number "
+            'of these, such as "6 hours".'
+        )
+    return int(found[1]), found[2]
 
 
 def _stepped(
-    name: str, first: datetime.datetime, past: datetime.datetime, step: Any, timed: bool
+    name: str, first: datetime.datetime, past: datetime.datetime, count: int, unit: str
 ) -> Iterable[datetime.datetime]:
-    if step in _MONTHS:
-        months = 12 * first.year + first.month - 1
-        _check_cells(name, (12 * past.year + past.month - months) // _MONTHS[step] + 1)
-        for number in itertools.count():
-            month = months + number * _MONTHS[step]
-            edge = first if not number else datetime.datetime(month // 12, month % 12 + 1, 1)
-            if edge >= past:
-                return
-            yield edge
-    if isinstance(step, str):
-        if step not in _SECONDS:
-            raise ValueError(
-                f"The step of attribute {name!r} must be a whole number or one of {', '.join(STEPS)}."
-            )
-        seconds = _SECONDS[step]
-    else:
-        seconds = checks.integer(f"The step of attribute {name!r}", step, low=1) * (1 if timed else _DAY)
-    _check_cells(name, int((past - first).total_seconds()) // seconds + 1)
-    edge = first
-    while edge < past:
-        yield edge
-        edge += datetime.timedelta(seconds=seconds)
+    if unit in _MONTHS:
+        months, step = 12 * first.year + first.month - 1, count * _MONTHS[unit]
+        last = 12 * past.year + past.month - 1
+        _check_cells(name, (last - months) // step + 1)
+        later = (datetime.datetime(month // 12, month % 12 + 1, 1) for month in range(months, last + 1, step))
+        yield from (first, *(edge for edge in later if first < edge < past))
+        return
+    seconds, length = count * _SECONDS[unit], int((past - first).total_seconds())
+    _check_cells(name, length // seconds + 1)
+    yield from (first + datetime.timedelta(seconds=passed) for passed in range(0, length, seconds))
 
 
 def _moment(name: str, what: str, value: Any) -> tuple[datetime.datetime, bool]:
     """Return a date of an entry, and whether it has a time of day."""
     if isinstance(value, datetime.datetime):
-        return value.replace(tzinfo=None), True
+        return _without_zone(name, what, value), True
     if isinstance(value, datetime.date):
         return datetime.datetime(value.year, value.month, value.day), False
     if not isinstance(value, str):
@@ -191,12 +205,22 @@ def _moment(name: str, what: str, value: Any) -> tuple[datetime.datetime, bool]:
             f"{what!r} of attribute {name!r} must be dates such as 2024-12-31, got {type(value).__name__}."
         )
     try:
-        return datetime.datetime.fromisoformat(value).replace(tzinfo=None), len(value.strip()) > 10
+        found = datetime.datetime.fromisoformat(value.strip())
     except ValueError:
         raise ValueError(
             f"{what!r} of attribute {name!r} must be dates in ISO form, such as 2024-12-31 or "
             f"2024-12-31T08:00."
         ) from None
+    return _without_zone(name, what, found), ":" in value or len(value.strip()) > 10
+
+
+def _without_zone(name: str, what: str, moment: datetime.datetime) -> datetime.datetime:
+    if moment.tzinfo is not None:
+        raise ValueError(
+            f"{what!r} of attribute {name!r} must be without a time zone: moments with a zone are counted in "
+            "UTC, so give it in UTC."
+        )
+    return moment
 
 
 def _in_unit(moments: Iterable[tuple[datetime.datetime, bool]], seconds: bool) -> tuple[tuple[int, ...], str]:
@@ -265,6 +289,8 @@ def check_notation(attribute: Any) -> None:
     if attribute.grid is not None:
         grid = checks.number(f"The grid {said}", attribute.grid, above=0)
         steps = np.asarray(bins) / grid
+        if np.abs(steps).max() > 1 << 53:
+            raise ValueError(f"The bins {said} must have at most 2**53 steps of its grid of {grid:g}.")
         if (np.abs(steps - np.rint(steps)) > 1e-6 * np.maximum(1, np.abs(steps) * 1e-6)).any():
             raise ValueError(f"The bins {said} must lie on its grid of {grid:g}.")
     if attribute.time is not None:
@@ -273,8 +299,10 @@ def check_notation(attribute: Any) -> None:
         value = getattr(attribute, key)
         if value is not None and not isinstance(value, str):
             raise TypeError(f"{key!r} {said} must be text, got {type(value).__name__}.")
-    if attribute.format is not None and attribute.time is None:
-        raise ValueError(f"'format' {said} is that of dates, and it has none.")
+    if attribute.format is not None:
+        if attribute.time is None:
+            raise ValueError(f"'format' {said} is that of dates, and it has none.")
+        _check_format(said, attribute.format)
     if (attribute.decimal, attribute.thousands) != (".", "") and (bins is None or attribute.time is not None):
         raise ValueError(f"'decimal' and 'thousands' {said} go with numbers in bins.")
     checks.choice(f"'decimal' {said}", attribute.decimal, (".", ","))
@@ -283,6 +311,18 @@ def check_notation(attribute: Any) -> None:
         raise ValueError(f"'decimal' and 'thousands' {said} must differ.")
     if attribute.within:
         _check_within(attribute)
+
+
+def _check_format(said: str, form: str) -> None:
+    """Refuse a form of dates from which no date can be read."""
+    try:
+        known = datetime.datetime.strptime(datetime.datetime(2001, 2, 3, 4, 5, 6).strftime(form), form)
+    except (ValueError, re.error):
+        known = None
+    if known is None or known.year != 2001:
+        raise ValueError(
+            f"'format' {said} must be a form of datetime.strptime that names the year, such as %d.%m.%Y."
+        )
 
 
 def _check_spellings(attribute: Any) -> None:

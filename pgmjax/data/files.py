@@ -2,22 +2,28 @@
 
 Text files are read as text and encoded according to each attribute's kind. Their delimiter and columns are
 found from the domain's names and the first line alone: the delimiter is the one for which that line fits
-the domain. Nothing is inferred from records. The reader's own messages are not passed on, because they may
+the domain. Nothing is inferred from records. Text in another encoding than UTF-8, and the first sheet of an
+Excel file, are copied as UTF-8 text for the time of a scan. The reader's own messages are not passed on, because they may
 quote a record. NumPy files already contain codes and are memory-mapped.
 """
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import csv
+import datetime
 import gzip
+import io
+import itertools
 import os
 import pathlib
 import re
 import tempfile
+import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +34,7 @@ from pgmjax.data.arrow import encode_array
 from pgmjax.data.bounding import UnitRecords, units_of
 from pgmjax.data.definition import TableDefinition, coder_of
 from pgmjax.data.domain import Domain
-from pgmjax.data.encoding import Coder, Encoded
+from pgmjax.data.encoding import Coder, Encoded, text_of
 from pgmjax.data.sources import (
     BATCH_ROWS,
     Batch,
@@ -39,9 +45,13 @@ from pgmjax.data.sources import (
 )
 
 SUFFIXES = (".csv", ".tsv", ".data", ".txt")
+EXCEL = ".xlsx"
 _DELIMITERS = {".tsv": "\t,;| ", "": ",;\t| "}  # by suffix, in the order in which they are tried
 _LONGEST_LINE = 1 << 21
 _MARK = b"\xef\xbb\xbf"  # the byte-order mark of UTF-8, at the start of a file
+_PIECE = 1 << 16  # characters that are decoded at once
+_COPY = "'a copy in UTF-8'"  # in SQL, in place of the path
+_NOT_CP1252 = frozenset(b"\x81\x8d\x8f\x90\x9d")
 
 # limits given to DuckDB
 _MEMORY_LIMIT = "1GB"
@@ -63,6 +73,7 @@ class FileSource:
         header: whether the first line of a text file names the columns.
         weight_bound: name and bound of the weights, or None.
         rows_outside: what happens to rows outside the domain, see `data.definition`.
+        encoding: of a text file, None for UTF-8.
     """
 
     domain: Domain
@@ -74,6 +85,7 @@ class FileSource:
     header: bool = True
     weight_bound: tuple[str, int] | None = None
     rows_outside: str | None = None
+    encoding: str | None = None
 
     def batches(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
         """Yield all records in batches, with the named attributes.
@@ -99,20 +111,43 @@ class FileSource:
         # a record is dropped for any of its values, so that it is one table whatever is asked of it
         names = [*self.domain] if self.rows_outside == "drop" else names
         columns = [self.columns[name] for name in names] + ([self.weights[0]] if self.weights else [])
-        selected = ", ".join(f"{_identifier(column)} AS c{k}" for k, column in enumerate(columns))
         coders = [
             (f"Attribute {name!r}", coder_of(self.domain.attribute(name), self.rows_outside))
             for name in names
         ]
         if self.weights:
             coders.append(("Weights", self.weights[1]))
-        for batch in _stream(f"SELECT {selected} FROM {self.table}", self.path, ordered):
+        for arrays in self._arrays(columns, ordered):
             encoded = [
-                self._encode(said, coder, array)
-                for (said, coder), array in zip(coders, batch.columns, strict=True)
+                _encode(said, coder, array) for (said, coder), array in zip(coders, arrays, strict=True)
             ]
             weights = encoded.pop() if self.weights else None
-            yield Batch(dict(zip(names, encoded, strict=True)), weights, batch.num_rows)
+            yield Batch(dict(zip(names, encoded, strict=True)), weights, len(arrays[0]))
+
+    def values(self, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """Yield all records in batches as they are stored: Arrow arrays [rows] by attribute. Private.
+
+        Raises:
+            ValueError: the file cannot be read.
+        """
+        for arrays in self._arrays([self.columns[name] for name in names], ordered=True):
+            yield dict(zip(names, arrays, strict=True))
+
+    def _arrays(self, columns: Sequence[str], ordered: bool) -> Iterator[list[Any]]:
+        selected = ", ".join(f"{_identifier(column)} AS c{k}" for k, column in enumerate(columns))
+        with self._readable() as table:
+            for batch in _stream(f"SELECT {selected} FROM {table}", self.path, ordered):
+                # DuckDB reads an empty field as null
+                yield [array.fill_null("") if self.text else array for array in batch.columns]
+
+    @contextlib.contextmanager
+    def _readable(self) -> Iterator[str]:
+        """Yield the SQL table expression of files that DuckDB can read."""
+        if _COPY not in self.table:
+            yield self.table
+            return
+        with _copied(pathlib.Path(self.path), self.encoding) as copy:
+            yield self.table.replace(_COPY, _literal(_no_glob(copy)))
 
     def unit_records(self, column: str, most: int) -> Iterator[UnitRecords]:
         """Yield the records of all units that have more than a number, grouped on disk if memory is short.
@@ -128,13 +163,13 @@ class FileSource:
         name = f"nullif(trim(CAST({stored} AS VARCHAR), {_SPACES}), '')"
         if not self.text:  # NaN is text that names nobody in a column of numbers alone
             name = f"nullif({name}, if(typeof({stored}) IN ('FLOAT', 'DOUBLE'), 'nan', ''))"
-        query = (
-            f"WITH numbered AS (SELECT {name} AS name, row_number() OVER () - 1 AS place FROM {self.table}), "
-            "large AS (SELECT name FROM numbered WHERE name IS NOT NULL GROUP BY name "
-            f"HAVING count(*) > {most}) "
-            "SELECT name, place FROM numbered JOIN large USING (name) ORDER BY name, place"
-        )
-        with _spilling() as folder:
+        with _spilling() as folder, self._readable() as table:
+            query = (
+                f"WITH numbered AS (SELECT {name} AS name, row_number() OVER () - 1 AS place FROM {table}), "
+                "large AS (SELECT name FROM numbered WHERE name IS NOT NULL GROUP BY name "
+                f"HAVING count(*) > {most}) "
+                "SELECT name, place FROM numbered JOIN large USING (name) ORDER BY name, place"
+            )
             yield from units_of(_stream(query, self.path, True, folder))
 
     @property
@@ -162,15 +197,17 @@ class FileSource:
         if self.weight_bound is not None:
             definition.check_weights(*self.weight_bound)
         bound = None if definition.weights is None else (definition.weights, definition.max_weight or 1)
-        held = open_files(self.path, definition.domain, self.header, bound, definition.rows_outside)
+        held = open_files(
+            self.path, definition.domain, self.header, bound, definition.rows_outside, self.encoding
+        )
         return RecodedSource(held, tables, weighted=self.weight_bound is not None)
 
-    def _encode(self, said: str, coder: Coder, array: Any) -> Encoded:
-        try:
-            # DuckDB reads an empty field as null
-            return encode_array(coder, array.fill_null("") if self.text else array)
-        except TypeError as error:
-            raise TypeError(f"{said}: {error}.") from None
+
+def _encode(said: str, coder: Coder, array: Any) -> Encoded:
+    try:
+        return encode_array(coder, array)
+    except TypeError as error:
+        raise TypeError(f"{said}: {error}.") from None
 
 
 def open_files(
@@ -179,95 +216,79 @@ def open_files(
     header: bool,
     weight_bound: tuple[str, int] | None,
     rows_outside: str | None = None,
+    encoding: str | None = None,
 ) -> FileSource | NpySource:
     """Find the columns of a table in files, without reading records.
 
     Args:
         path: a .parquet file or a folder of them; a .csv, .tsv, .data or .txt file, or one of these
-            compressed as .gz; or a .npy file of codes.
+            compressed as .gz; an .xlsx file; or a .npy file of codes.
         domain: the domain of the records.
         header: (text) whether the first line names the columns.
         weight_bound: name of the column of weights and the largest weight, or None.
         rows_outside: what happens to rows outside the domain, see `data.definition`.
+        encoding: of a text file; None: UTF-8, or UTF-16 if it begins with a byte-order mark of that.
 
     Raises:
         FileNotFoundError: there is no such file.
+        ImportError: an .xlsx file, and openpyxl is not installed.
         TypeError: a .npy file does not contain integers.
-        ValueError: the kind of file is not supported, or a column is missing or occurs twice.
+        ValueError: the kind of file is not supported, a column is missing or occurs twice, or there is no
+            such encoding.
     """
-    file = pathlib.Path(path).absolute()
-    if not file.exists():
-        raise FileNotFoundError(f"There is no table at {file}.")
+    file, kind = _file_and_kind(path)
+    encoding = _encoding_of(file, kind, encoding)
     weights, most = weight_bound if weight_bound is not None else (None, 1)
     names = list(domain) + ([weights] if weights is not None else [])
-    suffixes = [suffix.lower() for suffix in file.suffixes]
-    kind = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])
     if kind == ".npy" and file.is_file():
         return open_npy(file, domain, weights, rows_outside)
     if file.is_dir() or kind == ".parquet":
         table = f"read_parquet({_files(file)}, hive_types_autocast=false)"
         columns = _parquet_columns(file, table, names)
-    elif kind in SUFFIXES:
+    elif kind in (*SUFFIXES, EXCEL):
         if weights is not None and not header:
             raise ValueError("weights names a column of the header, so it needs header=True.")
-        table, columns = _text_table(file, kind, names, header)
+        table, columns = _text_table(file, kind, names, header, encoding)
     else:
         raise ValueError(
             f"{file.name} is no kind of table that can be read{_sheet(kind)}: expected .parquet (or a "
-            f"folder of "
-            f"them), .npy, {', '.join(SUFFIXES)}, or one of these text kinds with .gz."
+            f"folder of them), .npy, .xlsx, {', '.join(SUFFIXES)}, or one of these text kinds with .gz."
         )
     found = None
     if weights is not None:
         found = (columns.pop(weights), weight_coder(most, clip=rows_outside == "clip"))
     text = not table.startswith("read_parquet")
-    return FileSource(domain, str(file), table, columns, found, text, header, weight_bound, rows_outside)
+    return FileSource(
+        domain, str(file), table, columns, found, text, header, weight_bound, rows_outside, encoding
+    )
 
 
-def column_types(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the Arrow type of each column by name; None in text files, which declare none. Reads no record.
-
-    Raises:
-        FileNotFoundError, ValueError: as `column_names`.
-    """
-    names, place = column_names(path), pathlib.Path(path)
-    if place.is_dir():
-        place = next(
-            part for part in sorted(place.rglob("*.parquet")) if not part.name.startswith((".", "_"))
-        )
-    if place.suffix.lower() != ".parquet":
-        return dict.fromkeys(names)
-    schema = checks.optional("pyarrow.parquet", extra="tables").read_schema(place)
-    return {name: schema.field(name).type for name in names}
+def _file_and_kind(path: str | os.PathLike[str]) -> tuple[pathlib.Path, str]:
+    """Return a file and its suffix, of a compressed one the suffix before .gz."""
+    file = pathlib.Path(path).absolute()
+    if not file.exists():
+        raise FileNotFoundError(f"There is no table at {file}.")
+    suffixes = [suffix.lower() for suffix in file.suffixes]
+    return file, suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])
 
 
-def raw_columns(source: FileSource, names: Sequence[str]) -> Iterator[list[Any]]:
-    """Yield batches of values as they lie in the files: Arrow arrays [rows], one an attribute. Private.
+def column_names(path: str | os.PathLike[str], encoding: str | None = None) -> list[str]:
+    """Return the names of a table's columns, from its header or schema. Reads no record.
 
-    Raises:
-        ValueError: the file cannot be read.
-    """
-    selected = ", ".join(f"{_identifier(source.columns[name])} AS c{k}" for k, name in enumerate(names))
-    for batch in _stream(f"SELECT {selected} FROM {source.table}", source.path, False):
-        yield list(batch.columns)
-
-
-def column_names(path: str | os.PathLike[str]) -> list[str]:
-    """Return the names of the columns of a table in files, from its header or schema. Reads no record.
+    Args:
+        path: as for `open_files`, but no .npy file.
+        encoding: of a text file; None: UTF-8, or UTF-16 if it begins with a byte-order mark of that.
 
     Raises:
         FileNotFoundError: there is no such file.
         ValueError: the kind of file names no columns, or a name is empty or occurs twice.
     """
-    file = pathlib.Path(path).absolute()
-    if not file.exists():
-        raise FileNotFoundError(f"There is no table at {file}.")
-    suffixes = [suffix.lower() for suffix in file.suffixes]
-    kind = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])
+    file, kind = _file_and_kind(path)
+    encoding = _encoding_of(file, kind, encoding)
     if file.is_dir() or kind == ".parquet":
-        names = _present(file, f"read_parquet({_files(file)}, hive_types_autocast=false)")
-    elif kind in SUFFIXES:
-        line, _ = _first_line(file)
+        names, _ = _present(file, f"read_parquet({_files(file)}, hive_types_autocast=false)")
+    elif kind in (*SUFFIXES, EXCEL):
+        line, _ = _first_line(file, encoding, strict=True)
         rows = [_split(line, delimiter) for delimiter in _DELIMITERS.get(kind, _DELIMITERS[""])]
         names = [name.strip() for name in max(rows, key=len)]
     else:
@@ -277,21 +298,137 @@ def column_names(path: str | os.PathLike[str]) -> list[str]:
     return names
 
 
+def column_types(path: str | os.PathLike[str], encoding: str | None = None) -> dict[str, Any]:
+    """Return the Arrow type of each column by name; None in text files, which declare none. Reads no record.
+
+    Raises:
+        FileNotFoundError, ValueError: as `column_names`.
+    """
+    names, place = column_names(path, encoding), pathlib.Path(path)
+    if place.is_dir():
+        parts = sorted(place.rglob("*.parquet"))
+        place = next(part for part in parts if not part.name.startswith((".", "_")))
+    if place.suffix.lower() != ".parquet":
+        return dict.fromkeys(names)
+    schema = checks.optional("pyarrow.parquet", extra="tables").read_schema(place)
+    return {name: schema.field(name).type for name in names}
+
+
+def _encoding_of(file: pathlib.Path, kind: str, encoding: str | None) -> str | None:
+    """Return the encoding that a file is to be decoded from, None for UTF-8 and what is no text.
+
+    Raises:
+        TypeError: the encoding is no name.
+        ValueError: there is no encoding of that name, or the file is no text.
+    """
+    if encoding is None:
+        if kind not in SUFFIXES or file.is_dir():
+            return None
+        with contextlib.suppress(OSError, EOFError), _binary(file) as stream:
+            return "utf-16" if stream.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else None
+        return None
+    if not isinstance(encoding, str):
+        raise TypeError(f"encoding must be the name of an encoding, got {type(encoding).__name__}.")
+    try:
+        known = codecs.lookup(encoding)
+        " ,".encode(known.name)
+    except (LookupError, ValueError):
+        raise ValueError(
+            f"encoding must be that of a text file, such as utf-8, cp1252 or utf-16, got {encoding!r}."
+        ) from None
+    if kind not in SUFFIXES or file.is_dir():
+        raise ValueError(f"encoding is that of a text file, and {file.name} is none: leave it out.")
+    return None if known.name in ("utf-8", "utf-8-sig", "ascii") else known.name
+
+
+def _binary(file: pathlib.Path) -> IO[bytes]:
+    return gzip.open(file, "rb") if file.suffix.lower() == ".gz" else file.open("rb")  # type: ignore[return-value]
+
+
+def _pieces(file: pathlib.Path, encoding: str | None, errors: str = "strict") -> Iterator[str]:
+    """Yield the text of a file that is not UTF-8 text, piece by piece; of a sheet, row by row.
+
+    Raises:
+        ValueError: it cannot be read in that encoding.
+    """
+    if file.suffix.lower() == EXCEL:
+        yield from _rows_of_sheet(file)
+        return
+    failed = False
+    try:
+        with _binary(file) as stream, io.TextIOWrapper(stream, encoding, errors, newline="") as text:
+            yield from iter(lambda: text.read(_PIECE), "")
+    except UnicodeError:
+        failed = True
+    if failed:  # raised here, as the message of the decoder quotes the bytes
+        raise ValueError(
+            f"{file} holds bytes that are not {encoding} text: give the encoding that it was written in."
+        )
+
+
+def _rows_of_sheet(file: pathlib.Path) -> Iterator[str]:
+    """Yield the rows of the first sheet of an Excel file as lines of CSV."""
+    try:
+        openpyxl = checks.optional("openpyxl", extra="excel")
+    except ImportError as error:
+        raise ImportError(f"{error}, or save the sheet as CSV (UTF-8) and name that file.") from None
+    failed = False
+    try:
+        book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+        try:
+            for row in book.worksheets[0].iter_rows(values_only=True):
+                line = io.StringIO()
+                csv.writer(line, lineterminator="\n").writerow([_cell_text(value) for value in row])
+                if any(value is not None for value in row):
+                    yield line.getvalue()
+        finally:
+            book.close()
+    except (OSError, LookupError, TypeError, ValueError, AttributeError, SyntaxError, zipfile.BadZipFile):
+        failed = True
+    if failed:
+        raise ValueError(f"{file} cannot be read as an Excel file: save the sheet as CSV (UTF-8) instead.")
+
+
+def _cell_text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return text_of(value)
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1 << 53:
+        return str(int(value))
+    if isinstance(value, datetime.datetime):
+        return (value.date() if value.time() == datetime.time() else value).isoformat()
+    return value.isoformat() if isinstance(value, datetime.date | datetime.time) else str(value)
+
+
+@contextlib.contextmanager
+def _copied(file: pathlib.Path, encoding: str | None) -> Iterator[pathlib.Path]:
+    """Make a copy of a file as UTF-8 text that only its owner can read, for the time of the block."""
+    with tempfile.TemporaryDirectory(prefix="pgmjax-") as folder:
+        copy = pathlib.Path(folder) / "table.csv"
+        with open(
+            os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", -1, "utf-8", newline=""
+        ) as to:
+            to.writelines(_pieces(file, encoding))
+        yield copy
+
+
 def _sheet(kind: str) -> str:
     """Return how to save a sheet, for a message."""
-    sheets = (".xlsx", ".xls", ".ods")
+    sheets = (".xls", ".ods")
     return " (save the sheet as CSV in UTF-8, or as Parquet)" if kind in sheets else ""
 
 
 def _text_table(
-    file: pathlib.Path, kind: str, names: Sequence[str], header: bool
+    file: pathlib.Path, kind: str, names: Sequence[str], header: bool, encoding: str | None
 ) -> tuple[str, dict[str, str]]:
-    layout = find_columns(file, kind, names, header)
+    layout = find_columns(file, kind, names, header, encoding)
     types = ", ".join(f"f{k}: 'VARCHAR'" for k in range(layout.columns))
-    compression = "gzip" if file.suffix.lower() == ".gz" else "none"
+    copied = encoding is not None or kind == EXCEL
+    compression = "gzip" if file.suffix.lower() == ".gz" and not copied else "none"
     table = (
-        f"read_csv({_literal(_no_glob(file))}, columns={{{types}}}, auto_detect=false, header={header}, "
-        f"skip={layout.blank}, delim={_literal(layout.delimiter)}, quote='\"', escape='\"', "
+        f"read_csv({_COPY if copied else _literal(_no_glob(file))}, columns={{{types}}}, "
+        f"auto_detect=false, header={header}, skip={layout.blank}, delim={_literal(layout.delimiter)}, quote='\"', escape='\"', "
         f"compression='{compression}')"
     )
     if layout.columns == 1:
@@ -313,19 +450,20 @@ def _files(file: pathlib.Path) -> str:
     return "[" + ", ".join(_literal(_no_glob(part)) for part in files) + "]"
 
 
-def _present(file: pathlib.Path, table: str) -> list[str]:
-    """Return the names of the columns of a Parquet file or folder."""
+def _present(file: pathlib.Path, table: str) -> tuple[list[str], list[str]]:
+    """Return names and types of the columns of a Parquet file or folder."""
     duckdb = checks.optional("duckdb", extra="tables")
     present = None
     with contextlib.suppress(duckdb.Error), _connect() as connection:
-        present = list(connection.sql(f"SELECT * FROM {table}").columns)
+        relation = connection.sql(f"SELECT * FROM {table}")
+        present = list(relation.columns), [str(kind) for kind in relation.types]
     if present is None:
         raise ValueError(f"{file} cannot be read as Parquet.")
     return present
 
 
 def _parquet_columns(file: pathlib.Path, table: str, names: Sequence[str]) -> dict[str, str]:
-    present = _present(file, table)
+    present, _ = _present(file, table)
     for name in names:
         if name not in present:
             raise ValueError(f"{file} has no column named {name!r}: correct the name in the domain.")
@@ -345,14 +483,12 @@ def unit_column(source: FileSource, name: str) -> str:
     Raises:
         ValueError: the file has no such column, or several.
     """
-    file = pathlib.Path(source.path)
+    file, kind = _file_and_kind(source.path)
     if not source.text:
         return _parquet_columns(file, source.table, [name])[name]
-    suffixes = [suffix.lower() for suffix in file.suffixes]
-    kind = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])
     if not source.header:
         raise ValueError(f"The unit names the column {name!r} of a header, so it needs header=True.")
-    return f"f{find_columns(file, kind, [*source.domain, name], True).positions[name]}"
+    return f"f{find_columns(file, kind, [*source.domain, name], True, source.encoding).positions[name]}"
 
 
 def _stream(query: str, path: str, ordered: bool, spill: str = "") -> Iterator[Any]:
@@ -371,6 +507,8 @@ def _stream(query: str, path: str, ordered: bool, spill: str = "") -> Iterator[A
     if failure is not None:
         # raised here so that the reader's message, which may quote a record, is not in the exception context
         line = re.search(r"CSV Error on Line: (\d+)", failure)
+        if "unicode" in failure.lower():
+            raise _not_utf8(pathlib.Path(path), f", line {line[1]}" if line else "")
         hint = ": is it UTF-8, are its quotes closed, has it as many fields as the first line?"
         place = f", line {line[1]}{hint}" if line else "."
         raise ValueError(f"{path} cannot be read{place}")
@@ -419,7 +557,9 @@ class CsvLayout(NamedTuple):
     blank: int
 
 
-def find_columns(path: pathlib.Path, suffix: str, names: Sequence[str], header: bool) -> CsvLayout:
+def find_columns(
+    path: pathlib.Path, suffix: str, names: Sequence[str], header: bool, encoding: str | None = None
+) -> CsvLayout:
     """Return the layout of a text file, skipping blank lines at its start.
 
     Args:
@@ -427,11 +567,12 @@ def find_columns(path: pathlib.Path, suffix: str, names: Sequence[str], header: 
         suffix: .csv, .tsv, .data or .txt.
         names: the required columns; without a header, all columns in order.
         header: whether the first line names the columns.
+        encoding: of the file, None for UTF-8.
 
     Raises:
         ValueError: the file is empty, cannot be read, or does not have these columns.
     """
-    line, blank = _first_line(path)
+    line, blank = _first_line(path, encoding, strict=header)
     delimiters = _DELIMITERS.get(suffix, _DELIMITERS[""])
     rows = [[field.strip() for field in _split(line, delimiter)] for delimiter in delimiters]
     if header:
@@ -461,11 +602,15 @@ def _positions(path: pathlib.Path, names: Sequence[str], row: Sequence[str]) -> 
     return positions
 
 
-def _first_line(path: pathlib.Path) -> tuple[str, int]:
-    """Return the first line that is not blank, and the number of blank lines before it."""
+def _first_line(path: pathlib.Path, encoding: str | None, strict: bool) -> tuple[str, int]:
+    """Return the first line that is not blank, and the number of blank lines before it.
+
+    Raises:
+        ValueError: the file is empty or cannot be read, or, if `strict`, the line is not UTF-8.
+    """
     blank = 0
     try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
+        with _beginning(path, encoding) as stream:
             line = stream.readline(_LONGEST_LINE)
             while line and not line.strip(_MARK + b"\r\n"):
                 blank += len(line.splitlines())
@@ -473,13 +618,43 @@ def _first_line(path: pathlib.Path) -> tuple[str, int]:
     except (OSError, EOFError):
         line = None
     if line is None:
-        raise ValueError(f"{path} cannot be read: is it a {'gzip-compressed ' * (path.suffix == '.gz')}text?")
+        packed = "gzip-compressed " * (path.suffix.lower() == ".gz")
+        raise ValueError(f"{path} cannot be read: is it a {packed}text?")
     if not line:
         raise ValueError(f"{path} is empty: it must hold at least one record.")
     # a lone carriage return also ends a line
     lines = line.splitlines()
     first = next(k for k, part in enumerate(lines) if part.strip(_MARK))
-    return lines[first].decode("utf-8-sig", errors="replace"), blank + first
+    text = lines[first].decode("utf-8-sig", errors="replace")
+    if strict and ("\ufffd" in text or "\0" in text) and len(line) < _LONGEST_LINE:
+        raise _not_utf8(path, f", line {blank + first + 1}")
+    return text, blank + first
+
+
+def _beginning(path: pathlib.Path, encoding: str | None) -> IO[bytes]:
+    """Return a stream of UTF-8 text: of the whole file, or of the beginning of one that must be copied."""
+    if encoding is None and path.suffix.lower() != EXCEL:
+        return _binary(path)
+    # whether records can be decoded is for a scan to say
+    most = 1 if encoding is None else _LONGEST_LINE // _PIECE
+    pieces = itertools.islice(_pieces(path, encoding, "replace"), most)
+    return io.BytesIO("".join(pieces).encode("utf-8", errors="replace"))
+
+
+def _not_utf8(path: pathlib.Path, place: str) -> ValueError:
+    """Return the error of a file that is not UTF-8 text, with the encoding that it probably has."""
+    likely = "cp1252"
+    with contextlib.suppress(OSError, EOFError), _binary(path) as stream:
+        for piece in itertools.islice(iter(lambda: stream.read(1 << 20), b""), 256):
+            if b"\0" in piece:
+                likely = "utf-16"
+                break
+            if not _NOT_CP1252.isdisjoint(piece):
+                likely = "latin-1"
+    return ValueError(
+        f"{path} cannot be read{place}: it holds bytes that are not UTF-8. It looks like {likely}: give "
+        f'encoding="{likely}" (--encoding {likely}), or save it as UTF-8.'
+    )
 
 
 def _split(line: str, delimiter: str) -> list[str]:

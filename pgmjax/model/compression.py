@@ -290,6 +290,8 @@ def _merged(attribute: Attribute, members: tuple[int, ...]) -> Attribute:
     names: tuple[Label, ...] = attribute.labels or tuple(range(regular))
     if attribute.bins is not None:
         names = tuple(attribute.code_names()[:regular])
+    elif attribute.other:
+        names = (*names, attribute.other_name)
     taken = {text_of(name) for name in (*names, *attribute.missing_markers)}
     other = next(word for word in _others() if word not in taken)
     labels = (*(name for code, name in enumerate(names) if code not in members), other)

@@ -92,4 +92,5 @@ def test_no_gzip(tmp_path):
 def test_a_broken_quote_or_other_alphabet_is_no_crash(tmp_path):
     with pytest.raises(ValueError, match="no column named 'a'"):
         layout(tmp_path, '"a,b\n', ["a", "b"])
-    assert layout(tmp_path, "a,é\n".encode("latin-1"), ["a"])[1] == 2
+    with pytest.raises(ValueError, match=r"line 1: it holds bytes that are not UTF-8\. It looks like cp1252"):
+        layout(tmp_path, "a,é\n".encode("latin-1"), ["a"])

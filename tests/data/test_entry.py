@@ -48,6 +48,65 @@ def test_there_and_back(spec):
     assert len(set(attribute.code_names())) == attribute.size
 
 
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("discover", "is to be discovered: give a release a share"),
+        ({"from": "9999-12-01", "to": "9999-12-31"}, "must end before 9999-12-31"),
+        ({"from": "2020-01-01T00:00+02:00", "to": "2020-01-02"}, "must be without a time zone"),
+        ({"from": "2020-01-01", "to": "2020-01-02", "step": "0 hours"}, 'such as "6 hours"'),
+        ({"from": "2020-01-01", "to": "2020-12-31", "format": "%d.%m"}, "that names the year"),
+        ({"from": "2020-01-01", "to": "2020-12-31", "format": "%"}, "a form of datetime.strptime"),
+        ({"bins": [0, 1], "grid": 1e-300}, "at most 2\\*\\*53 steps"),
+    ],
+)
+def test_refusals(spec, message):
+    with pytest.raises(ValueError, match=message):
+        Attribute.from_spec("x", spec)
+
+
+@pytest.mark.parametrize("step", [10**400, "999999999 years", "999999999 days"])
+def test_a_step_longer_than_the_dates_is_one_cell(step):
+    assert Attribute.from_spec("x", {"from": "2020-01-01", "to": "2020-01-09", "step": step}).size == 1
+
+
+def test_steps_of_several_units_by_the_calendar():
+    spec = {"from": "2020-01-31", "to": "2021-01-30", "step": "5 months"}
+    assert Attribute.from_spec("x", spec).to_spec() == {
+        "dates": ["2020-01-31", "2020-06-01", "2020-11-01", "2021-01-31"]
+    }
+    attribute = Attribute.from_spec("x", {"from": "2020-02-28", "to": "2020-03-01", "step": "6 hours"})
+    hours = pd.date_range("2020-02-28", "2020-03-01T23:59:59", freq="h")
+    assert attribute.encode(hours.to_numpy()).tolist() == [k // 6 for k in range(72)]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    ["[0123, 0987]", "[1_000]", "[12:30]", "{A: [0x1F]}", "[1:30.5]", "{0123: []}"],
+)
+def test_labels_that_yaml_misreads_are_named(tmp_path, labels):
+    (tmp_path / "d.yaml").write_text(f"a: 2\nx: {{labels: {labels}}}\n", encoding="utf-8")
+    with pytest.raises(
+        ValueError, match="line 2: .* without quotes is a number in another notation .* write '.*' in"
+    ):
+        pj.Domain.read(tmp_path / "d.yaml")
+
+
+def test_labels_that_yaml_reads_as_they_are_written(tmp_path):
+    text = "x: {labels: [no, yes, on, 1e3, 17, 1.5, '0123'], missing: [n/a, -9]}\n"
+    (tmp_path / "d.yaml").write_text(text, encoding="utf-8")
+    labels = ["no", "yes", "on", "1e3", 17, 1.5, "0123"]
+    assert pj.Domain.read(tmp_path / "d.yaml").to_dict()["x"] == {"labels": labels, "missing": ["n/a", -9]}
+
+
+def test_a_label_called_other_is_not_the_code_of_others():
+    attribute = Attribute.from_spec("x", {"labels": ["other", "b"], "other": True})
+    assert attribute.values([0, 1, 2]).tolist() == ["other", "b", "(other)"]
+    assert attribute.encode(attribute.values([0, 1, 2])).tolist() == [0, 1, 2]
+    assert attribute.code_names() == ["other", "b", "(other)"]
+    assert pj.data.attribute.codes_of(attribute, ["(other)", "other"], "it") == [2, 0]
+
+
 def _text(attribute, value):
     if value is None:
         return ""
@@ -162,6 +221,14 @@ def test_labels_from_a_file(tmp_path):
     assert pj.Domain.read(tmp_path / "d.yaml") == pj.Domain(
         {"icd": {"labels": ["A01", "B02"], "other": True}}
     )
+    (tmp_path / "codes.csv").write_text('name,code\n"a, b",A01\nc,B02\n', encoding="utf-8")
+    (tmp_path / "c.yaml").write_text("icd: {labels_file: codes.csv, column: code}\n", encoding="utf-8")
+    assert pj.Domain.read(tmp_path / "c.yaml") == pj.Domain({"icd": {"labels": ["A01", "B02"]}})
+    (tmp_path / "c.yaml").write_text("icd: {labels_file: codes.csv}\n", encoding="utf-8")
+    assert pj.Domain.read(tmp_path / "c.yaml") == pj.Domain({"icd": {"labels": ["name", "a, b", "c"]}})
+    (tmp_path / "e.yaml").write_text("icd: {labels_file: codes.csv, column: sex}\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="one column named 'sex'"):
+        pj.Domain.read(tmp_path / "e.yaml")
     (tmp_path / "e.yaml").write_text("icd: {labels_file: none.txt}\n", encoding="utf-8")
     with pytest.raises(ValueError, match="there is no file of labels"):
         pj.Domain.read(tmp_path / "e.yaml")

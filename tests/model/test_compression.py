@@ -260,3 +260,11 @@ def test_bad_arguments():
         COMPRESSION.backward(some_model(COMPRESSION.domain), "evenly")
     with pytest.raises(ValueError, match=r"0\.\.4"):
         COMPRESSION.columns({"a": [0, 5]})
+
+
+def test_the_code_of_other_values_keeps_its_place():
+    domain = Domain({"x": {"labels": ["a", "b", "c"], "other": True, "missing": True}})
+    compressed = Compression(domain, {"x": [1, 2]})
+    assert compressed.domain.attribute("x").labels == ("a", "other", "other_2")
+    assert compressed.domain.attribute("x").missing
+    assert compressed.groups["x"].tolist() == [0, 2, 2, 1, 3]
