@@ -3,8 +3,8 @@
 Text files are read as text and encoded according to each attribute's kind. Their delimiter and columns are
 found from the domain's names and the first line alone: the delimiter is the one for which that line fits
 the domain. Nothing is inferred from records. Text in another encoding than UTF-8, and the first sheet of an
-Excel file, are copied as UTF-8 text for the time of a scan. The reader's own messages are not passed on, because they may
-quote a record. NumPy files already contain codes and are memory-mapped.
+Excel file, are copied as UTF-8 text for the time of a scan. The reader's own messages are not passed on,
+because they may quote a record. NumPy files already contain codes and are memory-mapped.
 """
 
 from __future__ import annotations
@@ -428,7 +428,8 @@ def _text_table(
     compression = "gzip" if file.suffix.lower() == ".gz" and not copied else "none"
     table = (
         f"read_csv({_COPY if copied else _literal(_no_glob(file))}, columns={{{types}}}, "
-        f"auto_detect=false, header={header}, skip={layout.blank}, delim={_literal(layout.delimiter)}, quote='\"', escape='\"', "
+        f"auto_detect=false, header={header}, skip={layout.blank}, "
+        f"delim={_literal(layout.delimiter)}, quote='\"', escape='\"', "
         f"compression='{compression}')"
     )
     if layout.columns == 1:

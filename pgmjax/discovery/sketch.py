@@ -25,7 +25,7 @@ from pgmjax.queries import marginal
 
 FINEST = 256
 """A sketch has about this many cells at most."""
-_STANDS_OUT = 3.0  # standard deviations of noise by which a cell at an end must exceed 0
+_TAIL = 1.0  # standard deviations of noise that the records of a tail must exceed together
 _SIGNIFICANT = 4.0  # standard deviations of noise from which a node is divided
 _BRANCHES = 4
 _SHAPE_SHARE = Fraction(1, 2)  # of a column's epsilon for the shape of a tree; the rest is for the counts
@@ -48,12 +48,12 @@ class Sketch:
     stddev: float
 
     def without_tails(self) -> Sketch:
-        """Return the sketch with no records before the first cell, and after the last, that stands out."""
-        there = np.flatnonzero(self.counts > _STANDS_OUT * self.stddev)
-        if not len(there):
+        """Return the sketch without the cells at both ends that hold no more records than noise would."""
+        most = _TAIL * self.stddev
+        kept = (np.cumsum(self.counts) > most) & (np.cumsum(self.counts[::-1])[::-1] > most)
+        if not kept.any():
             return self
-        counts = np.zeros(len(self.counts))
-        counts[there[0] : there[-1] + 1] = self.counts[there[0] : there[-1] + 1]
+        counts = np.where(kept, self.counts, 0.0)
         return dataclasses.replace(self, counts=counts)
 
 

@@ -257,7 +257,7 @@ def key_threshold(distribution: DiscreteGaussian, records: int, delta: Fraction)
 
     Example:
         >>> key_threshold(DiscreteGaussian(10.0), 1, Fraction(1, 10**6))
-        50
+        51
     """
     target = float(delta) / records
     low, high = 0, 1

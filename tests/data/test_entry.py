@@ -87,7 +87,7 @@ def test_steps_of_several_units_by_the_calendar():
 def test_labels_that_yaml_misreads_are_named(tmp_path, labels):
     (tmp_path / "d.yaml").write_text(f"a: 2\nx: {{labels: {labels}}}\n", encoding="utf-8")
     with pytest.raises(
-        ValueError, match="line 2: .* without quotes is a number in another notation .* write '.*' in"
+        ValueError, match=r"line 2: .* without quotes is a number in another notation .* write '.*' in"
     ):
         pj.Domain.read(tmp_path / "d.yaml")
 
