@@ -246,7 +246,7 @@ def _finite(text: str) -> float:
 
 @dataclass
 class _Findings:
-    """What a domain has no place for in one column.
+    """Rows of one column that a domain has no place for.
 
     Attributes:
         attribute: of the column.
@@ -268,7 +268,7 @@ class _Findings:
 
     @property
     def is_good(self) -> bool:
-        """Whether every row has a place."""
+        """True if every row has a place."""
         return not (self.outside or self.unreadable or self.missing or self.failure)
 
     def count(self, encoded: Encoded, values: Any) -> None:
