@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pgmjax._internal import checks
-from pgmjax.cli.release import add_unit_options, unit_of
+from pgmjax.cli.release import add_file_options, add_unit_options, unit_of
 from pgmjax.data import demo, files
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.definition import ROWS_OUTSIDE, TableDefinition
@@ -20,7 +20,7 @@ from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import Account, ChargeRecord, Ledger
 from pgmjax.privacy.ledger.account import budget_row, definition_row
 
-_TABLES = (".parquet", *files.SUFFIXES)
+_TABLES = (".parquet", files.EXCEL, *files.SUFFIXES)
 
 
 def add_parser(commands: Any) -> None:
@@ -125,7 +125,7 @@ def _add_table(parser: argparse.ArgumentParser, needed: bool = False) -> None:
     parser.add_argument(
         "table", nargs=None if needed else "?", metavar="TABLE", help=".csv, .csv.gz, .tsv, .parquet, ..."
     )
-    parser.add_argument("--no-header", action="store_true", help="columns are unnamed, in the domain's order")
+    add_file_options(parser)
 
 
 def _add_definition(parser: argparse.ArgumentParser) -> None:
@@ -265,6 +265,7 @@ def _checked(arguments: argparse.Namespace, definition: TableDefinition | None) 
             _table(arguments.table),
             definition.domain,
             header=not arguments.no_header,
+            encoding=arguments.text_encoding,
             weights=definition.weights,
             max_weight=definition.max_weight,
             rows_outside=definition.rows_outside,
@@ -355,6 +356,6 @@ def _table(text: str) -> pathlib.Path:
     if not path.is_dir() and kind not in _TABLES:
         raise ValueError(
             f"{path.name} is no kind of table that can be released: expected .parquet (or a folder of them), "
-            f"{', '.join(files.SUFFIXES)}, or one of these text kinds with .gz."
+            f".xlsx, {', '.join(files.SUFFIXES)}, or one of these text kinds with .gz."
         )
     return path

@@ -79,7 +79,7 @@ def add_parser(commands: Any) -> None:
 
 def _add_table(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("table and answers")
-    release.add_table_options(group)
+    release.add_table_options(group, encoding="--text-encoding")
     group.add_argument("--weights", help=argparse.SUPPRESS)  # refused with the reason
     group.add_argument(
         "--rows-outside",

@@ -87,13 +87,29 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_table_options(group: Any) -> None:
-    """Add what names a table and its domain to a group of options."""
-    group.add_argument("table", nargs="?", metavar="TABLE", help=".csv, .csv.gz, .tsv, .parquet, ...")
+def add_table_options(group: Any, encoding: str = "--encoding") -> None:
+    """Add what names a table and its domain to a group of options.
+
+    Args:
+        group: of options.
+        encoding: the name of the option for a text file's encoding.
+    """
+    group.add_argument("table", nargs="?", metavar="TABLE", help=".csv, .csv.gz, .tsv, .parquet, .xlsx, ...")
     group.add_argument("--demo", action="store_true", help=f"instead of TABLE: {demo.NAME}, a real table")
     group.add_argument("--domain", metavar="FILE", help="the table's public domain: .json or .yaml")
-    group.add_argument("--no-header", action="store_true", help="columns are unnamed, in the domain's order")
+    add_file_options(group, encoding)
     add_unit_options(group)
+
+
+def add_file_options(group: Any, encoding: str = "--encoding") -> None:
+    """Add the options that say how a text file is read; see `add_table_options`."""
+    group.add_argument("--no-header", action="store_true", help="columns are unnamed, in the domain's order")
+    group.add_argument(
+        encoding,
+        dest="text_encoding",
+        metavar="NAME",
+        help="of a text file, such as cp1252 (utf-8, or utf-16 if it begins with the mark of that)",
+    )
 
 
 def add_unit_options(group: Any) -> None:
@@ -527,7 +543,7 @@ def open_undescribed(arguments: argparse.Namespace) -> OpenTable:
             raise ValueError(
                 "--discover finds what a domain leaves open, and this one describes every column."
             )
-    return OpenTable.read(arguments.table, draft, unit=unit_of(arguments))
+    return OpenTable.read(arguments.table, draft, unit=unit_of(arguments), encoding=arguments.text_encoding)
 
 
 def _mechanism(arguments: argparse.Namespace) -> Any:
@@ -570,6 +586,7 @@ def open_table(arguments: argparse.Namespace, domain: Domain) -> Dataset:
             max_weight=arguments.max_weight,
             rows_outside=arguments.rows_outside,
             unit=unit_of(arguments),
+            encoding=arguments.text_encoding,
         )
     except ValueError as error:  # name this command's option instead
         raise ValueError(str(error).replace("header=False", "--no-header")) from error

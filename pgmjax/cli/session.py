@@ -8,7 +8,7 @@ import pathlib
 from typing import Any
 
 from pgmjax._internal import checks
-from pgmjax.cli.release import add_unit_options, unit_of
+from pgmjax.cli.release import add_file_options, add_unit_options, unit_of
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
@@ -58,7 +58,7 @@ def _add_ask(parts: Any) -> None:
         "--table", metavar="TABLE", help="the table, to measure what the history does not tell"
     )
     parser.add_argument("--domain", metavar="FILE", help="with --table: its public domain, .json or .yaml")
-    parser.add_argument("--no-header", action="store_true", help="columns are unnamed, in the domain's order")
+    add_file_options(parser)
     add_unit_options(parser)
     # kept as text, so that 0.1 is exactly one tenth
     parser.add_argument("--cap", metavar="E", help="with --table: the session's epsilon, the same every time")
@@ -127,10 +127,11 @@ def _session(arguments: argparse.Namespace) -> Session:
     """Open the session, with its table if one is named."""
     with_table = ("domain", "cap", "relation")
     if arguments.table is None:
-        options = (*with_table, "unit", "max_records", "insecure_seed")
+        options = (*with_table, "unit", "max_records", "insecure_seed", "text_encoding")
         named = [name for name in options if getattr(arguments, name) is not None]
         if named:
-            raise ValueError(f"--{named[0].replace('_', '-')} goes with --table: name the table too.")
+            said = named[0].removeprefix("text_").replace("_", "-")
+            raise ValueError(f"--{said} goes with --table: name the table too.")
         return _read(arguments)
     if arguments.account is not None:
         raise ValueError("--account goes without --table, which says whose account it is.")
@@ -147,7 +148,13 @@ def _session(arguments: argparse.Namespace) -> Session:
     seed = arguments.insecure_seed
     return Session.open(
         _ledger(arguments.file),
-        Dataset.read(arguments.table, domain, header=not arguments.no_header, unit=unit),
+        Dataset.read(
+            arguments.table,
+            domain,
+            header=not arguments.no_header,
+            unit=unit,
+            encoding=arguments.text_encoding,
+        ),
         cap=arguments.cap,
         relation=arguments.relation,
         name=arguments.name,

@@ -286,7 +286,7 @@ def column_names(path: str | os.PathLike[str], encoding: str | None = None) -> l
     file, kind = _file_and_kind(path)
     encoding = _encoding_of(file, kind, encoding)
     if file.is_dir() or kind == ".parquet":
-        names, _ = _present(file, f"read_parquet({_files(file)}, hive_types_autocast=false)")
+        names = _present(file, f"read_parquet({_files(file)}, hive_types_autocast=false)")
     elif kind in (*SUFFIXES, EXCEL):
         line, _ = _first_line(file, encoding, strict=True)
         rows = [_split(line, delimiter) for delimiter in _DELIMITERS.get(kind, _DELIMITERS[""])]
@@ -376,10 +376,15 @@ def _rows_of_sheet(file: pathlib.Path) -> Iterator[str]:
     try:
         book = openpyxl.load_workbook(file, read_only=True, data_only=True)
         try:
-            for row in book.worksheets[0].iter_rows(values_only=True):
+            sheet, width = book.worksheets[0], 0
+            sheet.reset_dimensions()  # what a file says of them is often wrong
+            for row in sheet.iter_rows(values_only=True):
+                cells = [_cell_text(value) for value in row]
+                used = max((place + 1 for place, text in enumerate(cells) if text), default=0)
+                width = width or used
                 line = io.StringIO()
-                csv.writer(line, lineterminator="\n").writerow([_cell_text(value) for value in row])
-                if any(value is not None for value in row):
+                csv.writer(line, lineterminator="\n").writerow((cells + [""] * width)[: max(used, width)])
+                if used:
                     yield line.getvalue()
         finally:
             book.close()
@@ -415,7 +420,7 @@ def _copied(file: pathlib.Path, encoding: str | None) -> Iterator[pathlib.Path]:
 
 def _sheet(kind: str) -> str:
     """Return how to save a sheet, for a message."""
-    sheets = (".xls", ".ods")
+    sheets = (".xls", ".xlsb", ".ods")
     return " (save the sheet as CSV in UTF-8, or as Parquet)" if kind in sheets else ""
 
 
@@ -451,20 +456,19 @@ def _files(file: pathlib.Path) -> str:
     return "[" + ", ".join(_literal(_no_glob(part)) for part in files) + "]"
 
 
-def _present(file: pathlib.Path, table: str) -> tuple[list[str], list[str]]:
-    """Return names and types of the columns of a Parquet file or folder."""
+def _present(file: pathlib.Path, table: str) -> list[str]:
+    """Return the names of the columns of a Parquet file or folder."""
     duckdb = checks.optional("duckdb", extra="tables")
     present = None
     with contextlib.suppress(duckdb.Error), _connect() as connection:
-        relation = connection.sql(f"SELECT * FROM {table}")
-        present = list(relation.columns), [str(kind) for kind in relation.types]
+        present = list(connection.sql(f"SELECT * FROM {table}").columns)
     if present is None:
         raise ValueError(f"{file} cannot be read as Parquet.")
     return present
 
 
 def _parquet_columns(file: pathlib.Path, table: str, names: Sequence[str]) -> dict[str, str]:
-    present, _ = _present(file, table)
+    present = _present(file, table)
     for name in names:
         if name not in present:
             raise ValueError(f"{file} has no column named {name!r}: correct the name in the domain.")

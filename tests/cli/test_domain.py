@@ -93,11 +93,11 @@ def test_a_table_that_fits(table, capsys):
 
 def test_what_cannot_be_drafted(tmp_path, capsys):
     (tmp_path / "t.csv").write_text("a,,a\n1,2,3\n", encoding="utf-8")
-    (tmp_path / "t.xlsx").write_bytes(b"PK")
+    (tmp_path / "t.ods").write_bytes(b"PK")
     for name, words in (
         ("none.csv", "There is no table"),
         ("t.csv", "without a name"),
-        ("t.xlsx", "save the sheet as CSV"),
+        ("t.ods", "save the sheet as CSV"),
     ):
         assert main(["domain", "draft", str(tmp_path / name)]) == 2
         assert words in capsys.readouterr().err

@@ -155,7 +155,7 @@ def test_bad_promises_make_no_file(file, table, capsys):
 
 
 def test_bad_use(file, table, tmp_path, capsys):
-    (tmp_path / "people.xlsx").write_text("")
+    (tmp_path / "people.ods").write_text("")
     cases = [
         (["show", str(file)], 2, "There is no ledger"),
         (["verify", str(file)], 2, "There is no ledger"),
@@ -168,7 +168,7 @@ def test_bad_use(file, table, tmp_path, capsys):
     for words, code, said in cases:
         assert main(["ledger", *words]) == code
         assert said in capsys.readouterr().err
-    assert init(file, tmp_path / "people.xlsx") == 2
+    assert init(file, tmp_path / "people.ods") == 2
     assert "no kind of table that can be released" in capsys.readouterr().err
     assert init(file, table) == 0 and init(file, table, epsilon="9") == 2
     assert "its budget stays as it is" in capsys.readouterr().err
