@@ -15,7 +15,7 @@ import os
 import pathlib
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
