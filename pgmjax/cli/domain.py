@@ -428,7 +428,8 @@ def _for_unreadable(attribute: Attribute, texts: collections.Counter[str]) -> li
             values: how for how, values in reversed(read.items()) if len(rest) - values.count(None) == best
         }
         hows = [how for how in read if how in firsts.values()]
-        said.append(f"{' or '.join(hows)} reads {_share(best, len(rest))}")
+        tried = f" (of the {len(rest):,} most frequent)" if len(texts) - len(marks) > len(rest) else ""
+        said.append(f"{' or '.join(hows)} reads {_share(best, len(rest))}{tried}")
     if best < len(rest):
         what = "numbers" if attribute.time is None else "dates"
         said.append(

@@ -214,6 +214,11 @@ def test_ambiguous_forms_are_both_told(tmp_path, capsys):
     assert '`decimal: ","` or `thousands: ","` reads all of them' in said
     assert '`format: "%d/%m/%Y"` or `format: "%m/%d/%Y"` reads all of them' in said
     assert "what is left is in no known form of numbers" in said
+    lines = ["n", *(f"{k}.5" for k in range(1200))]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    pj.Domain({"n": {"bins": [0, 9999], "decimal": ","}}).write(tmp_path / "d.json")
+    assert main(["domain", "check", str(tmp_path / "t.csv"), str(tmp_path / "d.json")]) == 1
+    assert "such as 1.5, reads all of them (of the 1,000 most frequent)" in capsys.readouterr().out
 
 
 def test_columns_that_the_table_or_the_domain_lacks(table, capsys):
