@@ -15,7 +15,7 @@ import os
 import pathlib
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -102,6 +102,7 @@ def _add_draft(parts: Any) -> None:
     draft.add_argument(
         "--out", metavar="FILE", help="the domain file to make, .yaml or .json; else it is printed"
     )
+    _add_encoding(draft)
     draft.add_argument("--unit", metavar="COLUMN", help="leave out the column that names whom to protect")
     draft.add_argument(
         "--public", action="store_true", help="read values too: only for a table that is public as it is"
@@ -126,11 +127,16 @@ def _add_check(parts: Any) -> None:
     )
     check.add_argument("table", metavar="FILE", help="the table")
     check.add_argument("domain", metavar="DOMAIN", help="the domain file")
+    _add_encoding(check)
     check.add_argument("--no-header", action="store_true", help="columns are unnamed, in the domain's order")
     check.add_argument(
         "--holder-log", metavar="FILE", help="write the offending values, for the holder alone"
     )
     check.set_defaults(run=_check)
+
+
+def _add_encoding(parser: Any) -> None:
+    parser.add_argument("--encoding", metavar="NAME", help="of a text file, such as cp1252 (UTF-8)")
 
 
 def _print_schema(arguments: argparse.Namespace) -> None:
@@ -143,7 +149,7 @@ def schema_text() -> str:
 
 
 def _draft(arguments: argparse.Namespace) -> None:
-    types = files.column_types(arguments.table)
+    types = files.column_types(arguments.table, arguments.encoding)
     if arguments.unit is not None and arguments.unit not in types:
         raise ValueError(f"--unit names {arguments.unit!r}, and {arguments.table} has no such column.")
     types.pop(arguments.unit, None)
@@ -159,7 +165,7 @@ def _draft(arguments: argparse.Namespace) -> None:
             UserWarning,
             stacklevel=2,
         )
-        entries = _public(arguments.table, list(types), arguments.max_labels)
+        entries = _public(arguments, list(types))
     else:
         entries = {name: open_entry(kind) for name, kind in types.items()}
     if arguments.out is None:
@@ -190,13 +196,14 @@ def _check_new(path: str) -> None:
         raise ValueError(f"{path} cannot be made: there is no folder for it.")
 
 
-def _public(path: str, names: list[str], most: int) -> dict[str, Any]:
+def _public(arguments: argparse.Namespace, names: list[str]) -> dict[str, Any]:
     """Return the entries of a public table, of which every value is read."""
-    source = files.open_files(path, Domain(dict.fromkeys(names, 1)), True, None)
+    domain, encoding = Domain(dict.fromkeys(names, 1)), arguments.encoding
+    source = files.open_files(arguments.table, domain, True, None, encoding=encoding)
     assert isinstance(source, files.FileSource)
     columns: dict[str, list[Any]] = {name: [] for name in names}
-    for batch in _arrays(source, names):
-        for name, array in zip(names, batch, strict=True):
+    for batch in source.values(names):
+        for name, array in batch.items():
             columns[name] += array.to_pylist()
     markers: dict[str, list[str]] = {name: [] for name in names}
     for name, values in columns.items():
@@ -205,7 +212,9 @@ def _public(path: str, names: list[str], most: int) -> dict[str, Any]:
             markers[name] = sorted({*texts} & {*MISSING_TEXTS} - {""})
             columns[name] = _typed([None if text in MISSING_TEXTS else text for text in texts])
     empty = {name for name, values in columns.items() if all(value is None for value in values)}
-    found = infer({name: values for name, values in columns.items() if name not in empty}, None, most)
+    found = infer(
+        {name: values for name, values in columns.items() if name not in empty}, None, arguments.max_labels
+    )
     specs = {name: attribute.to_spec() for name, attribute in found.items()}
     for name, spec in specs.items():
         spec.update({"missing": markers[name]} if markers[name] else {})
@@ -237,7 +246,7 @@ def _finite(text: str) -> float:
 
 @dataclass
 class _Findings:
-    """The values of one column that a domain has no place for.
+    """Rows of one column that a domain has no place for.
 
     Attributes:
         attribute: of the column.
@@ -309,7 +318,7 @@ def _check(arguments: argparse.Namespace) -> None:
     by_name = False
     if not arguments.no_header:
         with contextlib.suppress(ValueError):  # codes, or columns without a name beside those of the domain
-            present, by_name = files.column_names(arguments.table), True
+            present, by_name = files.column_names(arguments.table, arguments.encoding), True
     lacking = [name for name in draft.columns if not {name, name.strip()} & {*present}]
     closed = {name: draft.closed[name] for name in draft.closed if name not in lacking}
     if not by_name:
@@ -317,7 +326,9 @@ def _check(arguments: argparse.Namespace) -> None:
         domain = Domain({**dict.fromkeys(draft.columns, 1), **closed})
     else:
         domain = Domain(closed or {present[0]: 1})
-    findings = _findings(files.open_files(arguments.table, domain, not arguments.no_header, None), closed)
+    header, encoding = not arguments.no_header, arguments.encoding
+    source = files.open_files(arguments.table, domain, header, None, encoding=encoding)
+    findings = _findings(source, closed)
     known = {*draft.columns, *(name.strip() for name in draft.columns)}
     _tell(findings, lacking, [name for name in present if name not in known], draft)
     if arguments.holder_log is not None:
@@ -346,10 +357,10 @@ def _findings(
             for name in closed:
                 findings[name].count(batch.columns[name], None)
         return findings
-    for arrays in _arrays(source, list(closed)):
-        for found, array in zip(findings.values(), arrays, strict=True):
-            if not found.failure:
-                _count(found, array.fill_null("") if source.text else array)
+    for arrays in source.values(list(closed)):
+        for name, array in arrays.items():
+            if not findings[name].failure:
+                _count(findings[name], array)
     return findings
 
 
@@ -417,7 +428,8 @@ def _for_unreadable(attribute: Attribute, texts: collections.Counter[str]) -> li
             values: how for how, values in reversed(read.items()) if len(rest) - values.count(None) == best
         }
         hows = [how for how in read if how in firsts.values()]
-        said.append(f"{' or '.join(hows)} reads {_share(best, len(rest))}")
+        tried = f" (of the {len(rest):,} most frequent)" if len(texts) - len(marks) > len(rest) else ""
+        said.append(f"{' or '.join(hows)} reads {_share(best, len(rest))}{tried}")
     if best < len(rest):
         what = "numbers" if attribute.time is None else "dates"
         said.append(
@@ -490,9 +502,3 @@ def _log(findings: dict[str, _Findings], out: str) -> None:
             )
             if found.unlisted:
                 rows.writerow([name, "", "further values, which are not listed", found.unlisted])
-
-
-def _arrays(source: files.FileSource, names: Sequence[str]) -> Iterator[list[Any]]:
-    """Yield batches of values as they lie in the files: Arrow arrays [rows], one an attribute."""
-    for batch in source.values(names):
-        yield [batch[name] for name in names]

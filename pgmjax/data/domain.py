@@ -407,7 +407,7 @@ def infer(frame: Any, bins: int | Mapping[str, Any] | None, max_labels: int) -> 
         raise ValueError(f"bins names {unknown}, which are not columns of the table.")
     attributes = {}
     for name in names:
-        counts, missing = _counts(frame[name])
+        counts, missing = _counts(name, frame[name])
         values = list(counts)
         if not values:
             raise ValueError(f"Column {name!r} holds no value: say its domain by hand.")
@@ -482,12 +482,15 @@ def _names(frame: Any) -> list[str]:
     return names
 
 
-def _counts(column: Any) -> tuple[collections.Counter[Any], bool]:
+def _counts(name: str, column: Any) -> tuple[collections.Counter[Any], bool]:
     """Return how often each value occurs, and whether there are missing ones."""
     to_list = getattr(column, "to_pylist", None) or getattr(column, "tolist", None)
     to_list = to_list or getattr(column, "to_list", None)
     plain = (float(v) if isinstance(v, decimal.Decimal) else v for v in (to_list() if to_list else column))
-    found = collections.Counter(plain)
+    try:
+        found = collections.Counter(plain)
+    except TypeError:  # not hashable
+        raise TypeError(f"Column {name!r} holds lists or the like: leave it out, or take it apart.") from None
     gone = [v for v in found if v is None or type(v).__name__ in ("NAType", "NaTType") or v != v]
     kept = {v: n for v, n in found.items() if not any(v is other for other in gone) and not _is_nan(v)}
     return collections.Counter(kept), bool(gone)

@@ -64,12 +64,12 @@ class Draft:
         Raises:
             ValueError: as `Domain.read`.
         """
-        content = with_label_files(read_file(path), pathlib.Path(path).parent)
         try:
-            return cls(content)
-        except (TypeError, ValueError) as error:
+            return cls(with_label_files(read_file(path), pathlib.Path(path).parent))
+        except (RecursionError, TypeError, ValueError) as error:
             kind = TypeError if isinstance(error, TypeError) else ValueError
-            raise kind(f"Domain file {os.fspath(path)}: {error!s:.1000}") from error
+            reason = "it is nested too deep." if isinstance(error, RecursionError) else f"{error!s:.1000}"
+            raise kind(f"Domain file {os.fspath(path)}: {reason}") from error
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the domain file."""

@@ -2,13 +2,18 @@
 
 import csv
 import datetime
+import decimal
+import json
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import pgmjax as pj
+from pgmjax.cli import domain as domain_command
 from pgmjax.cli import main
+from pgmjax.data import entry
 from pgmjax.discovery import Draft
 
 
@@ -121,3 +126,305 @@ def test_a_raw_table_is_released_in_one_command(tmp_path, capsys):
     assert pj.Domain.read(tmp_path / "out" / "domain.json")["sex"] >= 2
     assert main([*asked[:-2], "--relation", "add-remove", "--delta", "0", "--out", str(tmp_path / "o2")]) == 2
     assert "cannot be found without a delta" in capsys.readouterr().err and not (tmp_path / "o2").exists()
+
+
+UNTIDY = {
+    "age": (["17", "NA", "412", "33"], {"min": 0, "max": 120}),
+    "height": (["1.5", "2", "3", "17"], {"min": 0, "max": 17}),
+    "income": (["1.234,50", "2,0", "-7", "1.500"], {"bins": [-100, 0, 1000, 5000]}),
+    "price": (["1.5", "2.25", "9", "0"], {"bins": [0, 10], "decimal": ","}),
+    "born": (["31.12.1999", "01.02.2000", "", "13.05.2001"], {"from": "1990-01-01", "to": "2020-12-31"}),
+    "seen": (
+        ["2001-02-03", "2001-02-04", "NULL", "2002-01-01"],
+        {"dates": ["2001-01-01", "2003-01-01"], "format": "%d.%m.%Y"},
+    ),
+    "sex": (["f", "F", "M", "?"], {"labels": ["F", "M"]}),
+    "grade": (["1.0", "2", "02", "1"], {"labels": ["1", "2"]}),
+    "mixed": (["NO", "true", "True", "no"], {"labels": ["NO", True]}),
+    "region": (["0", "3", "2", "1"], 3),
+    "fine": (["a", "b", "", "c"], {"labels": ["a"], "missing": True, "other": True}),
+}
+TOLD = {
+    "age": ("1 no number, 1 out of range", '`missing: ["NA"]`', "`clip: true`"),
+    "height": ("1 out of range", "some lie between the steps of 1", "`clip: true`"),
+    "income": ("2 no number", '`decimal: ",", thousands: "."` reads all of them'),
+    "price": ("2 no number", "no `decimal` and no `thousands`, for numbers such as 1.5, reads all of them"),
+    "born": ("3 no date, 1 missing", '`format: "%d.%m.%Y"` reads all of them', "`missing: true`"),
+    "seen": ("4 no date", '`missing: ["NULL"]`', "no `format`, for ISO dates, reads all of them"),
+    "sex": ("2 no label", "differ from a label in capitals only", '`missing: ["?"]`', "`other: true`"),
+    "grade": ("2 no label", "numbers among the labels: without quotes", "`other: true`"),
+    "mixed": (
+        "1 no label",
+        "in capitals only",
+        "the labels mix text with numbers or true and false",
+        "`other: true`",
+    ),
+    "region": ("1 out of range", "a larger size"),
+}
+MENDED = {
+    "age": {"min": 0, "max": 120, "missing": ["NA"], "clip": True},
+    "height": {"bins": [0, 17]},
+    "income": {"bins": [-100, 0, 1000, 5000], "decimal": ",", "thousands": "."},
+    "price": {"bins": [0, 10]},
+    "born": {"from": "1990-01-01", "to": "2020-12-31", "format": "%d.%m.%Y", "missing": True},
+    "seen": {"dates": ["2001-01-01", "2003-01-01"], "missing": ["NULL"]},
+    "sex": {"labels": {"F": ["f"], "M": []}, "missing": ["?"]},
+    "grade": {"labels": [1, 2]},
+    "mixed": {"labels": {"NO": ["no"], "true": ["True"]}},
+    "region": 4,
+    "fine": UNTIDY["fine"][1],
+}
+
+
+def untidy(path, **how):
+    rows = zip(*(values for values, _ in UNTIDY.values()), strict=True)
+    with path.open("w", newline="", **how) as file:
+        csv.writer(file).writerows([UNTIDY, *rows])
+    return str(path)
+
+
+def test_remedies_are_told_and_work(tmp_path, capsys):
+    table = untidy(tmp_path / "t.csv", encoding="utf-8")
+    pj.Domain({name: spec for name, (_, spec) in UNTIDY.items()}).write(tmp_path / "d.json")
+    assert main(["domain", "check", table, str(tmp_path / "d.json")]) == 1
+    said = capsys.readouterr()
+    assert "10 of 11 columns have rows that the domain has no place for" in said.err
+    parts, name = {}, ""
+    for line in said.out.splitlines()[1:]:
+        name = line[2:].split(":")[0] if not line.startswith("    ") else name
+        parts.setdefault(name, []).append(line)
+    assert [*parts] == [*TOLD]
+    for name, (counts, *remedies) in TOLD.items():
+        assert parts[name][0] == f"  {name}: {counts}"
+        assert len(parts[name]) == 1 + len(remedies)
+        assert all(told in line for told, line in zip(remedies, parts[name][1:], strict=True)), parts[name]
+    assert "412" not in said.out and "1.234" not in said.out
+    pj.Domain(MENDED).write(tmp_path / "m.json")
+    assert main(["domain", "check", table, str(tmp_path / "m.json")]) == 0
+
+
+def test_ambiguous_forms_are_both_told(tmp_path, capsys):
+    (tmp_path / "t.csv").write_text(
+        'n,d,u\n"1,500",01/02/2000,12 %\n"2,250",03/04/2000,x\n', encoding="utf-8"
+    )
+    spec = {"n": {"bins": [0, 9999]}, "d": {"from": "1990-01-01", "to": "2020-12-31"}, "u": {"bins": [0, 1]}}
+    pj.Domain(spec).write(tmp_path / "d.json")
+    assert main(["domain", "check", str(tmp_path / "t.csv"), str(tmp_path / "d.json")]) == 1
+    said = capsys.readouterr().out
+    assert '`decimal: ","` or `thousands: ","` reads all of them' in said
+    assert '`format: "%d/%m/%Y"` or `format: "%m/%d/%Y"` reads all of them' in said
+    assert "what is left is in no known form of numbers" in said
+    lines = ["n", *(f"{k}.5" for k in range(1200))]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    pj.Domain({"n": {"bins": [0, 9999], "decimal": ","}}).write(tmp_path / "d.json")
+    assert main(["domain", "check", str(tmp_path / "t.csv"), str(tmp_path / "d.json")]) == 1
+    assert "such as 1.5, reads all of them (of the 1,000 most frequent)" in capsys.readouterr().out
+
+
+def test_columns_that_the_table_or_the_domain_lacks(table, capsys):
+    text = "who: discover\nage: {labels: ['17', '33', x, '412']}\ngone: 3\n"
+    (table / "d.yaml").write_text(text, encoding="utf-8")
+    assert main(["domain", "check", str(table / "t.csv"), str(table / "d.yaml")]) == 1
+    said = capsys.readouterr()
+    assert said.out.splitlines()[1:] == [
+        "  not in the table: gone",
+        "  not in the domain: price, job",
+        "  to be discovered, so not checked: who",
+    ]
+    assert "1 columns of the domain are not in the table" in said.err
+    (table / "d.yaml").write_text("who: discover\n", encoding="utf-8")
+    assert main(["domain", "check", str(table / "t.csv"), str(table / "d.yaml")]) == 1
+    assert "nothing was checked" in capsys.readouterr().err
+
+
+def test_columns_of_types_that_an_entry_does_not_take(tmp_path, capsys):
+    frame = pa.table(
+        {
+            "day": [datetime.date(2020, 1, 1)] * 3,
+            "real": [0.5, 1.0, 2.0],
+            "price": [decimal.Decimal("1.5"), decimal.Decimal("12.25"), None],
+            "on": [True, False, None],
+        }
+    )
+    pq.write_table(frame, tmp_path / "t.parquet")
+    pj.Domain({"day": 3, "real": 3, "price": {"bins": [0, 10]}, "on": {"labels": [True]}}).write(
+        tmp_path / "d.json"
+    )
+    asked = ["domain", "check", str(tmp_path / "t.parquet"), str(tmp_path / "d.json")]
+    assert main([*asked, "--holder-log", str(tmp_path / "bad.csv")]) == 1
+    said = capsys.readouterr().out
+    assert "day: its values are of type date32[day]: cast them" in said
+    assert "real: it takes integer codes 0..2 and its values are" in said
+    assert "price: 1 out of range, 1 missing" in said and "on: 1 no label, 1 missing" in said
+    rows = list(csv.reader((tmp_path / "bad.csv").open(encoding="utf-8")))[1:]
+    assert sorted(rows) == [
+        ["on", "", "missing", "1"],
+        ["on", "false", "outside", "1"],
+        ["price", "", "missing", "1"],
+        ["price", "12.25", "outside", "1"],
+    ]
+
+
+def test_a_log_lists_so_many_values(table, capsys, monkeypatch):
+    monkeypatch.setattr(domain_command, "_MOST_TEXTS", 2)
+    pj.Domain({"who": {"labels": ["nobody"]}, "age": {"bins": [0, 1]}}).write(table / "d.json")
+    asked = [
+        "domain",
+        "check",
+        str(table / "t.csv"),
+        str(table / "d.json"),
+        "--holder-log",
+        str(table / "b.csv"),
+    ]
+    assert main(asked) == 1
+    rows = list(csv.reader((table / "b.csv").open(encoding="utf-8")))[1:]
+    assert [row for row in rows if row[0] == "who"] == [
+        ["who", "Zaphod", "outside", "2"],
+        ["who", "Trillian", "outside", "1"],
+        ["who", "", "further values, which are not listed", "1"],
+    ]
+    assert sum(int(row[3]) for row in rows if row[0] == "age") == 4
+
+
+def test_tables_without_names_and_of_codes(tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("17,a\n200,b\n", encoding="utf-8")
+    (tmp_path / "d.yaml").write_text("age: {min: 0, max: 120}\nword: discover\n", encoding="utf-8")
+    assert main(["domain", "check", str(tmp_path / "t.csv"), str(tmp_path / "d.yaml"), "--no-header"]) == 1
+    assert "age: 1 out of range" in capsys.readouterr().out
+    np.save(tmp_path / "t.npy", np.array([[0, 1], [5, 0], [2, 7]]))
+    pj.Domain({"a": 5, "b": 8}).write(tmp_path / "c.json")
+    assert main(["domain", "check", str(tmp_path / "t.npy"), str(tmp_path / "c.json")]) == 1
+    assert "  a: 1 out of range" in capsys.readouterr().out
+    pj.Domain({"a": 6, "b": 8}).write(tmp_path / "c.json")
+    assert main(["domain", "check", str(tmp_path / "t.npy"), str(tmp_path / "c.json")]) == 0
+    (tmp_path / "i.csv").write_text(",age\n0,17\n1,20\n", encoding="utf-8")  # with an index without a name
+    pj.Domain({"age": {"min": 0, "max": 120}}).write(tmp_path / "a.json")
+    assert main(["domain", "check", str(tmp_path / "i.csv"), str(tmp_path / "a.json")]) == 0
+    (tmp_path / "l.csv").write_bytes("größe\n1\n".encode("cp1252"))
+    pj.Domain({"größe": 2}).write(tmp_path / "l.json")
+    asked = ["domain", "check", str(tmp_path / "l.csv"), str(tmp_path / "l.json")]
+    assert main([*asked, "--encoding", "cp1252"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["draft", "t.npy"], "does not name its columns"),
+        (["draft", "t.csv", "--unit", "whom"], "--unit names 'whom'"),
+        (["draft", "one.csv", "--unit", "who"], "has no column but the unit's"),
+        (["draft", "t.csv", "--out", "none/d.yaml"], "there is no folder for it"),
+        (["draft", "t.csv", "--out", "d.txt"], "must end in .json, .yaml or .yml"),
+        (["draft", "t.csv", "--public", "--max-labels", "0"], "max_labels must be an integer >= 1"),
+        (["check", "none.csv", "d.json"], "There is no table"),
+        (["check", "t.csv", "none.json"], "There is no domain file none.json"),
+        (["check", "t.csv", "bad.json"], "Domain file bad.json"),
+        (["check", "t.npy", "d.json"], "a column for each of the domain's 2 attributes, got 3 columns"),
+        (["check", "t.csv", "d.json", "--holder-log", "t.csv"], "t.csv exists already"),
+        (["check", "t.csv", "d.json", "--encoding", "klingon"], "must be that of a text file"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+@pytest.mark.filterwarnings("ignore:--public")
+def test_bad_input(words, message, table, capsys, monkeypatch):
+    monkeypatch.chdir(table)
+    np.save("t.npy", np.zeros((2, 3), int))
+    (table / "one.csv").write_text("who\nFord\n", encoding="utf-8")
+    (table / "bad.json").write_text("{", encoding="utf-8")
+    pj.Domain({"age": 3, "who": 2}).write("d.json")
+    before = {path.name: path.read_bytes() for path in table.iterdir()}
+    assert main(["domain", *words]) == 2
+    assert message in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in table.iterdir()} == before
+
+
+@pytest.mark.filterwarnings("ignore:--public")
+@pytest.mark.parametrize("kind", ["csv", "tsv", "parquet"])
+def test_a_domain_of_a_public_table_fits_it(tmp_path, kind, capsys):
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(5)
+    rows = 400
+    frame = pandas.DataFrame(
+        {
+            "whole": rng.integers(-50000, 10**6, rows),
+            "few": rng.integers(0, 3, rows),
+            "real": rng.normal(size=rows) / 1000,
+            "marked": np.where(rng.random(rows) < 0.1, "?", rng.integers(0, 9, rows).astype(str)),
+            "zip": [f"{number:05d}" for number in rng.integers(0, 10**5, rows)],
+            "day": pandas.Timestamp("2020-01-01") + pandas.to_timedelta(rng.integers(0, 900, rows), unit="D"),
+            "on": rng.random(rows) < 0.3,
+            "huge": ["1e999"] * rows,
+            "empty": [None] * rows,
+        }
+    )
+    path = tmp_path / f"t.{kind}"
+    if kind == "parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, index=False, sep={"csv": ",", "tsv": "\t"}[kind])
+    out = str(tmp_path / "d.yaml")
+    assert main(["domain", "draft", str(path), "--public", "--out", out, "--max-labels", "30"]) == 0
+    draft = Draft.read(out)
+    assert draft.open == {"empty": "any"} and all(a.size <= 32 for a in draft.closed.values())
+    assert draft.closed["whole"].to_spec() == {"min": -50000, "max": 999999, "step": 50000}
+    assert draft.closed["few"].labels == (0, 1, 2) and draft.closed["zip"].other
+    assert draft.closed["marked"].missing_markers == ("?",) and draft.closed["day"].time == "day"
+    assert main(["domain", "check", str(path), out]) == 0
+
+
+def test_the_schema_knows_the_keys_of_every_kind(capsys):
+    assert main(["domain", "schema"]) == 0
+    kinds = json.loads(capsys.readouterr().out)["$defs"]
+    assert {kind: {*kinds[kind]["properties"]} for kind in entry.KEYS} == {
+        k: {*v} for k, v in entry.KEYS.items()
+    }
+    assert {*kinds["labels_file"]["properties"]} == {"labels_file", "column", *entry.KEYS["labels"]} - {
+        "labels"
+    }
+    units = kinds["from"]["properties"]["step"]["anyOf"][1]["pattern"]
+    assert all(unit in units for unit in entry.STEPS)
+
+
+@pytest.mark.parametrize(
+    ("spec", "valid"),
+    [
+        *((spec, True) for _, spec in UNTIDY.values()),
+        *((spec, True) for spec in MENDED.values()),
+        ({"size": 2, "missing": ["?", -1]}, True),
+        ({"from": "2020-01-01", "to": "2020-01-31", "step": "6 hours", "clip": True}, True),
+        ({"bins": [0, 1.5], "grid": 0.5, "within": [[0, 1], [1, 2]]}, True),
+        (0, False),
+        ("text", False),
+        ({}, False),
+        ({"size": 2, "clip": True}, False),
+        ({"size": 2, "labels": ["a", "b"]}, False),
+        ({"labels": []}, False),
+        ({"labels": [None]}, False),
+        ({"labels": ["a"], "other": "yes"}, False),
+        ({"bins": [0]}, False),
+        ({"bins": [0, "1"]}, False),
+        ({"bins": [0, 1], "decimal": ";"}, False),
+        ({"bins": [0, 1], "thousands": "_"}, False),
+        ({"bins": [0, 1], "grid": 0}, False),
+        ({"bins": [0, 1], "format": "%Y"}, False),
+        ({"bins": [0, 1], "within": [[0]]}, False),
+        ({"min": 0}, False),
+        ({"min": 0.5, "max": 3}, False),
+        ({"min": 0, "max": 3, "step": 0}, False),
+        ({"from": "2020-01-01"}, False),
+        ({"from": "2020-01-01", "to": "2020-01-31", "step": "decade"}, False),
+        ({"dates": ["2020-01-01"]}, False),
+        ({"dates": ["2020-01-01", "2021-01-01"], "missing": None}, False),
+    ],
+    ids=str,
+)
+def test_the_schema_and_the_library_take_the_same_entries(spec, valid):
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads(domain_command.schema_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert jsonschema.Draft202012Validator(schema).is_valid({"a": spec}) == valid
+    if valid:
+        pj.Domain({"a": spec})
+        pj.Domain({"a": pj.Domain({"a": spec}).to_dict()["a"]})
+    else:
+        with pytest.raises((TypeError, ValueError)):
+            pj.Domain({"a": spec})

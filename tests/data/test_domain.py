@@ -1,5 +1,7 @@
 """Domains: from specifications, files and inference; what they refuse; sizes, subsets, equality."""
 
+import datetime
+import decimal
 import json
 import pickle
 
@@ -251,10 +253,51 @@ def test_one_number_of_bins_for_all_numbers():
 
 
 @pytest.mark.filterwarnings("ignore:This domain shows")
+def test_columns_of_many_values():
+    start = datetime.datetime(2020, 2, 28, 23, tzinfo=datetime.timezone(datetime.timedelta(hours=-2)))
+    columns = {
+        "whole": [*range(-7, 200)],
+        "halves": [k / 2 for k in range(207)],
+        "price": [decimal.Decimal(k) / 100 for k in range(207)],
+        "word": ["b", "a", "a"] + [f"w{k}" for k in range(103)] + ["c"] * 101,
+        "day": [datetime.date(2020, 1, 1) + datetime.timedelta(k) for k in range(207)],
+        "moment": [start] * 207,
+    }
+    domain = Domain.from_public_data(columns, max_labels=50)
+    found = domain.to_dict()
+    assert found["whole"] == {"min": -10, "max": 199, "step": 5}
+    assert found["halves"] == {"bins": [5 * k for k in range(22)]}
+    assert found["price"] == {"bins": [k / 20 for k in range(43)]}
+    assert found["word"]["other"] and {"a", "c"} <= {*found["word"]["labels"]}
+    assert len(found["word"]["labels"]) == 50
+    assert found["day"] == {"from": "2020-01-01", "to": "2020-07-25", "step": "month"}
+    assert found["moment"] == {"from": "2020-02-29", "to": "2020-02-29", "step": "day"}
+    assert domain.attribute("moment").encode([start]).tolist() == [0]
+
+
+@pytest.mark.filterwarnings("ignore:This domain shows")
+@pytest.mark.parametrize("seed", range(20))
+def test_a_domain_fits_the_table_that_it_was_taken_from(seed):
+    rng = np.random.default_rng(seed)
+    most = int(rng.integers(1, 60))
+    size = 10.0 ** rng.integers(-8, 9)
+    columns = {
+        "real": (rng.normal(size=300) * size + rng.integers(-9, 9)).tolist(),
+        "whole": (rng.integers(-300, 300, 300) * rng.integers(1, 10**6)).tolist(),
+        "cents": (rng.integers(0, 10**5, 300) / 100).tolist(),
+    }
+    domain = Domain.from_public_data(columns, max_labels=most)
+    for name, values in columns.items():
+        assert domain[name] <= max(most, 2)
+        assert {*domain.attribute(name).encode(values).tolist()} <= {*range(domain[name])}
+
+
+@pytest.mark.filterwarnings("ignore:This domain shows")
 @pytest.mark.parametrize(
     ("frame", "arguments", "message"),
     [
         ({"a": [None, None]}, {}, "'a' holds no value: say its domain by hand"),
+        ({"a": [1, 2]}, {"max_labels": 0}, "max_labels must be an integer >= 1, got 0"),
         ({"a": ["x"]}, {"bins": {"a": 3}}, "'a' does not hold numbers only, so it cannot have bins"),
         ({"a": [1]}, {"bins": {"b": 3}}, r"bins names \['b'\], which are not columns"),
         ({"a": [1, 2]}, {"bins": 0}, "number of bins of column 'a' must be an integer >= 1, got 0"),
