@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pgmjax._internal import checks
+from pgmjax.cli.release import add_encoding_option, add_file_options
 from pgmjax.data import files
 from pgmjax.data.arrow import encode_array
 from pgmjax.data.attribute import Attribute
@@ -113,6 +114,7 @@ def _add_draft(parts: Any) -> None:
         metavar="N",
         help="with --public: the most labels, or cells, of a column (100)",
     )
+    add_encoding_option(draft)
     draft.set_defaults(run=_draft)
 
 
@@ -126,7 +128,7 @@ def _add_check(parts: Any) -> None:
     )
     check.add_argument("table", metavar="FILE", help="the table")
     check.add_argument("domain", metavar="DOMAIN", help="the domain file")
-    check.add_argument("--no-header", action="store_true", help="columns are unnamed, in the domain's order")
+    add_file_options(check)
     check.add_argument(
         "--holder-log", metavar="FILE", help="write the offending values, for the holder alone"
     )
@@ -143,7 +145,7 @@ def schema_text() -> str:
 
 
 def _draft(arguments: argparse.Namespace) -> None:
-    types = files.column_types(arguments.table)
+    types = files.column_types(arguments.table, arguments.text_encoding)
     if arguments.unit is not None and arguments.unit not in types:
         raise ValueError(f"--unit names {arguments.unit!r}, and {arguments.table} has no such column.")
     types.pop(arguments.unit, None)
@@ -159,7 +161,15 @@ def _draft(arguments: argparse.Namespace) -> None:
             UserWarning,
             stacklevel=2,
         )
-        entries = _public(arguments.table, list(types), arguments.max_labels)
+        source = files.open_files(
+            arguments.table,
+            Domain(dict.fromkeys(types, 1)),
+            True,
+            None,
+            encoding=arguments.text_encoding,
+        )
+        assert isinstance(source, files.FileSource)
+        entries = _public(source, list(types), arguments.max_labels)
     else:
         entries = {name: open_entry(kind) for name, kind in types.items()}
     if arguments.out is None:
@@ -190,10 +200,8 @@ def _check_new(path: str) -> None:
         raise ValueError(f"{path} cannot be made: there is no folder for it.")
 
 
-def _public(path: str, names: list[str], most: int) -> dict[str, Any]:
+def _public(source: files.FileSource, names: list[str], most: int) -> dict[str, Any]:
     """Return the entries of a public table, of which every value is read."""
-    source = files.open_files(path, Domain(dict.fromkeys(names, 1)), True, None)
-    assert isinstance(source, files.FileSource)
     columns: dict[str, list[Any]] = {name: [] for name in names}
     for batch in _arrays(source, names):
         for name, array in zip(names, batch, strict=True):
@@ -309,7 +317,7 @@ def _check(arguments: argparse.Namespace) -> None:
     by_name = False
     if not arguments.no_header:
         with contextlib.suppress(ValueError):  # codes, or columns without a name beside those of the domain
-            present, by_name = files.column_names(arguments.table), True
+            present, by_name = files.column_names(arguments.table, arguments.text_encoding), True
     lacking = [name for name in draft.columns if not {name, name.strip()} & {*present}]
     closed = {name: draft.closed[name] for name in draft.closed if name not in lacking}
     if not by_name:
@@ -317,7 +325,10 @@ def _check(arguments: argparse.Namespace) -> None:
         domain = Domain({**dict.fromkeys(draft.columns, 1), **closed})
     else:
         domain = Domain(closed or {present[0]: 1})
-    findings = _findings(files.open_files(arguments.table, domain, not arguments.no_header, None), closed)
+    source = files.open_files(
+        arguments.table, domain, not arguments.no_header, None, encoding=arguments.text_encoding
+    )
+    findings = _findings(source, closed)
     known = {*draft.columns, *(name.strip() for name in draft.columns)}
     _tell(findings, lacking, [name for name in present if name not in known], draft)
     if arguments.holder_log is not None:

@@ -201,7 +201,7 @@ def test_a_file_that_changes_is_checked_again(tmp_path):
         (
             "t.xls",
             ValueError,
-            r"t\.xls is no kind of table that can be read .save the sheet as CSV in UTF-8, or as Parquet.: expected \.parquet \(or a folder",
+            r"t\.xls is no kind of table that can be read .save the sheet as CSV in UTF-8, or as Parquet.: ",
         ),
         ("t", ValueError, "t is no kind of table that can be read"),
         ("t.parquet", ValueError, r"t\.parquet cannot be read as Parquet"),
