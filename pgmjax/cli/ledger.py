@@ -13,7 +13,7 @@ from pgmjax._internal import checks
 from pgmjax.cli.release import add_file_options, add_unit_options, unit_of
 from pgmjax.data import demo, files
 from pgmjax.data.dataset import Dataset
-from pgmjax.data.definition import ROWS_OUTSIDE, TableDefinition
+from pgmjax.data.definition import ROWS_OUTSIDE, TableDefinition, known_encoding
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.exact import as_text
@@ -241,6 +241,7 @@ def _definition(arguments: argparse.Namespace) -> TableDefinition | None:
     if arguments.domain is None and not arguments.demo:
         options = ("weights", "max_weight", "rows_outside", "unit", "max_records", "record_is")
         given = [name for name in options if getattr(arguments, name)]
+        given += ["encoding"] if arguments.text_encoding else []
         if given:
             raise ValueError(f"--{given[0].replace('_', '-')} goes with --domain: name the domain file too.")
         return None
@@ -250,7 +251,7 @@ def _definition(arguments: argparse.Namespace) -> TableDefinition | None:
     if arguments.demo and arguments.unit is not None:
         raise ValueError("The demo table has no column that names a unit: leave out --unit, --max-records.")
     weights, unit = (arguments.weights, arguments.max_weight), unit_of(arguments)
-    return TableDefinition(domain, *weights, arguments.rows_outside, unit)
+    return TableDefinition(domain, *weights, arguments.rows_outside, unit, arguments.text_encoding)
 
 
 def _checked(arguments: argparse.Namespace, definition: TableDefinition | None) -> Any:
@@ -265,7 +266,7 @@ def _checked(arguments: argparse.Namespace, definition: TableDefinition | None) 
             _table(arguments.table),
             definition.domain,
             header=not arguments.no_header,
-            encoding=arguments.text_encoding,
+            encoding=_encoding(arguments, definition),
             weights=definition.weights,
             max_weight=definition.max_weight,
             rows_outside=definition.rows_outside,
@@ -276,6 +277,17 @@ def _checked(arguments: argparse.Namespace, definition: TableDefinition | None) 
         said = str(error).replace("header=False", "--no-header").replace("rows_outside ", "--rows-outside ")
         raise ValueError(f"{said} Nothing was registered.") from error
     return data
+
+
+def _encoding(arguments: argparse.Namespace, definition: TableDefinition) -> str | None:
+    """Return the encoding that a table is read in: the definition's, if it is a text file."""
+    if known_encoding(arguments.text_encoding) not in (None, definition.encoding):
+        raise ValueError(
+            f"The account's text files are {definition.encoding or 'UTF-8'}: save this one as that, or as "
+            "Parquet."
+        )
+    text = any(suffix.lower() in files.SUFFIXES for suffix in pathlib.Path(arguments.table).suffixes[-2:])
+    return definition.encoding if text else None
 
 
 def _print_account(arguments: argparse.Namespace, ledger: Ledger, account: Account) -> None:

@@ -104,8 +104,13 @@ def add_table_options(group: Any, encoding: str = "--encoding") -> None:
 def add_file_options(group: Any, encoding: str = "--encoding") -> None:
     """Add the options that say how a text file is read; see `add_table_options`."""
     group.add_argument("--no-header", action="store_true", help="columns are unnamed, in the domain's order")
+    add_encoding_option(group, encoding)
+
+
+def add_encoding_option(group: Any, name: str = "--encoding") -> None:
+    """Add the option for a text file's encoding, by some name."""
     group.add_argument(
-        encoding,
+        name,
         dest="text_encoding",
         metavar="NAME",
         help="of a text file, such as cp1252 (utf-8, or utf-16 if it begins with the mark of that)",

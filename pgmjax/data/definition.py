@@ -7,6 +7,7 @@ error can tell whether a record lies outside a domain.
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -35,11 +36,13 @@ class TableDefinition:
             the bins (or codes, or weights) count at the end; "missing": the value counts as missing, where
             the attribute has a bucket for that; "drop": the record is left out. None: there is none such.
         unit: the unit of privacy; None for one record.
+        encoding: of its text files; None: UTF-8, or UTF-16 by the mark of that.
 
     Guarantees:
         Each of the three maps one record to one record or to none, whatever the others are. So tables that
         are neighbours under ADD_REMOVE stay so, and under REPLACE_ONE too, except that "drop" makes the
-        number of records private.
+        number of records private. Whoever asks cannot choose the encoding, in which one record could shift
+        all that follow it.
 
     Raises:
         TypeError: an argument of the wrong type.
@@ -56,6 +59,7 @@ class TableDefinition:
     max_weight: int | None = None
     rows_outside: str | None = None
     unit: Unit | None = None
+    encoding: str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.domain, Domain):
@@ -70,6 +74,7 @@ class TableDefinition:
             checks.integer("max_weight", self.max_weight, low=1, high=LARGEST_WEIGHT)
         check_rows_outside(self.rows_outside)
         check_unit(self.unit, self.domain, self.weights)
+        object.__setattr__(self, "encoding", known_encoding(self.encoding))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the definition for JSON; `from_dict` reads it back."""
@@ -79,15 +84,15 @@ class TableDefinition:
             "max_weight": self.max_weight,
             "rows_outside": self.rows_outside,
             **({} if self.unit is None else {"unit": self.unit.to_dict()}),
+            **({} if self.encoding is None else {"encoding": self.encoding}),
         }
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> TableDefinition:
         """Return the definition that `to_dict` wrote."""
         unit = Unit.from_dict(record.get("unit"))
-        return cls(
-            Domain(record["domain"]), record["weights"], record["max_weight"], record["rows_outside"], unit
-        )
+        given = {name: record[name] for name in ("weights", "max_weight", "rows_outside")}
+        return cls(Domain(record["domain"]), **given, unit=unit, encoding=record.get("encoding"))
 
     def tables(self, domain: Domain) -> dict[str, np.ndarray]:
         """Return, for each attribute of another domain, its code of every code of this one [size].
@@ -124,6 +129,27 @@ class TableDefinition:
                 f"This table was registered with the weights {self.weights!r} and max_weight "
                 f"{self.max_weight}: ask with these, or without weights."
             )
+
+
+def known_encoding(encoding: str | None) -> str | None:
+    """Return Python's name of a text encoding, None for UTF-8.
+
+    Raises:
+        TypeError: it is no name.
+        ValueError: there is no encoding of that name.
+    """
+    if encoding is None:
+        return None
+    if not isinstance(encoding, str):
+        raise TypeError(f"encoding must be the name of an encoding, got {type(encoding).__name__}.")
+    try:
+        name = codecs.lookup(encoding).name
+        " ,".encode(name)
+    except (LookupError, ValueError):
+        raise ValueError(
+            f"encoding must be that of a text file, such as utf-8, cp1252 or utf-16, got {encoding!r}."
+        ) from None
+    return None if name in ("utf-8", "utf-8-sig", "ascii") else name
 
 
 def check_rows_outside(rows_outside: str | None) -> str | None:

@@ -32,7 +32,7 @@ from pgmjax._internal.files import mapped
 from pgmjax.data import fingerprint
 from pgmjax.data.arrow import encode_array
 from pgmjax.data.bounding import UnitRecords, units_of
-from pgmjax.data.definition import TableDefinition, coder_of
+from pgmjax.data.definition import TableDefinition, coder_of, known_encoding
 from pgmjax.data.domain import Domain
 from pgmjax.data.encoding import Coder, Encoded, text_of
 from pgmjax.data.sources import (
@@ -50,6 +50,7 @@ _DELIMITERS = {".tsv": "\t,;| ", "": ",;\t| "}  # by suffix, in the order in whi
 _LONGEST_LINE = 1 << 21
 _MARK = b"\xef\xbb\xbf"  # the byte-order mark of UTF-8, at the start of a file
 _PIECE = 1 << 16  # characters that are decoded at once
+_MARKED = ("utf-16", "utf-32")  # encodings that Python takes only where a file begins with their mark
 _COPY = "'a copy in UTF-8'"  # in SQL, in place of the path
 _NOT_CP1252 = frozenset(b"\x81\x8d\x8f\x90\x9d")
 
@@ -198,8 +199,18 @@ class FileSource:
             definition.check_weights(*self.weight_bound)
         bound = None if definition.weights is None else (definition.weights, definition.max_weight or 1)
         held = open_files(
-            self.path, definition.domain, self.header, bound, definition.rows_outside, self.encoding
+            self.path,
+            definition.domain,
+            self.header,
+            bound,
+            definition.rows_outside,
+            definition.encoding if self.text and not self.path.lower().endswith(EXCEL) else None,
         )
+        if self.encoding not in (None, getattr(held, "encoding", None)):
+            told = "UTF-8" if definition.encoding is None else definition.encoding
+            raise ValueError(
+                f"This table was registered as {told} text: leave encoding (--encoding) out, or give that."
+            )
         return RecodedSource(held, tables, weighted=self.weight_bound is not None)
 
 
@@ -321,24 +332,16 @@ def _encoding_of(file: pathlib.Path, kind: str, encoding: str | None) -> str | N
         TypeError: the encoding is no name.
         ValueError: there is no encoding of that name, or the file is no text.
     """
+    known = known_encoding(encoding)
     if encoding is None:
         if kind not in SUFFIXES or file.is_dir():
             return None
         with contextlib.suppress(OSError, EOFError), _binary(file) as stream:
             return "utf-16" if stream.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else None
         return None
-    if not isinstance(encoding, str):
-        raise TypeError(f"encoding must be the name of an encoding, got {type(encoding).__name__}.")
-    try:
-        known = codecs.lookup(encoding)
-        " ,".encode(known.name)
-    except (LookupError, ValueError):
-        raise ValueError(
-            f"encoding must be that of a text file, such as utf-8, cp1252 or utf-16, got {encoding!r}."
-        ) from None
     if kind not in SUFFIXES or file.is_dir():
         raise ValueError(f"encoding is that of a text file, and {file.name} is none: leave it out.")
-    return None if known.name in ("utf-8", "utf-8-sig", "ascii") else known.name
+    return known
 
 
 def _binary(file: pathlib.Path) -> IO[bytes]:
@@ -610,6 +613,8 @@ def _positions(path: pathlib.Path, names: Sequence[str], row: Sequence[str]) -> 
 def _first_line(path: pathlib.Path, encoding: str | None, strict: bool) -> tuple[str, int]:
     """Return the first line that is not blank, and the number of blank lines before it.
 
+    It ends where its bytes do, whatever encoding is given, so that no record becomes part of the names.
+
     Raises:
         ValueError: the file is empty or cannot be read, or, if `strict`, the line is not UTF-8.
     """
@@ -630,6 +635,8 @@ def _first_line(path: pathlib.Path, encoding: str | None, strict: bool) -> tuple
     # a lone carriage return also ends a line
     lines = line.splitlines()
     first = next(k for k, part in enumerate(lines) if part.strip(_MARK))
+    if encoding is not None and encoding not in _MARKED:
+        return _decoded(path, lines[first], encoding), blank + first
     text = lines[first].decode("utf-8-sig", errors="replace")
     if strict and ("\ufffd" in text or "\0" in text) and len(line) < _LONGEST_LINE:
         raise _not_utf8(path, f", line {blank + first + 1}")
@@ -637,13 +644,23 @@ def _first_line(path: pathlib.Path, encoding: str | None, strict: bool) -> tuple
 
 
 def _beginning(path: pathlib.Path, encoding: str | None) -> IO[bytes]:
-    """Return a stream of UTF-8 text: of the whole file, or of the beginning of one that must be copied."""
-    if encoding is None and path.suffix.lower() != EXCEL:
+    """Return a stream of a file's bytes; as UTF-8 the beginning of a sheet, or of text that has a mark."""
+    if encoding not in _MARKED and path.suffix.lower() != EXCEL:
         return _binary(path)
     # whether records can be decoded is for a scan to say
     most = 1 if encoding is None else _LONGEST_LINE // _PIECE
     pieces = itertools.islice(_pieces(path, encoding, "replace"), most)
     return io.BytesIO("".join(pieces).encode("utf-8", errors="replace"))
+
+
+def _decoded(path: pathlib.Path, line: bytes, encoding: str) -> str:
+    """Return the text of the first line of a file in another encoding than UTF-8."""
+    text = None
+    with contextlib.suppress(ValueError):  # an incomplete last character is the other half of the line's end
+        text = line.decode(encoding, "ignore")
+    if text is None:
+        raise ValueError(f"{path} cannot be read: its first line is no {encoding} text.")
+    return re.split("[\r\n]", text, maxsplit=1)[0]
 
 
 def _not_utf8(path: pathlib.Path, place: str) -> ValueError:

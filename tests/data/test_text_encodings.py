@@ -158,3 +158,13 @@ def test_without_openpyxl_the_remedy_is_said(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     with pytest.raises(ImportError, match=r"pip install 'pgmjax\[excel\]', or save the sheet as CSV"):
         Dataset.read(tmp_path / "t.xlsx", OF_SHEET)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "cp1140", "shift_jis", "iso2022_jp", "utf-7"])
+def test_no_record_becomes_part_of_the_names(tmp_path, encoding):
+    """Otherwise the encoding would let one ask, by names in a domain, how the first record begins."""
+    names = []
+    for records in (b"", b"AB,1\n", b"AC,1\n"):
+        (tmp_path / "t.csv").write_bytes(b"x,y\n" + records)
+        names.append(files.column_names(tmp_path / "t.csv", encoding))
+    assert names[0] == names[1] == names[2]
