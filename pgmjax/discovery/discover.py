@@ -33,9 +33,10 @@ from pgmjax.queries import marginal
 
 _PARTS = {"kinds": Fraction(1, 8), "magnitudes": Fraction(2, 8), "cells": Fraction(5, 8)}
 """The parts of a column's share that its steps cost; what text leaves over goes to its keys."""
-_FALSE = 0.01  # probability that an empty cell is taken for one with records
+_FALSE = 1e-6  # probability that any empty cell of a histogram is taken for one with records
 _RARE = 0.01
 MOST_LABELS = 512
+_LARGEST_STEPS = 2.0**50
 
 
 @dataclass(frozen=True)
@@ -239,9 +240,12 @@ class _Search:
             counts, least = answer.values[:-1].astype(float), _significant(answer)
             there = np.flatnonzero(counts > least)
             if not len(there):
-                there = np.array([int(np.argmax(counts))])
+                column.note = "too few of its values are numbers of one size"
+                continue
             low, high = float(edges[there[0]]), float(edges[there[-1] + 1])
             column.missing = self._keeps_all or bool(answer.values[-1] > least)
+            if column.step is not None and max(abs(low), abs(high)) >= _LARGEST_STEPS * column.step:
+                column.step = None
             if column.step is not None and high > 0:
                 high -= column.step
             if not high > low:
@@ -334,7 +338,7 @@ _NO_DELTA = (
 
 
 def _significant(answer: LinearMeasurement) -> float:
-    """Return the count that noise alone exceeds in no cell, but for a probability of 1 in 100."""
+    """Return the count that noise alone exceeds in no cell, but for a probability of 1 in a million."""
     assert isinstance(answer.distribution, DiscreteNoise)
     return float(answer.distribution.radius(_FALSE / answer.values.size))
 
@@ -381,7 +385,7 @@ def _step(counts: np.ndarray, style: str, significant: float) -> float | None:
     total = max(float(by_decimals.sum()), 1.0)
     for decimals in range(number - 1):
         beyond = float(by_decimals[decimals + 1 :].sum())
-        if beyond <= max(significant, _RARE * total):
+        if beyond <= max(2 * significant, _RARE * total):  # a sum of several noisy counts
             return [1, 0.1, 0.01, 0.001][decimals]
     return None
 
