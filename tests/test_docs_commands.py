@@ -1,4 +1,4 @@
-"""Every shell block in README and docs/ runs; README's own domain file makes what they call `people.csv.gz`.
+"""Every shell block in README and docs/ runs, on `people.csv.gz`, which fits README's domain file, and `visits.csv`.
 
 The commands of one page run in order in one folder, in this process. Lines that install (`-m venv`,
 `pip install`) are left out here: `.ci/run` and `.ci/wheel` are runs of them. A block whose first line is
@@ -48,6 +48,8 @@ def people(tmp_path, monkeypatch):
     assert domain.attributes == ("age", "sex", "region")
     rng = np.random.default_rng(3)
     sexes = rng.choice(["Female", "Male", "?"], 2000)
+    visits = "".join(f"p{k // 3},{k % 60},{sexes[k]}\n" for k in range(2000))
+    (tmp_path / "visits.csv").write_text("person_id,age,sex\n" + visits)
     rows = zip(rng.integers(0, 120, 2000), sexes, rng.integers(0, 12, 2000), strict=True)
     with gzip.open(tmp_path / "people.csv.gz", "wt") as table:
         table.write("age,sex,region\n" + "".join(f"{a},{s},{r}\n" for a, s, r in rows))
