@@ -1,4 +1,4 @@
-"""Every shell block in README and docs/ runs, on a table that README's domain file describes and on `visits.csv`.
+"""Every shell block in README and docs/ runs, on a table that fits README's domain file and on visits.csv.
 
 The commands of one page run in order in one folder, in this process. Lines that install (`-m venv`,
 `pip install`) are left out here: `.ci/run` and `.ci/wheel` are runs of them. A block whose first line is
