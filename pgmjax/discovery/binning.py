@@ -61,7 +61,7 @@ def choose_bins(sketch: Sketch, is_point: Callable[[int, int], bool], bench: Wor
     Example:
         >>> sketch = Sketch(np.arange(9), np.array([5, 5, 900, 5, 5, 40, 40, 0.0]), 0.0, 1.0)
         >>> choose_bins(sketch, lambda first, last: last == first + 1, Workbench(1000, 5)).tolist()
-        [0, 2, 3, 5, 6, 8]
+        [0, 2, 3, 6, 8]
     """
     merges = _Merges(sketch.edges, sketch.counts)
     total = max(float(sketch.counts.sum()), 1.0)
