@@ -48,7 +48,7 @@ def people(tmp_path, monkeypatch):
     assert domain.attributes == ("age", "sex", "region")
     rng = np.random.default_rng(3)
     sexes = rng.choice(["Female", "Male", "?"], 2000)
-    visits = "".join(f"p{k // 3},{k % 60},{sexes[k]}\n" for k in range(2000))
+    visits = "".join(f"p{k // 3},{k % 60},{sexes[k % 2000]}\n" for k in range(30_000))
     (tmp_path / "visits.csv").write_text("person_id,age,sex\n" + visits)
     rows = zip(rng.integers(0, 120, 2000), sexes, rng.integers(0, 12, 2000), strict=True)
     with gzip.open(tmp_path / "people.csv.gz", "wt") as table:

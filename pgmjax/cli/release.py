@@ -468,12 +468,19 @@ def check_table(arguments: argparse.Namespace) -> None:
             "one (pgmjax "
             "domain draft makes a start), or have it found for a share of the budget: --discover 0.1."
         )
-    if discover is not None and (arguments.demo or arguments.no_header or arguments.weights):
-        raise ValueError(
-            "--discover needs a table that names its columns, whose records have no weights: leave "
-            "out --demo, "
-            "--no-header and --weights."
-        )
+    if discover is not None:
+        others = {name: getattr(arguments, name) for name in ("demo", "no_header", "weights", "rows_outside")}
+        named = [f"--{name.replace('_', '-')}" for name, value in others.items() if value]
+        if named:
+            raise ValueError(
+                f"--discover does not go with {named[0]}: it needs a table that names its columns, whose "
+                "records have no weights, and what happens to rows outside is a part of what it finds."
+            )
+        if arguments.ledger is not None:
+            raise ValueError(
+                "--discover is not charged to ledgers: the widest domain of a table in a ledger is its "
+                "holder's. Describe the columns (pgmjax domain draft makes a start), or leave --ledger out."
+            )
     if arguments.key is not None and arguments.ledger is None:
         raise ValueError("--key names a run in a ledger: give --ledger FILE too.")
     if arguments.ledger is not None and arguments.rows_outside is not None:
@@ -636,6 +643,8 @@ def _print(
         print("  answers  by the trained model in predictor/, not by the engine's")
     elif record["answered_by"] != "engine":
         print(f"  answers  by {record['answered_by']} least squares, not by the model")
+    for name, reason in record.get("discovery", {}).get("left_out", {}).items():
+        print(f"  left out column {name}: {reason}")
     print_cost(record, drawn, demo.TERMS if arguments.demo else None)
 
 

@@ -249,7 +249,8 @@ class Attribute:
 
         Args:
             codes: integer codes [rows].
-            rng: where in its cell a number or date lies; needed if a cell has more than one value.
+            rng: where in its cell a number or date lies; needed if a cell has more than one value. It must
+                not be the stream that the codes were drawn with: values would follow from the codes.
 
         Returns:
             Labels (and the text "other") as they are given; whole numbers as int64, other numbers as float64,

@@ -16,7 +16,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data.definition import TableDefinition
-from pgmjax.data.sources import Batch, Source
+from pgmjax.data.sources import Batch, DerivedSource, Source
 from pgmjax.data.unit import Unit
 
 _WORD = 8  # bytes of a random priority
@@ -101,7 +101,7 @@ def _priorities(name: bytes, size: int, key: bytes) -> np.ndarray:
     return np.frombuffer(stream, dtype=">u8")
 
 
-class BoundedSource:
+class BoundedSource(DerivedSource):
     """The records of a source without those beyond the bound of their unit.
 
     Args:
@@ -122,7 +122,8 @@ class BoundedSource:
         key: bytes | None = None,
         rows: np.ndarray | None = None,
     ):
-        self._source, self.unit, self._records, self._rows = source, unit, records, rows
+        super().__init__(source)
+        self.unit, self._records, self._rows = unit, records, rows
         self._key = os.urandom(32) if key is None else key
         self._dropped: LeftOut | None = None
 
@@ -156,23 +157,6 @@ class BoundedSource:
                 found.add(np.flatnonzero(np.isin(self._rows, given, assume_unique=True)))
             self._dropped = found
         return self._dropped
-
-    @property
-    def layout(self) -> dict[str, str]:
-        """The stored columns by attribute; the unit's is no part of it."""
-        return self._source.layout
-
-    def fingerprint(self, key: bytes) -> str:
-        """Return the digest of the records as they are stored, all of them."""
-        return self._source.fingerprint(key)
-
-    def identity(self, key: bytes) -> str:
-        """Return the digest of the whole table."""
-        return self._source.identity(key)
-
-    def stamp(self) -> tuple[Any, ...]:
-        """Return the marks of the source's files."""
-        return self._source.stamp()
 
     def under(self, definition: TableDefinition) -> BoundedSource:
         """Return the same records as the holder defined them, with this source's bound."""

@@ -490,6 +490,18 @@ class Dataset:
         """
         return self._source.fingerprint(key)
 
+    def as_old_as(self, other: Dataset) -> Dataset:
+        """Return the records, whose files must still be as they were when another dataset of them was opened.
+
+        Args:
+            other: the same records over other attributes. If nobody has looked at its files, they are now.
+        """
+        if other._stamp is None:
+            other._stamp = other._source.stamp()
+        dataset = self._with(self._source, self.domain)
+        dataset._stamp = other._stamp
+        return dataset
+
     def identity(self, key: bytes) -> str:
         """Return a keyed digest of the whole table, by which a ledger recognises it.
 

@@ -21,9 +21,9 @@ import os
 import pathlib
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from pgmjax._internal.files import parse_json, read_text
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.cliques import Clique, as_clique
 
+_Made = TypeVar("_Made")
 _DEEPEST = 32  # a domain file needs 4
 _LONGEST_NUMBER = 400  # characters
 _MOST_NODES = 1_000_000
@@ -144,12 +145,7 @@ class Domain:
                 JSON or YAML, nested too deep, with numbers of more than 400 digits, or with aliases that
                 stand for more than a million entries.
         """
-        try:
-            return cls(with_label_files(read_file(path), pathlib.Path(path).parent))
-        except (RecursionError, TypeError, ValueError) as error:
-            kind = TypeError if isinstance(error, TypeError) else ValueError
-            reason = "it is nested too deep." if isinstance(error, RecursionError) else f"{error!s:.1000}"
-            raise kind(f"Domain file {os.fspath(path)}: {reason}") from error
+        return read_domain_file(path, cls)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write a domain file: .json, .yaml or .yml."""
@@ -209,6 +205,24 @@ def _kind(attribute: Attribute, most: int = 6) -> str:
 def _some(domain: Domain, most: int = 12) -> str:
     names = ", ".join(domain.attributes[:most])
     return names if len(domain) <= most else f"{names} and {len(domain) - most} more"
+
+
+def read_domain_file(path: str | os.PathLike[str], make: Callable[[Any], _Made]) -> _Made:
+    """Return what is made of the content of a domain file, with the labels of its `labels_file`s.
+
+    Args:
+        path: the file: .json, .yaml or .yml.
+        make: called with the content, such as `Domain`.
+
+    Raises:
+        TypeError, ValueError: as `Domain.read`; the message begins with the file.
+    """
+    try:
+        return make(with_label_files(read_file(path), pathlib.Path(path).parent))
+    except (RecursionError, TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        reason = "it is nested too deep." if isinstance(error, RecursionError) else f"{error!s:.1000}"
+        raise kind(f"Domain file {os.fspath(path)}: {reason}") from error
 
 
 def read_file(path: str | os.PathLike[str]) -> Any:

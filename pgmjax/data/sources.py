@@ -258,7 +258,35 @@ def _exact_sum(weights: np.ndarray) -> int:
     return (int(high.sum(dtype=np.uint64)) << _HALF) + int(low.sum(dtype=np.uint64))
 
 
-class RecodedSource:
+class DerivedSource:
+    """The records of another source, seen in another way: the same table to a ledger, in the same files.
+
+    Args:
+        source: the records.
+    """
+
+    def __init__(self, source: Source):
+        self._source = source
+
+    @property
+    def layout(self) -> dict[str, str]:
+        """The stored columns by attribute."""
+        return self._source.layout
+
+    def fingerprint(self, key: bytes) -> str:
+        """Return the digest of the records as they are stored, all of them."""
+        return self._source.fingerprint(key)
+
+    def identity(self, key: bytes) -> str:
+        """Return the digest of the source's table."""
+        return self._source.identity(key)
+
+    def stamp(self) -> tuple[Any, ...]:
+        """Return the marks of the source's files."""
+        return self._source.stamp()
+
+
+class RecodedSource(DerivedSource):
     """The records of another source with new codes, one record for each original one.
 
     It has the fingerprint of that source, so that a ledger charges both to one account.
@@ -272,7 +300,7 @@ class RecodedSource:
     _weighted = True  # the default of pickles of 0.1.0
 
     def __init__(self, source: Source, tables: Mapping[str, np.ndarray], weighted: bool = True):
-        self._source = source
+        super().__init__(source)
         self._tables = tables
         self._weighted = weighted
 
@@ -307,18 +335,6 @@ class RecodedSource:
     def _described(self, name: str) -> str:
         codes = self._tables[name].astype("<u8").tobytes()
         return f"{self._source.layout.get(name, name)} recoded {hashlib.sha256(codes).hexdigest()[:16]}"
-
-    def fingerprint(self, key: bytes) -> str:
-        """Return the digest of the records as they are stored."""
-        return self._source.fingerprint(key)
-
-    def identity(self, key: bytes) -> str:
-        """Return the digest of the source's table."""
-        return self._source.identity(key)
-
-    def stamp(self) -> tuple[Any, ...]:
-        """Return the marks of the source's files."""
-        return self._source.stamp()
 
     def with_key(self, key: bytes) -> RecodedSource:
         """Return the same records with the choice that a key makes among those of a unit."""

@@ -85,7 +85,8 @@ class Found:
         left_out: why a column is in no domain, by name.
         notes: how each column was read, by name, in words.
         records: estimated number of records.
-        rows_outside: what happens to records that it has no place for, "drop" or None.
+        rows_outside: what happens to values that it has no place for: their records are left out ("drop"),
+            or, where their number is public, the values count as missing ("missing").
         sketches: of the ordered columns.
         cost: what discovery cost: epsilon or rho, and delta; the events' kinds.
     """
@@ -94,7 +95,7 @@ class Found:
     left_out: dict[str, str]
     notes: dict[str, str]
     records: float
-    rows_outside: str | None = None
+    rows_outside: str
     sketches: dict[str, Sketch] = field(default_factory=dict)
     cost: dict[str, Any] = field(default_factory=dict)
 
@@ -132,7 +133,11 @@ def first_look(table: OpenTable) -> Dataset:
 
 
 def discover(
-    opened: PrivateTable, table: OpenTable, purpose: Purpose, show_progress: bool | None = None
+    opened: PrivateTable,
+    table: OpenTable,
+    purpose: Purpose,
+    show_progress: bool | None = None,
+    look: Dataset | None = None,
 ) -> Found:
     """Find a domain for the open columns of a table.
 
@@ -142,6 +147,8 @@ def discover(
         table: the same table.
         purpose: what the domain is for.
         show_progress: None shows a bar in terminals only, False never.
+        look: the records as they were opened first; files that changed since then end the search. Default:
+            as they are now.
 
     Returns:
         The domain and what it cost.
@@ -150,11 +157,12 @@ def discover(
         ValueError: a column is to be searched for labels and the budget has no delta, or no column is worth
             its cells.
         BudgetExceeded: the budget does not suffice; nothing of it was spent for the step.
+        TableChangedError: the table's files changed during the search.
 
     Guarantees:
         As `PrivateTable` gives them: all steps together cost at most the budget of `opened`.
     """
-    search = _Search(opened, table, purpose, show_progress)
+    search = _Search(opened, table, purpose, show_progress, first_look(table) if look is None else look)
     search.kinds()
     search.magnitudes()
     search.cells()
@@ -187,8 +195,16 @@ class Purpose:
 class _Search:
     """One discovery: the columns, and the private table that answers."""
 
-    def __init__(self, opened: PrivateTable, table: OpenTable, purpose: Purpose, show_progress: bool | None):
+    def __init__(
+        self,
+        opened: PrivateTable,
+        table: OpenTable,
+        purpose: Purpose,
+        show_progress: bool | None,
+        look: Dataset,
+    ):
         self._opened, self._table, self._purpose, self._show = opened, table, purpose, show_progress
+        self._look = look
         open_columns = table.draft.open
         share = opened.budget.remaining / max(len(open_columns), 1)
         self._columns = {name: _Column(name, shape, share) for name, shape in open_columns.items()}
@@ -207,7 +223,8 @@ class _Search:
         names = list(names)
         if not names:
             return {}
-        sibling = self._opened.over(self._table.under(attributes), self._opened.budget)
+        data = self._table.under(attributes, like=self._look)
+        sibling = self._opened.over(data, self._opened.budget)
         costs = [self._columns[name].share * _PARTS[part] for name in names]
         given: dict[str, Any] = {f"{self._opened.budget.unit}s": costs, "show_progress": self._show}
         answers = sibling.measure([marginal([name]) for name in names], **given)
@@ -259,10 +276,10 @@ class _Search:
             return
         fine = {column.name: column.fine for column in columns if column.fine is not None}
         readings = {column.name: column.reading for column in columns if column.reading is not None}
-        data = self._table.under([fine[name].probe(name, readings[name]) for name in fine])
-        base = self._opened.over(data, self._opened.budget)
+        probed = [fine[name].probe(name, readings[name]) for name in fine]
+        data = self._table.under(probed, like=self._look)
         costs = {column.name: column.share * _PARTS["cells"] for column in columns}
-        self._sketches = sketches(base, data, fine, costs, self._records, self._show)
+        self._sketches = sketches(self._opened, data, fine, costs, self._records, self._show)
         stddev = self._purpose.stddev(len(self._table.draft.columns))
         for column in columns:
             sketch, cells = self._sketches[column.name].without_tails(), fine[column.name]
@@ -274,13 +291,12 @@ class _Search:
         """Find the labels of each column of text."""
         columns = [c for c in self._columns.values() if c.reading is None and not c.note]
         budget = self._opened.budget
-        for place, column in enumerate(columns):
-            data, coder = key_column(self._table, column.name)
+        for column in columns:
+            data, coder = key_column(self._table, column.name, self._look)
             sibling = self._opened.over(data, budget)
             rest = column.share * (1 - _PARTS["kinds"])
             risk = budget.delta / len(columns)
             keys, missing, other, least = find_keys(sibling, column.name, coder, rho=rest, delta=risk)
-            del place
             self._label(column, keys, missing, other, least)
 
     def _label(self, column: _Column, keys: Mapping[str, int], missing: int, other: int, least: int) -> None:
@@ -289,7 +305,7 @@ class _Search:
             return
         stddev = self._purpose.stddev(len(self._table.draft.columns))
         kept = sorted(keys, key=lambda key: -keys[key])[:MOST_LABELS]
-        labels = sorted(kept[: _worth([keys[key] for key in kept], self._records, stddev)])
+        labels = sorted(kept[: max(1, sum(keys[key] > stddev for key in kept))])
         rest = self._records - sum(keys[label] for label in labels) - max(missing, 0)
         significant = least / 2
         spec: dict[str, Any] = {"labels": labels}
@@ -326,7 +342,7 @@ class _Search:
             "delta": as_text(sum((event.delta for event in budget.events), Fraction(0))),
             "events": {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)},
         }
-        outside = None if self._keeps_all else "drop"
+        outside = "missing" if self._keeps_all else "drop"
         return Found(Domain(attributes), self._left_out, notes, self._records, outside, self._sketches, cost)
 
 
@@ -414,9 +430,3 @@ def _ordered_attribute(column: _Column, edges: list[float], pieces: list[tuple[f
         on = "real numbers" if column.step is None else f"numbers on a grid of {column.step:g}"
         column.note = f"{on}, {len(edges) - 1} bins"
     return Attribute.from_spec(column.name, spec)
-
-
-def _worth(counts: list[int], records: float, stddev: float) -> int:
-    """Return how many labels, the most frequent first, are worth a cell: those that rise out of the noise."""
-    del records
-    return max(1, sum(count > stddev for count in counts))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pathlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -12,11 +11,12 @@ from pgmjax.data import arrow as source_arrow
 from pgmjax.data import files
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.dataset import Dataset
-from pgmjax.data.domain import Domain, read_file, with_label_files
+from pgmjax.data.domain import Domain, read_domain_file
 from pgmjax.discovery.probes import MISSING_TEXTS, Probe
 from pgmjax.privacy.partition import KeyCoder
 
 OPEN = "discover"
+_OPTIONS = ("unit", "encoding")
 SHAPES = ("any", "bins", "labels", "dates")
 
 
@@ -64,12 +64,7 @@ class Draft:
         Raises:
             ValueError: as `Domain.read`.
         """
-        try:
-            return cls(with_label_files(read_file(path), pathlib.Path(path).parent))
-        except (RecursionError, TypeError, ValueError) as error:
-            kind = TypeError if isinstance(error, TypeError) else ValueError
-            reason = "it is nested too deep." if isinstance(error, RecursionError) else f"{error!s:.1000}"
-            raise kind(f"Domain file {os.fspath(path)}: {reason}") from error
+        return read_domain_file(path, cls)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the domain file."""
@@ -126,6 +121,12 @@ class OpenTable:
     def __init__(
         self, draft: Draft, opener: Callable[[Domain, str | None], Dataset], given: Mapping[str, Any]
     ):
+        unknown = [name for name, value in given.items() if name not in _OPTIONS and value is not None]
+        if unknown:
+            raise ValueError(
+                f"An open table takes {' and '.join(_OPTIONS)}, got {', '.join(unknown)}: its records have "
+                "no weights, its columns have names, and what happens to rows outside is found."
+            )
         self.draft = draft
         self._opener = opener
         self._given = dict(given)
@@ -203,22 +204,32 @@ class OpenTable:
         """True if an open column may turn out to be text."""
         return any(shape in ("any", "labels") for shape in self.draft.open.values())
 
-    def under(self, attributes: Iterable[Attribute], rows_outside: str | None = None) -> Dataset:
+    def under(
+        self,
+        attributes: Iterable[Attribute],
+        rows_outside: str | None = None,
+        *,
+        like: Dataset | None = None,
+    ) -> Dataset:
         """Return the records over some attributes, in the order given. Private.
 
         Args:
             attributes: one for each column that is wanted.
             rows_outside: as for `Dataset`.
+            like: the same records opened before; if the files changed since then, reading them raises.
         """
-        return self._opener(Domain({attribute.name: attribute for attribute in attributes}), rows_outside)
+        domain = Domain({attribute.name: attribute for attribute in attributes})
+        data = self._opener(domain, rows_outside)
+        return data if like is None else data.as_old_as(like)
 
 
-def key_column(table: OpenTable, name: str) -> tuple[Dataset, KeyCoder]:
+def key_column(table: OpenTable, name: str, like: Dataset | None = None) -> tuple[Dataset, KeyCoder]:
     """Return one column of a table encoded by its texts, and the encoder. Private.
 
     Args:
         table: the table.
         name: the column.
+        like: as for `OpenTable.under`.
     """
     coder = KeyCoder(MISSING_TEXTS)
-    return table.under([Probe(name, coder.size, rule=coder)]), coder
+    return table.under([Probe(name, coder.size, rule=coder)], like=like), coder

@@ -79,17 +79,16 @@ def sketches(
         Each sketch costs at most its part; the parts add up.
     """
     if table.budget.unit == "epsilon":
-        return {
-            name: _by_shape(table.over(data, table.budget), name, fine[name], costs[name]) for name in fine
-        }
+        return {name: _by_shape(table, data, name, fine[name], costs[name]) for name in fine}
     return _by_levels(table, data, fine, costs, records, show_progress)
 
 
-def _by_shape(table: PrivateTable, name: str, fine: FineCells, cost: Fraction) -> Sketch:
+def _by_shape(table: PrivateTable, data: Dataset, name: str, fine: FineCells, cost: Fraction) -> Sketch:
     share = cost * _SHAPE_SHARE
-    edges = find_cells(table, name, fine.cells, epsilon=share, most=FINEST)
+    opened = table.over(data, table.budget)
+    edges = find_cells(opened, name, fine.cells, epsilon=share, most=FINEST)
     leaves, codes = _merged(name, fine, edges)
-    recoded = table._data.recode(_with(table.domain, leaves), {name: codes})
+    recoded = data.recode(_with(data.domain, leaves), {name: codes})
     measured = table.over(recoded, table.budget).measure([marginal([name])], epsilons=[cost - share])[0]
     counts = measured.values.astype(float)
     return Sketch(edges, np.maximum(counts[:-1], 0), max(counts[-1], 0.0), float(measured.row_stddevs()[0]))

@@ -543,16 +543,21 @@ class Mechanism(PrivacyParameters, abc.ABC):
         opened = self._opened(look, asked, whole, ledger, key, folder)
         share = whole.part(whole.cap * settings.share, delta=whole.delta or None)
         purpose = Purpose(whole.unit, whole.cap * (1 - settings.share), opened.max_records)
-        found = discover(opened.over(look, share), table, purpose, show_progress)
-        data = table.under(map(found.domain.attribute, found.domain), found.rows_outside)
-        self._check_weights(data)
-        over = workload.over(found.domain) if isinstance(workload, KWay) else workload
-        check_table_and_workload(data, over)
+        found = discover(opened.over(look, share), table, purpose, show_progress, look)
+        attributes = [found.domain.attribute(name) for name in found.domain]
+        data = table.under(attributes, found.rows_outside, like=look)
         rest = whole.part(whole.remaining)
-        max_weight = data.max_weight if data.weighted else None
-        estimator = self._fitted_by(show_progress)
-        request = Request(found.domain, over, self.relation, rest, max_weight, estimator, opened.max_records)
-        plan = self.plan(request)
+        try:
+            over = workload.over(found.domain) if isinstance(workload, KWay) else workload
+            check_table_and_workload(data, over)
+            estimator = self._fitted_by(show_progress)
+            request = Request(found.domain, over, self.relation, rest, None, estimator, opened.max_records)
+            plan = self.plan(request)
+        except ValueError as error:
+            raise ValueError(
+                f"The domain that was found, at the cost of the discovery, does not allow this run: {error} "
+                f"Its columns are {', '.join(found.domain)}."
+            ) from error
         return Run(self, request, plan, opened.over(data, rest), show_progress, folder, found)
 
     def _whole(self, table: OpenTable, settings: Discovery) -> Budget:

@@ -83,6 +83,7 @@ class RandomizedResponse(Mechanism):
     share: Any = None
     useless: str = "refuse"
 
+    discovers: ClassVar[bool] = False
     name: ClassVar[str] = "randomized-response"
     summary: ClassVar[str] = (
         "have each record answer for itself with lies of a known distribution, and fit the counts"

@@ -77,7 +77,8 @@ def find_cells(
     Example:
         >>> import pgmjax as pj
         >>> data = pj.Dataset.from_columns(pj.Domain({"age": 8}), {"age": [5] * 3000})
-        >>> table = pj.privacy.PrivateTable(data, pj.Relation.ADD_REMOVE, pj.privacy.Budget(1))
+        >>> seeded = pj.privacy.SeededBackend(0, insecure=True)  # empty nodes are split now and then
+        >>> table = pj.privacy.PrivateTable(data, pj.Relation.ADD_REMOVE, pj.privacy.Budget(1), seeded)
         >>> find_cells(table, "age", 8, epsilon=1, least=1000).tolist()
         [0, 4, 5, 6, 8]
     """
@@ -92,8 +93,8 @@ def find_cells(
     moved = Sensitivity.of(query, domain, table.relation, "l1", table._weight_bound())
     moved = moved.of_unit(table.max_records)
     distribution = table._backend.laplace(_PATHS * moved.value, cost)
-    request = {"tree": {"attribute": name, "cells": size, "scale": distribution.scale, "least": least}}
-    request["tree"]["most"] = most
+    asked = {"attribute": name, "cells": size, "scale": distribution.scale, "least": least, "most": most}
+    request = {"tree": asked}
     table._charge([TreeEvent(cost)], request)
 
     def released() -> np.ndarray:

@@ -35,15 +35,22 @@ def promise(record: Mapping[str, Any]) -> list[str]:
     factor = (
         f" The factor exp({record['spent']['epsilon']}) is {math.exp(epsilon):,.4g}." if epsilon < 50 else ""
     )
+    found = []
+    if record.get("discovery"):
+        found = [
+            _plain("""Bins, labels and dates of columns that nobody had described were found in the table, at
+            a part of the cost above: what is promised covers that choice too.""")
+        ]
     return [
         record["statement"] + factor,
         _whom(record) + _total(record),
+        *found,
         _plain("""All else here, from the model to the synthetic rows, was computed from the noisy counts
             without looking at the table again, and so costs nothing more. Releasing from the same table
             another time adds up: epsilons and deltas are summed."""),
         _plain("""The attributes and their values, the choice of what to measure and all settings are taken to
-            be public; if one of them was chosen by looking at the table, that choice is not covered. The time
-            the computation took is not covered either."""),
+            be public; if one of them was chosen by looking at the table in another way, that choice is not
+            covered. The time the computation took is not covered either."""),
     ]
 
 
@@ -103,6 +110,10 @@ def spent_rows(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "delta asked for", record["delta"]
     for name, value in record["spent"].items():
         yield f"{name} spent", value
+    if record.get("discovery"):
+        cost = record["discovery"]["cost"]
+        parts = (f"{name} {cost[name]}" for name in ("epsilon", "rho", "delta") if cost.get(name, "0") != "0")
+        yield "of it for finding the domain", ", ".join(parts)
     yield "neighbouring tables", record["relation"]
     yield "unit of privacy", unit_name(record)
     if record.get("weighted"):

@@ -222,3 +222,53 @@ def test_magnitudes_by_logarithms():
     assert ((edges[codes] <= values) & (values <= edges[codes + 1]))[np.abs(values) >= 2.0**-20].all()
     inside = np.abs(values) >= 2.0**-19
     assert (np.maximum(abs(edges[codes]), abs(edges[codes + 1]))[inside] <= 2 * np.abs(values[inside])).all()
+
+
+@pytest.mark.parametrize("name", sorted(pj.mechanisms.names()))
+def test_every_mechanism_keeps_within_the_rest_or_says_that_it_cannot(name):
+    mechanism = pj.mechanisms.names()[name]
+    relation = mechanism.relations[0]
+    made = mechanism(
+        epsilon=4, relation=relation, estimator=pj.Estimator(max_steps=20), **dict(mechanism.audited_with)
+    )
+    constant = FRAME[["age"]].assign(flag=[k % 2 for k in range(ROWS)])
+    table = OpenTable.from_frame(constant, Draft({"age": {"bins": "discover"}, "flag": 2}))
+    if not mechanism.discovers:
+        with pytest.raises(ValueError, match="takes none, describe them"):
+            made.run(table, KWay(1), discover=Discovery("0.3"))
+        return
+    release = made.run(table, KWay(2), discover=Discovery("0.3"))
+    assert release.spent.epsilon <= 4 and "age" in release.domain
+    assert release.discovery["cost"]["epsilon"] == "1.2"
+
+
+def test_under_replace_one_every_value_has_a_place():
+    odd = FRAME[["age"]].astype(object)
+    odd.loc[5, "age"], odd.loc[6, "age"], odd.loc[7, "age"] = "unknown", None, 10**9
+    table = OpenTable.from_frame(odd.astype(str), Draft({"age": {"bins": "discover"}}))
+    mechanism = pj.mechanisms.Marginals(epsilon=8, relation=REPLACE, estimator=pj.Estimator(max_steps=20))
+    release = mechanism.run(table, KWay(1), discover=Discovery("0.5"))
+    assert release.model.total == ROWS  # the public number of records, none of them left out
+    assert abs(release.measurements[0].values.sum() - ROWS) < 60
+
+
+def test_files_that_change_during_the_search_end_it(tmp_path):
+    path = tmp_path / "t.csv"
+    FRAME[["age", "height"]].to_csv(path, index=False)
+    table = OpenTable.read(path, Draft({"age": {"bins": "discover"}, "height": {"bins": "discover"}}))
+    look = first_look(table)
+    data = table.under([probes.kind_probe("age")], like=look)
+    assert data.count() == ROWS
+    FRAME[["age", "height"]].iloc[:100].to_csv(path, index=False)
+    later = table.under([probes.kind_probe("age")], like=look)
+    with pytest.raises(pj.privacy.TableChangedError):
+        later.snapshot()
+
+
+def test_a_workload_that_the_found_domain_cannot_answer():
+    table = OpenTable.from_frame(FRAME[["age", "id"]])
+    mechanism = pj.mechanisms.Marginals(epsilon=4, delta="1e-6", relation=ADD)
+    with pytest.raises(ValueError, match=r"The domain that was found, .* 'id'.* Its columns are age\."):
+        mechanism.run(table, pj.Workload([["age", "id"]]), discover=Discovery("0.5"))
+    with pytest.raises(ValueError, match="An open table takes unit and encoding, got weights"):
+        OpenTable.from_frame(FRAME, weights="age", max_weight=3)
