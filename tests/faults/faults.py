@@ -51,8 +51,8 @@ TABLES = (
     Fault(
         "a single value on an edge falls into the bin below",
         "encoding",
-        "return min(bisect.bisect_right(edges, value), len(edges) - 1) - 1",
-        "return min(max(bisect.bisect_left(edges, value), 1), len(edges) - 1) - 1",
+        "return bisect.bisect_right(edges, value) - 1 if edges[0] <= value < edges[-1] else OUTSIDE",
+        "return max(bisect.bisect_left(edges, value), 1) - 1 if edges[0] <= value < edges[-1] else OUTSIDE",
     ),
     Fault(
         "texts are digested without their lengths",
@@ -279,8 +279,8 @@ PRIVACY = (
     Fault(
         "a budget compares each spend alone with its cap",
         "privacy",
-        ("        cost = self._sum(events)\n        if self._spent + cost > self._cap:"),
-        ("        cost = self._sum(events)\n        if cost > self._cap:"),
+        "        if self._spent + cost > self._cap:",
+        "        if cost > self._cap:",
     ),
     Fault(
         "a table that is not valid is charged for",
@@ -323,8 +323,8 @@ PRIVACY = (
     Fault(
         "a threshold test asks half the noise of its distances",
         "privacy",
-        "self._distribution = ThresholdNoise(backend.laplace(1, cost / 2), backend.laplace(2, cost / 2))",
-        "self._distribution = ThresholdNoise(backend.laplace(1, cost / 2), backend.laplace(1, cost / 2))",
+        "backend.laplace(moved, cost / 2), backend.laplace(2 * moved, cost / 2)",
+        "backend.laplace(moved, cost / 2), backend.laplace(moved, cost / 2)",
     ),
 )
 
