@@ -1,8 +1,8 @@
 """Checks of discovery: trees of cells, keys above a threshold, and whole searches on raw columns.
 
-The probabilities of a tree and of a key are worked out without sampling, on the code that releases them: noise
-is handed to it in place of draws, and the least noise at which a node is split, or a key released, has a known
-probability. Whole searches are replayed on neighbouring raw tables, as mechanisms are on encoded ones.
+The probabilities of a tree and of a key are worked out without sampling, on the code that releases them. It
+is handed numbers in place of draws; the least one at which a node is split, or a key released, is reached by
+noise with a known probability. Whole searches are replayed on neighbouring raw tables.
 
 Each check raises `primitives.AuditFailure` or `NonInterferenceError` on a fault and otherwise returns None.
 """
@@ -23,6 +23,7 @@ import numpy as np
 from pgmjax import random
 from pgmjax._internal import checks
 from pgmjax.audit import exact, goodness
+from pgmjax.audit.mechanism import UNIT
 from pgmjax.audit.primitives import ALPHA, AuditFailure, repeated
 from pgmjax.audit.replay import check_pairs
 from pgmjax.data.dataset import Dataset
@@ -49,8 +50,7 @@ _TREES = 400  # drawn in a statistical check
 _KEYS = 1000
 _OF_A_KEY = 40  # records, so many that its noisy count is above any threshold here
 _DRAWN: Counts = (0, 3, 1, 4)
-_DEEP: Counts = (9, *(0,) * 7)
-_UNIT = Unit("who", 2)
+_DEEP: Counts = (9, *(0,) * 15)
 _MINE = 3  # records of the unit in which raw tables differ, one more than count
 
 
@@ -82,7 +82,9 @@ def at_least(distribution: DiscreteNoise, value: int) -> float:
     return math.fsum(distribution.probabilities(tail.astype(np.float64)))
 
 
-def tree_probabilities(counts: Sequence[int], distribution: DiscreteLaplace, least: int) -> dict[Edges, float]:
+def tree_probabilities(
+    counts: Sequence[int], distribution: DiscreteLaplace, least: int
+) -> dict[Edges, float]:
     """Return the trees that may be released for counts of cells, by their edges within, with probabilities.
 
     Args:
@@ -107,11 +109,13 @@ def tree_probabilities(counts: Sequence[int], distribution: DiscreteLaplace, lea
             edges = _tree(exact_counts, distribution, least, [reach] * level + [middle])
             found = np.isin(middles, edges)
             low, high = np.where(found, low, middle), np.where(found, middle, high)
-        ends = (set(_tree(exact_counts, distribution, least, [reach] * level + [end])) for end in (-reach, reach))
+        ends = (
+            set(_tree(exact_counts, distribution, least, [reach] * level + [end])) for end in (-reach, reach)
+        )
         always, ever = ends
-        for place, edge in enumerate(middles):
-            known = float(edge in always) if (edge in always) is (edge in ever) else None
-            split[edge] = at_least(distribution, int(high[place])) if known is None else known
+        for edge, noise in zip(middles, high.tolist(), strict=True):
+            by_noise = (edge in always) is not (edge in ever)
+            split[edge] = at_least(distribution, noise) if by_noise else float(edge in always)
     return _combined(split, 0, exact_counts.size)
 
 
@@ -128,7 +132,7 @@ def _combined(split: Mapping[int, float], first: int, last: int) -> dict[Edges, 
     if last - first == 1:
         return {(): 1.0}
     middle = (first + last) // 2
-    found = {(): 1 - split[middle]}
+    found: dict[Edges, float] = {(): 1 - split[middle]}
     halves = (_combined(split, *ends).items() for ends in ((first, middle), (middle, last)))
     for (low, p), (high, q) in itertools.product(*halves):
         found[(*low, middle, *high)] = split[middle] * p * q
@@ -156,7 +160,9 @@ def tree_epsilon(
     return exact.channel_epsilon(channel, np.array([[rows[one], rows[other]] for one, other in pairs]))
 
 
-def neighbouring_counts(relation: Relation, records: int = 1, largest: int = 2) -> list[tuple[Counts, Counts]]:
+def neighbouring_counts(
+    relation: Relation, records: int = 1, largest: int = 1
+) -> list[tuple[Counts, Counts]]:
     """Return all pairs of neighbouring counts of four cells.
 
     Args:
@@ -196,9 +202,9 @@ def trees_keep_their_epsilon(backend: NoiseBackend | None = None) -> None:
         AuditFailure: an exact log ratio is above epsilon, drawn trees have other probabilities, or a tree
             costs another epsilon than was asked for.
     """
-    for relation, unit in ((*itertools.product(Relation, (None,)), (Relation.ADD_REMOVE, _UNIT))):
+    for relation, unit in (*itertools.product(Relation, (None,)), (Relation.ADD_REMOVE, UNIT)):
         records = 1 if unit is None else unit.max_records
-        pairs = neighbouring_counts(relation, records, largest=2 if unit is None else 1)
+        pairs = neighbouring_counts(relation, records)
         if relation is Relation.ADD_REMOVE:
             pairs.append((_DEEP, (_DEEP[0] + records, *_DEEP[1:])))
         for epsilon, least in ((Fraction(1, 2), 0), (Fraction(2), 9), (Fraction(4), 1)):
@@ -268,8 +274,8 @@ def keys_keep_their_delta(backend: NoiseBackend | None = None) -> None:
             shows = _chance_of_lone_keys(relation, records, rho, delta, each)
             if not shows <= float(delta) * (1 + 1e-9):
                 raise AuditFailure(
-                    f"Keys which one unit of up to {records} records alone has, {each} of them each, show with "
-                    f"probability {shows:.3g} under {relation.value}: delta is {float(delta):.3g}."
+                    f"Keys that one unit alone has show with probability {shows:.3g} under {relation.value} "
+                    f"(up to {records} records, {each} of a key), but delta is {float(delta):.3g}."
                 )
     _check_noise_of_keys(backend)
 
@@ -358,7 +364,7 @@ class DiscoveryRuns(Marginals):
         """Search, measure, and return all that is public."""
         discover = Discovery(self.share)
         if self.fit:
-            return super().run(data, KWay(2), discover=discover, show_progress=False)  # type: ignore[arg-type]
+            return super().run(data, KWay(2), discover=discover, show_progress=False)
         run = self._discovered(data, KWay(2), discover, None, None, False, None)
         measured = self._measured(run).measurements
         found: Any = run.found
@@ -380,9 +386,9 @@ def neighbouring_columns(
 ) -> Iterator[tuple[OpenTable, OpenTable]]:
     """Yield pairs of neighbouring tables of raw values whose domain is open, in both orders.
 
-    They have numbers, dates, with `texts` labels, and a column that is described. Half of the pairs differ in a
-    row, half in all rows of a person, of which more exist than count. What differs is very large, no value of
-    its kind, or a text of its own; every fourth table has a few rows only.
+    They have numbers, dates, with `texts` labels, and a column that is described. Half of the pairs differ in
+    a row, half in all rows of a person, of which more exist than count. What differs is very large, no value
+    of its kind, or a text of its own; every fourth table has a few rows only.
 
     Args:
         relation: the neighbouring relation.
@@ -402,7 +408,7 @@ def neighbouring_columns(
         shapes = {"number": {"bins": "discover"}, "when": {"dates": "discover"}}
     draft = Draft({**shapes, "flag": {"labels": ["f", "m"]}})
     for number in range(checks.integer("pairs", pairs, low=1)):
-        unit = _UNIT if number % 2 else None
+        unit = UNIT if number % 2 else None
         rows = _FEW[number // 4 % len(_FEW)] if number % 4 == 3 else _MANY
         mine = sorted(generator.choice(rows + 1, min(_MINE if unit else 1, rows), replace=False).tolist())
         values = _raw(rows + len(mine), generator)

@@ -1,7 +1,8 @@
 """Front-ends of the choke point that are no release, made so that audits can run them.
 
 Each class is called and run as a mechanism is, and returns everything public that it has seen. `TABLE` are
-those of tables, `RATINGS` those of ratings, which have neighbouring tables of their own.
+those of tables, `RATINGS` those of ratings and `OPEN` those of raw columns, which have neighbouring tables of
+their own.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmjax import random
+from pgmjax.audit.discovery import DiscoveryRuns
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.definition import TableDefinition
 from pgmjax.data.ratings import Ratings
@@ -385,12 +387,15 @@ TABLE = (TableCalls, OnlineQueries, SessionQueries)
 RATINGS = (RatingsCalls, SimilarityQueries)
 """Front-ends of ratings."""
 
+OPEN = (DiscoveryRuns,)
+"""Front-ends of tables whose domain is open."""
+
 
 def names() -> dict[str, type[Any]]:
     """Return the front-ends by the names that the command knows them by.
 
     Example:
         >>> list(names())
-        ['table-calls', 'online-weights', 'session', 'private-ratings', 'similarity-mldp']
+        ['table-calls', 'online-weights', 'session', 'private-ratings', 'similarity-mldp', 'discovery']
     """
-    return {each.name: each for each in (*TABLE, *RATINGS)}
+    return {each.name: each for each in (*TABLE, *RATINGS, *OPEN)}

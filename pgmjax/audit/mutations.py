@@ -1,7 +1,7 @@
 """The changes that make mutants, each a `with` block with one thing wrong.
 
-First those of mechanisms and measurements, then those of selections, responses, accounts and refusals, last
-those of the records' own responses.
+First those of mechanisms and measurements, then those of selections, responses, accounts and refusals, then
+those of the records' own responses, last those of discovery.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
@@ -20,9 +21,23 @@ from pgmjax.audit.specimen import SelectAndMeasure
 from pgmjax.data import bounding, dataset
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.relation import Relation
+from pgmjax.discovery import probes
+from pgmjax.discovery.discover import _Search
+from pgmjax.discovery.probes import FineCells
 from pgmjax.measurements.noise import DiscreteGaussian
 from pgmjax.mechanisms import base
-from pgmjax.privacy import budget, measuring, opendp, responding, response, scales, scores, seeded, selection
+from pgmjax.privacy import (
+    budget,
+    measuring,
+    opendp,
+    partition,
+    responding,
+    response,
+    scales,
+    scores,
+    seeded,
+    selection,
+)
 from pgmjax.privacy.accounting import zcdp
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.ledger.journal import LedgerJournal
@@ -713,3 +728,106 @@ def telling_context() -> Any:
             raise measuring.TableReadError(f"{doing} failed. Details are withheld.") from error
 
     return replaced((PrivateTable, "_withheld", withheld))
+
+
+def one_level_of_a_tree() -> Any:
+    """The scale of a tree is that of one level."""
+    return replaced((partition, "_PATHS", 1))
+
+
+def level_counts() -> Any:
+    """The counts of a tree's nodes do not fall from level to level."""
+    return replaced((partition, "tree_step", lambda distribution: 0))
+
+
+def exact_tree() -> Any:
+    """Nodes are split by their exact counts."""
+    return _without_noise("_split")
+
+
+def exact_keys() -> Any:
+    """Keys are counted without noise."""
+    return _without_noise("_packed")
+
+
+def _without_noise(name: str) -> Any:
+    true: Any = getattr(partition, name)
+
+    def released(*given: Any) -> np.ndarray:
+        quiet = (measuring, "fresh", lambda backend, distribution, size: np.zeros(size, dtype=np.int64))
+        with replaced(quiet):
+            return true(*given)
+
+    return replaced((partition, name, released))
+
+
+def low_threshold() -> Any:
+    """The threshold of keys is one below the least that delta allows, to which the library adds one."""
+    true: Any = partition.key_threshold
+    return replaced((partition, "key_threshold", lambda *given: true(*given) - partition._MARGIN - 1))
+
+
+def threshold_without_delta() -> Any:
+    """The threshold of keys is some standard deviations of the noise, whatever delta is."""
+
+    def threshold(distribution: DiscreteGaussian, records: int, delta: Any) -> int:
+        return records + math.ceil(4 * distribution.scale)
+
+    return replaced((partition, "key_threshold", threshold))
+
+
+def rare_keys() -> Any:
+    """Every key with a positive noisy count is released."""
+    true: Any = partition._packed
+    return replaced((partition, "_packed", lambda *given: true(*given[:-1], 1)))
+
+
+def free_discovery() -> Any:
+    """What is charged to a part of a budget is not charged to the whole."""
+    true = Budget.charge
+
+    def charge(self: Any, cost: Any) -> None:
+        whole, self._within = self._within, None
+        try:
+            true(self, cost)
+        finally:
+            self._within = whole
+
+    return replaced((Budget, "charge", charge))
+
+
+def free_partitions() -> Any:
+    """Trees and keys cost nothing."""
+    true = PrivateTable._charge
+
+    def charge(self: Any, events: Any, *more: Any) -> None:
+        true(self, [event for event in events if event.kind not in ("tree", "keys")], *more)
+
+    return replaced((PrivateTable, "_charge", charge))
+
+
+def true_bounds() -> Any:
+    """The bounds of a column are those of its values, not those of noisy counts."""
+    true = _Search.magnitudes
+
+    def magnitudes(self: Any) -> None:
+        true(self)
+        edges = probes.magnitude_edges()
+        for column in self._ordered():
+            data = self._table.under([probes.magnitude_probe(column.name, column.reading)])
+            there = np.flatnonzero(data.marginals([(column.name,)])[0][:-1])
+            low, high = float(edges[there[0]]), float(edges[there[-1] + 1])
+            column.fine = FineCells.over(low, high, column.step)
+
+    return replaced((_Search, "magnitudes", magnitudes))
+
+
+def kept_labels() -> Any:
+    """Labels that were not released are labels of the domain nevertheless."""
+    true = partition.find_keys
+
+    def find_keys(table: Any, name: str, coder: Any, **costs: Any) -> Any:
+        found, *rest = true(table, name, coder, **costs)
+        return ({key: found.get(key, rest[-1]) for key in sorted(coder.keys)}, *rest)
+
+    return replaced((sys.modules[_Search.__module__], "find_keys", find_keys))
