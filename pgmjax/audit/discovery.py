@@ -399,11 +399,11 @@ def neighbouring_columns(
     Example:
         >>> first, second = next(neighbouring_columns("add-remove", pairs=1))
         >>> first.draft.open
-        {'number': 'any', 'when': 'any', 'text': 'any'}
+        {'number': 'any', 'when': 'any', 'text': 'labels'}
     """
     relation = Relation.parse(relation)
     generator = random.generator(seed)
-    shapes: dict[str, Any] = dict.fromkeys(("number", "when", "text"), "discover")
+    shapes: dict[str, Any] = {"number": "discover", "when": "discover", "text": {"labels": "discover"}}
     if not texts:
         shapes = {"number": {"bins": "discover"}, "when": {"dates": "discover"}}
     draft = Draft({**shapes, "flag": {"labels": ["f", "m"]}})

@@ -272,3 +272,21 @@ def test_a_workload_that_the_found_domain_cannot_answer():
         mechanism.run(table, pj.Workload([["age", "id"]]), discover=Discovery("0.5"))
     with pytest.raises(ValueError, match="An open table takes unit and encoding, got weights"):
         OpenTable.from_frame(FRAME, weights="age", max_weight=3)
+
+
+@pytest.mark.parametrize("form", ["%d.%m.%Y", "%Y-%m-%d", "%Y-%m-%d %H:%M"])
+@pytest.mark.parametrize("delta", ["1e-6", 0])
+def test_dates_at_the_ends_of_the_calendar(form, delta):
+    """Dates that stand for no date: cells end where the calendar does, not at the next power of 2 of days."""
+    days = [datetime.datetime(2021, 3, 1 + k % 28, 10, 30) for k in range(1500)]
+    ends = [datetime.datetime(1, 1, 1, 8, 0), datetime.datetime(9999, 12, 31, 23, 59)] * 400
+    texts = [day.strftime(form.replace("%Y", f"{day.year:04d}")) for day in days + ends]
+    found, _ = search(
+        pd.DataFrame({"when": texts}), rho="1", draft={"when": {"dates": "discover"}}, delta=delta or "1e-6",
+        unit_of_budget="rho" if delta else "epsilon",
+    )  # fmt: skip
+    when = found.domain.attribute("when")
+    assert found.domain.to_dict()["when"]["dates"][-1].startswith("9999-12-31")
+    counts = pj.Dataset.from_frame(found.domain, pd.DataFrame({"when": texts})).marginals([("when",)])[0]
+    assert counts[0] >= 400 and counts[: len(when.bins) - 1][-1] >= 400
+    assert len(when.values(np.arange(len(when.bins) - 1), np.random.default_rng(0))) == len(when.bins) - 1
