@@ -11,85 +11,12 @@ from pgmjax.data import arrow as source_arrow
 from pgmjax.data import files
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.dataset import Dataset
-from pgmjax.data.domain import Domain, read_domain_file
+from pgmjax.data.domain import Domain
+from pgmjax.data.draft import OPEN, Draft
 from pgmjax.discovery.probes import MISSING_TEXTS, Probe
 from pgmjax.privacy.partition import KeyCoder
 
-OPEN = "discover"
 _OPTIONS = ("unit", "encoding")
-SHAPES = ("any", "bins", "labels", "dates")
-
-
-class Draft:
-    """A domain that is open in part.
-
-    Args:
-        entries: for each column an entry of a domain file, or `"discover"`, `{"bins": "discover"}`,
-            `{"labels": "discover"}` or `{"dates": "discover"}`.
-
-    Raises:
-        TypeError: the entries are no mapping.
-        ValueError: an entry is invalid, or there is none.
-
-    Attributes:
-        closed: the attributes that are described, by name.
-        open: what is said of the others, by name: one of `SHAPES`.
-        columns: all names, in order.
-
-    Example:
-        >>> draft = Draft({"sex": {"labels": ["F", "M"]}, "age": {"bins": "discover"}, "job": "discover"})
-        >>> [*draft.closed], draft.open
-        (['sex'], {'age': 'bins', 'job': 'any'})
-    """
-
-    def __init__(self, entries: Mapping[str, Any]):
-        if not isinstance(entries, Mapping):
-            raise TypeError(f"A draft must be a mapping from column to entry, got {type(entries).__name__}.")
-        if not entries:
-            raise ValueError("A draft must name at least one column, got none.")
-        self.closed: dict[str, Attribute] = {}
-        self.open: dict[str, str] = {}
-        for name, entry in entries.items():
-            shape = _shape(name, entry)
-            if shape is None:
-                self.closed[name] = Attribute.from_spec(name, entry)
-            else:
-                self.open[name] = shape
-        self.columns = tuple(entries)
-
-    @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> Draft:
-        """Read a domain file, .json, .yaml or .yml, that may say "discover" for columns.
-
-        Raises:
-            ValueError: as `Domain.read`.
-        """
-        return read_domain_file(path, cls)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the content of the domain file."""
-        return {
-            name: self.closed[name].to_spec()
-            if name in self.closed
-            else OPEN
-            if self.open[name] == "any"
-            else {self.open[name]: OPEN}
-            for name in self.columns
-        }
-
-
-def _shape(name: str, entry: Any) -> str | None:
-    """Return what an entry says of an open column; None if it describes the column."""
-    if entry == OPEN:
-        return "any"
-    if isinstance(entry, Mapping) and OPEN in [value for value in entry.values() if isinstance(value, str)]:
-        if len(entry) == 1 and next(iter(entry)) in SHAPES[1:]:
-            return str(next(iter(entry)))
-        raise ValueError(
-            f'Column {name!r} is to be discovered: its entry must be "discover" or one of '
-            f'{{"bins": "discover"}}, {{"labels": "discover"}} and {{"dates": "discover"}}, and nothing else.'
-        )
-    return None
 
 
 def open_entry(kind: Any) -> Any:
