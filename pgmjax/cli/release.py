@@ -476,10 +476,9 @@ def check_table(arguments: argparse.Namespace) -> None:
                 f"--discover does not go with {named[0]}: it needs a table that names its columns, whose "
                 "records have no weights, and what happens to rows outside is a part of what it finds."
             )
-        if arguments.ledger is not None:
+        if arguments.ledger is not None and arguments.domain is not None:
             raise ValueError(
-                "--discover is not charged to ledgers: the widest domain of a table in a ledger is its "
-                "holder's. Describe the columns (pgmjax domain draft makes a start), or leave --ledger out."
+                "The account of a table in a ledger says which of its columns are open: leave --domain out."
             )
     if arguments.key is not None and arguments.ledger is None:
         raise ValueError("--key names a run in a ledger: give --ledger FILE too.")

@@ -145,6 +145,14 @@ def test_a_record_that_does_not_fit_is_found_whether_it_counts_or_not(tmp_path):
         assert "77" not in str(failure.value)
 
 
+def test_a_record_to_be_dropped_that_the_bound_leaves_out_is_no_error(tmp_path):
+    (tmp_path / "t.csv").write_text("who,a\n" + "x,0\n" * 50 + "x,77\n")
+    held = TableDefinition(DOMAIN, rows_outside="drop", unit=Unit("who", 1))
+    for number in range(8):  # which of the 51 records counts depends on the key
+        data = Dataset.read(tmp_path / "t.csv", DOMAIN).under(held).chosen_by(bytes([number]) * 16)
+        assert data.snapshot().marginals([["a"]])[0][0] <= 1
+
+
 def test_a_unit_is_kept_by_other_codes_and_by_its_holder(tmp_path):
     (tmp_path / "t.csv").write_text("who,a\nx,0\nx,1\nx,2\ny,3\n")
     unit = Unit("who", 2)
