@@ -172,7 +172,7 @@ class OpenDefinition:
 
     @property
     def rows_outside(self) -> str:
-        """What happens to values that a found domain has no place for: as where no ledger is."""
+        """Treatment of values that a found domain has no place for, see `outside_of_found`."""
         return outside_of_found(self.relation)
 
     @property

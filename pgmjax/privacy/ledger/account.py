@@ -134,10 +134,13 @@ class Account:
     def to_dict(self) -> dict[str, Any]:
         """Return the account with exact numbers as text, for JSON."""
         record = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        for part in ("definition", "open"):
-            record[part] = None if record[part] is None else record[part].to_dict()
+        record["definition"] = None if self.definition is None else self.definition.to_dict()
+        if self.open is None:
+            del record["open"], record["found_by"], record["label_delta"]
+        else:
+            record |= {"open": self.open.to_dict(), "label_delta": as_text(self.label_delta)}
         record["versions"] = list(self.versions)
-        exact_numbers = ("epsilon", "delta", "cap", "spent", "label_delta")
+        exact_numbers = ("epsilon", "delta", "cap", "spent")
         texts = {name: as_text(getattr(self, name)) for name in exact_numbers}
         left = {"remaining": as_text(self.remaining), "statement": self.statement()}
         return {**record, **texts, **left, "relation": self.relation.value}
