@@ -43,7 +43,7 @@ def add_parser(commands: Any) -> None:
         "bound on a binned attribute must be one of its edges. Example: pgmjax query DIR 'sex=Male,age<30'",
     )
     parser.add_argument(
-        "folder", metavar="DIR", help="folder written by `pgmjax release` or `pgmjax perturb`"
+        "folder", metavar="DIR", help="folder written by `pgmjax release`, `pgmjax fit` or `pgmjax perturb`"
     )
     parser.add_argument("condition", nargs="*", metavar="CONDITION", help="such as 'sex=Male,age<30'")
     parser.add_argument("--marginal", metavar="NAMES", help="all cells of attributes, such as age,income")
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> None:
         else:
             _perturbed_conditions(perturbed, arguments.condition, arguments.json)
         return
-    model = release_folder.read(arguments.folder).model
+    model, _ = release_folder.model_in(arguments.folder)
     if arguments.marginal:
         _marginal(model, arguments.marginal, arguments.json)
     else:

@@ -36,9 +36,13 @@ from pgmjax.queries.workload import KWay, Workload
 from pgmjax.release import folder as release_folder
 from pgmjax.release import run_folder
 from pgmjax.release import text as report_text
+from pgmjax.release.release import check_prior
 
 _COMMAND = "command.json"
-_OUTPUT = ("steps", "solver", "dtype", "rows", "synthetic", "codes", "out", "json", "quiet", "resume")
+_OUTPUT = (
+    *("steps", "solver", "dtype", "rows", "synthetic", "codes", "out", "json", "quiet", "resume"),
+    *("prior", "add_rows"),
+)
 _DEFAULTS: dict[str, Any] = {}
 
 
@@ -198,6 +202,34 @@ def add_ledger_options(group: Any) -> None:
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("fit and output")
+    add_prior_option(group)
+    add_output_options(group)
+    group.add_argument(
+        "--resume",
+        metavar="DIR.partial",
+        help="instead of all else: go on from the noisy answers that an interrupted or failed release left, "
+        "at no further cost; options of fit and output may be given again",
+    )
+    group.add_argument(
+        "--add-rows",
+        type=int,
+        metavar="N",
+        help="instead of all else: draw N more rows from the release in folder TABLE, into a new file there",
+    )
+
+
+def add_prior_option(group: Any) -> None:
+    """Add the option that names an earlier release."""
+    group.add_argument(
+        "--from",
+        dest="prior",
+        metavar="DIR",
+        help="an earlier release over the same domain: what is not measured now follows that one",
+    )
+
+
+def add_output_options(group: Any) -> None:
+    """Add the options of a fit and of the folder that is written."""
     group.add_argument("--steps", type=int, default=3000, metavar="N", help="most steps of the fit (3000)")
     group.add_argument("--solver", default=Estimator.solver, metavar="NAME", help="method of the fit")
     # a release is fitted only once: float64 costs little and certifies a smaller gap
@@ -210,18 +242,15 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         "--codes", action="store_true", help="synthetic rows as codes of the domain instead of values"
     )
     group.add_argument("--out", metavar="DIR", help="folder to make; it must not exist")
-    group.add_argument(
-        "--resume",
-        metavar="DIR.partial",
-        help="instead of all else: go on from the noisy answers that an interrupted or failed release left, "
-        "at no further cost; options of fit and output may be given again",
-    )
     group.add_argument("--json", action="store_true", help="print one JSON object")
     group.add_argument("--quiet", action="store_true", help="print nothing and show no progress")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Make the release and print where it lies and what was spent."""
+    if arguments.add_rows is not None:
+        _add_rows(arguments)
+        return
     if arguments.resume is not None:
         arguments = _resumed(arguments)
     missing = [name for name in ("epsilon", "relation", "out") if getattr(arguments, name) is None]
@@ -239,15 +268,63 @@ def run(arguments: argparse.Namespace) -> None:
         workload = _open_workload(arguments)
     if arguments.rows is not None and arguments.rows < 0:
         raise ValueError(f"--rows must be >= 0, got {arguments.rows}.")
+    prior = (None, None) if arguments.prior is None else read_prior(arguments.prior, domain)
     try:
         with open_ledger(arguments) as ledger, holder_log(arguments.holder_log):
             table = open_table(arguments, domain) if discovery is None else open_undescribed(arguments)
-            _release(arguments, mechanism, table, workload, out, ledger, discovery)
+            _release(arguments, mechanism, table, workload, out, ledger, discovery, prior)
         saved = release_folder.read(out)
         _tell(arguments, saved.model.domain, out, saved.record, mechanism.backend.drawn)
     except KeyboardInterrupt:
         said = spending.after_interrupt(out, resumable=arguments.ledger is not None)
         raise process.Interrupted(said) from None
+
+
+def read_prior(folder: str | None, domain: Domain) -> tuple[Any, dict[str, Any] | None]:
+    """Return the model of an earlier release and what is to be said of it; two None without one.
+
+    Raises:
+        ValueError: no release is there, or it is over another domain.
+    """
+    if folder is None:
+        return None, None
+    model, record = release_folder.model_in(folder)
+    check_prior(model, domain)
+    names = ("mechanism", "spent", "relation", "unit")
+    return model, {name: record[name] for name in names if record.get(name) is not None}
+
+
+def _add_rows(arguments: argparse.Namespace) -> None:
+    """Draw more rows from a release into a new file beside its first ones."""
+    if arguments.table is None:
+        raise ValueError("--add-rows draws rows from a release: name its folder.")
+    given = {name for name, value in vars(arguments).items() if value != _DEFAULTS.get(name)}
+    other = sorted(given - {"table", "add_rows", "codes", "synthetic", "json", "quiet", "run", "usage_error"})
+    if other:
+        raise ValueError(
+            f"--{other[0].replace('_', '-')} does not go with --add-rows, which only draws rows."
+        )
+    if arguments.add_rows < 1:
+        raise ValueError(f"--add-rows must be at least 1, got {arguments.add_rows}.")
+    model, record = release_folder.model_in(arguments.table)
+    folder, number = pathlib.Path(arguments.table), 2
+    kind = next((k for k in release_folder.SYNTHETIC_FORMATS if (folder / f"synthetic.{k}").exists()), None)
+    kind = arguments.synthetic if "synthetic" in given or kind is None else kind
+    while any((folder / f"synthetic-{number}.{k}").exists() for k in release_folder.SYNTHETIC_FORMATS):
+        number += 1
+    codes = arguments.codes or record.get("synthetic", "codes") == "codes"
+    place = folder / f"synthetic-{number}.{kind}"
+    model.sample_to(
+        place,
+        arguments.add_rows,
+        number - 1,  # seeds of the rows that are there are 0, 1, ...
+        decode=False if codes else "values",
+        show_progress=show_progress(arguments),
+    )
+    if arguments.json:
+        print(json.dumps({"out": str(place), "rows": arguments.add_rows, "seed": number - 1}))
+    elif not arguments.quiet:
+        print(f"{arguments.add_rows:,} rows written to {place}")
 
 
 def open_ledger(arguments: argparse.Namespace) -> contextlib.AbstractContextManager[Ledger | None]:
@@ -272,6 +349,7 @@ def _release(
     out: pathlib.Path,
     ledger: Ledger | None,
     discovery: Discovery | None = None,
+    prior: tuple[Any, Any] = (None, None),
 ) -> None:
     """Measure, fit and write; everything that could fail for other reasons was checked before."""
     show = show_progress(arguments)
@@ -285,6 +363,8 @@ def _release(
         shared: dict[str, Any] = {"ledger": ledger, "key": arguments.key, "show_progress": show}
         shared.update({} if discovery is None else {"discover": discovery})
         release = mechanism.run(data, workload, folder=folder, **shared)
+        if prior[0] is not None:
+            release = release.with_prior(prior[0], mechanism.estimator, known=prior[1])
         process.check()
         release_folder.fill(
             folder.folder,
@@ -468,6 +548,11 @@ def check_table(arguments: argparse.Namespace) -> None:
             "one (pgmjax "
             "domain draft makes a start), or have it found for a share of the budget: --discover 0.1."
         )
+    if discover is not None and getattr(arguments, "prior", None) is not None:
+        raise ValueError(
+            "--from does not go with --discover: an earlier release is over its own domain, which is not the "
+            "one that is found. Ask by that domain: --domain, the file domain.json of its folder."
+        )
     if discover is not None:
         others = {name: getattr(arguments, name) for name in ("demo", "no_header", "weights", "rows_outside")}
         named = [f"--{name.replace('_', '-')}" for name, value in others.items() if value]
@@ -566,13 +651,18 @@ def _mechanism(arguments: argparse.Namespace) -> Any:
         delta=arguments.delta,
         relation=Relation.parse(arguments.relation),
         **read_options(mechanism, arguments.option),
-        estimator=Estimator(
-            max_steps=arguments.steps,
-            solver=arguments.solver,
-            dtype=arguments.dtype,
-            progress=show_progress(arguments),
-        ),
+        estimator=estimator_of(arguments),
         backend=spending.WatchedBackend(backend),
+    )
+
+
+def estimator_of(arguments: argparse.Namespace) -> Estimator:
+    """Return the estimator that the options of the fit describe."""
+    return Estimator(
+        max_steps=arguments.steps,
+        solver=arguments.solver,
+        dtype=arguments.dtype,
+        progress=show_progress(arguments),
     )
 
 

@@ -22,6 +22,7 @@ from pgmjax._internal import checks, files
 from pgmjax._internal.files import reserve
 from pgmjax._internal.progress import Progress
 from pgmjax._version import __version__
+from pgmjax.estimation.estimator import Fit
 from pgmjax.learning import predictor
 from pgmjax.learning.predictor import Predictor
 from pgmjax.measurements import transcript
@@ -38,6 +39,7 @@ from pgmjax.release.trained import TrainedRelease
 
 FORMAT = "pgmjax-release"
 FORMAT_VERSION = 1
+FIT_RECORD, FIT_FORMAT = "fit.json", "pgmjax-fit"
 SYNTHETIC_FORMATS = ("parquet", "csv")
 MOST_ROWS = 10_000_000
 _KEYS = ("mechanism", "epsilon", "delta", "relation", "spent", "secure", "seed", "total", "versions", "fit")
@@ -163,7 +165,6 @@ def check_packages() -> None:
 
 def describe(release: Release) -> dict[str, Any]:
     """Return the content of `release.json`; budget numbers are exact strings."""
-    fit = release.fit
     return {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -177,17 +178,23 @@ def describe(release: Release) -> dict[str, Any]:
         "total": release.model.total,
         **release.counted(),
         "ledger": None if release.ledger is None else dict(release.ledger),
-        "fit": {
-            "status": fit.status.name,
-            "steps": int(fit.steps),
-            "loss": _finite(fit.loss),
-            "gap": _finite(fit.gap),
-        },
+        "fit": record_of(release.fit),
         "statement": release.statement(),
         **({} if release.discovery is None else {"discovery": dict(release.discovery)}),
+        **({} if release.prior is None else {"prior": dict(release.prior)}),
         "workload": release.workload.to_list(),
         "answered_by": release.answered_by,
         "versions": versions(),
+    }
+
+
+def record_of(fit: Fit) -> dict[str, Any]:
+    """Return how a fit ended, for JSON."""
+    return {
+        "status": fit.status.name,
+        "steps": int(fit.steps),
+        "loss": _finite(fit.loss),
+        "gap": _finite(fit.gap),
     }
 
 
@@ -255,6 +262,23 @@ class SavedRelease:
         A folder of 0.1.0 has only clique, cell, estimate and stddev.
         """
         return tables.read(self.folder / "answers.parquet")
+
+
+def model_in(folder: str | os.PathLike[str]) -> tuple[GraphicalModel | MixtureModel, Mapping[str, Any]]:
+    """Return the model of a folder that `pgmjax release` or `pgmjax fit` wrote, and its record.
+
+    Raises:
+        ValueError: the folder does not exist, is none of these, or is damaged.
+    """
+    fitted = pathlib.Path(folder) / FIT_RECORD
+    if fitted.is_file():
+        record = files.read(fitted, "a fit of pgmjax", FIT_FORMAT, FORMAT_VERSION)
+        model = load(pathlib.Path(folder) / "model")
+        if isinstance(model, RegionModel):
+            raise ValueError(f"{folder} is corrupt: no fit has a model of regions.")
+        return model, record
+    saved = read(folder)
+    return saved.model, saved.record
 
 
 def read(folder: str | os.PathLike[str]) -> SavedRelease:

@@ -46,6 +46,40 @@ def render(
         _asking(model, record),
         _versions(record),
     ]
+    return page("Release under differential privacy", sections)
+
+
+def render_fit(
+    record: Mapping[str, Any], model: GraphicalModel, measurements: Sequence[LinearMeasurement]
+) -> str:
+    """Return the report of a model of answers that were published elsewhere, as HTML text.
+
+    Args:
+        record: content of `fit.json`.
+        model: the fitted model.
+        measurements: the published answers.
+    """
+    values = sum(np.size(measurement.values) for measurement in measurements)
+    tiles = {
+        "records": f"{record['total']:,.0f}",
+        "attributes": f"{len(model.domain):,}",
+        "tables": f"{len(measurements):,}",
+        "published numbers": f"{values - record['absent']:,}",
+        "cells not published": f"{record['absent']:,}",
+    }
+    sections = [
+        _title("A model of published numbers", "", tiles),
+        _section("What is promised", _paragraphs([record["statement"]])),
+        _certificate(record, values),
+        figures.one_way(model, measurements, False),
+        figures.two_way(model, measurements, False),
+        _versions(record),
+    ]
+    return page("A model of published numbers", sections)
+
+
+def page(title: str, sections: Iterable[str]) -> str:
+    """Return sections of HTML as one page that opens offline."""
     style = importlib.resources.files("pgmjax.release").joinpath("report.css").read_text(encoding="utf-8")
     body = "\n".join(filter(None, sections))
     return f"""<!doctype html>
@@ -53,7 +87,7 @@ def render(
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Release under differential privacy</title>
+<title>{escape(title)}</title>
 <style>
 {style}</style>
 </head>
@@ -77,12 +111,16 @@ def _heading(record: Mapping[str, Any], model: GraphicalModel, measurements: int
         "measured queries": f"{measurements:,}",
         "noisy values": f"{values:,}",
     }
-    tiles = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in facts.items())
     source = f" Table: {escape(record['source'])}." if record.get("source") else ""
+    above = f'<p class="sub">Mechanism {escape(record["mechanism"])}.{source}</p>\n{_warning(record)}'
+    return _title("Release under differential privacy", above, facts)
+
+
+def _title(title: str, above: str, facts: Mapping[str, str]) -> str:
+    tiles = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in facts.items())
     return f"""<header>
-<h1>Release under differential privacy</h1>
-<p class="sub">Mechanism {escape(record["mechanism"])}.{source}</p>
-{_warning(record)}<dl class="facts">{tiles}</dl>
+<h1>{escape(title)}</h1>
+{above}<dl class="facts">{tiles}</dl>
 </header>"""
 
 

@@ -15,6 +15,7 @@ from pgmjax._internal.memory import available_bytes, readable_bytes
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.published import QUERIES
 from pgmjax.queries.product import Product, marginal
 from pgmjax.queries.query import Query
 from pgmjax.queries.spec import in_words, row_names
@@ -37,11 +38,12 @@ def write_measurements(
 
     `scale` is the scale of the discrete noise distribution, null if unknown. Integer values, as in a release,
     are stored as int64. If `secure` is given, the file's metadata holds `secure` ("true" or "false") and the
-    `seed` of insecure noise.
+    `seed` of insecure noise. `queries` is "cells" if all answers are counts of cells.
     """
     table = measurements_table(measurements)
-    if secure is not None:
-        table = table.replace_schema_metadata(_mark(secure, seed))
+    cells = all(m.query == marginal(m.clique) for m in measurements)
+    marks = {} if secure is None else _mark(secure, seed)
+    table = table.replace_schema_metadata({**marks, QUERIES: "cells" if cells else "other"})
     checks.optional("pyarrow.parquet", extra="tables").write_table(table, path, compression="zstd")
 
 

@@ -41,6 +41,8 @@ def promise(record: Mapping[str, Any]) -> list[str]:
             _plain("""Bins, labels and dates of columns that nobody had described were found in the table, at
             a part of the cost above: what is promised covers that choice too.""")
         ]
+    if record.get("prior") is not None:
+        found.append(_prior(record["prior"]))
     return [
         record["statement"] + factor,
         _whom(record) + _total(record),
@@ -52,6 +54,15 @@ def promise(record: Mapping[str, Any]) -> list[str]:
             be public; if one of them was chosen by looking at the table in another way, that choice is not
             covered. The time the computation took is not covered either."""),
     ]
+
+
+def _prior(earlier: Mapping[str, Any]) -> str:
+    """Return a sentence on the earlier release that a model begins with."""
+    cost = ", ".join(f"{name} = {value}" for name, value in earlier.get("spent", {}).items())
+    told = f" (mechanism {earlier['mechanism']}; {cost})" if cost else ""
+    return _plain(f"""Of all models that fit the noisy counts equally well, this one is the nearest to that of
+        an earlier release{told}: what was not measured here follows that one. If both are of the same
+        people, their costs add up; what is promised above is of this release alone.""")
 
 
 def unit_name(record: Mapping[str, Any]) -> str:
