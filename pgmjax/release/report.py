@@ -15,7 +15,7 @@ import numpy as np
 
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
-from pgmjax.release import figures
+from pgmjax.release import explorer, figures
 from pgmjax.release import text as report_text
 
 
@@ -39,6 +39,7 @@ def render(
         _heading(record, model, len(measurements), values),
         _promise(record),
         _spent(record),
+        explorer.section(model, measurements),
         _certificate(record, values),
         figures.one_way(model, measurements, show_progress),
         figures.two_way(model, measurements, show_progress),
@@ -70,6 +71,7 @@ def render_fit(
     sections = [
         _title("A model of published numbers", "", tiles),
         _section("What is promised", _paragraphs([record["statement"]])),
+        explorer.section(model, measurements),
         _certificate(record, values),
         figures.one_way(model, measurements, False),
         figures.two_way(model, measurements, False),
