@@ -37,8 +37,8 @@ def section(model: GraphicalModel, measurements: Sequence[LinearMeasurement]) ->
     data = json.dumps(content, separators=(",", ":"), ensure_ascii=True).replace("<", "\\u003c")
     left_out = content["left_out"]
     more = (
-        f'<p class="note">Not in this page, which would be too large: {left_out:,} of the pairs. Ask for them '
-        "with pgmjax query.</p>"
+        f'<p class="note">Not in this page, which would be too large: {left_out:,} of the pairs. Ask for '
+        "them with pgmjax query.</p>"
         if left_out
         else ""
     )
