@@ -103,8 +103,8 @@ def _largest_svg(
     order = np.argsort(-fitted, kind="stable")
     top, others = order[:MOST_VALUES], order[MOST_VALUES:]
     figure, axes = _figure(4.6, 4.6)
-    shown = [None if values is None else np.asarray(values)[top] for values in (noisy, stddev)]
-    drawing.largest(axes, [names[code] for code in top], fitted[top], *shown, _PAGE)
+    some, wide = (None if values is None else np.asarray(values)[top] for values in (noisy, stddev))
+    drawing.largest(axes, [names[code] for code in top], fitted[top], some, wide, _PAGE)
     said = f". Drawn are the {len(top)} largest; the other {len(others):,} together: "
     said += f"{fitted[others].sum():,.0f} fitted"
     if noisy is not None:
