@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import json
+import math
 import os
 import pathlib
 import shlex
@@ -33,8 +35,8 @@ from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.private_table import holder_log
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import KWay, Workload
+from pgmjax.release import accuracy, run_folder
 from pgmjax.release import folder as release_folder
-from pgmjax.release import run_folder
 from pgmjax.release import text as report_text
 from pgmjax.release.release import check_prior
 
@@ -44,6 +46,7 @@ _OUTPUT = (
     *("prior", "add_rows"),
 )
 _DEFAULTS: dict[str, Any] = {}
+_SHOWN = 3
 
 
 def add_parser(commands: Any) -> None:
@@ -728,13 +731,34 @@ def _print(
     print(f"  ask it   pgmjax query {shlex.quote(arguments.out)} {shlex.quote(_example(domain))}")
     numbers = f"loss {report_text.number(fit['loss'])}, gap {report_text.number(fit['gap'])}"
     print(f"  fit      {fit['status']} after {fit['steps']} steps, {numbers}")
+    if ended := report_text.ending(record):
+        print(f"           {ended}")
+    _print_left_out(arguments, domain, record)
     if record["answered_by"] == "learner":
         print("  answers  by the trained model in predictor/, not by the engine's")
     elif record["answered_by"] != "engine":
         print(f"  answers  by {record['answered_by']} least squares, not by the model")
     for name, reason in record.get("discovery", {}).get("left_out", {}).items():
         print(f"  left out column {name}: {reason}")
+    for line in accuracy.lines(record["accuracy"]):
+        print(line)
     print_cost(record, drawn, demo.TERMS if arguments.demo else None)
+
+
+def _print_left_out(arguments: argparse.Namespace, domain: Domain, record: Any) -> None:
+    """Print the marginals of --all-kway that --max-cells left out."""
+    if arguments.workload is not None:
+        return
+    k = 2 if arguments.all_kway is None else arguments.all_kway
+    asked = {frozenset(entry.clique) for entry in Workload(record["workload"]).entries}
+    gone = [clique for clique in itertools.combinations(domain, k) if frozenset(clique) not in asked]
+    if gone:
+        most = demo.MAX_CELLS if arguments.max_cells is None and arguments.demo else arguments.max_cells
+        named = "; ".join(", ".join(clique) for clique in gone[:_SHOWN])
+        print(
+            f"  left out {len(gone):,} of {math.comb(len(domain), k):,} marginals, with which the model "
+            f"would have more than {most or 0:,} cells (--max-cells): {named}{'; ...' * (len(gone) > _SHOWN)}"
+        )
 
 
 def read_options(mechanism: type[Any], words: Sequence[str]) -> dict[str, Any]:

@@ -22,10 +22,13 @@ from pgmjax._internal import checks, files
 from pgmjax._internal.files import reserve
 from pgmjax._internal.progress import Progress
 from pgmjax._version import __version__
+from pgmjax.data.domain import Domain
 from pgmjax.estimation.estimator import Fit
 from pgmjax.learning import predictor
 from pgmjax.learning.predictor import Predictor
 from pgmjax.measurements import transcript
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.published import read_noisy_counts
 from pgmjax.measurements.transcript import Transcript
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.mixture import MixtureModel
@@ -179,6 +182,7 @@ def describe(release: Release) -> dict[str, Any]:
         **release.counted(),
         "ledger": None if release.ledger is None else dict(release.ledger),
         "fit": record_of(release.fit),
+        "accuracy": release.count_accuracy.to_dict(),
         "statement": release.statement(),
         **({} if release.discovery is None else {"discovery": dict(release.discovery)}),
         **({} if release.prior is None else {"prior": dict(release.prior)}),
@@ -237,6 +241,13 @@ class SavedRelease:
         """Return the noisy answers as an Arrow table: clique, row, value, stddev, noise."""
         return tables.read(self.folder / "measurements.parquet")
 
+    def noisy_counts(self) -> tuple[LinearMeasurement, ...]:
+        """Return the noisy answers that are counts of cells, as measurements.
+
+        Folders of 0.1.0 do not say what was asked, and give ().
+        """
+        return noisy_counts(self.folder, self.model.domain)
+
     def transcript(self) -> Transcript | None:
         """Return the draws and records of a game-based mechanism, or None for other mechanisms."""
         path = self.folder / "transcript.json"
@@ -262,6 +273,12 @@ class SavedRelease:
         A folder of 0.1.0 has only clique, cell, estimate and stddev.
         """
         return tables.read(self.folder / "answers.parquet")
+
+
+def noisy_counts(folder: str | os.PathLike[str], domain: Domain) -> tuple[LinearMeasurement, ...]:
+    """Return the noisy answers in a folder; see `SavedRelease.noisy_counts`."""
+    path = pathlib.Path(folder) / "measurements.parquet"
+    return read_noisy_counts(path, domain) if path.is_file() else ()
 
 
 def model_in(folder: str | os.PathLike[str]) -> tuple[GraphicalModel | MixtureModel, Mapping[str, Any]]:
