@@ -22,6 +22,7 @@ from pgmjax import mechanisms
 from pgmjax._internal import checks, files
 from pgmjax.cli import process, spending
 from pgmjax.data import demo
+from pgmjax.data.cliques import Clique
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.definition import ROWS_OUTSIDE
 from pgmjax.data.domain import Domain
@@ -30,6 +31,7 @@ from pgmjax.data.unit import Unit
 from pgmjax.discovery import Discovery, Draft, OpenTable
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms.base import FitError
+from pgmjax.mechanisms.forecast import forecast
 from pgmjax.privacy.backend import default_backend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.private_table import holder_log
@@ -208,6 +210,12 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     add_prior_option(group)
     add_output_options(group)
     group.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print what would be measured, its noise, and the time and memory of the fit; nothing is read "
+        "or spent",
+    )
+    group.add_argument(
         "--resume",
         metavar="DIR.partial",
         help="instead of all else: go on from the noisy answers that an interrupted or failed release left, "
@@ -256,9 +264,13 @@ def run(arguments: argparse.Namespace) -> None:
         return
     if arguments.resume is not None:
         arguments = _resumed(arguments)
-    missing = [name for name in ("epsilon", "relation", "out") if getattr(arguments, name) is None]
+    required = ("epsilon", "relation") if arguments.dry_run else ("epsilon", "relation", "out")
+    missing = [name for name in required if getattr(arguments, name) is None]
     if missing:
         arguments.usage_error(f"the following arguments are required: --{', --'.join(missing)}")
+    if arguments.dry_run:
+        _dry_run(arguments)
+        return
     out = files.check_target(arguments.out)
     _check_combination(arguments)
     release_folder.check_packages()
@@ -281,6 +293,32 @@ def run(arguments: argparse.Namespace) -> None:
     except KeyboardInterrupt:
         said = spending.after_interrupt(out, resumable=arguments.ledger is not None)
         raise process.Interrupted(said) from None
+
+
+def _dry_run(arguments: argparse.Namespace) -> None:
+    """Print the forecast of a release. No record is read; of the table only its path is looked at."""
+    _check_combination(arguments)
+    if arguments.discover is not None:
+        raise ValueError(
+            "--dry-run needs the whole domain, and --discover would find it in the table: describe the "
+            "columns."
+        )
+    if not arguments.demo and not pathlib.Path(arguments.table).exists():
+        raise ValueError(f"There is no table {arguments.table}.")
+    mechanism = _mechanism(arguments)
+    domain = demo.domain() if arguments.demo else read_domain(arguments.domain)
+    workload = _workload(arguments, domain)
+    read_prior(arguments.prior, domain)
+    bound = arguments.max_weight if arguments.weights is not None else None
+    found = forecast(mechanism, domain, workload, unit=unit_of(arguments), max_weight=bound)
+    gone = _left_out(arguments, domain, {entry.clique for entry in workload.entries})
+    if arguments.json:
+        print(json.dumps({**found.to_dict(), "left_out": [list(clique) for clique in gone]}))
+        return
+    for line in found.lines(arguments.steps, arguments.rows):
+        print(line)
+    _say_left_out(arguments, domain, gone)
+    print("Nothing was read and nothing was spent.")
 
 
 def read_prior(folder: str | None, domain: Domain) -> tuple[Any, dict[str, Any] | None]:
@@ -747,11 +785,21 @@ def _print(
 
 def _print_left_out(arguments: argparse.Namespace, domain: Domain, record: Any) -> None:
     """Print the marginals of --all-kway that --max-cells left out."""
+    asked = {entry.clique for entry in Workload(record["workload"]).entries}
+    _say_left_out(arguments, domain, _left_out(arguments, domain, asked))
+
+
+def _left_out(arguments: argparse.Namespace, domain: Domain, asked: set[Clique]) -> list[Clique]:
+    """Return the marginals of --all-kway that are not asked for; none with a workload file."""
     if arguments.workload is not None:
-        return
+        return []
     k = 2 if arguments.all_kway is None else arguments.all_kway
-    asked = {frozenset(entry.clique) for entry in Workload(record["workload"]).entries}
-    gone = [clique for clique in itertools.combinations(domain, k) if frozenset(clique) not in asked]
+    sets = set(map(frozenset, asked))
+    return [clique for clique in itertools.combinations(domain, k) if frozenset(clique) not in sets]
+
+
+def _say_left_out(arguments: argparse.Namespace, domain: Domain, gone: list[Clique]) -> None:
+    k = 2 if arguments.all_kway is None else arguments.all_kway
     if gone:
         most = demo.MAX_CELLS if arguments.max_cells is None and arguments.demo else arguments.max_cells
         named = "; ".join(", ".join(clique) for clique in gone[:_SHOWN])
