@@ -35,7 +35,7 @@ from pgmjax.model.mixture import MixtureModel
 from pgmjax.model.regions import RegionModel
 from pgmjax.privacy.exact import as_text
 from pgmjax.release import tables
-from pgmjax.release.load import load
+from pgmjax.release.load import load_model
 from pgmjax.release.release import Release
 from pgmjax.release.report import render
 from pgmjax.release.trained import TrainedRelease
@@ -232,7 +232,7 @@ class SavedRelease:
     @functools.cached_property
     def model(self) -> GraphicalModel | MixtureModel:
         """The fitted model, loaded on first access."""
-        found = load(self.folder / "model")
+        found = load_model(self.folder / "model")
         if isinstance(found, RegionModel):
             raise ValueError(f"{self.folder} is corrupt: no release has a model of regions.")
         return found
@@ -290,7 +290,7 @@ def model_in(folder: str | os.PathLike[str]) -> tuple[GraphicalModel | MixtureMo
     fitted = pathlib.Path(folder) / FIT_RECORD
     if fitted.is_file():
         record = files.read(fitted, "a fit of pgmjax", FIT_FORMAT, FORMAT_VERSION)
-        model = load(pathlib.Path(folder) / "model")
+        model = load_model(pathlib.Path(folder) / "model")
         if isinstance(model, RegionModel):
             raise ValueError(f"{folder} is corrupt: no fit has a model of regions.")
         return model, record

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
@@ -189,6 +190,19 @@ class Release:
     def count_accuracy(self) -> ReleaseAccuracy:
         """The accuracy of every column and measured table, from released numbers alone."""
         return accuracy_of(self.model, self.measurements)
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the release as a folder, as `pgmjax release` does; `pj.load` opens it.
+
+        Args:
+            folder: the folder to make; it must not exist.
+
+        Raises:
+            ValueError: it exists.
+        """
+        from pgmjax.release import folder as folders  # which needs this module
+
+        folders.write(self, folder, synthetic_rows=1 if self.weighted else None)
 
     def counted(self) -> dict[str, Any]:
         """Return the fields of `release.json` on whom it protects and what it counts."""
