@@ -37,7 +37,7 @@ class PlannedTable:
 
 @dataclasses.dataclass(frozen=True)
 class ReleaseForecast:
-    """What is known of a release beforehand.
+    """The tables, noise, time and memory of a release, as far as they are known beforehand.
 
     Attributes:
         mechanism: its name.

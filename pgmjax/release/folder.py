@@ -31,11 +31,11 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.published import read_noisy_counts
 from pgmjax.measurements.transcript import Transcript
 from pgmjax.model.graphical import GraphicalModel
+from pgmjax.model.load import load_model
 from pgmjax.model.mixture import MixtureModel
 from pgmjax.model.regions import RegionModel
 from pgmjax.privacy.exact import as_text
 from pgmjax.release import tables
-from pgmjax.release.load import load_model
 from pgmjax.release.release import Release
 from pgmjax.release.report import render
 from pgmjax.release.trained import TrainedRelease

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib
 import os
 from collections.abc import Mapping
 from fractions import Fraction
@@ -200,8 +201,7 @@ class Release:
         Raises:
             ValueError: it exists.
         """
-        from pgmjax.release import folder as folders  # which needs this module
-
+        folders = importlib.import_module("pgmjax.release.folder")  # whose writer takes releases
         folders.write(self, folder, synthetic_rows=1 if self.weighted else None)
 
     def counted(self) -> dict[str, Any]:
