@@ -366,6 +366,7 @@ _DISCOVERY = (
     _primitive("a tree that costs nothing", "contract", mutations.free_partitions, _TREES),
     _primitive("a threshold of keys one too low", "L0", mutations.low_threshold, _KEYS),
     _primitive("a threshold of keys without delta", "L0", mutations.threshold_without_delta, _KEYS),
+    _primitive("a threshold of keys for one record of a unit", "L0", mutations.threshold_of_one, _KEYS),
     _primitive("keys below the threshold", "L0", mutations.rare_keys, _KEYS),
     _primitive("keys counted exactly", "L2", mutations.exact_keys, _KEYS),
     _primitive("discovery that costs nothing", "L1", mutations.free_discovery, _SEARCHES),

@@ -776,6 +776,14 @@ def threshold_without_delta() -> Any:
     return replaced((partition, "key_threshold", threshold))
 
 
+def threshold_of_one() -> Any:
+    """The threshold of keys is that of one record, also where a unit has several."""
+    true: Any = partition.key_threshold
+    return replaced(
+        (partition, "key_threshold", lambda distribution, records, delta: true(distribution, 1, delta))
+    )
+
+
 def rare_keys() -> Any:
     """Every key with a positive noisy count is released."""
     true: Any = partition._packed

@@ -18,7 +18,7 @@ from typing import NoReturn
 
 from pgmjax._internal.moved import serve_old_names
 from pgmjax._version import __version__
-from pgmjax.cli import audit, bench, domain, ledger, perturb, process, query, release, session
+from pgmjax.cli import audit, bench, domain, fit, ledger, perturb, process, query, release, session
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 _FILE_ERRORS = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
@@ -87,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     perturb.add_parser(commands)
     query.add_parser(commands)
     query.add_mechanisms_parser(commands)
-    for command in (domain, ledger, session):
+    for command in (domain, fit, ledger, session):
         command.add_parser(commands)
     audit.add_parser(commands, main)
     bench.add_parser(commands)

@@ -24,8 +24,9 @@ from pgmjax.data import files
 from pgmjax.data.arrow import encode_array
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.domain import Domain, infer, write_file
+from pgmjax.data.draft import OPEN, Draft
 from pgmjax.data.encoding import MISSING, OUTSIDE, UNREADABLE, Encoded, Notation, text_of
-from pgmjax.discovery.open_table import OPEN, Draft, open_entry
+from pgmjax.discovery.open_table import open_entry
 from pgmjax.discovery.probes import MISSING_TEXTS
 
 _KINDS = """\

@@ -13,12 +13,20 @@ from pgmjax._internal import checks
 from pgmjax.cli.release import add_file_options, add_unit_options, unit_of
 from pgmjax.data import demo, files
 from pgmjax.data.dataset import Dataset
-from pgmjax.data.definition import ROWS_OUTSIDE, TableDefinition, known_encoding
+from pgmjax.data.definition import (
+    ROWS_OUTSIDE,
+    OpenDefinition,
+    TableDefinition,
+    known_encoding,
+    outside_of_found,
+)
 from pgmjax.data.domain import Domain
+from pgmjax.data.draft import Draft
 from pgmjax.data.relation import Relation
+from pgmjax.discovery import OpenTable, first_look
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import Account, ChargeRecord, Ledger
-from pgmjax.privacy.ledger.account import budget_row, definition_row
+from pgmjax.privacy.ledger.account import budget_row, definition_row, label_delta_of
 
 _TABLES = (".parquet", files.EXCEL, *files.SUFFIXES)
 
@@ -130,7 +138,12 @@ def _add_table(parser: argparse.ArgumentParser, needed: bool = False) -> None:
 
 def _add_definition(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("definition of the table")
-    group.add_argument("--domain", metavar="FILE", help="the widest domain that may be asked about")
+    group.add_argument(
+        "--domain",
+        metavar="FILE",
+        help="the widest domain that may be asked about; columns that it leaves open "
+        '("discover") are found by the first release with --discover',
+    )
     group.add_argument("--weights", metavar="NAME", help="column of record weights (whole numbers)")
     group.add_argument("--max-weight", type=int, metavar="N", help="public bound on a weight")
     group.add_argument(
@@ -154,6 +167,9 @@ def _add_show(parts: Any) -> None:
     )
     parser.add_argument("file", metavar="FILE", help="the ledger")
     parser.add_argument("--name", metavar="NAME", help="this account only")
+    parser.add_argument(
+        "--domain", metavar="FILE", help="with --name: write the account's domain to this file, .json"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=_show)
 
@@ -186,10 +202,11 @@ def _init(arguments: argparse.Namespace) -> None:
         name: getattr(arguments, name) for name in ("epsilon", "delta", "relation", "measure", "research")
     }
     budget_row(arguments.name, **promise)  # refused, if it must be, before a file is made
-    definition = _definition(arguments)
     relation = Relation.parse(arguments.relation)
+    definition = _definition(arguments, relation)
     if definition is not None:
         definition_row(arguments.name, definition, arguments.record_is, relation)
+        budget_row(arguments.name, **promise, label_delta=label_delta_of(definition, arguments.delta))
         promise |= {"domain": definition, "unit": arguments.record_is}
     table = _checked(arguments, definition)
     made = not os.path.lexists(arguments.file)
@@ -203,11 +220,11 @@ def _init(arguments: argparse.Namespace) -> None:
 
 def _set_domain(arguments: argparse.Namespace) -> None:
     _check_table(arguments)
-    definition = _definition(arguments)
-    if definition is None:
-        raise ValueError("--domain is missing: the widest domain that may be asked about.")
     with _open(arguments.file) as ledger:
         account = ledger.account(arguments.name)
+        definition = _definition(arguments, account.relation)
+        if definition is None:
+            raise ValueError("--domain is missing: the widest domain that may be asked about.")
         definition_row(account.name, definition, arguments.record_is, account.relation)
         table = _checked(arguments, definition)
         if ledger.digest_of(table) not in (account.digest, *account.versions):
@@ -221,12 +238,13 @@ def _set_domain(arguments: argparse.Namespace) -> None:
 def _add_another(arguments: argparse.Namespace) -> None:
     with _open(arguments.file) as ledger:
         account = ledger.account(arguments.name)
-        if account.definition is None:
+        definition = account.definition or account.open
+        if definition is None:
             raise ValueError(
                 f"Account {account.name!r} has no domain by which a table could be checked: complete it with "
                 f"pgmjax ledger set-domain {arguments.file} {account.name} TABLE --domain FILE."
             )
-        table = _checked(arguments, account.definition)
+        table = _checked(arguments, definition)
         account = ledger.add_version(account.name, ledger.digest_of(table))
         _print_account(arguments, ledger, account)
 
@@ -236,7 +254,7 @@ def _check_table(arguments: argparse.Namespace) -> None:
         raise ValueError("Name a TABLE, or give --demo for the table that comes with the extra 'demo'.")
 
 
-def _definition(arguments: argparse.Namespace) -> TableDefinition | None:
+def _definition(arguments: argparse.Namespace, relation: Relation) -> TableDefinition | OpenDefinition | None:
     """Return the definition that the arguments give, None without a domain."""
     if arguments.domain is None and not arguments.demo:
         options = ("weights", "max_weight", "rows_outside", "unit", "max_records", "record_is")
@@ -247,26 +265,54 @@ def _definition(arguments: argparse.Namespace) -> TableDefinition | None:
         return None
     if arguments.domain is not None and not pathlib.Path(arguments.domain).exists():
         raise ValueError(f"There is no domain file {arguments.domain}.")
-    domain = demo.domain() if arguments.domain is None else Domain.read(arguments.domain)
     if arguments.demo and arguments.unit is not None:
         raise ValueError("The demo table has no column that names a unit: leave out --unit, --max-records.")
-    weights, unit = (arguments.weights, arguments.max_weight), unit_of(arguments)
+    unit = unit_of(arguments)
+    draft = None if arguments.domain is None else Draft.read(arguments.domain)
+    if draft is not None and draft.open:
+        _check_open(arguments, draft, relation)
+        return OpenDefinition(draft, relation, unit, arguments.text_encoding)
+    domain = demo.domain() if arguments.domain is None else Domain.read(arguments.domain)
+    weights = (arguments.weights, arguments.max_weight)
     return TableDefinition(domain, *weights, arguments.rows_outside, unit, arguments.text_encoding)
 
 
-def _checked(arguments: argparse.Namespace, definition: TableDefinition | None) -> Any:
+def _check_open(arguments: argparse.Namespace, draft: Draft, relation: Relation) -> None:
+    """Refuse options of which discovery decides."""
+    if arguments.weights is not None or arguments.no_header:
+        given = "--weights" if arguments.weights is not None else "--no-header"
+        raise ValueError(
+            f"{given} does not go with columns to be discovered: their table names its columns, and its "
+            f"records have no weights. Describe {', '.join(draft.open)} in the domain, or leave {given} out."
+        )
+    wanted = outside_of_found(relation)
+    if arguments.rows_outside not in (None, wanted):
+        raise ValueError(
+            f"--rows-outside must be {wanted} under {relation.value} where columns are to be discovered, or "
+            f"left out, got {arguments.rows_outside}."
+        )
+
+
+def _checked(arguments: argparse.Namespace, definition: TableDefinition | OpenDefinition | None) -> Any:
     """Return the table, all of whose records the definition settles; its path if there is none yet."""
     if definition is None:
         return _table(arguments.table)
     if getattr(arguments, "demo", False):
         return demo.load()
     checks.optional("duckdb", extra="tables")
+    path, encoding = _table(arguments.table), _encoding(arguments, definition)
     try:
+        if isinstance(definition, OpenDefinition):
+            # of open columns only the names are checked: whatever they hold has a place in what is found
+            data = first_look(OpenTable.read(path, definition.draft, unit=definition.unit, encoding=encoding))
+            if definition.described is None:
+                return data
+            definition = definition.described
         data = Dataset.read(
-            _table(arguments.table),
+            path,
             definition.domain,
             header=not arguments.no_header,
-            encoding=_encoding(arguments, definition),
+            encoding=encoding,
             weights=definition.weights,
             max_weight=definition.max_weight,
             rows_outside=definition.rows_outside,
@@ -279,7 +325,7 @@ def _checked(arguments: argparse.Namespace, definition: TableDefinition | None) 
     return data
 
 
-def _encoding(arguments: argparse.Namespace, definition: TableDefinition) -> str | None:
+def _encoding(arguments: argparse.Namespace, definition: TableDefinition | OpenDefinition) -> str | None:
     """Return the encoding that a table is read in: the definition's, if it is a text file."""
     if known_encoding(arguments.text_encoding) not in (None, definition.encoding):
         raise ValueError(
@@ -296,7 +342,7 @@ def _print_account(arguments: argparse.Namespace, ledger: Ledger, account: Accou
         print(json.dumps({"ledger": str(path), "head": head, "account": account.to_dict()}))
         return
     print(account.statement())
-    if account.definition is None:
+    if account.definition is None and account.open is None:
         print(
             f"  domain   none yet: no run is taken until  pgmjax ledger set-domain {arguments.file} "
             f"{account.name} TABLE --domain FILE"
@@ -313,6 +359,8 @@ def _show(arguments: argparse.Namespace) -> None:
         accounts = ledger.accounts() if arguments.name is None else [ledger.account(arguments.name)]
         books = [(account, ledger.charges(account.name)) for account in accounts]
         head, path = ledger.head(), ledger.path
+    if arguments.domain is not None:
+        _write_domain(arguments, accounts)
     if arguments.json:
         listed = [{**a.to_dict(), "charges": [one.to_dict() for one in charges]} for a, charges in books]
         print(json.dumps({"ledger": str(path), "head": head, "accounts": listed}))
@@ -323,6 +371,23 @@ def _show(arguments: argparse.Namespace) -> None:
         print(account.statement())
         for line in _lines(account, charges):
             print("\t".join(line))
+
+
+def _write_domain(arguments: argparse.Namespace, accounts: list[Account]) -> None:
+    """Write the domain of the one account that was named to a new file."""
+    if arguments.name is None:
+        raise ValueError("--domain writes the domain of one account: say which, --name NAME.")
+    (account,) = accounts
+    held = account.definition or account.open
+    if held is None:
+        raise ValueError(
+            f"Account {account.name!r} has no domain yet: pgmjax ledger set-domain gives it one."
+        )
+    content = (held.draft if isinstance(held, OpenDefinition) else held.domain).to_dict()
+    place = pathlib.Path(arguments.domain)
+    if place.suffix != ".json" or place.exists():
+        raise ValueError(f"--domain must name a .json file that does not exist yet, got {place}.")
+    place.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _lines(account: Account, charges: list[ChargeRecord]) -> Iterator[list[str]]:

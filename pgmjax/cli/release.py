@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import json
+import math
 import os
 import pathlib
 import shlex
@@ -20,6 +22,7 @@ from pgmjax import mechanisms
 from pgmjax._internal import checks, files
 from pgmjax.cli import process, spending
 from pgmjax.data import demo
+from pgmjax.data.cliques import Clique
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.definition import ROWS_OUTSIDE
 from pgmjax.data.domain import Domain
@@ -28,18 +31,24 @@ from pgmjax.data.unit import Unit
 from pgmjax.discovery import Discovery, Draft, OpenTable
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms.base import FitError
+from pgmjax.mechanisms.forecast import forecast
 from pgmjax.privacy.backend import default_backend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.private_table import holder_log
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import KWay, Workload
+from pgmjax.release import accuracy, run_folder
 from pgmjax.release import folder as release_folder
-from pgmjax.release import run_folder
 from pgmjax.release import text as report_text
+from pgmjax.release.release import check_prior
 
 _COMMAND = "command.json"
-_OUTPUT = ("steps", "solver", "dtype", "rows", "synthetic", "codes", "out", "json", "quiet", "resume")
+_OUTPUT = (
+    *("steps", "solver", "dtype", "rows", "synthetic", "codes", "out", "json", "quiet", "resume"),
+    *("prior", "add_rows"),
+)
 _DEFAULTS: dict[str, Any] = {}
+_SHOWN = 3
 
 
 def add_parser(commands: Any) -> None:
@@ -198,6 +207,40 @@ def add_ledger_options(group: Any) -> None:
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("fit and output")
+    add_prior_option(group)
+    add_output_options(group)
+    group.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print what would be measured, its noise, and the time and memory of the fit; nothing is read "
+        "or spent",
+    )
+    group.add_argument(
+        "--resume",
+        metavar="DIR.partial",
+        help="instead of all else: go on from the noisy answers that an interrupted or failed release left, "
+        "at no further cost; options of fit and output may be given again",
+    )
+    group.add_argument(
+        "--add-rows",
+        type=int,
+        metavar="N",
+        help="instead of all else: draw N more rows from the release in folder TABLE, into a new file there",
+    )
+
+
+def add_prior_option(group: Any) -> None:
+    """Add the option that names an earlier release."""
+    group.add_argument(
+        "--from",
+        dest="prior",
+        metavar="DIR",
+        help="an earlier release over the same domain: what is not measured now follows that one",
+    )
+
+
+def add_output_options(group: Any) -> None:
+    """Add the options of a fit and of the folder that is written."""
     group.add_argument("--steps", type=int, default=3000, metavar="N", help="most steps of the fit (3000)")
     group.add_argument("--solver", default=Estimator.solver, metavar="NAME", help="method of the fit")
     # a release is fitted only once: float64 costs little and certifies a smaller gap
@@ -210,23 +253,24 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         "--codes", action="store_true", help="synthetic rows as codes of the domain instead of values"
     )
     group.add_argument("--out", metavar="DIR", help="folder to make; it must not exist")
-    group.add_argument(
-        "--resume",
-        metavar="DIR.partial",
-        help="instead of all else: go on from the noisy answers that an interrupted or failed release left, "
-        "at no further cost; options of fit and output may be given again",
-    )
     group.add_argument("--json", action="store_true", help="print one JSON object")
     group.add_argument("--quiet", action="store_true", help="print nothing and show no progress")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Make the release and print where it lies and what was spent."""
+    if arguments.add_rows is not None:
+        _add_rows(arguments)
+        return
     if arguments.resume is not None:
         arguments = _resumed(arguments)
-    missing = [name for name in ("epsilon", "relation", "out") if getattr(arguments, name) is None]
+    required = ("epsilon", "relation") if arguments.dry_run else ("epsilon", "relation", "out")
+    missing = [name for name in required if getattr(arguments, name) is None]
     if missing:
         arguments.usage_error(f"the following arguments are required: --{', --'.join(missing)}")
+    if arguments.dry_run:
+        _dry_run(arguments)
+        return
     out = files.check_target(arguments.out)
     _check_combination(arguments)
     release_folder.check_packages()
@@ -239,15 +283,89 @@ def run(arguments: argparse.Namespace) -> None:
         workload = _open_workload(arguments)
     if arguments.rows is not None and arguments.rows < 0:
         raise ValueError(f"--rows must be >= 0, got {arguments.rows}.")
+    prior = (None, None) if arguments.prior is None else read_prior(arguments.prior, domain)
     try:
         with open_ledger(arguments) as ledger, holder_log(arguments.holder_log):
             table = open_table(arguments, domain) if discovery is None else open_undescribed(arguments)
-            _release(arguments, mechanism, table, workload, out, ledger, discovery)
+            _release(arguments, mechanism, table, workload, out, ledger, discovery, prior)
         saved = release_folder.read(out)
         _tell(arguments, saved.model.domain, out, saved.record, mechanism.backend.drawn)
     except KeyboardInterrupt:
         said = spending.after_interrupt(out, resumable=arguments.ledger is not None)
         raise process.Interrupted(said) from None
+
+
+def _dry_run(arguments: argparse.Namespace) -> None:
+    """Print the forecast of a release. No record is read; of the table only its path is looked at."""
+    _check_combination(arguments)
+    if arguments.discover is not None:
+        raise ValueError(
+            "--dry-run needs the whole domain, and --discover would find it in the table: describe the "
+            "columns."
+        )
+    if not arguments.demo and not pathlib.Path(arguments.table).exists():
+        raise ValueError(f"There is no table {arguments.table}.")
+    mechanism = _mechanism(arguments)
+    domain = demo.domain() if arguments.demo else read_domain(arguments.domain)
+    workload = _workload(arguments, domain)
+    read_prior(arguments.prior, domain)
+    bound = arguments.max_weight if arguments.weights is not None else None
+    found = forecast(mechanism, domain, workload, unit=unit_of(arguments), max_weight=bound)
+    gone = _left_out(arguments, domain, {entry.clique for entry in workload.entries})
+    if arguments.json:
+        print(json.dumps({**found.to_dict(), "left_out": [list(clique) for clique in gone]}))
+        return
+    for line in found.lines(arguments.steps, arguments.rows):
+        print(line)
+    _say_left_out(arguments, domain, gone)
+    print("Nothing was read and nothing was spent.")
+
+
+def read_prior(folder: str | None, domain: Domain) -> tuple[Any, dict[str, Any] | None]:
+    """Return the model of an earlier release and what is to be said of it; two None without one.
+
+    Raises:
+        ValueError: no release is there, or it is over another domain.
+    """
+    if folder is None:
+        return None, None
+    model, record = release_folder.model_in(folder)
+    check_prior(model, domain)
+    names = ("mechanism", "spent", "relation", "unit")
+    return model, {name: record[name] for name in names if record.get(name) is not None}
+
+
+def _add_rows(arguments: argparse.Namespace) -> None:
+    """Draw more rows from a release into a new file beside its first ones."""
+    if arguments.table is None:
+        raise ValueError("--add-rows draws rows from a release: name its folder.")
+    given = {name for name, value in vars(arguments).items() if value != _DEFAULTS.get(name)}
+    other = sorted(given - {"table", "add_rows", "codes", "synthetic", "json", "quiet", "run", "usage_error"})
+    if other:
+        raise ValueError(
+            f"--{other[0].replace('_', '-')} does not go with --add-rows, which only draws rows."
+        )
+    if arguments.add_rows < 1:
+        raise ValueError(f"--add-rows must be at least 1, got {arguments.add_rows}.")
+    model, record = release_folder.model_in(arguments.table)
+    folder, number = pathlib.Path(arguments.table), 2
+    kind = next((k for k in release_folder.SYNTHETIC_FORMATS if (folder / f"synthetic.{k}").exists()), None)
+    kind = arguments.synthetic if "synthetic" in given or kind is None else kind
+    while any((folder / f"synthetic-{number}.{k}").exists() for k in release_folder.SYNTHETIC_FORMATS):
+        number += 1
+    codes = arguments.codes or record.get("synthetic", "codes") == "codes"
+    place = folder / f"synthetic-{number}.{kind}"
+    model.sample_to(
+        place,
+        arguments.add_rows,
+        number - 1,  # seeds of the rows that are there are 0, 1, ...
+        decode=False if codes else "values",
+        show_progress=show_progress(arguments),
+    )
+    if arguments.json:
+        print(json.dumps({"out": str(place), "rows": arguments.add_rows, "seed": number - 1}))
+    elif not arguments.quiet:
+        print(f"{arguments.add_rows:,} rows written to {place}")
 
 
 def open_ledger(arguments: argparse.Namespace) -> contextlib.AbstractContextManager[Ledger | None]:
@@ -272,6 +390,7 @@ def _release(
     out: pathlib.Path,
     ledger: Ledger | None,
     discovery: Discovery | None = None,
+    prior: tuple[Any, Any] = (None, None),
 ) -> None:
     """Measure, fit and write; everything that could fail for other reasons was checked before."""
     show = show_progress(arguments)
@@ -285,6 +404,8 @@ def _release(
         shared: dict[str, Any] = {"ledger": ledger, "key": arguments.key, "show_progress": show}
         shared.update({} if discovery is None else {"discover": discovery})
         release = mechanism.run(data, workload, folder=folder, **shared)
+        if prior[0] is not None:
+            release = release.with_prior(prior[0], mechanism.estimator, known=prior[1])
         process.check()
         release_folder.fill(
             folder.folder,
@@ -468,6 +589,11 @@ def check_table(arguments: argparse.Namespace) -> None:
             "one (pgmjax "
             "domain draft makes a start), or have it found for a share of the budget: --discover 0.1."
         )
+    if discover is not None and getattr(arguments, "prior", None) is not None:
+        raise ValueError(
+            "--from does not go with --discover: an earlier release is over its own domain, which is not the "
+            "one that is found. Ask by that domain: --domain, the file domain.json of its folder."
+        )
     if discover is not None:
         others = {name: getattr(arguments, name) for name in ("demo", "no_header", "weights", "rows_outside")}
         named = [f"--{name.replace('_', '-')}" for name, value in others.items() if value]
@@ -476,10 +602,9 @@ def check_table(arguments: argparse.Namespace) -> None:
                 f"--discover does not go with {named[0]}: it needs a table that names its columns, whose "
                 "records have no weights, and what happens to rows outside is a part of what it finds."
             )
-        if arguments.ledger is not None:
+        if arguments.ledger is not None and arguments.domain is not None:
             raise ValueError(
-                "--discover is not charged to ledgers: the widest domain of a table in a ledger is its "
-                "holder's. Describe the columns (pgmjax domain draft makes a start), or leave --ledger out."
+                "The account of a table in a ledger says which of its columns are open: leave --domain out."
             )
     if arguments.key is not None and arguments.ledger is None:
         raise ValueError("--key names a run in a ledger: give --ledger FILE too.")
@@ -567,13 +692,18 @@ def _mechanism(arguments: argparse.Namespace) -> Any:
         delta=arguments.delta,
         relation=Relation.parse(arguments.relation),
         **read_options(mechanism, arguments.option),
-        estimator=Estimator(
-            max_steps=arguments.steps,
-            solver=arguments.solver,
-            dtype=arguments.dtype,
-            progress=show_progress(arguments),
-        ),
+        estimator=estimator_of(arguments),
         backend=spending.WatchedBackend(backend),
+    )
+
+
+def estimator_of(arguments: argparse.Namespace) -> Estimator:
+    """Return the estimator that the options of the fit describe."""
+    return Estimator(
+        max_steps=arguments.steps,
+        solver=arguments.solver,
+        dtype=arguments.dtype,
+        progress=show_progress(arguments),
     )
 
 
@@ -639,13 +769,44 @@ def _print(
     print(f"  ask it   pgmjax query {shlex.quote(arguments.out)} {shlex.quote(_example(domain))}")
     numbers = f"loss {report_text.number(fit['loss'])}, gap {report_text.number(fit['gap'])}"
     print(f"  fit      {fit['status']} after {fit['steps']} steps, {numbers}")
+    if ended := report_text.ending(record):
+        print(f"           {ended}")
+    _print_left_out(arguments, domain, record)
     if record["answered_by"] == "learner":
         print("  answers  by the trained model in predictor/, not by the engine's")
     elif record["answered_by"] != "engine":
         print(f"  answers  by {record['answered_by']} least squares, not by the model")
     for name, reason in record.get("discovery", {}).get("left_out", {}).items():
         print(f"  left out column {name}: {reason}")
+    for line in accuracy.lines(record["accuracy"]):
+        print(line)
     print_cost(record, drawn, demo.TERMS if arguments.demo else None)
+
+
+def _print_left_out(arguments: argparse.Namespace, domain: Domain, record: Any) -> None:
+    """Print the marginals of --all-kway that --max-cells left out."""
+    asked = {entry.clique for entry in Workload(record["workload"]).entries}
+    _say_left_out(arguments, domain, _left_out(arguments, domain, asked))
+
+
+def _left_out(arguments: argparse.Namespace, domain: Domain, asked: set[Clique]) -> list[Clique]:
+    """Return the marginals of --all-kway that are not asked for; none with a workload file."""
+    if arguments.workload is not None:
+        return []
+    k = 2 if arguments.all_kway is None else arguments.all_kway
+    sets = set(map(frozenset, asked))
+    return [clique for clique in itertools.combinations(domain, k) if frozenset(clique) not in sets]
+
+
+def _say_left_out(arguments: argparse.Namespace, domain: Domain, gone: list[Clique]) -> None:
+    k = 2 if arguments.all_kway is None else arguments.all_kway
+    if gone:
+        most = demo.MAX_CELLS if arguments.max_cells is None and arguments.demo else arguments.max_cells
+        named = "; ".join(", ".join(clique) for clique in gone[:_SHOWN])
+        print(
+            f"  left out {len(gone):,} of {math.comb(len(domain), k):,} marginals, with which the model "
+            f"would have more than {most or 0:,} cells (--max-cells): {named}{'; ...' * (len(gone) > _SHOWN)}"
+        )
 
 
 def read_options(mechanism: type[Any], words: Sequence[str]) -> dict[str, Any]:

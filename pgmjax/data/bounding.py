@@ -125,11 +125,17 @@ class BoundedSource(DerivedSource):
         super().__init__(source)
         self.unit, self._records, self._rows = unit, records, rows
         self._key = os.urandom(32) if key is None else key
-        self._dropped: LeftOut | None = None
+        self._choices: dict[bytes, LeftOut] = {}  # by key
 
     def with_key(self, key: bytes) -> BoundedSource:
         """Return the same records with the choice that a key makes."""
-        return BoundedSource(self._source, self.unit, self._records, key, self._rows)
+        return BoundedSource(self._source, self.unit, self._records, key, self._rows).sharing(self)
+
+    def sharing(self, other: BoundedSource) -> BoundedSource:
+        """Return this source, which makes no choice again that another one of the same records has made."""
+        if self._rows is other._rows:  # a choice numbers the records that this source has
+            self._choices = other._choices
+        return self
 
     def batches(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
         """Yield the records that count in batches, always in order, with the named attributes."""
@@ -149,14 +155,14 @@ class BoundedSource(DerivedSource):
         return batch
 
     def _left_out(self) -> LeftOut:
-        if self._dropped is None:
+        if self._key not in self._choices:
             found = left_out(self._records(self.unit.max_records), self.unit.max_records, self._key)
             if self._rows is not None:  # as numbers of the source's records
                 given = found.within(0, int(self._rows[-1]) + 1 if len(self._rows) else 0)
                 found = LeftOut()
                 found.add(np.flatnonzero(np.isin(self._rows, given, assume_unique=True)))
-            self._dropped = found
-        return self._dropped
+            self._choices[self._key] = found
+        return self._choices[self._key]
 
     def under(self, definition: TableDefinition) -> BoundedSource:
         """Return the same records as the holder defined them, with this source's bound."""

@@ -498,7 +498,10 @@ class Dataset:
         """
         if other._stamp is None:
             other._stamp = other._source.stamp()
-        dataset = self._with(self._source, self.domain)
+        source, like = self._source, other._source
+        if isinstance(source, BoundedSource) and isinstance(like, BoundedSource) and source.unit == like.unit:
+            source.sharing(like)
+        dataset = self._with(source, self.domain)
         dataset._stamp = other._stamp
         return dataset
 

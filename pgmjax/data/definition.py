@@ -17,7 +17,9 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.domain import Domain
+from pgmjax.data.draft import Draft
 from pgmjax.data.encoding import MISSING, OUTSIDE, Coder, code_dtype
+from pgmjax.data.relation import Relation
 from pgmjax.data.unit import Unit, check_unit
 
 ROWS_OUTSIDE = ("clip", "missing", "drop")
@@ -129,6 +131,94 @@ class TableDefinition:
                 f"This table was registered with the weights {self.weights!r} and max_weight "
                 f"{self.max_weight}: ask with these, or without weights."
             )
+
+
+@dataclass(frozen=True)
+class OpenDefinition:
+    """The definition of a table by its holder, who leaves columns open that a charged run may discover.
+
+    Every value of an open column has a place in whatever domain is found, and the holder has checked the
+    values of the others, so that no error can tell anything of a record.
+
+    Attributes:
+        draft: what is known of the columns, at least one of which is open.
+        relation: the neighbouring relation.
+        unit: the unit of privacy; None for one record.
+        encoding: as in `TableDefinition`.
+
+    Raises:
+        TypeError: an argument of the wrong type.
+        ValueError: no column is open, or the column of the unit is among them.
+
+    Example:
+        >>> draft = Draft({"sex": {"labels": ["F", "M"]}, "age": {"bins": "discover"}})
+        >>> OpenDefinition(draft, Relation.ADD_REMOVE).rows_outside
+        'drop'
+    """
+
+    draft: Draft
+    relation: Relation
+    unit: Unit | None = None
+    encoding: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.draft, Draft):
+            raise TypeError(f"draft must be a pgmjax.data.Draft, got {type(self.draft).__name__}.")
+        object.__setattr__(self, "relation", Relation.parse(self.relation))
+        if not self.draft.open:
+            raise ValueError("No column is open: give the domain itself, with all its columns.")
+        check_unit(self.unit, self.draft.columns, None)
+        object.__setattr__(self, "encoding", known_encoding(self.encoding))
+
+    @property
+    def rows_outside(self) -> str:
+        """Treatment of values that a found domain has no place for, see `outside_of_found`."""
+        return outside_of_found(self.relation)
+
+    @property
+    def described(self) -> TableDefinition | None:
+        """The definition of the described columns alone; None if there are none."""
+        return self.closed_by(Domain(self.draft.closed)) if self.draft.closed else None
+
+    def closed_by(self, domain: Domain) -> TableDefinition:
+        """Return the definition of the table by a domain that was found.
+
+        Raises:
+            ValueError: it is no domain of the draft's columns.
+        """
+        strange = [name for name in domain if name not in self.draft.columns]
+        changed = [
+            name
+            for name, one in self.draft.closed.items()
+            if name not in domain or domain.attribute(name) != one
+        ]
+        if strange or changed:
+            raise ValueError(f"The domain does not complete the draft: see {', '.join(strange + changed)}.")
+        return TableDefinition(domain, rows_outside=self.rows_outside, unit=self.unit, encoding=self.encoding)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the definition for JSON; `from_dict` reads it back."""
+        return {
+            "draft": self.draft.to_dict(),
+            "relation": self.relation.value,
+            "unit": None if self.unit is None else self.unit.to_dict(),
+            "encoding": self.encoding,
+        }
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> OpenDefinition:
+        """Return the definition that `to_dict` wrote."""
+        unit = Unit.from_dict(record["unit"])
+        return cls(Draft(record["draft"]), Relation.parse(record["relation"]), unit, record["encoding"])
+
+
+def outside_of_found(relation: Relation) -> str:
+    """Return what happens to values that a found domain has no place for.
+
+    Their records are left out under ADD_REMOVE. Where the number of records is public the values count as
+    missing, and everything that is found has a place for these.
+    """
+    return "missing" if relation is Relation.REPLACE_ONE else "drop"
 
 
 def known_encoding(encoding: str | None) -> str | None:

@@ -42,8 +42,11 @@ class Batch:
     @property
     def bytes(self) -> int:
         """The memory that the codes and weights take, in bytes."""
-        parts = [*self.columns.values(), *([] if self.weights is None else [self.weights])]
-        return sum(part.codes.nbytes for part in parts)
+        return sum(part.codes.nbytes for part in self.encoded())
+
+    def encoded(self) -> list[Encoded]:
+        """Return all columns, the weights last if there are any."""
+        return [*self.columns.values(), *([] if self.weights is None else [self.weights])]
 
     def without(self, places: np.ndarray) -> Batch:
         """Return the batch without the records at some places [n]."""
@@ -363,9 +366,9 @@ def without_rows_outside(batch: Batch, domain: Domain, rows_outside: str | None)
     if rows_outside == "missing":
         columns = {name: _as_missing(encoded, domain, name) for name, encoded in batch.columns.items()}
         return Batch(columns, batch.weights, batch.rows)
-    kept = kept_rows(batch)
-    if rows_outside != "drop" or kept.all():
+    if rows_outside != "drop" or all(each.is_complete for each in batch.encoded()):
         return batch
+    kept = kept_rows(batch)
     columns = {name: Encoded(encoded.codes[kept]) for name, encoded in batch.columns.items()}
     weights = None if batch.weights is None else Encoded(batch.weights.codes[kept])
     return Batch(columns, weights, int(np.count_nonzero(kept)))
@@ -373,8 +376,7 @@ def without_rows_outside(batch: Batch, domain: Domain, rows_outside: str | None)
 
 def kept_rows(batch: Batch) -> np.ndarray:
     """Return whether each record of a batch has a code in every column, bool [rows]."""
-    parts = [*batch.columns.values(), *([] if batch.weights is None else [batch.weights])]
-    masks = [part.invalid for part in parts if part.invalid is not None]
+    masks = [part.invalid for part in batch.encoded() if part.invalid is not None]
     return ~np.logical_or.reduce([np.zeros(batch.rows, bool), *masks])
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.dataset import Dataset
+from pgmjax.data.definition import outside_of_found
 from pgmjax.data.domain import Domain
 from pgmjax.data.entry import moment_text
 from pgmjax.data.relation import Relation
@@ -347,7 +348,7 @@ class _Search:
             "delta": as_text(sum((event.delta for event in budget.events), Fraction(0))),
             "events": {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)},
         }
-        outside = "missing" if self._keeps_all else "drop"
+        outside = outside_of_found(self._opened.relation)
         return Found(Domain(attributes), self._left_out, notes, self._records, outside, self._sketches, cost)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -11,85 +12,13 @@ from pgmjax.data import arrow as source_arrow
 from pgmjax.data import files
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.dataset import Dataset
-from pgmjax.data.domain import Domain, read_domain_file
+from pgmjax.data.definition import OpenDefinition
+from pgmjax.data.domain import Domain
+from pgmjax.data.draft import OPEN, Draft
 from pgmjax.discovery.probes import MISSING_TEXTS, Probe
 from pgmjax.privacy.partition import KeyCoder
 
-OPEN = "discover"
 _OPTIONS = ("unit", "encoding")
-SHAPES = ("any", "bins", "labels", "dates")
-
-
-class Draft:
-    """A domain that is open in part.
-
-    Args:
-        entries: for each column an entry of a domain file, or `"discover"`, `{"bins": "discover"}`,
-            `{"labels": "discover"}` or `{"dates": "discover"}`.
-
-    Raises:
-        TypeError: the entries are no mapping.
-        ValueError: an entry is invalid, or there is none.
-
-    Attributes:
-        closed: the attributes that are described, by name.
-        open: what is said of the others, by name: one of `SHAPES`.
-        columns: all names, in order.
-
-    Example:
-        >>> draft = Draft({"sex": {"labels": ["F", "M"]}, "age": {"bins": "discover"}, "job": "discover"})
-        >>> [*draft.closed], draft.open
-        (['sex'], {'age': 'bins', 'job': 'any'})
-    """
-
-    def __init__(self, entries: Mapping[str, Any]):
-        if not isinstance(entries, Mapping):
-            raise TypeError(f"A draft must be a mapping from column to entry, got {type(entries).__name__}.")
-        if not entries:
-            raise ValueError("A draft must name at least one column, got none.")
-        self.closed: dict[str, Attribute] = {}
-        self.open: dict[str, str] = {}
-        for name, entry in entries.items():
-            shape = _shape(name, entry)
-            if shape is None:
-                self.closed[name] = Attribute.from_spec(name, entry)
-            else:
-                self.open[name] = shape
-        self.columns = tuple(entries)
-
-    @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> Draft:
-        """Read a domain file, .json, .yaml or .yml, that may say "discover" for columns.
-
-        Raises:
-            ValueError: as `Domain.read`.
-        """
-        return read_domain_file(path, cls)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the content of the domain file."""
-        return {
-            name: self.closed[name].to_spec()
-            if name in self.closed
-            else OPEN
-            if self.open[name] == "any"
-            else {self.open[name]: OPEN}
-            for name in self.columns
-        }
-
-
-def _shape(name: str, entry: Any) -> str | None:
-    """Return what an entry says of an open column; None if it describes the column."""
-    if entry == OPEN:
-        return "any"
-    if isinstance(entry, Mapping) and OPEN in [value for value in entry.values() if isinstance(value, str)]:
-        if len(entry) == 1 and next(iter(entry)) in SHAPES[1:]:
-            return str(next(iter(entry)))
-        raise ValueError(
-            f'Column {name!r} is to be discovered: its entry must be "discover" or one of '
-            f'{{"bins": "discover"}}, {{"labels": "discover"}} and {{"dates": "discover"}}, and nothing else.'
-        )
-    return None
 
 
 def open_entry(kind: Any) -> Any:
@@ -119,7 +48,11 @@ class OpenTable:
     """
 
     def __init__(
-        self, draft: Draft, opener: Callable[[Domain, str | None], Dataset], given: Mapping[str, Any]
+        self,
+        draft: Draft,
+        opener: Callable[..., Dataset],
+        given: Mapping[str, Any],
+        definition: OpenDefinition | None = None,
     ):
         unknown = [name for name, value in given.items() if name not in _OPTIONS and value is not None]
         if unknown:
@@ -130,6 +63,7 @@ class OpenTable:
         self.draft = draft
         self._opener = opener
         self._given = dict(given)
+        self._definition = definition
 
     @classmethod
     def read(
@@ -158,10 +92,7 @@ class OpenTable:
             types = files.column_types(path, options.get("encoding"))
             draft = Draft({name: open_entry(kind) for name, kind in types.items() if name not in hidden})
 
-        def opener(domain: Domain, rows_outside: str | None) -> Dataset:
-            return Dataset.read(path, domain, rows_outside=rows_outside, **options)
-
-        return cls(draft, opener, options)
+        return cls(draft, functools.partial(Dataset.read, path), options)
 
     @classmethod
     def from_frame(cls, frame: Any, draft: Draft | None = None, **options: Any) -> OpenTable:
@@ -181,8 +112,8 @@ class OpenTable:
             types = {name: getattr(source_arrow.column_of(frame, name), "type", None) for name in names}
             draft = Draft({name: open_entry(kind) for name, kind in types.items()})
 
-        def opener(domain: Domain, rows_outside: str | None) -> Dataset:
-            return Dataset.from_frame(domain, frame, rows_outside=rows_outside, **options)
+        def opener(domain: Domain, **given: Any) -> Dataset:
+            return Dataset.from_frame(domain, frame, **given)
 
         return cls(draft, opener, options)
 
@@ -202,7 +133,27 @@ class OpenTable:
     @property
     def may_have_labels(self) -> bool:
         """True if an open column may turn out to be text."""
-        return any(shape in ("any", "labels") for shape in self.draft.open.values())
+        return self.draft.may_have_labels
+
+    def held_as(self, definition: OpenDefinition) -> OpenTable:
+        """Return the same table as its holder defined it: with the holder's draft, unit and encoding.
+
+        Args:
+            definition: the holder's, who has checked the described columns of every record.
+
+        Raises:
+            ValueError: this table was opened with another unit or encoding.
+        """
+        for name, wanted in (("unit", definition.unit), ("encoding", definition.encoding)):
+            if self._given.get(name) not in (None, wanted):
+                told = "none" if wanted is None else wanted
+                raise ValueError(
+                    f"The table's holder registered it with the {name} {told}, and it was opened with "
+                    f"another: leave {name} out. Nothing was spent."
+                )
+        text = "encoding" in self._given or definition.encoding is not None
+        given = {"unit": definition.unit, **({"encoding": definition.encoding} if text else {})}
+        return OpenTable(definition.draft, self._opener, given, definition)
 
     def under(
         self,
@@ -219,7 +170,8 @@ class OpenTable:
             like: the same records opened before; if the files changed since then, reading them raises.
         """
         domain = Domain({attribute.name: attribute for attribute in attributes})
-        data = self._opener(domain, rows_outside)
+        data = self._opener(domain, rows_outside=rows_outside, **self._given)
+        data.registered = self._definition is not None
         return data if like is None else data.as_old_as(like)
 
 

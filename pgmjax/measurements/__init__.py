@@ -4,6 +4,7 @@
 - `estimates`: values with standard deviations, for all estimates with Gaussian intervals.
 - `noise`: the distributions of noise.
 - `least_squares`: the best unbiased combinations of noisy answers, shared by several packages.
+- `published`: noisy answers that were published elsewhere, from a file.
 - `total`: the estimated number of records. `marginals`: noisy counts over any attributes, for plots.
 """
 

@@ -35,7 +35,7 @@ from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.exact import as_text, exact, exact_delta, exact_epsilon
 from pgmjax.privacy.ledger import Ledger
-from pgmjax.privacy.ledger.journal import LedgerJournal
+from pgmjax.privacy.ledger.journal import HeldTable, LedgerJournal
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.scores import Score
 from pgmjax.queries import Query
@@ -156,9 +156,10 @@ class PrivacyParameters:
         ledger: Ledger | None,
         key: str | None,
         folder: RunFolder | None,
+        held: HeldTable | None = None,
     ) -> PrivateTable:
         """Return the table under a budget, with the journal of what is asked; see `_open_table`."""
-        kept = self._journal(data, asked, ledger, key)
+        kept = self._journal(data, asked, ledger, key, held)
         if folder is not None:
             folder.bind({**asked, **self._parameters()}, data)
         if kept is not None and isinstance(kept.data, Dataset):
@@ -174,14 +175,19 @@ class PrivacyParameters:
         """
         if not isinstance(ledger, Ledger):
             return data
-        if all(each.definition is None or each.definition.unit is None for each in ledger.accounts()):
+        if all(each.unit_of_privacy is None for each in ledger.accounts()):
             return data
         found = ledger.find_table(data)
-        definition = None if found is None else found[0].definition
-        return data if definition is None else data.of_unit(definition.unit)
+        defined = found is not None and (found[0].definition or found[0].open) is not None
+        return data.of_unit(found[0].unit_of_privacy) if found is not None and defined else data
 
     def _journal(
-        self, data: Dataset | Ratings, asked: Mapping[str, Any], ledger: Ledger | None, key: str | None
+        self,
+        data: Dataset | Ratings,
+        asked: Mapping[str, Any],
+        ledger: Ledger | None,
+        key: str | None,
+        held: HeldTable | None = None,
     ) -> LedgerJournal | None:
         """Return the journal of a run in a ledger, or None without a ledger.
 
@@ -190,6 +196,7 @@ class PrivacyParameters:
             asked: the request, without the privacy parameters.
             ledger: the ledger with the table's budget.
             key: the run's name in the ledger. Default: derived from the request.
+            held: the table as it was found in the ledger already.
 
         Raises:
             TypeError: `ledger` is not a ledger.
@@ -200,9 +207,9 @@ class PrivacyParameters:
             if key is not None:
                 raise ValueError("key names a run in a ledger: give the ledger too, or leave it out.")
             return None
-        if not isinstance(ledger, Ledger):
-            raise TypeError(f"ledger must be a Ledger, got {type(ledger).__name__}: see Ledger.open.")
-        return LedgerJournal.of_table(ledger, data, key, {**asked, **self._parameters()})
+        ledger = _a_ledger(ledger)
+        held = HeldTable.of(ledger, data) if held is None else held
+        return LedgerJournal.of_held(ledger, held, key, {**asked, **self._parameters()})
 
     def _parameters(self) -> dict[str, Any]:
         """Return what a request says of the guarantee and the noise."""
@@ -523,14 +530,12 @@ class Mechanism(PrivacyParameters, abc.ABC):
                 "Columns of this table are open: "
                 + (f"{self.name} takes none, describe them." if settings else "say what discovery may cost.")
             )
-        if ledger is not None:
-            raise ValueError(
-                "Discovery is not charged to ledgers: the widest domain of a table in a ledger is its "
-                "holder's. Describe the columns (pgmjax domain draft makes a start), or leave the ledger "
-                "out. Nothing was spent."
-            )
+        held, table = _held_open(table, ledger)
         whole = self._whole(table, settings)
         look = first_look(table)
+        if held is not None and isinstance(held.data, Dataset):
+            look = look.as_old_as(held.data)
+            held = dataclasses.replace(held, data=look)
         asked = {
             "mechanism": self.name,
             **Mechanism.describe(self, None),
@@ -540,10 +545,13 @@ class Mechanism(PrivacyParameters, abc.ABC):
             **({} if table.unit is None else {"unit": table.unit.to_dict()}),
             "workload": workload.to_dict() if isinstance(workload, KWay) else workload.to_list(),
         }
-        opened = self._opened(look, asked, whole, ledger, key, folder)
+        opened = self._opened(look, asked, whole, ledger, key, folder, held)
         share = whole.part(whole.cap * settings.share, delta=whole.delta or None)
         purpose = Purpose(whole.unit, whole.cap * (1 - settings.share), opened.max_records)
         found = discover(opened.over(look, share), table, purpose, show_progress, look)
+        receipt = opened.receipt()
+        if ledger is not None and receipt is not None:
+            ledger.set_discovered(receipt["account"], receipt["charge"], found.domain)
         attributes = [found.domain.attribute(name) for name in found.domain]
         data = table.under(attributes, found.rows_outside, like=look)
         rest = whole.part(whole.remaining)
@@ -570,6 +578,26 @@ class Mechanism(PrivacyParameters, abc.ABC):
 
     def _options(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in options(type(self))}
+
+
+def _held_open(table: OpenTable, ledger: Ledger | None) -> tuple[HeldTable | None, OpenTable]:
+    """Return an open table as its holder defined it, and its place in the ledger; as it is without one.
+
+    Raises:
+        TypeError: `ledger` is not a ledger.
+        ValueError: the ledger has no account for the table, or its holder defined it otherwise.
+    """
+    if ledger is None:
+        return None, table
+    held = HeldTable.open(_a_ledger(ledger), first_look(table))
+    definition = held.account.open
+    return held, table if definition is None else table.held_as(definition)
+
+
+def _a_ledger(ledger: Any) -> Ledger:
+    if not isinstance(ledger, Ledger):
+        raise TypeError(f"ledger must be a Ledger, got {type(ledger).__name__}: see Ledger.open.")
+    return ledger
 
 
 @dataclasses.dataclass(frozen=True)

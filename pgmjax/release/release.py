@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import importlib
+import os
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
@@ -13,13 +16,14 @@ from pgmjax._internal import checks, html
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.data.unit import Unit
-from pgmjax.estimation.estimator import Fit
+from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.measurements.linear import LinearMeasurement, spread_of
 from pgmjax.measurements.transcript import Transcript
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy.exact import as_text
 from pgmjax.queries.spec import in_words
 from pgmjax.queries.workload import Workload
+from pgmjax.release.accuracy import ReleaseAccuracy, accuracy_of
 from pgmjax.strategies import global_least_squares, local_least_squares
 
 ANSWERS = ("engine", "local", "global")
@@ -48,6 +52,24 @@ class Spent:
         return ", ".join(f"{name} {text}" for name, text in self.to_dict().items())
 
 
+def check_prior(earlier: Any, domain: Domain) -> None:
+    """Refuse an earlier model that is none, or is of another domain; see `Release.with_prior`."""
+    if not isinstance(earlier, GraphicalModel):
+        raise TypeError(f"The prior must be a graphical model, got {type(earlier).__name__}.")
+    if earlier.domain != domain:
+        changed = [
+            name
+            for name in (*domain, *(name for name in earlier.domain if name not in domain))
+            if name not in earlier.domain
+            or name not in domain
+            or earlier.domain.attribute(name) != domain.attribute(name)
+        ]
+        raise ValueError(
+            "The earlier release is over another domain, and cannot be the prior: see "
+            f"{', '.join(changed) or 'the order of its attributes'}. Use the domain of that release."
+        )
+
+
 @dataclasses.dataclass(frozen=True, repr=False)
 class Release:
     """A private release; all of it may be published if `secure` is True.
@@ -73,6 +95,7 @@ class Release:
         answered_by: how the workload is answered, one of `ANSWERS`. The model exists in every case.
         unit: the unit of privacy; None for one record.
         discovery: what was found of the domain, at what part of the cost; None if the domain was given.
+        prior: what is known of the earlier release that `with_prior` was given, None without one.
 
     Guarantees:
         (spent.epsilon, spent.delta)-differential privacy under `relation` for all parts together,
@@ -98,6 +121,41 @@ class Release:
     answered_by: str = "engine"
     discovery: Mapping[str, Any] | None = None
     unit: Unit | None = None
+    prior: Mapping[str, Any] | None = None
+
+    def with_prior(
+        self,
+        earlier: GraphicalModel,
+        estimator: Estimator | None = None,
+        *,
+        known: Mapping[str, Any] | None = None,
+    ) -> Release:
+        """Return this release with another model: of those that fit best, the nearest to an earlier one.
+
+        Nearest is the one of least relative entropy to it, so that what was not measured this time follows
+        the earlier release.
+
+        Args:
+            earlier: the model of an earlier release, over the same domain.
+            estimator: how to fit. Default: `Estimator()`.
+            known: what is to be said of the earlier release, for JSON.
+
+        Raises:
+            TypeError: `earlier` is no graphical model.
+            ValueError: another domain, a release without measurements, or a model that does not fit in
+                memory.
+
+        Guarantees:
+            This is post-processing of both releases. Where both are of the same people, their costs add up.
+        """
+        check_prior(earlier, self.domain)
+        if not self.measurements or type(self) is not Release:
+            raise ValueError(
+                f"A release of {self.mechanism} takes no prior: it is not fitted to measurements."
+            )
+        estimator = Estimator() if estimator is None else estimator
+        fit = estimator.fit(self.domain, self.measurements, self.model.total, prior=earlier)
+        return dataclasses.replace(self, model=fit.model, fit=fit, prior=dict(known or {}))
 
     def answers(self, answered_by: str | None = None) -> list[np.ndarray]:
         """Return the answers to the workload, computed from released numbers at no further cost.
@@ -128,6 +186,23 @@ class Release:
     def total_public(self) -> bool:
         """True if the model's total is the public number of records, False if it is an estimate."""
         return self.relation is Relation.REPLACE_ONE and not self.weighted
+
+    @functools.cached_property
+    def count_accuracy(self) -> ReleaseAccuracy:
+        """The accuracy of every column and measured table, from released numbers alone."""
+        return accuracy_of(self.model, self.measurements)
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the release as a folder, as `pgmjax release` does; `pj.load` opens it.
+
+        Args:
+            folder: the folder to make; it must not exist.
+
+        Raises:
+            ValueError: it exists.
+        """
+        folders = importlib.import_module("pgmjax.release.folder")  # whose writer takes releases
+        folders.write(self, folder, synthetic_rows=1 if self.weighted else None)
 
     def counted(self) -> dict[str, Any]:
         """Return the fields of `release.json` on whom it protects and what it counts."""

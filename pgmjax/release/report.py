@@ -15,7 +15,7 @@ import numpy as np
 
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
-from pgmjax.release import figures
+from pgmjax.release import accuracy, explorer, figures
 from pgmjax.release import text as report_text
 
 
@@ -37,8 +37,10 @@ def render(
     values = sum(np.size(measurement.values) for measurement in measurements)
     sections = [
         _heading(record, model, len(measurements), values),
+        _accuracy(record),
         _promise(record),
         _spent(record),
+        explorer.section(model, measurements),
         _certificate(record, values),
         figures.one_way(model, measurements, show_progress),
         figures.two_way(model, measurements, show_progress),
@@ -46,6 +48,41 @@ def render(
         _asking(model, record),
         _versions(record),
     ]
+    return page("Release under differential privacy", sections)
+
+
+def render_fit(
+    record: Mapping[str, Any], model: GraphicalModel, measurements: Sequence[LinearMeasurement]
+) -> str:
+    """Return the report of a model of answers that were published elsewhere, as HTML text.
+
+    Args:
+        record: content of `fit.json`.
+        model: the fitted model.
+        measurements: the published answers.
+    """
+    values = sum(np.size(measurement.values) for measurement in measurements)
+    tiles = {
+        "records": f"{record['total']:,.0f}",
+        "attributes": f"{len(model.domain):,}",
+        "tables": f"{len(measurements):,}",
+        "published numbers": f"{values - record['absent']:,}",
+        "cells not published": f"{record['absent']:,}",
+    }
+    sections = [
+        _title("A model of published numbers", "", tiles),
+        _section("What is promised", _paragraphs([record["statement"]])),
+        explorer.section(model, measurements),
+        _certificate(record, values),
+        figures.one_way(model, measurements, False),
+        figures.two_way(model, measurements, False),
+        _versions(record),
+    ]
+    return page("A model of published numbers", sections)
+
+
+def page(title: str, sections: Iterable[str]) -> str:
+    """Return sections of HTML as one page that opens offline."""
     style = importlib.resources.files("pgmjax.release").joinpath("report.css").read_text(encoding="utf-8")
     body = "\n".join(filter(None, sections))
     return f"""<!doctype html>
@@ -53,7 +90,7 @@ def render(
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Release under differential privacy</title>
+<title>{escape(title)}</title>
 <style>
 {style}</style>
 </head>
@@ -77,12 +114,16 @@ def _heading(record: Mapping[str, Any], model: GraphicalModel, measurements: int
         "measured queries": f"{measurements:,}",
         "noisy values": f"{values:,}",
     }
-    tiles = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in facts.items())
     source = f" Table: {escape(record['source'])}." if record.get("source") else ""
+    above = f'<p class="sub">Mechanism {escape(record["mechanism"])}.{source}</p>\n{_warning(record)}'
+    return _title("Release under differential privacy", above, facts)
+
+
+def _title(title: str, above: str, facts: Mapping[str, str]) -> str:
+    tiles = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in facts.items())
     return f"""<header>
-<h1>Release under differential privacy</h1>
-<p class="sub">Mechanism {escape(record["mechanism"])}.{source}</p>
-{_warning(record)}<dl class="facts">{tiles}</dl>
+<h1>{escape(title)}</h1>
+{above}<dl class="facts">{tiles}</dl>
 </header>"""
 
 
@@ -94,6 +135,29 @@ def _warning(record: Mapping[str, Any]) -> str:
 anyone who knows how can take it away again. A release like this is for repeatable research and protects
 nobody.</p>
 """
+
+
+def _accuracy(record: Mapping[str, Any]) -> str:
+    """The verdict on every column; nothing for records without one."""
+    if not record.get("accuracy"):
+        return ""
+    head = """<tr><th>column</th><th>verdict</th><th class="n">a typical count is within</th>
+<th class="n">small groups within</th></tr>"""
+    rows = "\n".join(
+        f"<tr><td>{escape(one['attributes'][0])}</td><td>{escape(one['verdict'])}</td>"
+        f'<td class="n">{_within(one["relative"])}</td><td class="n">{_within(one["small"])}</td></tr>'
+        for one in record["accuracy"]["columns"]
+    )
+    told = _paragraphs(accuracy.lines(record["accuracy"]))
+    publish = """<p class="note">Within: half of a 95 % interval of the noisy counts, over the count. Good is
+up to 10 %, noise is beyond 50 %, or where counts below 0 moved many records. All files of this folder follow
+from noisy answers and may be published; a ledger, its key and a holder's log may not.</p>"""
+    table = f'<div class="tall scroll"><table><thead>{head}</thead><tbody>{rows}</tbody></table></div>'
+    return _section("How good it is", f"{told}{table}{publish}")
+
+
+def _within(share: float | None) -> str:
+    return "unknown" if share is None else accuracy.percent(share)
 
 
 def _promise(record: Mapping[str, Any]) -> str:

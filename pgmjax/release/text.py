@@ -8,6 +8,8 @@ from typing import Any
 
 from pgmjax.privacy.exact import exact
 
+_NEAR = 0.01
+
 
 def cost(record: Mapping[str, Any]) -> str:
     """Return a sentence stating the budget spent.
@@ -41,6 +43,8 @@ def promise(record: Mapping[str, Any]) -> list[str]:
             _plain("""Bins, labels and dates of columns that nobody had described were found in the table, at
             a part of the cost above: what is promised covers that choice too.""")
         ]
+    if record.get("prior") is not None:
+        found.append(_prior(record["prior"]))
     return [
         record["statement"] + factor,
         _whom(record) + _total(record),
@@ -52,6 +56,15 @@ def promise(record: Mapping[str, Any]) -> list[str]:
             be public; if one of them was chosen by looking at the table in another way, that choice is not
             covered. The time the computation took is not covered either."""),
     ]
+
+
+def _prior(earlier: Mapping[str, Any]) -> str:
+    """Return a sentence on the earlier release that a model begins with."""
+    cost = ", ".join(f"{name} = {value}" for name, value in earlier.get("spent", {}).items())
+    told = f" (mechanism {earlier['mechanism']}; {cost})" if cost else ""
+    return _plain(f"""Of all models that fit the noisy counts equally well, this one is the nearest to that of
+        an earlier release{told}: what was not measured here follows that one. If both are of the same
+        people, their costs add up; what is promised above is of this release alone.""")
 
 
 def unit_name(record: Mapping[str, Any]) -> str:
@@ -149,6 +162,8 @@ def certificate(record: Mapping[str, Any], values: int) -> list[str]:
             _plain(f"""The gap is a certificate: no distribution at all, of whatever structure, has a loss
                 below {floor}. Stopping where the fit did costs at most {number(min(gap, loss))}.""")
         )
+    if ended := ending(record):
+        said.append(ended)
     half = f"{values / 2:,.0f}"
     said.append(
         _plain(f"""The loss is half the sum of squared distances between fitted and noisy values, each in
@@ -159,6 +174,34 @@ def certificate(record: Mapping[str, Any], values: int) -> list[str]:
             is.""")
     )
     return said
+
+
+def ending(record: Mapping[str, Any], limit: str = "--steps") -> str:
+    """Return what it means that a fit did not converge, and what to do; "" if it did.
+
+    Args:
+        record: content of `release.json`.
+        limit: the name of the setting that ended it.
+
+    Example:
+        >>> ending({"fit": {"status": "CONVERGED", "steps": 9, "loss": 1.0, "gap": 0.0}})
+        ''
+    """
+    fit = record["fit"]
+    if fit["status"] in ("CONVERGED", "NOISE_LEVEL"):
+        return ""
+    if fit["loss"] is None or fit["gap"] is None:
+        return "The fit ended without a bound on how far it is from the best one."
+    share = fit["gap"] / max(fit["loss"], 1.0)
+    if share <= _NEAR:
+        return (
+            f"The fit ended close to the best one: its loss is at most {share:.2%} above the least there is."
+        )
+    return (
+        f"The fit ended far from the best one: its loss of {number(fit['loss'])} may be {number(fit['gap'])} "
+        f"above the least there is. The noisy answers are kept: pgmjax fit fits them again, with more steps "
+        f"({limit}) and at no cost."
+    )
 
 
 def _plain(text: str) -> str:

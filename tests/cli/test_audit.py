@@ -9,8 +9,8 @@ from pgmjax.audit import frontends, mutations
 from pgmjax.cli import main
 from pgmjax.data.relation import Relation
 
-# three audits (that pass) of the secure noise with fresh entropy, 24 statistics each, at 2e-8 at most
-FALSE_ALARMS = 3 * 24 * 2e-8
+# three audits (that pass) of the secure noise with fresh entropy, 27 statistics each, at 2e-8 at most
+FALSE_ALARMS = 3 * 27 * 2e-8
 
 FAST = ["audit", "--pairs", "4", "--runs", "20", "--seconds", "0"]
 

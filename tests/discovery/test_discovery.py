@@ -290,3 +290,4 @@ def test_dates_at_the_ends_of_the_calendar(form, delta):
     counts = pj.Dataset.from_frame(found.domain, pd.DataFrame({"when": texts})).marginals([("when",)])[0]
     assert counts[0] >= 400 and counts[: len(when.bins) - 1][-1] >= 400
     assert len(when.values(np.arange(len(when.bins) - 1), np.random.default_rng(0))) == len(when.bins) - 1
+    assert pj.Domain(found.domain.to_dict()) == found.domain

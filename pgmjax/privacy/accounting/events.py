@@ -437,6 +437,8 @@ _ALL_KINDS = (
 class KeysEvent(Record):
     """The keys of a column whose noisy counts exceed a threshold, see `privacy.partition.find_keys`.
 
+    A ledger charges a whole run that searches for keys by one such event.
+
     Args:
         rho: > 0, of the Gaussian noise on the counts of the keys that both neighbours have.
         delta: in (0, 1), a bound on the probability that a key shows which only one of the neighbours has.

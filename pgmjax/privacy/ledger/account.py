@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from pgmjax._internal import checks
-from pgmjax.data.definition import TableDefinition
+from pgmjax.data.definition import OpenDefinition, TableDefinition
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.data.unit import Unit, change
@@ -54,7 +54,11 @@ class Account:
         charges: the number of charges.
         digest: the keyed digest of the table.
         created: when it was registered, UTC.
-        definition: the table's, by its holder; None in accounts of 0.1.0 and until `Ledger.set_domain`.
+        definition: the table's, by its holder, or as it was found by the run of charge `found_by`; None in
+            accounts of 0.1.0 and until `Ledger.set_domain`, and until a run found it.
+        open: what the holder left to be discovered; None if nothing.
+        found_by: number of the charge of the run that found the definition, or None.
+        label_delta: the part of delta that is kept for the discovery of labels.
         unit: what one record is of, such as "person", in words, for the records; "" if nobody said. The
             unit of privacy is the definition's.
         versions: digests of further tables of the same people.
@@ -76,6 +80,15 @@ class Account:
     definition: TableDefinition | None = None
     unit: str = ""
     versions: tuple[str, ...] = ()
+    open: OpenDefinition | None = None
+    found_by: int | None = None
+    label_delta: Fraction = Fraction(0)
+
+    @property
+    def unit_of_privacy(self) -> Unit | None:
+        """Whom all releases together protect: the records of a unit, or None for one record."""
+        held = self.definition if self.open is None else self.open
+        return None if held is None else held.unit
 
     @property
     def remaining(self) -> Fraction:
@@ -95,6 +108,8 @@ class Account:
             f"{', up to delta' if self.delta else ''}. Of {self._counted()} {as_text(self.cap)}, "
             f"{as_text(self.spent)} is spent, in {times}, and {as_text(self.remaining)} is left."
         )
+        if self.open is not None:
+            said += f" {self._discovered(self.open)}"
         if self.unit:
             said += f" One record is of one {self.unit}."
         if self.research:
@@ -102,7 +117,14 @@ class Account:
         return said
 
     def _neighbours(self) -> str:
-        return change(None if self.definition is None else self.definition.unit, self.relation)
+        return change(self.unit_of_privacy, self.relation)
+
+    def _discovered(self, held: OpenDefinition) -> str:
+        names = ", ".join(held.draft.open)
+        if self.definition is not None:
+            return f"Charge {self.found_by} found the domain of {names}."
+        kept = f", for whose labels {as_text(self.label_delta)} of delta is kept" if self.label_delta else ""
+        return f"The domain of {names} is open{kept}, until a run with --discover finds it."
 
     def _counted(self) -> str:
         if self.order is not None:
@@ -113,6 +135,10 @@ class Account:
         """Return the account with exact numbers as text, for JSON."""
         record = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         record["definition"] = None if self.definition is None else self.definition.to_dict()
+        if self.open is None:
+            del record["open"], record["found_by"], record["label_delta"]
+        else:
+            record |= {"open": self.open.to_dict(), "label_delta": as_text(self.label_delta)}
         record["versions"] = list(self.versions)
         exact_numbers = ("epsilon", "delta", "cap", "spent")
         texts = {name: as_text(getattr(self, name)) for name in exact_numbers}
@@ -175,20 +201,28 @@ def accounts(
     if where == "digest" and today:
         condition += " OR budget.account IN (SELECT account FROM version WHERE digest = :value)"
     found = connection.execute(f"{_BUDGET}{condition} ORDER BY budget.id", {"value": value}).fetchall()
-    return [_account(row, *(_holding(connection, row[0]) if today else ())) for row in found]
+    return [_account(row, _holding(connection, row[0]) if today else {}) for row in found]
 
 
-def _holding(
-    connection: sqlite3.Connection, account: str
-) -> tuple[TableDefinition | None, str, tuple[str, ...]]:
-    """Return an account's definition, unit and further versions."""
+def _holding(connection: sqlite3.Connection, account: str) -> dict[str, Any]:
+    """Return what an account's holder, and a discovery, said of the table: fields of `Account`."""
+    query = "SELECT digest FROM version WHERE account = ? ORDER BY id"
+    fields: dict[str, Any] = {
+        "versions": tuple(digest for (digest,) in connection.execute(query, (account,)))
+    }
     query = "SELECT definition, unit FROM definition WHERE account = ?"
     row = connection.execute(query, (account,)).fetchone()
-    query = "SELECT digest FROM version WHERE account = ? ORDER BY id"
-    versions = tuple(digest for (digest,) in connection.execute(query, (account,)))
     if row is None:
-        return None, "", versions
-    return TableDefinition.from_dict(json.loads(row[0])), row[1], versions
+        return fields
+    record, fields["unit"] = json.loads(row[0]), row[1]
+    if "draft" not in record:
+        return {**fields, "definition": TableDefinition.from_dict(record)}
+    query = "SELECT definition, charge FROM discovery WHERE account = ?"
+    found = connection.execute(query, (account,)).fetchone()
+    if found is not None:
+        fields |= {"definition": TableDefinition.from_dict(json.loads(found[0])), "found_by": found[1]}
+    label_delta = exact("label_delta", record["label_delta"])
+    return {**fields, "open": OpenDefinition.from_dict(record), "label_delta": label_delta}
 
 
 def charges(connection: sqlite3.Connection, meter: Meter, account: str) -> list[ChargeRecord]:
@@ -205,12 +239,7 @@ def totals_of(connection: sqlite3.Connection, account: str, meter: Meter) -> tup
     return (0, (0,) * len(meter.caps)) if row is None else (row[0], tuple(json.loads(row[1])))
 
 
-def _account(
-    row: tuple[Any, ...],
-    definition: TableDefinition | None = None,
-    unit: str = "",
-    versions: tuple[str, ...] = (),
-) -> tuple[Account, Meter]:
+def _account(row: tuple[Any, ...], holding: dict[str, Any]) -> tuple[Account, Meter]:
     name, measure, relation, epsilon, delta, places, orders, caps, digest, research, tries, created = row[:12]
     meter = Meter(measure, places, tuple(json.loads(orders)), tuple(json.loads(caps)))
     totals = (0,) * len(meter.caps) if row[12] is None else tuple(json.loads(row[12]))
@@ -229,9 +258,7 @@ def _account(
         charges=row[13],
         digest=digest,
         created=created,
-        definition=definition,
-        unit=unit,
-        versions=versions,
+        **holding,
     )
     return account, meter
 
@@ -263,15 +290,19 @@ def budget_row(
     measure: str | None = None,
     research: bool = False,
     max_attempts: int = 10,
+    label_delta: Fraction = Fraction(0),
 ) -> dict[str, Any]:
     """Return the row of a table's budget without its digest and time; see `Ledger.register`.
+
+    The cap is that of (epsilon, delta - label_delta).
 
     Raises:
         TypeError: an argument has the wrong type.
         ValueError: a number is out of range, or the measure and delta are inconsistent.
     """
     cap, risk = exact_epsilon(epsilon), exact_delta(delta)
-    meter = Meter.for_promise(measure if measure is not None else "zcdp" if risk else "pure", cap, risk)
+    kind = measure if measure is not None else "zcdp" if risk else "pure"
+    meter = Meter.for_promise(kind, cap, risk - label_delta)
     return {
         "account": word("name", name),
         "measure": meter.measure,
@@ -286,7 +317,27 @@ def budget_row(
     }
 
 
-def definition_row(account: str, domain: Any, unit: Any, relation: Relation) -> dict[str, Any]:
+def label_delta_of(domain: Any, delta: Any) -> Fraction:
+    """Return the part of an account's delta that is kept for the discovery of labels: half, if any may be.
+
+    Raises:
+        ValueError: open columns may be text, and the account has no delta.
+    """
+    if not isinstance(domain, OpenDefinition) or not domain.draft.may_have_labels:
+        return Fraction(0)
+    risk = exact_delta(delta)
+    if risk == 0:
+        raise ValueError(
+            "Labels of text cannot be found without a delta, and these open columns may be text: "
+            f"{', '.join(domain.draft.maybe_text)}. Give the account a delta above 0, or say in the domain "
+            "what they are, {bins: discover} for numbers."
+        )
+    return risk / 2
+
+
+def definition_row(
+    account: str, domain: Any, unit: Any, relation: Relation, label_delta: Fraction = Fraction(0)
+) -> dict[str, Any]:
     """Return the row of a table's definition, all but its time; see `Ledger.set_domain`.
 
     Raises:
@@ -294,7 +345,7 @@ def definition_row(account: str, domain: Any, unit: Any, relation: Relation) -> 
         ValueError: a definition that does not go with the relation, or has another unit.
     """
     definition = TableDefinition(domain) if isinstance(domain, Domain) else domain
-    if not isinstance(definition, TableDefinition):
+    if not isinstance(definition, TableDefinition | OpenDefinition):
         raise TypeError(
             f"domain must be a pgmjax.Domain or a privacy.TableDefinition, got {type(domain).__name__}."
         )
@@ -304,12 +355,20 @@ def definition_row(account: str, domain: Any, unit: Any, relation: Relation) -> 
                 f"The definition of the table has another unit, {definition.unit}: give one of them."
             )
         definition, unit = dataclasses.replace(definition, unit=unit), None
+    if isinstance(definition, OpenDefinition) and definition.relation is not relation:
+        raise ValueError(
+            f"The definition of the table is for {definition.relation.value}, and the account is under "
+            f"{relation.value}: give the same relation."
+        )
     if definition.rows_outside == "drop" and relation is Relation.REPLACE_ONE:
         raise ValueError(
             'rows_outside "drop" makes the number of records private, and replace-one makes it public: take '
             '"missing" or "clip", or the relation add-remove.'
         )
-    text = json.dumps(definition.to_dict())
+    record = definition.to_dict()
+    if isinstance(definition, OpenDefinition):
+        record["label_delta"] = as_text(label_delta)
+    text = json.dumps(record)
     return {"account": account, "definition": text, "unit": "" if unit is None else word("unit", unit)}
 
 

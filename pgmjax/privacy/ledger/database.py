@@ -81,10 +81,14 @@ CREATE TABLE definition(
 CREATE TABLE version(
     id INTEGER PRIMARY KEY, account TEXT NOT NULL REFERENCES budget(account),
     digest TEXT NOT NULL UNIQUE, created TEXT NOT NULL) STRICT;
+CREATE TABLE discovery(
+    id INTEGER PRIMARY KEY, account TEXT NOT NULL UNIQUE REFERENCES budget(account),
+    charge INTEGER NOT NULL REFERENCES charge(id),
+    definition TEXT NOT NULL, created TEXT NOT NULL) STRICT;
 """
 
 KINDS_1 = ("ledger", "budget", "charge", "attempt", "answer")
-KINDS = (*KINDS_1, "upgrade", "definition", "version")
+KINDS = (*KINDS_1, "upgrade", "definition", "version", "discovery")
 
 # INSERT OR REPLACE deletes without a DELETE trigger, so that what it would replace is looked for here
 _UNIQUE = {
@@ -99,6 +103,7 @@ _UNIQUE_2 = {
     "upgrade": "1",
     "definition": "id = NEW.id OR account = NEW.account",
     "version": "id = NEW.id OR digest = NEW.digest",
+    "discovery": "id = NEW.id OR account = NEW.account",
 }
 
 _KEPT = """

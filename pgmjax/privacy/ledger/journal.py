@@ -14,10 +14,11 @@ import numpy as np
 
 from pgmjax._internal.files import array_of
 from pgmjax.data.dataset import Dataset
+from pgmjax.data.definition import OpenDefinition, TableDefinition
 from pgmjax.data.ratings import Ratings
 from pgmjax.data.relation import Relation
 from pgmjax.privacy import tape
-from pgmjax.privacy.accounting.events import Concentrated, Event, Pure
+from pgmjax.privacy.accounting.events import Concentrated, Event, KeysEvent, Pure
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.ledger.account import Account
 from pgmjax.privacy.ledger.charge import Charge
@@ -32,11 +33,13 @@ class HeldTable:
         account: the table's.
         data: the table, to be read by its definition.
         version: what a request says of it: nothing of the table that was registered first.
+        discovers: whether the run is to find the domain of the account's open columns.
     """
 
     account: Account
     data: Dataset | Ratings
     version: dict[str, int]
+    discovers: bool = False
 
     @classmethod
     def of(cls, ledger: Ledger, data: Dataset | Ratings) -> HeldTable:
@@ -51,6 +54,26 @@ class HeldTable:
                 from its definition. No message depends on the records.
             LedgerError: the ledger or its key cannot be read.
         """
+        held = cls.open(ledger, data)
+        definition = held.account.definition
+        if definition is None and held.account.open is not None:
+            definition = held._described(held.account.open)
+        if not isinstance(data, Dataset) or definition is None:
+            return dataclasses.replace(held, discovers=False)
+        return dataclasses.replace(held, data=data.under(definition), discovers=False)
+
+    @classmethod
+    def open(cls, ledger: Ledger, data: Dataset | Ratings) -> HeldTable:
+        """Find a table's account for a run that discovers its open columns, whatever `data` is encoded by.
+
+        Args:
+            ledger: where the table's budget is kept.
+            data: the private table.
+
+        Raises:
+            ValueError: the ledger has no account for this table.
+            LedgerError: the ledger or its key cannot be read.
+        """
         found = ledger.find_table(data)
         if found is None:
             raise ValueError(
@@ -59,10 +82,21 @@ class HeldTable:
                 "ledger add-version, Ledger.add_version) or registers it (ledger init, Ledger.register)."
             )
         account, digest = found
-        if isinstance(data, Dataset) and account.definition is not None:
-            data = data.under(account.definition)
         known = account.versions.index(digest) + 2 if digest in account.versions else 1
-        return cls(account, data, {} if known == 1 else {"version": known})
+        return cls(account, data, {} if known == 1 else {"version": known}, discovers=True)
+
+    def _described(self, held: OpenDefinition) -> TableDefinition | None:
+        """Return the definition of the columns that the holder described, if nothing else is asked for."""
+        asked = self.data.domain if isinstance(self.data, Dataset) else ()
+        names = [name for name in asked if name in held.draft.open]
+        if names:
+            raise ValueError(
+                f"The domain of {', '.join(names)} is open in account {self.account.name!r}: find it for a "
+                "share of the budget (--discover 0.1, Mechanism.run(OpenTable, "
+                "discover=Discovery())), or ask "
+                "for the other columns only. Nothing was spent."
+            )
+        return held.described
 
     def choice_key(self, ledger: Ledger) -> bytes:
         """Return the secret by which the records of a unit are chosen: one for all runs on a table."""
@@ -78,13 +112,35 @@ class HeldTable:
         Raises:
             ValueError: a new run.
         """
-        if self.account.definition is not None or not isinstance(self.data, Dataset):
+        account = self.account
+        if self.discovers:
+            self._admit_discovery(ledger, key)
+            return
+        if account.definition is not None or account.open is not None or not isinstance(self.data, Dataset):
             return
         if all(charge.key != key for charge in ledger.charges(self.account.name)):
             raise ValueError(
                 f"Account {self.account.name!r} has no domain yet, and takes no new run. Nothing was spent. "
                 f"The holder of the table completes it: pgmjax ledger set-domain {ledger.path} "
                 f"{self.account.name} TABLE --domain FILE, or Ledger.set_domain."
+            )
+
+    def _admit_discovery(self, ledger: Ledger, key: str) -> None:
+        """Refuse a discovery on an account that leaves nothing open, but for the run that found it."""
+        account = self.account
+        if account.open is None:
+            raise ValueError(
+                f"The holder of account {account.name!r} left no column open: leave --discover out, "
+                f"and ask by "
+                "the account's domain or by one that merges its cells. Nothing was spent."
+            )
+        finder = [one.key for one in ledger.charges(account.name) if one.id == account.found_by]
+        if finder and finder != [key]:
+            raise ValueError(
+                f"Charge {account.found_by} has found the domain of account {account.name!r} already: leave "
+                "--discover out, and ask by that domain, domain.json in its release, or as pgmjax "
+                "ledger show "
+                f"{ledger.path} --name {account.name} --domain FILE writes it. Nothing was spent."
             )
 
 
@@ -135,7 +191,13 @@ class LedgerJournal:
             ValueError: see `HeldTable.of`.
             LedgerError: the ledger or its key cannot be read.
         """
-        held = HeldTable.of(ledger, data)
+        return cls.of_held(ledger, HeldTable.of(ledger, data), key, request)
+
+    @classmethod
+    def of_held(
+        cls, ledger: Ledger, held: HeldTable, key: str | None, request: Mapping[str, Any]
+    ) -> LedgerJournal:
+        """Return the journal of a run on a table that was found in the ledger; as `of_table`."""
         request = {**request, **held.version}
         if key is None:
             text = json.dumps(request, sort_keys=True)
@@ -190,6 +252,8 @@ class LedgerJournal:
             )
         if self._charge is None:
             whole: Event = Pure(budget.cap) if budget.unit == "epsilon" else Concentrated(budget.cap)
+            if budget.delta:
+                whole = KeysEvent(budget.cap, budget.delta)
             self._charge = self._ledger.reserve(
                 self._account.name, self._key, self._request, [whole], relation=relation, secure=secure
             )

@@ -17,14 +17,22 @@ from typing import Any
 
 from pgmjax._internal import checks, files
 from pgmjax.data import fingerprint
-from pgmjax.data.definition import TableDefinition
+from pgmjax.data.definition import OpenDefinition, TableDefinition
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.data.unit import Unit
 from pgmjax.privacy.accounting.events import Event
 from pgmjax.privacy.ledger import account as ledger_account
 from pgmjax.privacy.ledger import chain, database, verify
-from pgmjax.privacy.ledger.account import Account, ChargeRecord, budget_row, definition_row, flag, word
+from pgmjax.privacy.ledger.account import (
+    Account,
+    ChargeRecord,
+    budget_row,
+    definition_row,
+    flag,
+    label_delta_of,
+    word,
+)
 from pgmjax.privacy.ledger.charge import Charge, now
 from pgmjax.privacy.ledger.database import LedgerFile
 from pgmjax.privacy.ledger.errors import LedgerError, told
@@ -144,7 +152,7 @@ class Ledger:
         measure: str | None = None,
         research: bool = False,
         max_attempts: int = 10,
-        domain: Domain | TableDefinition | None = None,
+        domain: Domain | TableDefinition | OpenDefinition | None = None,
         unit: str | Unit | None = None,
         other_people: bool = False,
     ) -> Account:
@@ -164,6 +172,8 @@ class Ledger:
             max_attempts: how often a charge may be tried without an answer.
             domain: the widest domain that may be asked about, or the whole definition of the table, with its
                 weights and what happens to rows outside. Without one the account waits for `set_domain`.
+                With an `OpenDefinition` the first run that discovers the open columns gives the account its
+                domain; if labels may be among them, half of delta is kept for these.
             unit: the unit of privacy, with a domain: all releases together protect all records of one value
                 of its column, and a table need not be opened with it. Or a word for what one record is of,
                 such as "person", for the records.
@@ -175,8 +185,10 @@ class Ledger:
             ValueError: numbers out of range, the name or the table has an account, or there are other
                 accounts and nobody said that the people are others.
         """
+        kept = label_delta_of(domain, delta)
         row = budget_row(
             name,
+            label_delta=kept,
             epsilon=epsilon,
             delta=delta,
             relation=relation,
@@ -189,7 +201,7 @@ class Ledger:
         if domain is None and isinstance(unit, Unit):
             raise ValueError("A unit of privacy is a part of the table's definition: give the domain too.")
         if domain is not None:
-            defined = definition_row(row["account"], domain, unit, Relation.parse(relation))
+            defined = definition_row(row["account"], domain, unit, Relation.parse(relation), kept)
         with self._file.writing("given the account", "Nothing was registered.") as connection:
             if ledger_account.accounts(connection, "account", name):
                 raise ValueError(
@@ -215,7 +227,11 @@ class Ledger:
         return self.account(name)
 
     def set_domain(
-        self, name: str, domain: Domain | TableDefinition, *, unit: str | Unit | None = None
+        self,
+        name: str,
+        domain: Domain | TableDefinition | OpenDefinition,
+        *,
+        unit: str | Unit | None = None,
     ) -> Account:
         """Complete an account that was registered without a domain, such as one of 0.1.0; for good.
 
@@ -228,22 +244,61 @@ class Ledger:
 
         Raises:
             TypeError: an argument of the wrong type.
-            ValueError: no such account, or one that has a domain; or a unit of privacy where something was
-                charged already, for one record.
+            ValueError: no such account, or one that has a domain; a unit of privacy where something was
+                charged already, for one record; or open columns that may be text, for whose labels the
+                account keeps no part of its delta.
         """
         known = self.account(name)
+        if label_delta_of(domain, known.delta):
+            raise ValueError(
+                f"The whole delta of account {name!r} is promised for its charges, and none is kept for "
+                "labels of text: describe the open columns that may be text, or say {bins: discover}."
+            )
         row = definition_row(name, domain, unit, known.relation)
-        if known.charges and TableDefinition.from_dict(json.loads(row["definition"])).unit is not None:
+        if known.charges and json.loads(row["definition"]).get("unit") is not None:
             raise ValueError(
                 f"Account {name!r} has charges for releases that protect one record, and costs on two units "
                 "cannot be added up: complete it without a unit of privacy."
             )
         with self._file.writing("given the domain", "Nothing was changed.") as connection:
-            if self._account(connection, name)[0].definition is not None:
+            kept = self._account(connection, name)[0]
+            if kept.definition is not None or kept.open is not None:
                 raise ValueError(
                     f"Account {name!r} has a domain already, and it stays: what was released rests on it."
                 )
             chain.add(connection, "definition", {**row, "created": now()})
+        return self.account(name)
+
+    def set_discovered(self, name: str, charge: int, domain: Domain) -> Account:
+        """Give an account the domain that a run found for the columns its holder left open; for good.
+
+        Args:
+            name: the account.
+            charge: number of the run's charge.
+            domain: what was found, with the described columns as they are.
+
+        Raises:
+            ValueError: no such account or charge, no open columns, a domain that does not complete them, or
+                another domain was found meanwhile.
+
+        Guarantees:
+            The domain must be computed from charged answers alone; then this is post-processing.
+        """
+        with self._file.writing("given the domain", "It has no domain yet.") as connection:
+            account, meter = self._account(connection, name)
+            if account.open is None:
+                raise ValueError(f"Account {name!r} has no open columns: its domain stays as it is.")
+            if all(one.id != charge for one in ledger_account.charges(connection, meter, name)):
+                raise ValueError(f"Account {name!r} has no charge {charge}.")
+            definition = account.open.closed_by(domain)
+            if account.found_by is None:
+                row = {"account": name, "charge": charge, "definition": json.dumps(definition.to_dict())}
+                chain.add(connection, "discovery", {**row, "created": now()})
+            elif (account.found_by, account.definition) != (charge, definition):
+                raise ValueError(
+                    f"Charge {account.found_by} has found a domain for account {name!r} meanwhile, and it "
+                    "stays: ask by that domain. What this run cost is spent."
+                )
         return self.account(name)
 
     def add_version(self, name: str, digest: str) -> Account:
@@ -261,7 +316,8 @@ class Ledger:
             ValueError: no such account, one without a domain, or the table has an account.
         """
         with self._file.writing("given the table", "Nothing was changed.") as connection:
-            if self._account(connection, name)[0].definition is None:
+            kept = self._account(connection, name)[0]
+            if kept.definition is None and kept.open is None:
                 raise ValueError(
                     f"Account {name!r} has no domain by which the table could be checked: give it one with "
                     "Ledger.set_domain, or pgmjax ledger set-domain."

@@ -20,7 +20,7 @@ from fractions import Fraction
 import numpy as np
 
 from pgmjax.privacy.accounting import renyi, zcdp
-from pgmjax.privacy.accounting.events import Event
+from pgmjax.privacy.accounting.events import Concentrated, Event, KeysEvent
 from pgmjax.privacy.exact import exact_epsilon, exact_rho, shortened
 from pgmjax.privacy.ledger.database import LIMIT
 
@@ -90,12 +90,8 @@ class Meter:
         """
         if not events:
             raise ValueError("A charge needs at least one event: say what is done to the table.")
-        risky = [event.kind for event in events if getattr(event, "delta", 0)]
-        if risky:
-            raise ValueError(
-                f"An account has no delta for events that hold only up to one, such as {risky[0]}: let the "
-                "table's holder give its labels in the account's domain."
-            )
+        # what holds only up to a delta counts by its rho; the deltas are added up apart, see `Reservation`
+        events = [Concentrated(event.rho) if isinstance(event, KeysEvent) else event for event in events]
         if self.measure == "renyi":
             return self._renyi(events)
         costs = []

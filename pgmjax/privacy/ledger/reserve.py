@@ -6,11 +6,12 @@ import dataclasses
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 from pgmjax._internal import checks
 from pgmjax.data.relation import Relation
-from pgmjax.privacy.accounting.events import Event, check_relation
+from pgmjax.privacy.accounting.events import Event, check_relation, read_event
 from pgmjax.privacy.budget import BudgetExceeded
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import account as ledger_account
@@ -125,6 +126,7 @@ class Reservation:
     def _charge(
         self, connection: sqlite3.Connection, meter: Meter, costs: tuple[int, ...]
     ) -> tuple[int, Sequence[int], Sequence[int]]:
+        self._check_delta(connection)
         number, before = ledger_account.totals_of(connection, self.account.name, meter)
         totals = tuple(min(LIMIT, spent + cost) for spent, cost in zip(before, costs, strict=True))
         if not meter.fits(totals):
@@ -142,6 +144,21 @@ class Reservation:
         }
         return chain.add(connection, "charge", row), costs, totals
 
+    def _check_delta(self, connection: sqlite3.Connection) -> None:
+        """Refuse events whose delta exceeds what is left of the account's part for labels."""
+        asked = delta_of(self.events)
+        if not asked:
+            return
+        kept = self.account.label_delta
+        spent = label_delta_spent(connection, self.account.name)
+        if asked > kept - spent:
+            raise BudgetExceeded(
+                f"Labels of text would need a delta of {as_text(asked)}, and account {self.account.name!r} "
+                f"has {as_text(kept - spent)} left for them, of {as_text(kept)}: ask with a smaller "
+                f"delta, or "
+                "let the table's holder describe such columns. Nothing was charged and no data was read."
+            )
+
     def _refuse(self, meter: Meter, costs: Sequence[int], before: Sequence[int]) -> None:
         """Raise `BudgetExceeded` with the remaining amount; the message uses public amounts only."""
         told = meter.telling(before)
@@ -152,3 +169,14 @@ class Reservation:
             f"This needs {meter.unit} {asked}{at}, but of {cap} only {left} is left in account "
             f"{self.account.name!r}. Nothing was charged and no data was read."
         )
+
+
+def delta_of(events: Sequence[Event]) -> Fraction:
+    """Return the sum of the deltas of events that hold only up to one."""
+    return sum((event.delta for event in events), Fraction(0))
+
+
+def label_delta_spent(connection: sqlite3.Connection, account: str) -> Fraction:
+    """Return the sum of the deltas of all events that were charged to an account."""
+    rows = connection.execute("SELECT events FROM charge WHERE account = ?", (account,))
+    return sum((delta_of([read_event(one) for one in json.loads(text)]) for (text,) in rows), Fraction(0))

@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from pgmjax.privacy.ledger import chain, database
+from pgmjax.privacy.ledger.account import accounts
 from pgmjax.privacy.ledger.database import KINDS, KINDS_1, LIMIT
 from pgmjax.privacy.ledger.errors import LedgerError, reason
+from pgmjax.privacy.ledger.reserve import label_delta_spent
 
 _NOT_DAMAGE = (5, 6, 7, 9)  # busy, locked, out of memory, interrupted
 _MOST = 50
@@ -61,6 +63,7 @@ def verify(connection: sqlite3.Connection, head: str | None) -> Verification:
         lambda: _chain(connection, seen),
         lambda: _unsealed(connection),
         lambda: _sums(connection),
+        lambda: _deltas(connection),
         lambda: _answers(connection),
         lambda: _pinned(connection, head),
     ]
@@ -173,6 +176,13 @@ def _sums(connection: sqlite3.Connection) -> Iterator[str]:
                 yield f"Charge {row} of account {account} let in noise that protects nobody."
         if number and not any(total <= cap and total < LIMIT for total, cap in zip(sums, caps, strict=True)):
             yield f"Account {account} is charged beyond its cap."
+
+
+def _deltas(connection: sqlite3.Connection) -> Iterator[str]:
+    """Add up the deltas of the events that were charged, and compare what each account keeps for them."""
+    for account, _ in accounts(connection):
+        if label_delta_spent(connection, account.name) > account.label_delta:
+            yield f"Account {account.name} is charged beyond the delta that it keeps for labels."
 
 
 def _answers(connection: sqlite3.Connection) -> Iterator[str]:

@@ -8,7 +8,9 @@ import threading
 
 import pytest
 
+from pgmjax.data.definition import OpenDefinition
 from pgmjax.data.domain import Domain
+from pgmjax.data.draft import Draft
 from pgmjax.privacy.accounting.events import Pure
 from pgmjax.privacy.budget import BudgetExceeded
 from pgmjax.privacy.ledger import Ledger, LedgerError
@@ -25,6 +27,12 @@ def path(tmp_path):
     with Ledger.create(place) as ledger:
         ledger.register("table", epsilon=1, relation="add-remove", digest="abc", domain=Domain({"a": 2}))
         ledger.add_version("table", "abcd")
+        left_open = OpenDefinition(Draft({"a": {"bins": "discover"}}), "add-remove")
+        ledger.register(
+            "open", epsilon=1, relation="add-remove", digest="d", domain=left_open, other_people=True
+        )
+        charge = ledger.reserve("open", "first", {}, [Pure("0.01")], **RULES)
+        ledger.set_discovered("open", charge.id, Domain({"a": {"bins": [0, 1]}}))
     return place
 
 

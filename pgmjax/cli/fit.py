@@ -1,0 +1,93 @@
+"""`pgmjax fit`: one consistent model of noisy answers that were published elsewhere."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pathlib
+import sys
+from typing import Any
+
+from pgmjax._internal import files
+from pgmjax.cli import release
+from pgmjax.data.domain import Domain
+from pgmjax.estimation.estimator import Fit
+from pgmjax.measurements.published import Published, read_published
+from pgmjax.release import folder as release_folder
+from pgmjax.release import published as published_folder
+from pgmjax.release import text as report_text
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command to the parser's subcommands."""
+    parser = commands.add_parser(
+        "fit",
+        help="fit a model to noisy counts that were published elsewhere",
+        description="Read noisy counts from a file, fit one model to them and write a folder: fit.json, "
+        "model/, measurements.parquet, synthetic rows and report.html. The file has a column for each "
+        "attribute (empty where a count is summed over it), value, and stddev, the standard deviation of the "
+        "noise; cells that were not published are left out. No table is read and no budget spent.",
+        epilog="Example: pgmjax fit counts.csv --domain people.yaml --stddev 5 --out people-model",
+    )
+    group = parser.add_argument_group("published numbers")
+    group.add_argument(
+        "measurements", metavar="FILE", help=".csv or .parquet; measurements.parquet of a release"
+    )
+    group.add_argument("--domain", required=True, metavar="FILE", help="the attributes: .json or .yaml")
+    group.add_argument(
+        "--stddev", type=float, metavar="S", help="of all noise, where FILE has no such column"
+    )
+    group.add_argument(
+        "--rounded-to", type=float, metavar="B", help="all numbers were rounded to multiples of B, such as 5"
+    )
+    group.add_argument(
+        "--total", type=float, metavar="N", help="number of records (estimated from the tables)"
+    )
+    release.add_prior_option(group)
+    release.add_output_options(parser.add_argument_group("fit and output"))
+    parser.set_defaults(run=run, usage_error=parser.error)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Read, fit, write, and print where it lies."""
+    if arguments.out is None:
+        arguments.usage_error("the following arguments are required: --out")
+    out = files.check_target(arguments.out)
+    release_folder.check_packages()
+    domain = release.read_domain(arguments.domain)
+    earlier, known = release.read_prior(arguments.prior, domain)
+    given = {"stddev": arguments.stddev, "rounded_to": arguments.rounded_to}
+    try:
+        found = read_published(arguments.measurements, domain, **given)
+    except ValueError as error:
+        raise ValueError(f"{arguments.measurements}: {error}") from error
+    if arguments.total is None and not found.tells_total:
+        raise ValueError(
+            "Every table lacks cells, so that the number of records cannot be estimated: give it, --total N."
+        )
+    fit = release.estimator_of(arguments).fit(domain, found.measurements, arguments.total, prior=earlier)
+    rows: dict[str, Any] = {"synthetic_rows": arguments.rows, "synthetic_format": arguments.synthetic}
+    published_folder.write(found, fit, out, codes=arguments.codes, prior=known, **rows)
+    _tell(arguments, out, found, fit, domain)
+
+
+def _tell(
+    arguments: argparse.Namespace, out: pathlib.Path, found: Published, fit: Fit, domain: Domain
+) -> None:
+    if sys.stdout is None or (arguments.quiet and not arguments.json):
+        return
+    if arguments.json:
+        record = json.loads((out / release_folder.FIT_RECORD).read_text(encoding="utf-8"))
+        print(json.dumps({"out": str(out), **record}))
+        return
+    first = domain.attribute(domain.attributes[0])
+    values = sum(measurement.values.size for measurement in found.measurements)
+    absent = sum(found.absent)
+    print(f"Model written to {out}")
+    print(f"  report   {out / 'report.html'}")
+    print(f"  ask it   pgmjax query {out} {first.name}={first.code_names()[0]}")
+    numbers = f"{values - absent:,} numbers, {absent:,} cells without one"
+    print(f"  read     {len(found.measurements)} tables, {numbers}")
+    loss, gap = report_text.number(fit.loss), report_text.number(fit.gap)
+    print(f"  fit      {fit.status.name} after {fit.steps:,} steps, loss {loss}, gap {gap}")
+    print("No table was read and nothing was spent: what the numbers promise is said by who published them.")

@@ -1,0 +1,100 @@
+"""A domain that is open in part: some columns are described, the others are to be discovered."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from pgmjax.data.attribute import Attribute
+from pgmjax.data.domain import read_domain_file
+
+OPEN = "discover"
+SHAPES = ("any", "bins", "labels", "dates")
+
+
+class Draft:
+    """A domain that is open in part.
+
+    Args:
+        entries: for each column an entry of a domain file, or `"discover"`, `{"bins": "discover"}`,
+            `{"labels": "discover"}` or `{"dates": "discover"}`.
+
+    Raises:
+        TypeError: the entries are no mapping.
+        ValueError: an entry is invalid, or there is none.
+
+    Attributes:
+        closed: the attributes that are described, by name.
+        open: what is said of the others, by name: one of `SHAPES`.
+        columns: all names, in order.
+
+    Example:
+        >>> draft = Draft({"sex": {"labels": ["F", "M"]}, "age": {"bins": "discover"}, "job": "discover"})
+        >>> [*draft.closed], draft.open
+        (['sex'], {'age': 'bins', 'job': 'any'})
+    """
+
+    def __init__(self, entries: Mapping[str, Any]):
+        if not isinstance(entries, Mapping):
+            raise TypeError(f"A draft must be a mapping from column to entry, got {type(entries).__name__}.")
+        if not entries:
+            raise ValueError("A draft must name at least one column, got none.")
+        self.closed: dict[str, Attribute] = {}
+        self.open: dict[str, str] = {}
+        for name, entry in entries.items():
+            shape = _shape(name, entry)
+            if shape is None:
+                self.closed[name] = Attribute.from_spec(name, entry)
+            else:
+                self.open[name] = shape
+        self.columns = tuple(entries)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Draft:
+        """Read a domain file, .json, .yaml or .yml, that may say "discover" for columns.
+
+        Raises:
+            ValueError: as `Domain.read`.
+        """
+        return read_domain_file(path, cls)
+
+    @property
+    def may_have_labels(self) -> bool:
+        """True if an open column may turn out to be text."""
+        return bool(self.maybe_text)
+
+    @property
+    def maybe_text(self) -> list[str]:
+        """The open columns that may turn out to be text, whose labels need a delta."""
+        return [name for name, shape in self.open.items() if shape in ("any", "labels")]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Draft) and self.to_dict() == other.to_dict()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of the domain file."""
+        return {
+            name: self.closed[name].to_spec()
+            if name in self.closed
+            else OPEN
+            if self.open[name] == "any"
+            else {self.open[name]: OPEN}
+            for name in self.columns
+        }
+
+
+def _shape(name: str, entry: Any) -> str | None:
+    """Return what an entry says of an open column; None if it describes the column."""
+    if entry == OPEN:
+        return "any"
+    if isinstance(entry, Mapping) and OPEN in [value for value in entry.values() if isinstance(value, str)]:
+        if len(entry) == 1 and next(iter(entry)) in SHAPES[1:]:
+            return str(next(iter(entry)))
+        raise ValueError(
+            f'Column {name!r} is to be discovered: its entry must be "discover" or one of '
+            f'{{"bins": "discover"}}, {{"labels": "discover"}} and {{"dates": "discover"}}, and nothing else.'
+        )
+    return None

@@ -1,0 +1,331 @@
+"""Noisy answers that were published elsewhere, read from a table as measurements."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+import pathlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from pgmjax._internal import checks
+from pgmjax.data.attribute import Attribute
+from pgmjax.data.cliques import Clique, as_clique
+from pgmjax.data.domain import Domain
+from pgmjax.measurements.linear import NOISE_DISTRIBUTIONS, LinearMeasurement
+
+SUMMED = ("", "*")
+"""Texts of a cell that is summed over an attribute, besides null."""
+CELLS = "cells"
+"""Key of the metadata of our own files: for each measurement whether it is of all cells of a marginal."""
+_FIELDS = ("value", "stddev", "noise", "rounded_to")
+_OURS = ("clique", "row", "value", "stddev")
+_MOST_CELLS = 1 << 27
+_NOTHING = 1e3  # standard deviation of a cell that was not published, in totals of its table
+_SHOWN = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Published:
+    """Noisy answers as they were published.
+
+    Attributes:
+        measurements: one for each table.
+        absent: for each table the number of its cells without a value. In the measurement they stand as 0
+            with a standard deviation of a thousand times the table's total, which tells nothing.
+    """
+
+    measurements: tuple[LinearMeasurement, ...]
+    absent: tuple[int, ...]
+
+    @property
+    def tells_total(self) -> bool:
+        """True if a table is complete, so that the total can be estimated."""
+        return any(number == 0 for number in self.absent)
+
+
+def read_published(
+    path: str | os.PathLike[str], domain: Domain, *, stddev: Any = None, rounded_to: Any = None
+) -> Published:
+    r"""Read published noisy counts from a file.
+
+    The file has a row for each published number: in the column of each attribute the value that it counts
+    (empty, or `*`, where it is summed over the attribute), in `value` the number, and in `stddev` the
+    standard deviation of its noise. A cell without a row, or with an empty `value`, was not published.
+    Columns `noise` (`gaussian` or `laplace`) and `rounded_to` are optional. `measurements.parquet` of a
+    release is read too.
+
+    Args:
+        path: .csv or .parquet.
+        domain: the attributes.
+        stddev: standard deviation (counts) of all noise, where the file has no such column.
+        rounded_to: the multiple to which all values were rounded, where the file has no such column. Its
+            variance, rounded_to squared over 12, is added to that of the noise.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: the file does not fit the domain, or a number is NaN, negative where it must not be, or
+            given twice.
+
+    Example:
+        >>> import tempfile, pathlib
+        >>> file = pathlib.Path(tempfile.mkdtemp()) / "counts.csv"
+        >>> _ = file.write_text("sex,age,value\nF,,510\nM,,490\nF,0,120\nM,0,\n")
+        >>> domain = Domain({"sex": {"labels": ["F", "M"]}, "age": 2})
+        >>> found = read_published(file, domain, stddev=5, rounded_to=10)
+        >>> found.measurements[0]
+        LinearMeasurement(('sex',), 2 values, stddev=5.7735, noise='gaussian')
+        >>> found.absent
+        (0, 3)
+    """
+    table = _read(pathlib.Path(path))
+    given = {"stddev": _positive("stddev", stddev), "rounded_to": _positive("rounded_to", rounded_to)}
+    for name, value in given.items():
+        if value is not None and name in table.column_names:
+            raise ValueError(f"{path} has a column {name}: leave {name} out.")
+    ours = set(_OURS) <= set(table.column_names)
+    groups = _own_groups(table, domain) if ours else _groups(table, domain)
+    found = [_measurement(group, domain, given) for group in groups if group is not None]
+    if not found:
+        raise ValueError(f"{path} holds no number.")
+    return Published(tuple(each for each, _ in found), tuple(absent for _, absent in found))
+
+
+def read_noisy_counts(path: str | os.PathLike[str], domain: Domain) -> tuple[LinearMeasurement, ...]:
+    """Return the counts of cells among the noisy answers that a release wrote.
+
+    Args:
+        path: `measurements.parquet` of a release.
+        domain: of the release.
+
+    Returns:
+        Those that are counts of all cells of a marginal; () from files of 0.1.0, which do not say what was
+        asked.
+
+    Raises:
+        ValueError: the file cannot be read or does not fit the domain.
+    """
+    table = _read(pathlib.Path(path))
+    flags = _flags(table)
+    if flags is None:
+        return ()
+    groups = zip(_own_groups(table, domain, flags), flags, strict=True)
+    given: dict[str, float | None] = {"stddev": None, "rounded_to": None}
+    return tuple(
+        _measurement(group, domain, given)[0] for group, cells in groups if cells and group is not None
+    )
+
+
+def _flags(table: Any) -> list[bool] | None:
+    """Return for each measurement of our own file whether it is of cells; None if the file does not say."""
+    found = (table.schema.metadata or {}).get(CELLS.encode())
+    return None if found is None else list(json.loads(found))
+
+
+def _positive(name: str, value: Any) -> float | None:
+    return None if value is None else checks.number(name, value, above=0)
+
+
+def _read(path: pathlib.Path) -> Any:
+    """Return the file as an Arrow table; of a .csv file every column is text."""
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {path}.")
+    arrow = checks.optional("pyarrow", extra="tables")
+    try:
+        if path.suffix.lower() == ".parquet":
+            return checks.optional("pyarrow.parquet", extra="tables").read_table(path)
+        if path.suffix.lower() == ".csv":
+            csv = checks.optional("pyarrow.csv", extra="tables")
+            with open(path, "rb") as file:
+                names = csv.open_csv(file).schema.names
+            kinds = csv.ConvertOptions(column_types=dict.fromkeys(names, arrow.string()))
+            return csv.read_csv(path, convert_options=kinds)
+    except (arrow.ArrowException, OSError) as error:
+        raise ValueError(f"{path} cannot be read: {error}") from error
+    raise ValueError(f"{path} must be a .csv or a .parquet file of published numbers.")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Group:
+    """The rows of one published table.
+
+    Attributes:
+        clique: its attributes.
+        cells: the number of each row's cell, row-major, int64 [rows].
+        lines: the number of each row in the file, from 1, int64 [rows].
+        values: float64 [rows], NaN where none was published.
+        fields: the other columns [rows], by name.
+    """
+
+    clique: Clique
+    cells: np.ndarray
+    lines: np.ndarray
+    values: np.ndarray
+    fields: dict[str, list[Any]]
+
+
+def _groups(table: Any, domain: Domain) -> Iterator[_Group]:
+    """Yield the rows of each set of attributes that they name, in order of appearance."""
+    names = [name for name in table.column_names if name not in _FIELDS]
+    strange = [name for name in names if name not in domain]
+    if strange or "value" not in table.column_names or len(set(table.column_names)) < table.num_columns:
+        raise ValueError(
+            "A file of published numbers has a column for each attribute that they are about, of "
+            f"{', '.join(domain)}, and {', '.join(_FIELDS)} of which value is needed; got "
+            f"{', '.join(table.column_names)}."
+        )
+    columns = {name: _codes(domain.attribute(name), table.column(name).to_pylist()) for name in names}
+    values = _numbers("value", table.column("value").to_pylist())
+    fields = {name: table.column(name).to_pylist() for name in _FIELDS[1:] if name in table.column_names}
+    named = np.array([columns[name] >= 0 for name in names], bool).reshape(len(names), -1).T
+    for mask in dict.fromkeys(map(tuple, named.tolist())):
+        rows = np.flatnonzero((named == np.array(mask)).all(axis=1)) if names else np.arange(len(values))
+        clique = tuple(name for name, used in zip(names, mask, strict=True) if used)
+        shape = _shape(clique, domain)
+        codes = tuple(columns[name][rows] for name in clique)
+        cells = np.ravel_multi_index(codes, shape) if clique else np.zeros(len(rows), np.int64)
+        kept = {name: [column[row] for row in rows] for name, column in fields.items()}
+        yield _Group(clique, np.asarray(cells, np.int64), rows + 1, values[rows], kept)
+
+
+def _own_groups(table: Any, domain: Domain, flags: Sequence[bool] | None = None) -> Iterator[_Group | None]:
+    """Yield the measurements of a file that a release wrote: they follow one another, each row by row.
+
+    Args:
+        table: the file.
+        domain: of the release.
+        flags: whether each is of cells; for others None is yielded. Default: all must be.
+    """
+    if flags is None and not all(_flags(table) or [True]):
+        raise ValueError(
+            "The file holds answers to other queries than counts of cells: it cannot be read here."
+        )
+    cliques, rows = table.column("clique").to_pylist(), np.array(table.column("row").to_pylist(), np.int64)
+    values = _numbers("value", table.column("value").to_pylist())
+    fields = {
+        name: table.column(name).to_pylist() for name in ("stddev", "noise") if name in table.column_names
+    }
+    starts = [k for k in range(len(rows)) if k == 0 or cliques[k] != cliques[k - 1] or rows[k] <= rows[k - 1]]
+    for number, (first, end) in enumerate(zip(starts, [*starts[1:], len(rows)], strict=True)):
+        if flags is not None and not flags[number]:
+            yield None
+            continue
+        clique = as_clique(domain, cliques[first])
+        cells = math.prod(_shape(clique, domain))
+        if rows[first] < 0 or rows[end - 1] >= cells:
+            raise ValueError(
+                f"The table over {', '.join(clique)} has {cells:,} cells by the domain, and the file has a "
+                f"row {int(rows[end - 1]):,}: give the domain of that release."
+            )
+        kept = {name: column[first:end] for name, column in fields.items()}
+        yield _Group(clique, rows[first:end], np.arange(first, end) + 1, values[first:end], kept)
+
+
+def _shape(clique: Clique, domain: Domain) -> tuple[int, ...]:
+    shape = domain.shape_of(clique)
+    if math.prod(shape) > _MOST_CELLS:
+        raise ValueError(
+            f"The table over {', '.join(clique)} has {math.prod(shape):,} cells, and at most {_MOST_CELLS:,} "
+            "are taken."
+        )
+    return shape
+
+
+def _codes(attribute: Attribute, texts: Sequence[Any]) -> np.ndarray:
+    """Return the code of each value, by its name or as a table would hold it; -1 where it is summed over."""
+    known: dict[Any, int] = {name: code for code, name in enumerate(attribute.code_names())}
+    codes: dict[Any, int] = {}
+    for value in dict.fromkeys(texts):
+        key = value.strip() if isinstance(value, str) else value
+        if key is not None and key not in SUMMED and key not in known:
+            try:
+                known[key] = int(attribute.encode([key])[0])
+            except (TypeError, ValueError):
+                named = attribute.code_names()
+                places = [str(k) for k, text in enumerate(texts, 1) if text == value][:_SHOWN]
+                raise ValueError(
+                    f"{value!r} is no value of {attribute.name!r} in the domain (row {', '.join(places)}): "
+                    f"its values are {', '.join(named[:10])}{', ...' * (len(named) > 10)}."
+                ) from None
+        codes[value] = -1 if key is None or key in SUMMED else known[key]
+    return np.array([codes[value] for value in texts], np.int64)
+
+
+def _numbers(name: str, column: Sequence[Any]) -> np.ndarray:
+    """Return numbers [rows], NaN for none; a NaN that was written as such is refused."""
+    numbers = np.full(len(column), np.nan)
+    for k, value in enumerate(column):
+        if value is None or (isinstance(value, str) and value.strip() == ""):
+            continue
+        try:
+            numbers[k] = float(value)
+        except (TypeError, ValueError):
+            raise ValueError(f"Row {k + 1}: {name} must be a number, got {value!r}.") from None
+        if not math.isfinite(numbers[k]):
+            raise ValueError(
+                f"Row {k + 1}: {name} must be a finite number, got {value}: leave it empty where none was "
+                "published."
+            )
+    return numbers
+
+
+def _measurement(
+    group: _Group, domain: Domain, given: dict[str, float | None]
+) -> tuple[LinearMeasurement, int]:
+    """Return a table as a measurement of all its cells, and the number of cells without a value."""
+    told = ", ".join(group.clique) or "all records"
+    order = np.argsort(group.cells, kind="stable")
+    twice = np.flatnonzero(np.diff(group.cells[order]) == 0)
+    if len(twice):
+        lines = sorted(group.lines[order[[twice[0], twice[0] + 1]]].tolist())
+        raise ValueError(f"Rows {lines[0]} and {lines[1]} are of the same cell of the table over {told}.")
+    spread = _stddevs(group, given, told)
+    there = ~np.isnan(group.values)
+    if not there.any():
+        raise ValueError(f"No value was published of the table over {told}: leave its rows out.")
+    noise = _noise(group, told)
+    if not group.clique:
+        name = next(iter(domain))
+        return LinearMeasurement((name,), group.values, spread, query="total", noise=noise), 0
+    shape = domain.shape_of(group.clique)
+    values = np.zeros(math.prod(shape))
+    stddevs = np.full(values.shape, _NOTHING * max(1.0, float(np.abs(group.values[there]).sum())))
+    values[group.cells[there]], stddevs[group.cells[there]] = group.values[there], spread[there]
+    absent = int(values.size - np.count_nonzero(there))
+    if (stddevs == stddevs[0]).all():
+        return LinearMeasurement(group.clique, values.reshape(shape), float(stddevs[0]), noise=noise), absent
+    return LinearMeasurement(group.clique, values.reshape(shape), stddevs.reshape(shape), noise=noise), absent
+
+
+def _stddevs(group: _Group, given: dict[str, float | None], told: str) -> np.ndarray:
+    """Return the standard deviation [rows] of noise and rounding together."""
+    parts = []
+    for name in ("stddev", "rounded_to"):
+        column = _numbers(name, group.fields[name]) if name in group.fields else None
+        if column is None:
+            column = np.full(len(group.values), np.nan if given[name] is None else given[name])
+        bad = np.flatnonzero(column <= 0 if name == "stddev" else column < 0)
+        if len(bad):
+            raise ValueError(f"Row {int(group.lines[bad[0]])}: {name} must be > 0, got {column[bad[0]]:g}.")
+        parts.append(column)
+    lacking = np.flatnonzero(np.isnan(parts[0]) & np.isnan(parts[1]) & ~np.isnan(group.values))
+    if len(lacking):
+        raise ValueError(
+            f"Row {int(group.lines[lacking[0]])} of the table over {told} has no standard deviation: give a "
+            "column stddev, or stddev= (--stddev), or what the values were rounded to, rounded_to= "
+            "(--rounded-to)."
+        )
+    noise, rounding = (np.nan_to_num(part) for part in parts)
+    return np.sqrt(np.square(noise) + np.square(rounding) / 12)
+
+
+def _noise(group: _Group, told: str) -> str:
+    kinds = {str(kind).strip().lower() for kind in group.fields.get("noise", ()) if kind not in (None, "")}
+    if len(kinds) > 1:
+        raise ValueError(f"The table over {told} has noise of several kinds: {', '.join(sorted(kinds))}.")
+    kind = kinds.pop() if kinds else "gaussian"
+    return checks.choice(f"noise of the table over {told}", kind, NOISE_DISTRIBUTIONS)

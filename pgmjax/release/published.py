@@ -1,0 +1,75 @@
+"""The folder of a model of noisy answers that were published elsewhere: no table, no budget, no noise."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+from typing import Any
+
+from pgmjax._internal.files import reserve
+from pgmjax.estimation.estimator import Fit
+from pgmjax.measurements.published import Published
+from pgmjax.release import folder as release_folder
+from pgmjax.release import tables
+from pgmjax.release.report import render_fit
+
+_STATEMENT = (
+    "The noisy answers here were published elsewhere, and everything else follows from them: no record was "
+    "read and no noise was added. Whoever published them says what they promise."
+)
+
+
+def write(
+    published: Published,
+    fit: Fit,
+    out: str | os.PathLike[str],
+    *,
+    synthetic_rows: int | None = None,
+    synthetic_format: str = "parquet",
+    synthetic_seed: int = 0,
+    codes: bool = False,
+    prior: dict[str, Any] | None = None,
+) -> pathlib.Path:
+    """Write a fit to published answers as a folder.
+
+    Args:
+        published: the answers.
+        fit: the fit.
+        out: the folder to create; it must not exist.
+        synthetic_rows: number of rows to draw. Default: the total, rounded, at most 10 million.
+        synthetic_format: "parquet" or "csv".
+        synthetic_seed: seed of the rows.
+        codes: write rows as codes of the domain instead of values.
+        prior: what is said of the earlier release that the fit was given, for JSON.
+
+    Returns:
+        The folder: `fit.json`, `model/`, `measurements.parquet`, `synthetic.parquet` (or `.csv`) and
+        `report.html`.
+
+    Raises:
+        ValueError: the folder exists, or an argument is out of range; nothing is written.
+    """
+    release_folder.check_packages()
+    rows = min(round(fit.model.total), release_folder.MOST_ROWS) if synthetic_rows is None else synthetic_rows
+    record = {
+        "format": release_folder.FIT_FORMAT,
+        "format_version": release_folder.FORMAT_VERSION,
+        "total": fit.model.total,
+        "absent": sum(published.absent),
+        "fit": release_folder.record_of(fit),
+        "synthetic": "codes" if codes else "values",
+        "statement": _STATEMENT,
+        **({} if prior is None else {"prior": prior}),
+        "versions": release_folder.versions(),
+    }
+    with reserve(out) as folder:
+        fit.model.save(folder / "model")
+        tables.write_measurements(published.measurements, folder / "measurements.parquet")
+        decode = False if codes else "values"
+        synthetic = folder / f"synthetic.{synthetic_format}"
+        fit.model.sample_to(synthetic, rows, synthetic_seed, decode=decode, show_progress=False)
+        page = render_fit(record, fit.model, published.measurements)
+        (folder / "report.html").write_text(page, encoding="utf-8")
+        (folder / release_folder.FIT_RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    return pathlib.Path(out).absolute()

@@ -1,0 +1,108 @@
+"""`pgmjax fit`, `release --from` and `release --add-rows`: from one release to the next."""
+
+import json
+import pathlib
+
+import numpy as np
+import pytest
+
+import pgmjax as pj
+from pgmjax.cli import main
+
+ROWS = 4000
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 3, ROWS)
+    b = np.where(rng.random(ROWS) < 0.8, a, rng.integers(0, 3, ROWS))
+    (tmp_path / "t.csv").write_text("a,b\n" + "".join(f"{x},{y}\n" for x, y in zip(a, b, strict=True)))
+    (tmp_path / "d.json").write_text('{"a": 3, "b": 3}')
+    (tmp_path / "w.json").write_text('[["a"]]')
+    counts = np.zeros((3, 3))
+    np.add.at(counts, (a, b), 1)
+    return counts
+
+
+def release(*options, out="r"):
+    words = ["release", "t.csv", "--domain", "d.json", "--epsilon", "10", "--relation", "replace-one"]
+    return main([*words, *options, "--out", out, "--quiet"])
+
+
+def test_what_is_not_measured_follows_the_earlier_release(table):
+    """The model of least relative entropy with a given margin: the prior's conditionals, in closed form."""
+    assert release("--all-kway", "2") == 0
+    assert release("--workload", "w.json", "--from", "r", out="next") == 0
+    assert release("--workload", "w.json", out="alone") == 0
+    first, after, alone = (pj.load(f"{name}/model").marginal(("a", "b")) for name in ("r", "next", "alone"))
+    margin = after.sum(axis=1)
+    assert np.allclose(after, first * (margin / first.sum(axis=1))[:, None], atol=0.5)
+    assert np.abs(after - table).sum() < 0.1 * np.abs(alone - table).sum()
+    record = json.loads(pathlib.Path("next/release.json").read_text())
+    assert record["prior"] == {
+        "mechanism": "marginals",
+        "spent": {"epsilon": "10", "delta": "0"},
+        "relation": "replace-one",
+    }
+    assert "the nearest to that of an earlier release" in pathlib.Path("next/report.html").read_text()
+
+
+def test_more_rows(table, capsys):
+    assert release("--all-kway", "1", "--rows", "50", "--synthetic", "csv") == 0
+    assert main(["release", "r", "--add-rows", "60"]) == 0
+    assert main(["release", "r", "--add-rows", "50", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["seed"] == 2
+    texts = [pathlib.Path(f"r/synthetic{number}.csv").read_text() for number in ("", "-2", "-3")]
+    assert [text.count("\n") for text in texts] == [51, 61, 51] and texts[0] != texts[2]
+    for words, said in [
+        (["release", "r", "--add-rows", "0"], "at least 1"),
+        (["release", "r", "--add-rows", "5", "--epsilon", "1"], "--epsilon does not go with --add-rows"),
+        (["release", "t.csv", "--add-rows", "5"], "no folder"),
+        (["release", "--add-rows", "5"], "name its folder"),
+    ]:
+        assert main(words) == 2 and said in capsys.readouterr().err
+
+
+def test_an_earlier_release_over_another_domain(table, tmp_path, capsys):
+    assert release("--all-kway", "1") == 0
+    (tmp_path / "d.json").write_text('{"a": 3, "b": 4}')
+    assert release("--all-kway", "1", "--from", "r", out="next") == 2
+    assert "another domain, and cannot be the prior: see b" in capsys.readouterr().err
+    assert not (tmp_path / "next.partial").exists()
+    words = ["release", "t.csv", "--discover", "0.1", "--epsilon", "1", "--relation", "add-remove"]
+    assert main([*words, "--all-kway", "1", "--from", "r", "--out", "next"]) == 2
+    assert "--from does not go with --discover" in capsys.readouterr().err
+
+
+def test_published_numbers(table, tmp_path, capsys):
+    rows = "".join(f"{x},{y},{table[x, y]:.0f}\n" for x in range(3) for y in range(3) if (x, y) != (1, 2))
+    (tmp_path / "p.csv").write_text(f"a,b,value\n{rows}")
+    words = ["fit", "p.csv", "--domain", "d.json", "--stddev", "2", "--out", "m"]
+    assert main(words) == 2
+    assert "Every table lacks cells" in capsys.readouterr().err
+    assert main([*words, "--total", str(ROWS), "--rows", "30"]) == 0
+    assert "1 tables, 8 numbers, 1 cells without one" in capsys.readouterr().out
+    assert main(["query", "m", "a=1,b=2", "--json"]) == 0
+    (answer,) = json.loads(capsys.readouterr().out)["answers"]
+    assert answer["estimate"] == pytest.approx(table[1, 2], abs=10)
+    page = pathlib.Path("m/report.html").read_text()
+    assert "published elsewhere" in page and "ε" not in page
+    assert main(["release", "m", "--add-rows", "5"]) == 0
+    assert release("--workload", "w.json", "--from", "m", out="next") == 0
+    assert main([*words, "--total", str(ROWS)]) == 2
+    assert "exists" in capsys.readouterr().err
+    (tmp_path / "p.csv").write_text("a,b,value\n7,1,3\n")
+    assert main([*words[:-1], "other"]) == 2
+    assert "p.csv: '7' is no value of 'a'" in capsys.readouterr().err
+
+
+def test_a_release_that_is_not_fitted_takes_no_prior(table):
+    data = pj.Dataset.read("t.csv", pj.Domain.read("d.json"))
+    game = pj.mechanisms.DualQuery(2, "replace-one", delta="1e-6", rounds=3)
+    made = game.run(data, pj.Workload([["a"]]))
+    with pytest.raises(ValueError, match="takes no prior"):
+        made.with_prior(made.model)
+    with pytest.raises(TypeError, match="must be a graphical model"):
+        made.with_prior("r")
