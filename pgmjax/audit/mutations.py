@@ -791,7 +791,7 @@ def rare_keys() -> Any:
 
 
 def free_discovery() -> Any:
-    """What is charged to a part of a budget is not charged to the whole."""
+    """Charges to a part of a budget are none to the whole."""
     true = Budget.charge
 
     def charge(self: Any, cost: Any) -> None:

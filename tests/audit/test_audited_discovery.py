@@ -83,7 +83,7 @@ def test_keys_take_their_part_of_delta(records, relation):
     claims.check_claims([call], None, epsilon=4, delta=delta)
     risk = records * discovery.at_least(noise, least - records)
     assert risk <= delta / 2 < records * discovery.at_least(noise, least - records - 2)
-    for calls, given in (([call], 0), ([call], 0.99 * risk), ([call] * 3, delta)):
+    for calls, given in (([call], 0), ([call], 0.99 * risk), ([call] * 4, delta)):
         with pytest.raises(NonInterferenceError, match="show keys that one unit alone has"):
             claims.check_claims(calls, None, epsilon=4, delta=given)
     low = keys_call(noise, records, records, relation)
