@@ -237,7 +237,7 @@ class Reading:
 
         Example:
             >>> german = Reading(decimal=",", thousands=".")
-        >>> german.number("1.234,5"), Reading(time="day").number("1970-01-03")
+            >>> german.number("1.234,5"), Reading(time="day").number("1970-01-03")
             (1234.5, 2.0)
         """
         if isinstance(value, datetime.date):
