@@ -1,8 +1,8 @@
 """Pages of the documentation site made from `notebooks/`, which are kept without outputs and shown with them.
 
-Each notebook is run and written as Markdown with its figures. Runs take minutes at full size, so copies that are
-already executed are used where `PGMJAX_EXECUTED` names a folder that has them: the tests of the notebooks leave
-theirs there. `PGMJAX_NOTEBOOKS=small` runs them at the size of the tests.
+Each notebook is run and written as Markdown with its figures. Runs take minutes at full size, so copies that
+are already executed are used where `PGMJAX_EXECUTED` names a folder that has them: the tests of the notebooks
+leave theirs there. `PGMJAX_NOTEBOOKS=small` runs them at the size of the tests.
 """
 
 from __future__ import annotations

@@ -76,11 +76,12 @@ def test_runs_from_a_clean_kernel_and_draws_figures(path):
 
 def test_a_page_shows_text_figures_and_tables():
     v4 = pytest.importorskip("nbformat.v4")
+    figure = base64.b64encode(b"drawn").decode()
     code = v4.new_code_cell("plot()")
     code.outputs = [
         v4.new_output("stream", name="stdout", text="said\n"),
         v4.new_output("stream", name="stderr", text="progress"),
-        v4.new_output("display_data", {"image/png": base64.b64encode(b"drawn").decode(), "text/plain": "<F>"}),
+        v4.new_output("display_data", {"image/png": figure, "text/plain": "<F>"}),
         v4.new_output("execute_result", {"text/html": "<b>table</b>", "text/plain": "T"}),
     ]
     text = v4.new_markdown_cell("# A story\n\n[next](02_b.ipynb), [page](../docs/a.md)")
