@@ -42,6 +42,7 @@ from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries.workload import Workload
 from pgmjax.release.load import load
 from pgmjax.release.release import Release
+from pgmjax.synthesizer import Synthesizer
 
 __all__ = [
     "AllowedSet",
@@ -62,6 +63,7 @@ __all__ = [
     "Release",
     "Status",
     "StructuralZeros",
+    "Synthesizer",
     "Unit",
     "Workload",
     "__version__",

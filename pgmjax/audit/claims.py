@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from pgmjax.data.dataset import Dataset
+from pgmjax.data.relation import Relation
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy.accounting.events import Event, GaussianEvent, LaplaceEvent, Pure, Response, Selection
 from pgmjax.privacy.accounting.renyi import RenyiAccount
@@ -19,6 +23,8 @@ from pgmjax.privacy.sensitivity import RECORDS, shifts_of
 from pgmjax.privacy.tape import Call, NonInterferenceError, Tape
 
 _ROUNDING = 1e-9
+_PATHS = 3
+"""The loss of a path of a tree, in sensitivities over the scale of a node (`partition.find_cells`)."""
 
 
 def check_claims(
@@ -39,6 +45,14 @@ def check_claims(
     spent = cost(calls)
     epsilon = None if epsilon is None else exact_epsilon(epsilon)
     rho = None if rho is None else exact_rho(rho)
+    risk = sum(map(label_delta, calls))
+    if risk > float(exact_delta(delta)):
+        raise NonInterferenceError(
+            f"Labels that one unit alone has show with probability {risk:.3g} by their thresholds, and "
+            f"{float(exact_delta(delta)):.3g} is claimed."
+        )
+    if risk:
+        delta = Fraction(float(exact_delta(delta)) - risk)
     if exact_delta(delta) == 0:
         _compare("epsilon", spent[0], epsilon)
     elif epsilon is not None:
@@ -84,9 +98,23 @@ def cost(calls: Iterable[Call]) -> tuple[float | None, float]:
             pure = call.sensitivity.value * float(call.distribution.epsilon_bound)
         else:
             pure = call.sensitivity.value / call.distribution.scale * (1 if norm == "l1" else 2)
+            pure *= _PATHS if call.kind == "tree" else 1
         epsilon = None if epsilon is None else epsilon + pure
         rho += pure**2 / (8 if isinstance(call.distribution, ExponentialMechanism) else 2)
     return epsilon, rho
+
+
+def label_delta(call: Call) -> float:
+    """Return the probability with which labels that one unit alone has show; 0 for other calls.
+
+    It follows from the noise and the threshold of a search for labels (`privacy.partition.find_keys`).
+    """
+    if call.kind != "keys":
+        return 0.0
+    distribution: Any = call.distribution
+    moved = call.sensitivity.value // (2 if call.sensitivity.relation is Relation.REPLACE_ONE else 1)
+    records, least = math.isqrt(int(moved)), call.parameters[1]
+    return records * float(distribution.above(np.array([max(least - records - 1, 0.0)]))[0])
 
 
 def loss(tape: Tape) -> tuple[float | None, float]:
@@ -168,6 +196,8 @@ def _event(call: Call, table: Any) -> Event:
     if isinstance(distribution, ThresholdNoise):
         return Pure(Fraction(distribution.epsilon(call.sensitivity.value)))
     scale = Fraction(distribution.scale)
+    if call.kind == "tree":
+        return Pure(_PATHS * moved / scale)
     if isinstance(distribution, DiscreteGaussian):
         return GaussianEvent(moved / (2 * scale**2), scale=distribution.scale)
     if isinstance(distribution, DiscreteLaplace):

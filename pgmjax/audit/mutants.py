@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax import mechanisms, random
-from pgmjax.audit import contracts, frontends, matrix, mutations, primitives
+from pgmjax.audit import contracts, frontends, matrix, mutations, partitions, primitives
 from pgmjax.audit.mechanism import AuditCase, replay_mechanism
 from pgmjax.audit.replay import check_pairs
 from pgmjax.audit.specimen import SelectAndMeasure
@@ -89,6 +89,14 @@ def replayed_with_units(mechanism: Any) -> None:
     """L1 of tables that differ in all records of one unit."""
     for relation in mechanisms.relations(mechanism):
         replay_mechanism(mechanism, relation, pairs=_PAIRS, unit=_UNIT)
+
+
+def replayed_discovery(_: Any) -> None:
+    """L1 of runs that find their domain, at an epsilon at which small tables show theirs."""
+    for relation in Relation:
+        for delta, records in ((0, None), ("1e-6", None), ("1e-6", 2)):
+            given: dict[str, Any] = {"epsilon": 60, "delta": delta, "max_records": records}
+            replay_mechanism(frontends.OpenTables, relation, pairs=4, **given)
 
 
 def replayed_with_heavy_records(mechanism: Any) -> None:
@@ -316,6 +324,27 @@ _PROMISES = tuple(
     )
 )
 
+_SHAPES, _DRAWN, _LABELS = (
+    partitions.trees_keep_their_epsilon,
+    partitions.trees_follow_their_distribution,
+    partitions.labels_keep_their_delta,
+)
+_PARTITIONS = (
+    _primitive("a tree with the noise of one level", "L0", mutations.short_tree, _SHAPES),
+    _primitive("a tree whose counts do not fall", "L0", mutations.level_tree, _SHAPES),
+    _primitive("a tree of exact counts", "L2", mutations.exact_tree, _DRAWN),
+    _primitive("a threshold of labels without delta", "L0", mutations.low_threshold, _LABELS),
+    _primitive("a threshold of labels for one record of a unit", "L0", mutations.threshold_of_one, _LABELS),
+    _primitive("labels with exact counts", "L2", mutations.exact_labels, _LABELS),
+    *(
+        Mutant(name, "L1", apply, "none", replayed_discovery)
+        for name, apply in (
+            ("a discovery that costs nothing", mutations.free_discovery),
+            ("the bounds of a column from its values", mutations.true_bounds),
+        )
+    ),
+)
+
 _LARGE, _WEIGHTED, _REFUSED = _Visited("large"), _Visited("weights"), _Visited("refusal")
 _WORLDS = (
     *(
@@ -359,7 +388,14 @@ _WORLDS = (
     ),
 )
 
-ALL: tuple[Mutant, ...] = (*_MECHANISMS, *_SAMPLERS, *_RESPONSES, *_PROMISES, *_WORLDS)
+ALL: tuple[Mutant, ...] = (
+    *_MECHANISMS,
+    *_SAMPLERS,
+    *_RESPONSES,
+    *_PROMISES,
+    *_PARTITIONS,
+    *_WORLDS,
+)
 """Every mutant, those of whole mechanisms first."""
 
 

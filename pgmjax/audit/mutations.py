@@ -20,9 +20,22 @@ from pgmjax.audit.specimen import SelectAndMeasure
 from pgmjax.data import bounding, dataset
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.relation import Relation
+from pgmjax.discovery import probes
+from pgmjax.discovery.discover import _Search as _search
 from pgmjax.measurements.noise import DiscreteGaussian
 from pgmjax.mechanisms import base
-from pgmjax.privacy import budget, measuring, opendp, responding, response, scales, scores, seeded, selection
+from pgmjax.privacy import (
+    budget,
+    measuring,
+    opendp,
+    partition,
+    responding,
+    response,
+    scales,
+    scores,
+    seeded,
+    selection,
+)
 from pgmjax.privacy.accounting import zcdp
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.ledger.journal import LedgerJournal
@@ -500,6 +513,91 @@ def bounded_cells() -> Any:
 def unscaled_unit() -> Any:
     """Sensitivities are those of one record where a unit has several."""
     return replaced((Sensitivity, "of_unit", lambda self, records: self))
+
+
+def short_tree() -> Any:
+    """The noise of a tree is that of one of its levels."""
+    return replaced((partition, "_PATHS", 1))
+
+
+def level_tree() -> Any:
+    """The counts of a tree do not fall from level to level, so that each level costs as much."""
+    return replaced((partition, "tree_step", lambda distribution: 0))
+
+
+def exact_tree() -> Any:
+    """A tree is split by its exact counts."""
+    true = partition._split
+
+    def split(table: Any, exact: Any, *given: Any) -> Any:
+        silent = mock.Mock(fresh=lambda backend, distribution, size: np.zeros(size, np.int64))
+        with mock.patch.object(partition, "measuring", silent):
+            return true(table, exact, *given)
+
+    return replaced((partition, "_split", split))
+
+
+def low_threshold() -> Any:
+    """A label shows from a count at which delta's part of the noise is forgotten."""
+    return replaced((partition, "key_threshold", lambda distribution, records, delta: records + 1))
+
+
+def threshold_of_one() -> Any:
+    """The threshold of labels is that of one record, also where a unit has several."""
+    true = partition.key_threshold
+    return replaced(
+        (partition, "key_threshold", lambda distribution, records, delta: true(distribution, 1, delta))
+    )
+
+
+def exact_labels() -> Any:
+    """Labels come with their exact counts."""
+    true = partition._packed
+
+    def packed(table: Any, exact: Any, *given: Any) -> Any:
+        silent = mock.Mock(
+            fresh=lambda backend, distribution, size: np.zeros(size, np.int64),
+            noisy=lambda exact, noise: exact,
+        )
+        with mock.patch.object(partition, "measuring", silent):
+            return true(table, exact, *given)
+
+    return replaced((partition, "_packed", packed))
+
+
+def free_discovery() -> Any:
+    """The measurements after a discovery may spend the whole budget again."""
+    return replaced((Budget, "part", lambda self, amount, delta=None: _Part(self)), _unlimited())
+
+
+class _Part(Budget):
+    """A budget of as much as the whole one."""
+
+    def __init__(self, whole: Budget):
+        super().__init__(whole.cap, whole.unit, delta=whole.delta or None)
+        self._whole_one = whole
+
+    @property
+    def whole(self) -> Budget:
+        """The budget that it is a part of."""
+        return self._whole_one
+
+
+def true_bounds() -> Any:
+    """The bounds of a column are those of its values."""
+    true = _search.magnitudes
+
+    def magnitudes(self: Any) -> None:
+        true(self)
+        for column in self._ordered():
+            probe = probes.magnitude_probe(column.name, column.reading)
+            exact = self._table.under([probe]).marginals([[column.name]])[0]
+            there, edges = np.flatnonzero(exact[:-1]), probes.magnitude_edges()
+            if len(there) and column.fine is not None:
+                ends = float(edges[there[0]]), float(edges[there[-1] + 1])
+                column.fine = probes.FineCells.over(*ends, column.step)
+
+    return replaced((_search, "magnitudes", magnitudes))
 
 
 def joint_choice() -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from pgmjax._internal import checks
-from pgmjax.audit import contracts, primitives
+from pgmjax.audit import contracts, partitions, primitives
 from pgmjax.audit.coverage import FileCoverage
 from pgmjax.audit.mechanism import AuditCase, replay_case
 from pgmjax.audit.replay import CannotAuditError
@@ -169,6 +169,9 @@ def audit_primitives() -> dict[str, str | None]:
         "rho to epsilon and delta (L0)": primitives.conversions_hold,
         "budgets add up": primitives.budgets_add_up,
         "a failed query is paid": primitives.a_failed_query_is_paid,
+        "trees of counts (L0)": partitions.trees_keep_their_epsilon,
+        "trees of counts (L2)": partitions.trees_follow_their_distribution,
+        "labels above a threshold (L0, L2)": partitions.labels_keep_their_delta,
         "scales cover their budget (L0)": contracts.scales_cover_their_budget,
         "decimals are exact": contracts.decimals_are_exact,
         "relations do not mix": contracts.relations_do_not_mix,

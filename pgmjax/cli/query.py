@@ -11,7 +11,7 @@ import argparse
 import csv
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -24,11 +24,15 @@ from pgmjax.data.domain import Domain
 from pgmjax.local.answers import UnbiasedAnswers
 from pgmjax.local.conditions import answer_cells, answer_conditions
 from pgmjax.local.table import PerturbedTable
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.base import Model
+from pgmjax.queries import marginal
 from pgmjax.queries import text as query_text
 from pgmjax.release import folder as release_folder
+from pgmjax.release.accuracy import unbiased
 
 LEVEL = 0.95
+_NO_INTERVAL = "no interval, as no measured marginal has these columns together: the model's guess"
 
 
 def add_parser(commands: Any) -> None:
@@ -36,9 +40,10 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "query",
         help="ask a release or a perturbed table: how many rows satisfy a condition, or a marginal",
-        description="Ask a folder. A release answers from its model. A perturbed table answers by unbiased "
-        f"estimates, each with its standard error and an interval that holds for every table with at least "
-        f"{LEVEL:.0%} probability. Answers cost no privacy.",
+        description="Ask a folder. A release answers from its model, each with a 95 % "
+        "interval of the noisy counts where these determine the answer. A perturbed table answers by "
+        f"unbiased estimates, each with its standard error and an interval that holds for every table with "
+        f"at least {LEVEL:.0%} probability. Answers cost no privacy.",
         epilog="Conditions are joined by commas: NAME=VALUE, !=, <, <=, >, >=, or NAME in {VALUE|VALUE}. A "
         "bound on a binned attribute must be one of its edges. Example: pgmjax query DIR 'sex=Male,age<30'",
     )
@@ -65,33 +70,55 @@ def run(arguments: argparse.Namespace) -> None:
             _perturbed_conditions(perturbed, arguments.condition, arguments.json)
         return
     model, _ = release_folder.model_in(arguments.folder)
+    noisy = release_folder.noisy_counts(arguments.folder, model.domain)
     if arguments.marginal:
-        _marginal(model, arguments.marginal, arguments.json)
+        _marginal(model, noisy, arguments.marginal, arguments.json)
     else:
-        _conditions(model, arguments.condition, arguments.json)
+        _conditions(model, noisy, arguments.condition, arguments.json)
 
 
-def _conditions(model: Model, texts: list[str], as_json: bool) -> None:
+def _conditions(model: Model, noisy: Sequence[LinearMeasurement], texts: list[str], as_json: bool) -> None:
     asked = [query_text.parse(text, model.domain) for text in texts]
     estimates = [float(np.ravel(model.answer(query))[0]) for query in asked]
+    known = [unbiased(model.domain, noisy, query) for query in asked]
+    ends = [None if each is None else each.intervals[0].tolist() for each in known]
     if as_json:
-        answers = [{"query": text, "estimate": n} for text, n in zip(texts, estimates, strict=True)]
+        answers = [
+            {"query": text, "estimate": n, "interval": interval, "determined": interval is not None}
+            for text, n, interval in zip(texts, estimates, ends, strict=True)
+        ]
         print(json.dumps({"total": model.total, "answers": answers}))
         return
-    for text, estimate in zip(texts, estimates, strict=True):
-        print(f"{text}: {estimate:,.1f} of {model.total:,.1f} rows ({estimate / model.total:.2%})")
+    for text, estimate, interval in zip(texts, estimates, ends, strict=True):
+        said = _NO_INTERVAL
+        if interval is not None:
+            said = f"{LEVEL:.0%} interval of the noisy counts: {interval[0]:,.1f} to {interval[1]:,.1f}"
+        print(f"{text}: {estimate:,.1f} of {model.total:,.1f} rows ({estimate / model.total:.2%}); {said}")
 
 
-def _marginal(model: Model, text: str, as_json: bool) -> None:
+def _marginal(model: Model, noisy: Sequence[LinearMeasurement], text: str, as_json: bool) -> None:
     clique = read_names(text, model.domain)
     table = model.marginal(clique)
     names = [model.domain.attribute(name).code_names() for name in clique]
+    known = unbiased(model.domain, noisy, marginal(clique))
+    low, high = (
+        (None, None) if known is None else np.moveaxis(known.intervals, -1, 0).reshape(2, *table.shape)
+    )
     if as_json:
         values = dict(zip(clique, names, strict=True))
-        print(json.dumps({"total": model.total, "values": values, "estimate": table.tolist()}))
+        record = {"total": model.total, "values": values, "estimate": table.tolist()}
+        if low is None or high is None:
+            print(json.dumps({**record, "determined": False}))
+        else:
+            print(json.dumps({**record, "low": low.tolist(), "high": high.tolist(), "determined": True}))
         return
-    for line in _lines(clique, names, estimate=table):
+    columns = (
+        {"estimate": table} if low is None or high is None else {"estimate": table, "low": low, "high": high}
+    )
+    for line in _lines(clique, names, **columns):
         print("\t".join(line))
+    if known is None:
+        print(f"These counts have {_NO_INTERVAL}.")
 
 
 def read_names(text: str, domain: Domain) -> Clique:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import json
+import math
 import os
 import pathlib
 import shlex
@@ -20,6 +22,7 @@ from pgmjax import mechanisms
 from pgmjax._internal import checks, files
 from pgmjax.cli import process, spending
 from pgmjax.data import demo
+from pgmjax.data.cliques import Clique
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.definition import ROWS_OUTSIDE
 from pgmjax.data.domain import Domain
@@ -28,13 +31,14 @@ from pgmjax.data.unit import Unit
 from pgmjax.discovery import Discovery, Draft, OpenTable
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms.base import FitError
+from pgmjax.mechanisms.forecast import forecast
 from pgmjax.privacy.backend import default_backend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.private_table import holder_log
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import KWay, Workload
+from pgmjax.release import accuracy, run_folder
 from pgmjax.release import folder as release_folder
-from pgmjax.release import run_folder
 from pgmjax.release import text as report_text
 from pgmjax.release.release import check_prior
 
@@ -44,6 +48,7 @@ _OUTPUT = (
     *("prior", "add_rows"),
 )
 _DEFAULTS: dict[str, Any] = {}
+_SHOWN = 3
 
 
 def add_parser(commands: Any) -> None:
@@ -205,6 +210,12 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     add_prior_option(group)
     add_output_options(group)
     group.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print what would be measured, its noise, and the time and memory of the fit; nothing is read "
+        "or spent",
+    )
+    group.add_argument(
         "--resume",
         metavar="DIR.partial",
         help="instead of all else: go on from the noisy answers that an interrupted or failed release left, "
@@ -253,9 +264,13 @@ def run(arguments: argparse.Namespace) -> None:
         return
     if arguments.resume is not None:
         arguments = _resumed(arguments)
-    missing = [name for name in ("epsilon", "relation", "out") if getattr(arguments, name) is None]
+    required = ("epsilon", "relation") if arguments.dry_run else ("epsilon", "relation", "out")
+    missing = [name for name in required if getattr(arguments, name) is None]
     if missing:
         arguments.usage_error(f"the following arguments are required: --{', --'.join(missing)}")
+    if arguments.dry_run:
+        _dry_run(arguments)
+        return
     out = files.check_target(arguments.out)
     _check_combination(arguments)
     release_folder.check_packages()
@@ -278,6 +293,32 @@ def run(arguments: argparse.Namespace) -> None:
     except KeyboardInterrupt:
         said = spending.after_interrupt(out, resumable=arguments.ledger is not None)
         raise process.Interrupted(said) from None
+
+
+def _dry_run(arguments: argparse.Namespace) -> None:
+    """Print the forecast of a release. No record is read; of the table only its path is looked at."""
+    _check_combination(arguments)
+    if arguments.discover is not None:
+        raise ValueError(
+            "--dry-run needs the whole domain, and --discover would find it in the table: describe the "
+            "columns."
+        )
+    if not arguments.demo and not pathlib.Path(arguments.table).exists():
+        raise ValueError(f"There is no table {arguments.table}.")
+    mechanism = _mechanism(arguments)
+    domain = demo.domain() if arguments.demo else read_domain(arguments.domain)
+    workload = _workload(arguments, domain)
+    read_prior(arguments.prior, domain)
+    bound = arguments.max_weight if arguments.weights is not None else None
+    found = forecast(mechanism, domain, workload, unit=unit_of(arguments), max_weight=bound)
+    gone = _left_out(arguments, domain, {entry.clique for entry in workload.entries})
+    if arguments.json:
+        print(json.dumps({**found.to_dict(), "left_out": [list(clique) for clique in gone]}))
+        return
+    for line in found.lines(arguments.steps, arguments.rows):
+        print(line)
+    _say_left_out(arguments, domain, gone)
+    print("Nothing was read and nothing was spent.")
 
 
 def read_prior(folder: str | None, domain: Domain) -> tuple[Any, dict[str, Any] | None]:
@@ -728,13 +769,44 @@ def _print(
     print(f"  ask it   pgmjax query {shlex.quote(arguments.out)} {shlex.quote(_example(domain))}")
     numbers = f"loss {report_text.number(fit['loss'])}, gap {report_text.number(fit['gap'])}"
     print(f"  fit      {fit['status']} after {fit['steps']} steps, {numbers}")
+    if ended := report_text.ending(record):
+        print(f"           {ended}")
+    _print_left_out(arguments, domain, record)
     if record["answered_by"] == "learner":
         print("  answers  by the trained model in predictor/, not by the engine's")
     elif record["answered_by"] != "engine":
         print(f"  answers  by {record['answered_by']} least squares, not by the model")
     for name, reason in record.get("discovery", {}).get("left_out", {}).items():
         print(f"  left out column {name}: {reason}")
+    for line in accuracy.lines(record["accuracy"]):
+        print(line)
     print_cost(record, drawn, demo.TERMS if arguments.demo else None)
+
+
+def _print_left_out(arguments: argparse.Namespace, domain: Domain, record: Any) -> None:
+    """Print the marginals of --all-kway that --max-cells left out."""
+    asked = {entry.clique for entry in Workload(record["workload"]).entries}
+    _say_left_out(arguments, domain, _left_out(arguments, domain, asked))
+
+
+def _left_out(arguments: argparse.Namespace, domain: Domain, asked: set[Clique]) -> list[Clique]:
+    """Return the marginals of --all-kway that are not asked for; none with a workload file."""
+    if arguments.workload is not None:
+        return []
+    k = 2 if arguments.all_kway is None else arguments.all_kway
+    sets = set(map(frozenset, asked))
+    return [clique for clique in itertools.combinations(domain, k) if frozenset(clique) not in sets]
+
+
+def _say_left_out(arguments: argparse.Namespace, domain: Domain, gone: list[Clique]) -> None:
+    k = 2 if arguments.all_kway is None else arguments.all_kway
+    if gone:
+        most = demo.MAX_CELLS if arguments.max_cells is None and arguments.demo else arguments.max_cells
+        named = "; ".join(", ".join(clique) for clique in gone[:_SHOWN])
+        print(
+            f"  left out {len(gone):,} of {math.comb(len(domain), k):,} marginals, with which the model "
+            f"would have more than {most or 0:,} cells (--max-cells): {named}{'; ...' * (len(gone) > _SHOWN)}"
+        )
 
 
 def read_options(mechanism: type[Any], words: Sequence[str]) -> dict[str, Any]:

@@ -38,6 +38,8 @@ _FALSE = 1e-6  # probability that any empty cell of a histogram is taken for one
 _RARE = 0.01
 MOST_LABELS = 512
 _LARGEST_STEPS = 2.0**50
+_CALENDAR = {"day": (-719_162, 2_932_896), "second": (-719_162 * 86_400, 2_932_896 * 86_400)}
+"""The first and the last day that a date can be, of the years 1 to 9999, from 1970-01-01 on."""
 
 
 @dataclass(frozen=True)
@@ -266,6 +268,9 @@ class _Search:
                 column.step = None
             if column.step is not None and high > 0:
                 high -= column.step
+            if column.reading is not None and column.reading.time is not None:
+                first, last = _CALENDAR[column.reading.time]  # the edges of magnitudes lie beyond its ends
+                low, high = min(max(low, first), last - 1), min(high, last)
             if not high > low:
                 high = low + (column.step or 1.0)
             column.fine = FineCells.over(low, high, column.step)
@@ -407,10 +412,24 @@ def _step(counts: np.ndarray, style: str, significant: float) -> float | None:
     return None
 
 
+def _within_calendar(
+    edges: list[float], pieces: list[tuple[float, float]], first: int, last: int
+) -> tuple[list[float], list[tuple[float, float]]]:
+    """Move edges [bins + 1] that no date can have to the ends of the calendar, and join the pieces there."""
+    inside = sorted({min(max(edge, first), last) for edge in edges})
+    shares: dict[float, float] = {}
+    for start, share in pieces:
+        place = min(max(start, first), inside[-1] - 1)
+        shares[place] = shares.get(place, 0) + share
+    return inside, list(shares.items())
+
+
 def _ordered_attribute(column: _Column, edges: list[float], pieces: list[tuple[float, float]]) -> Attribute:
     reading = column.reading
     assert reading is not None
     spec: dict[str, Any] = {"clip": True}
+    if reading.time is not None:
+        edges, pieces = _within_calendar(edges, pieces, *_CALENDAR[reading.time])
     if sum(share for _, share in pieces) > 0:
         spec["within"] = pieces
     if column.missing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import os
 import pathlib
@@ -19,8 +20,8 @@ from pgmjax.measurements.linear import NOISE_DISTRIBUTIONS, LinearMeasurement
 
 SUMMED = ("", "*")
 """Texts of a cell that is summed over an attribute, besides null."""
-QUERIES = "queries"
-"""Key of the metadata of our own files that says what was asked: "cells", or anything else."""
+CELLS = "cells"
+"""Key of the metadata of our own files: for each measurement whether it is of all cells of a marginal."""
 _FIELDS = ("value", "stddev", "noise", "rounded_to")
 _OURS = ("clique", "row", "value", "stddev")
 _MOST_CELLS = 1 << 27
@@ -86,11 +87,43 @@ def read_published(
     for name, value in given.items():
         if value is not None and name in table.column_names:
             raise ValueError(f"{path} has a column {name}: leave {name} out.")
-    read = _own_groups if set(_OURS) <= set(table.column_names) else _groups
-    found = [_measurement(group, domain, given) for group in read(table, domain)]
+    ours = set(_OURS) <= set(table.column_names)
+    groups = _own_groups(table, domain) if ours else _groups(table, domain)
+    found = [_measurement(group, domain, given) for group in groups if group is not None]
     if not found:
         raise ValueError(f"{path} holds no number.")
     return Published(tuple(each for each, _ in found), tuple(absent for _, absent in found))
+
+
+def read_noisy_counts(path: str | os.PathLike[str], domain: Domain) -> tuple[LinearMeasurement, ...]:
+    """Return the counts of cells among the noisy answers that a release wrote.
+
+    Args:
+        path: `measurements.parquet` of a release.
+        domain: of the release.
+
+    Returns:
+        Those that are counts of all cells of a marginal; () from files of 0.1.0, which do not say what was
+        asked.
+
+    Raises:
+        ValueError: the file cannot be read or does not fit the domain.
+    """
+    table = _read(pathlib.Path(path))
+    flags = _flags(table)
+    if flags is None:
+        return ()
+    groups = zip(_own_groups(table, domain, flags), flags, strict=True)
+    given: dict[str, float | None] = {"stddev": None, "rounded_to": None}
+    return tuple(
+        _measurement(group, domain, given)[0] for group, cells in groups if cells and group is not None
+    )
+
+
+def _flags(table: Any) -> list[bool] | None:
+    """Return for each measurement of our own file whether it is of cells; None if the file does not say."""
+    found = (table.schema.metadata or {}).get(CELLS.encode())
+    return None if found is None else list(json.loads(found))
 
 
 def _positive(name: str, value: Any) -> float | None:
@@ -159,9 +192,15 @@ def _groups(table: Any, domain: Domain) -> Iterator[_Group]:
         yield _Group(clique, np.asarray(cells, np.int64), rows + 1, values[rows], kept)
 
 
-def _own_groups(table: Any, domain: Domain) -> Iterator[_Group]:
-    """Yield the measurements of a file that a release wrote: they follow one another, each row by row."""
-    if (table.schema.metadata or {}).get(QUERIES.encode(), b"cells") != b"cells":
+def _own_groups(table: Any, domain: Domain, flags: Sequence[bool] | None = None) -> Iterator[_Group | None]:
+    """Yield the measurements of a file that a release wrote: they follow one another, each row by row.
+
+    Args:
+        table: the file.
+        domain: of the release.
+        flags: whether each is of cells; for others None is yielded. Default: all must be.
+    """
+    if flags is None and not all(_flags(table) or [True]):
         raise ValueError(
             "The file holds answers to other queries than counts of cells: it cannot be read here."
         )
@@ -171,7 +210,10 @@ def _own_groups(table: Any, domain: Domain) -> Iterator[_Group]:
         name: table.column(name).to_pylist() for name in ("stddev", "noise") if name in table.column_names
     }
     starts = [k for k in range(len(rows)) if k == 0 or cliques[k] != cliques[k - 1] or rows[k] <= rows[k - 1]]
-    for first, end in zip(starts, [*starts[1:], len(rows)], strict=True):
+    for number, (first, end) in enumerate(zip(starts, [*starts[1:], len(rows)], strict=True)):
+        if flags is not None and not flags[number]:
+            yield None
+            continue
         clique = as_clique(domain, cliques[first])
         cells = math.prod(_shape(clique, domain))
         if rows[first] < 0 or rows[end - 1] >= cells:

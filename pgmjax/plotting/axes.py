@@ -75,7 +75,7 @@ def bars(
         stddevs: length of the error bars each way, in standard deviations.
     """
     group = -(-len(fitted) // MOST_BARS)
-    names = [names[i] for i in range(0, len(names), group)]
+    names = grouped_names(names, group)
     fitted = grouped(fitted, group)
     places = np.arange(len(fitted))
     axes.bar(places, fitted, width=0.86, color=colours.fit, linewidth=0)
@@ -91,6 +91,42 @@ def bars(
     axes.axhline(0, color=colours.muted, linewidth=0.7)
     axes.yaxis.set_major_formatter(thousands)
     axes.grid(axis="y", color=colours.grid, linewidth=0.6)
+    axes.set_axisbelow(True)
+
+
+def largest(
+    axes: Any,
+    names: Sequence[str],
+    fitted: np.ndarray,
+    noisy: np.ndarray | None,
+    stddev: np.ndarray | None,
+    colours: Colours,
+    stddevs: float = 2.0,
+) -> None:
+    """Draw counts like `bars`, from the top downwards, each with its name: for few values out of many.
+
+    Args:
+        axes: matplotlib axes.
+        names: names of the values [cells].
+        fitted: counts of the model [cells].
+        noisy: noisy counts [cells], or None.
+        stddev: their standard deviations [cells], or None.
+        colours: colours of the drawing.
+        stddevs: length of the error bars each way, in standard deviations.
+    """
+    places = np.arange(len(fitted))
+    axes.barh(places, fitted, height=0.8, color=colours.fit, linewidth=0)
+    if noisy is not None and stddev is not None:
+        axes.errorbar(
+            noisy, places, xerr=stddevs * np.asarray(stddev), fmt="o", markersize=2.6, color=colours.noisy,
+            ecolor=colours.noisy, elinewidth=0.9, capsize=0,
+        )  # fmt: skip
+    axes.set_yticks(places, [short(name, 22) for name in names])
+    axes.set_ylim(len(places) - 0.4, -0.6)
+    axes.axvline(0, color=colours.muted, linewidth=0.7)
+    axes.xaxis.set_major_formatter(thousands)
+    axes.locator_params(axis="x", nbins=4)
+    axes.grid(axis="x", color=colours.grid, linewidth=0.6)
     axes.set_axisbelow(True)
 
 
@@ -124,6 +160,17 @@ def grouped(values: np.ndarray, group: int) -> np.ndarray:
     """Sums over consecutive runs of `group` values."""
     values = np.asarray(values, dtype=np.float64)
     return np.add.reduceat(values, np.arange(0, len(values), group))
+
+
+def grouped_names(names: Sequence[str], group: int) -> list[str]:
+    """Names of consecutive runs of `group` values: the first and the last of each.
+
+    Example:
+        >>> grouped_names(["a", "b", "c"], 2)
+        ['a … b', 'c']
+    """
+    runs = [names[i : i + group] for i in range(0, len(names), group)]
+    return [run[0] if len(run) == 1 else f"{short(run[0], 12)} … {short(run[-1], 12)}" for run in runs]
 
 
 def name_ticks(set_ticks: Any, names: Sequence[str], upright: bool = False, width: int = 36) -> None:

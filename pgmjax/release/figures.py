@@ -26,6 +26,8 @@ from pgmjax.model.graphical import GraphicalModel
 from pgmjax.plotting import axes as drawing
 
 MOST_ATTRIBUTES = 60
+MOST_VALUES = 24
+"""Values drawn of an attribute that has too many of them, and no order."""
 MOST_PAIRS = 6
 LARGEST_PAIR = 40_000
 """Largest number of cells drawn as a heat map; smaller cells would not be visible."""
@@ -74,13 +76,15 @@ through other queries only, no noisy counts are drawn.</p>
 
 def _one_way_figure(model: GraphicalModel, measurements: Sequence[LinearMeasurement], name: str) -> str:
     noisy = noisy_marginal(model.domain, measurements, (name,))
-    svg = one_way_svg(
-        model.domain.attribute(name).code_names(),
+    attribute = model.domain.attribute(name)
+    counts: list[Any] = [
         model.marginal((name,)),
-        None if noisy is None else noisy.values,
-        None if noisy is None else noisy.stddevs,
-        title=name,
-    )
+        *((None, None) if noisy is None else (noisy.values, noisy.stddevs)),
+    ]
+    if attribute.bins is None and attribute.size > drawing.MOST_BARS:  # no order to group neighbours by
+        svg, rest = _largest_svg(attribute.code_names(), *counts, title=name)
+    else:
+        svg, rest = one_way_svg(attribute.code_names(), *counts, title=name), ""
     others = other_queries(measurements, name)
     if noisy is not None:
         gathered = f"in {noisy.sources} measured marginal{'s' if noisy.sources > 1 else ''}"
@@ -88,8 +92,25 @@ def _one_way_figure(model: GraphicalModel, measurements: Sequence[LinearMeasurem
         gathered = f"measured through other queries ({', '.join(others)})"
     else:
         gathered = "not measured: uniform"
-    caption = f"{model.domain[name]:,} values, {escape(gathered)}"
+    caption = f"{model.domain[name]:,} values, {escape(gathered)}{rest}"
     return f"<figure><h3>{escape(name)}</h3>{svg}<figcaption>{caption}</figcaption></figure>\n"
+
+
+def _largest_svg(
+    names: Sequence[str], fitted: np.ndarray, noisy: Any, stddev: Any, *, title: str
+) -> tuple[str, str]:
+    """Return a drawing of the values with the largest fitted counts, and what is to be said of the others."""
+    order = np.argsort(-fitted, kind="stable")
+    top, others = order[:MOST_VALUES], order[MOST_VALUES:]
+    figure, axes = _figure(4.6, 4.6)
+    some, wide = (None if values is None else np.asarray(values)[top] for values in (noisy, stddev))
+    drawing.largest(axes, [names[code] for code in top], fitted[top], some, wide, _PAGE)
+    said = f". Drawn are the {len(top)} largest; the other {len(others):,} together: "
+    said += f"{fitted[others].sum():,.0f} fitted"
+    if noisy is not None:
+        spread = 2 * math.sqrt(float(np.square(np.asarray(stddev)[others]).sum()))
+        said += f", {np.asarray(noisy)[others].sum():,.0f} ± {spread:,.0f} noisy"
+    return _svg(figure, f"{title}: the values with the largest fitted counts"), said
 
 
 def two_way(
@@ -191,7 +212,8 @@ def one_way_svg(
         title: name of the attribute, used in the accessible label of the drawing.
 
     Returns:
-        An `<svg>` element. With more than 120 values, neighbouring values are grouped.
+        An `<svg>` element. With more than 120 values, neighbouring values are grouped, and named by the
+        first and the last.
     """
     figure, axes = _figure(4.6, 2.5)
     drawing.bars(axes, names, fitted, noisy, stddev, _PAGE)

@@ -22,17 +22,20 @@ from pgmjax._internal import checks, files
 from pgmjax._internal.files import reserve
 from pgmjax._internal.progress import Progress
 from pgmjax._version import __version__
+from pgmjax.data.domain import Domain
 from pgmjax.estimation.estimator import Fit
 from pgmjax.learning import predictor
 from pgmjax.learning.predictor import Predictor
 from pgmjax.measurements import transcript
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.published import read_noisy_counts
 from pgmjax.measurements.transcript import Transcript
 from pgmjax.model.graphical import GraphicalModel
+from pgmjax.model.load import load_model
 from pgmjax.model.mixture import MixtureModel
 from pgmjax.model.regions import RegionModel
 from pgmjax.privacy.exact import as_text
 from pgmjax.release import tables
-from pgmjax.release.load import load
 from pgmjax.release.release import Release
 from pgmjax.release.report import render
 from pgmjax.release.trained import TrainedRelease
@@ -179,6 +182,7 @@ def describe(release: Release) -> dict[str, Any]:
         **release.counted(),
         "ledger": None if release.ledger is None else dict(release.ledger),
         "fit": record_of(release.fit),
+        "accuracy": release.count_accuracy.to_dict(),
         "statement": release.statement(),
         **({} if release.discovery is None else {"discovery": dict(release.discovery)}),
         **({} if release.prior is None else {"prior": dict(release.prior)}),
@@ -228,7 +232,7 @@ class SavedRelease:
     @functools.cached_property
     def model(self) -> GraphicalModel | MixtureModel:
         """The fitted model, loaded on first access."""
-        found = load(self.folder / "model")
+        found = load_model(self.folder / "model")
         if isinstance(found, RegionModel):
             raise ValueError(f"{self.folder} is corrupt: no release has a model of regions.")
         return found
@@ -236,6 +240,13 @@ class SavedRelease:
     def measurements(self) -> Any:
         """Return the noisy answers as an Arrow table: clique, row, value, stddev, noise."""
         return tables.read(self.folder / "measurements.parquet")
+
+    def noisy_counts(self) -> tuple[LinearMeasurement, ...]:
+        """Return the noisy answers that are counts of cells, as measurements.
+
+        Folders of 0.1.0 do not say what was asked, and give ().
+        """
+        return noisy_counts(self.folder, self.model.domain)
 
     def transcript(self) -> Transcript | None:
         """Return the draws and records of a game-based mechanism, or None for other mechanisms."""
@@ -264,6 +275,12 @@ class SavedRelease:
         return tables.read(self.folder / "answers.parquet")
 
 
+def noisy_counts(folder: str | os.PathLike[str], domain: Domain) -> tuple[LinearMeasurement, ...]:
+    """Return the noisy answers in a folder; see `SavedRelease.noisy_counts`."""
+    path = pathlib.Path(folder) / "measurements.parquet"
+    return read_noisy_counts(path, domain) if path.is_file() else ()
+
+
 def model_in(folder: str | os.PathLike[str]) -> tuple[GraphicalModel | MixtureModel, Mapping[str, Any]]:
     """Return the model of a folder that `pgmjax release` or `pgmjax fit` wrote, and its record.
 
@@ -273,7 +290,7 @@ def model_in(folder: str | os.PathLike[str]) -> tuple[GraphicalModel | MixtureMo
     fitted = pathlib.Path(folder) / FIT_RECORD
     if fitted.is_file():
         record = files.read(fitted, "a fit of pgmjax", FIT_FORMAT, FORMAT_VERSION)
-        model = load(pathlib.Path(folder) / "model")
+        model = load_model(pathlib.Path(folder) / "model")
         if isinstance(model, RegionModel):
             raise ValueError(f"{folder} is corrupt: no fit has a model of regions.")
         return model, record

@@ -1,26 +1,31 @@
-"""Load a saved model of any kind."""
+"""Load a release, or a model of any kind."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import pathlib
 from typing import Any
 
-from pgmjax.model import graphical, io, mixture, regions
 from pgmjax.model.graphical import GraphicalModel
+from pgmjax.model.load import load_model
 from pgmjax.model.mixture import MixtureModel
 from pgmjax.model.regions import RegionModel
+from pgmjax.release import folder as release_folder
+from pgmjax.release.folder import SavedRelease
 
 
-def load(folder: Any) -> GraphicalModel | MixtureModel | RegionModel:
-    """Read a model written by the `save` method of any model class.
+def load(folder: Any) -> GraphicalModel | MixtureModel | RegionModel | SavedRelease:
+    """Read a release, or a model written by the `save` method of any model class.
 
     Args:
-        folder: path of the folder.
+        folder: path of the folder, of a model or as `pgmjax release` and `Release.save` write it.
+
+    Returns:
+        The model, or the `SavedRelease` with its `model`, `record`, `noisy_counts()` and `answers()`.
 
     Raises:
         FileNotFoundError: the folder or one of its files is missing.
         ValueError: the files are corrupt, written by another program, or of a newer version.
     """
-    readers: dict[str | None, Callable[[Any], GraphicalModel | MixtureModel | RegionModel]]
-    readers = {mixture.FOLDER.format: mixture.load, regions.FOLDER.format: regions.load}
-    return readers.get(io.format_of(folder), graphical.load)(folder)
+    if (pathlib.Path(folder) / "release.json").is_file():
+        return release_folder.read(folder)
+    return load_model(folder)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import importlib
+import os
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
@@ -20,6 +23,7 @@ from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy.exact import as_text
 from pgmjax.queries.spec import in_words
 from pgmjax.queries.workload import Workload
+from pgmjax.release.accuracy import ReleaseAccuracy, accuracy_of
 from pgmjax.strategies import global_least_squares, local_least_squares
 
 ANSWERS = ("engine", "local", "global")
@@ -182,6 +186,23 @@ class Release:
     def total_public(self) -> bool:
         """True if the model's total is the public number of records, False if it is an estimate."""
         return self.relation is Relation.REPLACE_ONE and not self.weighted
+
+    @functools.cached_property
+    def count_accuracy(self) -> ReleaseAccuracy:
+        """The accuracy of every column and measured table, from released numbers alone."""
+        return accuracy_of(self.model, self.measurements)
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the release as a folder, as `pgmjax release` does; `pj.load` opens it.
+
+        Args:
+            folder: the folder to make; it must not exist.
+
+        Raises:
+            ValueError: it exists.
+        """
+        folders = importlib.import_module("pgmjax.release.folder")  # whose writer takes releases
+        folders.write(self, folder, synthetic_rows=1 if self.weighted else None)
 
     def counted(self) -> dict[str, Any]:
         """Return the fields of `release.json` on whom it protects and what it counts."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
-from pgmjax.release import figures
+from pgmjax.release import accuracy, explorer, figures
 from pgmjax.release import text as report_text
 
 
@@ -37,8 +37,10 @@ def render(
     values = sum(np.size(measurement.values) for measurement in measurements)
     sections = [
         _heading(record, model, len(measurements), values),
+        _accuracy(record),
         _promise(record),
         _spent(record),
+        explorer.section(model, measurements),
         _certificate(record, values),
         figures.one_way(model, measurements, show_progress),
         figures.two_way(model, measurements, show_progress),
@@ -70,6 +72,7 @@ def render_fit(
     sections = [
         _title("A model of published numbers", "", tiles),
         _section("What is promised", _paragraphs([record["statement"]])),
+        explorer.section(model, measurements),
         _certificate(record, values),
         figures.one_way(model, measurements, False),
         figures.two_way(model, measurements, False),
@@ -132,6 +135,29 @@ def _warning(record: Mapping[str, Any]) -> str:
 anyone who knows how can take it away again. A release like this is for repeatable research and protects
 nobody.</p>
 """
+
+
+def _accuracy(record: Mapping[str, Any]) -> str:
+    """The verdict on every column; nothing for records without one."""
+    if not record.get("accuracy"):
+        return ""
+    head = """<tr><th>column</th><th>verdict</th><th class="n">a typical count is within</th>
+<th class="n">small groups within</th></tr>"""
+    rows = "\n".join(
+        f"<tr><td>{escape(one['attributes'][0])}</td><td>{escape(one['verdict'])}</td>"
+        f'<td class="n">{_within(one["relative"])}</td><td class="n">{_within(one["small"])}</td></tr>'
+        for one in record["accuracy"]["columns"]
+    )
+    told = _paragraphs(accuracy.lines(record["accuracy"]))
+    publish = """<p class="note">Within: half of a 95 % interval of the noisy counts, over the count. Good is
+up to 10 %, noise is beyond 50 %, or where counts below 0 moved many records. All files of this folder follow
+from noisy answers and may be published; a ledger, its key and a holder's log may not.</p>"""
+    table = f'<div class="tall scroll"><table><thead>{head}</thead><tbody>{rows}</tbody></table></div>'
+    return _section("How good it is", f"{told}{table}{publish}")
+
+
+def _within(share: float | None) -> str:
+    return "unknown" if share is None else accuracy.percent(share)
 
 
 def _promise(record: Mapping[str, Any]) -> str:

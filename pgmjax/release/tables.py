@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import pathlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -15,16 +16,18 @@ from pgmjax._internal.memory import available_bytes, readable_bytes
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.measurements.published import QUERIES
+from pgmjax.measurements.published import CELLS
 from pgmjax.queries.product import Product, marginal
 from pgmjax.queries.query import Query
 from pgmjax.queries.spec import in_words, row_names
+from pgmjax.release.accuracy import unbiased
 from pgmjax.release.release import Release
 
 _VALUE_BYTES = 8
 _BLOCK_ROWS = 1 << 18
 _MOST_WORDS = 1 << 20
-_FIXED = ("query", "clique", "cell", "estimate", "stddev")
+_NUMBERS = ("estimate", "stddev", "noise_stddev", "low", "high", "determined")
+_FIXED = ("query", "clique", "cell", *_NUMBERS)
 
 
 def write_measurements(
@@ -38,12 +41,13 @@ def write_measurements(
 
     `scale` is the scale of the discrete noise distribution, null if unknown. Integer values, as in a release,
     are stored as int64. If `secure` is given, the file's metadata holds `secure` ("true" or "false") and the
-    `seed` of insecure noise. `queries` is "cells" if all answers are counts of cells.
+    `seed` of insecure noise. `cells` says of each measurement
+    whether it is of all cells of a marginal.
     """
     table = measurements_table(measurements)
-    cells = all(m.query == marginal(m.clique) for m in measurements)
+    cells = [m.query == marginal(m.clique) for m in measurements]
     marks = {} if secure is None else _mark(secure, seed)
-    table = table.replace_schema_metadata({**marks, QUERIES: "cells" if cells else "other"})
+    table = table.replace_schema_metadata({**marks, CELLS: json.dumps(cells)})
     checks.optional("pyarrow.parquet", extra="tables").write_table(table, path, compression="zstd")
 
 
@@ -77,7 +81,11 @@ def write_answers(release: Release, path: pathlib.Path) -> None:
       its name.
     - `clique`: the attributes, a list.
     - `cell`: the number of the answer within its query from 0, row-major in the order of the clique.
-    - `estimate`; `stddev` of the noise of the measurement of this exact query, null if there was none.
+    - `estimate`, by the release's model.
+    - `stddev`, the standard error of an unbiased estimate from the noisy answers, and `low` and `high`, the
+      ends of its 95 % interval; null where it is not determined by what was measured (`release.accuracy`).
+    - `determined`: whether it is.
+    - `noise_stddev` of the measurement of this exact query, null if there was none.
 
     The file's metadata holds `secure` ("true" or "false"), the `seed` of insecure noise and `answered_by`.
     """
@@ -110,10 +118,14 @@ class _Answers:
         for number, estimate in enumerate(self._release.answers()):
             query = self._entries[number].query
             measurement = measured.get((query.clique, query))
-            stddev = np.full(estimate.size, np.nan) if measurement is None else measurement.row_stddevs()
+            noise = np.full(estimate.size, np.nan) if measurement is None else measurement.row_stddevs()
+            known = unbiased(self._release.domain, self._release.measurements, query, self._release.model)
+            nothing = np.full(estimate.size, np.nan)
+            stddev = nothing if known is None else known.stddevs
+            ends = np.stack([nothing, nothing], axis=-1) if known is None else known.intervals
             for start in range(0, estimate.size, _BLOCK_ROWS):
                 rows = slice(start, start + _BLOCK_ROWS)
-                block.append(_Part(number, start, estimate[rows], stddev[rows]))
+                block.append(_Part(number, start, estimate[rows], stddev[rows], noise[rows], ends[rows]))
                 if sum(part.estimate.size for part in block) >= _BLOCK_ROWS:
                     yield block
                     block = []
@@ -139,7 +151,15 @@ class _Answers:
         columns["clique"] = _cliques([self._entries[part.entry].clique for part in parts], sizes)
         columns["cell"] = _joined(cells, np.int64)
         columns["estimate"] = _joined([part.estimate for part in parts])
-        columns["stddev"] = arrow.array(_joined([part.stddev for part in parts]), from_pandas=True)
+        numbers = {
+            "stddev": [part.stddev for part in parts],
+            "noise_stddev": [part.noise for part in parts],
+            "low": [part.ends[:, 0] for part in parts],
+            "high": [part.ends[:, 1] for part in parts],
+        }
+        for column, found in numbers.items():
+            columns[column] = arrow.array(_joined(found), from_pandas=True)
+        columns["determined"] = arrow.array(~np.isnan(_joined(numbers["stddev"])))
         return arrow.table(columns)
 
     def _index(self, part: _Part, name: str, cells: np.ndarray) -> np.ndarray:
@@ -158,13 +178,17 @@ class _Part(NamedTuple):
         entry: the entry's number.
         start: the first answer's row in the query.
         estimate: [rows].
-        stddev: [rows], NaN if the query was not measured.
+        stddev: standard errors [rows], NaN if not determined.
+        noise: standard deviations of the noise [rows], NaN if the query was not measured.
+        ends: of the intervals [rows, 2].
     """
 
     entry: int
     start: int
     estimate: np.ndarray
     stddev: np.ndarray
+    noise: np.ndarray
+    ends: np.ndarray
 
 
 def _in_words(query: Query) -> str:

@@ -8,6 +8,8 @@ from typing import Any
 
 from pgmjax.privacy.exact import exact
 
+_NEAR = 0.01
+
 
 def cost(record: Mapping[str, Any]) -> str:
     """Return a sentence stating the budget spent.
@@ -160,6 +162,8 @@ def certificate(record: Mapping[str, Any], values: int) -> list[str]:
             _plain(f"""The gap is a certificate: no distribution at all, of whatever structure, has a loss
                 below {floor}. Stopping where the fit did costs at most {number(min(gap, loss))}.""")
         )
+    if ended := ending(record):
+        said.append(ended)
     half = f"{values / 2:,.0f}"
     said.append(
         _plain(f"""The loss is half the sum of squared distances between fitted and noisy values, each in
@@ -170,6 +174,34 @@ def certificate(record: Mapping[str, Any], values: int) -> list[str]:
             is.""")
     )
     return said
+
+
+def ending(record: Mapping[str, Any], limit: str = "--steps") -> str:
+    """Return what it means that a fit did not converge, and what to do; "" if it did.
+
+    Args:
+        record: content of `release.json`.
+        limit: the name of the setting that ended it.
+
+    Example:
+        >>> ending({"fit": {"status": "CONVERGED", "steps": 9, "loss": 1.0, "gap": 0.0}})
+        ''
+    """
+    fit = record["fit"]
+    if fit["status"] in ("CONVERGED", "NOISE_LEVEL"):
+        return ""
+    if fit["loss"] is None or fit["gap"] is None:
+        return "The fit ended without a bound on how far it is from the best one."
+    share = fit["gap"] / max(fit["loss"], 1.0)
+    if share <= _NEAR:
+        return (
+            f"The fit ended close to the best one: its loss is at most {share:.2%} above the least there is."
+        )
+    return (
+        f"The fit ended far from the best one: its loss of {number(fit['loss'])} may be {number(fit['gap'])} "
+        f"above the least there is. The noisy answers are kept: pgmjax fit fits them again, with more steps "
+        f"({limit}) and at no cost."
+    )
 
 
 def _plain(text: str) -> str:

@@ -272,3 +272,12 @@ def test_a_workload_that_the_found_domain_cannot_answer():
         mechanism.run(table, pj.Workload([["age", "id"]]), discover=Discovery("0.5"))
     with pytest.raises(ValueError, match="An open table takes unit and encoding, got weights"):
         OpenTable.from_frame(FRAME, weights="age", max_weight=3)
+
+
+def test_dates_at_the_ends_of_the_calendar():
+    """The edges of magnitudes lie beyond the years that a date can have."""
+    days = ["0001-01-05"] * 900 + ["9999-12-30"] * 900 + ["2020-05-06"] * 900
+    found, _ = search(pd.DataFrame({"when": days}), rho="5", draft={"when": {"dates": "discover"}})
+    when = found.domain.attribute("when")
+    assert len(set(when.encode([days[0], days[-1], days[901]]).tolist())) == 3
+    assert pj.Domain(found.domain.to_dict()) == found.domain

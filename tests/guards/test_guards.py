@@ -144,6 +144,7 @@ def test_a_pickled_release_is_described_in_the_old_words(name):
     identical(fields["measurements"], facts.content(release.measurements))
     record = facts.without_versions(folder.describe(release))
     assert record.pop("unit") is None  # one record, which 0.1.0 did not say
+    assert len(record.pop("accuracy")["columns"]) == len(release.domain)
     identical(facts.without_versions(expected["saved"]["record"]), record)
     transcript = None if release.transcript is None else release.transcript.to_dict()
     same(expected["saved"]["transcript"], transcript)

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pgmjax as pj
-from pgmjax.measurements.published import read_published
+from pgmjax.measurements.published import read_noisy_counts, read_published
 from pgmjax.release.tables import write_measurements
 
 DOMAIN = pj.Domain(
@@ -69,6 +69,9 @@ def test_the_file_of_a_release(tmp_path):
     write_measurements([pj.LinearMeasurement(("age",), [1, 2, 3], 1.0, "prefix")], tmp_path / "o.parquet")
     with pytest.raises(ValueError, match="other queries than counts of cells"):
         read_published(tmp_path / "o.parquet", DOMAIN)
+    both = [pj.LinearMeasurement(("age",), [1, 2, 3], 1.0, "prefix"), given[0]]
+    write_measurements(both, tmp_path / "b.parquet")
+    assert [one.clique for one in read_noisy_counts(tmp_path / "b.parquet", DOMAIN)] == [("sex",)]
     with pytest.raises(ValueError, match="has 2 cells by the domain, and the file has a row 2"):
         write_measurements([pj.LinearMeasurement(("sex",), [1, 2, 3], 1.0)], tmp_path / "l.parquet")
         read_published(tmp_path / "l.parquet", DOMAIN)

@@ -1,7 +1,6 @@
 """Private partitions: the exact distribution of trees on all tiny tables, thresholds of keys."""
 
 import itertools
-import math
 from fractions import Fraction
 
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 import scipy.stats
 
 import pgmjax as pj
+from pgmjax.audit.partitions import largest_tree_loss, tree_probabilities
 from pgmjax.discovery import OpenTable, key_column
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy import partition
@@ -18,38 +18,8 @@ ADD, REPLACE = pj.Relation.ADD_REMOVE, pj.Relation.REPLACE_ONE
 DOMAIN = pj.Domain({"x": 4})
 
 
-def exceeds(value, scale):
-    """P(Z > value) of discrete Laplace noise."""
-    q = math.exp(-1 / scale)
-    return q ** (value + 1) / (1 + q) if value >= 0 else 1 - q ** (-value) / (1 + q)
-
-
-def trees(counts, scale, least, step=None, first=0, depth=0):
-    """All trees over counts with their probabilities, as {edges within: probability}."""
-    step = partition.tree_step(DiscreteLaplace(scale)) if step is None else step
-    if len(counts) == 1:
-        return {(): 1.0}
-    split = exceeds(least - max(sum(counts) - depth * step, least - step), scale)
-    half = len(counts) // 2
-    below = trees(counts[:half], scale, least, step, first, depth + 1)
-    above = trees(counts[half:], scale, least, step, first + half, depth + 1)
-    found = {(): 1 - split}
-    for (low, p), (high, q) in itertools.product(below.items(), above.items()):
-        found[(*low, first + half, *high)] = split * p * q
-    return found
-
-
-def largest_loss(scale, least, neighbours, step=None):
-    """The largest absolute logarithm of a ratio of probabilities of one tree on two neighbours."""
-    worst = 0.0
-    for one, other in neighbours:
-        first, second = trees(one, scale, least, step), trees(other, scale, least, step)
-        worst = max(worst, *(_loss(first[t], second[t]) for t in first))
-    return worst
-
-
-def _loss(one, other):
-    return abs(math.log(one / other)) if one and other else 0.0 if one == other else math.inf
+def largest_loss(scale, least, neighbours):
+    return largest_tree_loss(neighbours, DiscreteLaplace(scale), least)
 
 
 TABLES = list(itertools.product(range(4), repeat=4))
@@ -73,11 +43,12 @@ def test_no_two_neighbours_are_told_apart_by_more_than_epsilon(epsilon, least):
     assert largest_loss(scale, least, ADDED) > float(epsilon)
 
 
-def test_counts_must_fall_from_level_to_level():
+def test_counts_must_fall_from_level_to_level(monkeypatch):
     deep = [((9, 0, 0, 0, 0, 0, 0, 0), (10, 0, 0, 0, 0, 0, 0, 0))]
     scale = laplace_for(3, Fraction(2)).scale
     assert largest_loss(scale, 9, deep) <= 2
-    assert largest_loss(laplace_for(1, Fraction(2)).scale, 9, deep, step=0) > 2
+    monkeypatch.setattr(partition, "tree_step", lambda distribution: 0)
+    assert largest_loss(laplace_for(1, Fraction(2)).scale, 9, deep) > 2
 
 
 def test_several_records_of_a_unit_are_as_many_neighbours():
@@ -103,7 +74,8 @@ def test_draws_follow_the_exact_distribution(relation):
         edges = partition.find_cells(table, "x", 4, epsilon=6, least=3)
         assert table.budget.spent == 6 and [e.kind for e in table.budget.events] == ["tree"]
         seen[tuple(edges[1:-1].tolist())] = seen.get(tuple(edges[1:-1].tolist()), 0) + 1
-    wanted = trees(counts, laplace_for(3 * (1 + (relation is REPLACE)), Fraction(6)).scale, 3)
+    scale = laplace_for(3 * (1 + (relation is REPLACE)), Fraction(6)).scale
+    wanted = tree_probabilities(counts, DiscreteLaplace(scale), 3)
     expected = np.array([400 * wanted[shape] for shape in sorted(wanted)])
     found = np.array([seen.get(shape, 0) for shape in sorted(wanted)])
     assert set(seen) <= set(wanted)

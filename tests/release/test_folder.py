@@ -74,7 +74,18 @@ def test_measurements_are_those_released(folder, small_release):
 def test_answers_are_the_models(folder, small_release):
     rows = parquet.read_table(folder / "answers.parquet").to_pylist()
     attributes = [name for name in small_release.domain if any(name in row["clique"] for row in rows)]
-    assert list(rows[0]) == ["query", *attributes, "clique", "cell", "estimate", "stddev"]
+    assert list(rows[0]) == [
+        "query",
+        *attributes,
+        "clique",
+        "cell",
+        "estimate",
+        "stddev",
+        "noise_stddev",
+        "low",
+        "high",
+        "determined",
+    ]
     start = 0
     for entry, measurement in zip(small_release.workload.entries, small_release.measurements, strict=True):
         estimate = np.ravel(small_release.model.answer(entry.query))
@@ -82,7 +93,7 @@ def test_answers_are_the_models(folder, small_release):
         assert [row["cell"] for row in part] == list(range(len(estimate)))
         assert all(row["clique"] == list(entry.clique) for row in part)
         np.testing.assert_allclose([row["estimate"] for row in part], estimate, rtol=1e-12)
-        assert {row["stddev"] for row in part} == set(measurement.row_stddevs())
+        assert {row["noise_stddev"] for row in part} == set(measurement.row_stddevs())
         start += len(estimate)
     assert start == len(rows)
 
@@ -119,14 +130,18 @@ def test_csv_and_number_of_rows(small_release, tmp_path):
     assert not (out / "synthetic.parquet").exists()
 
 
-def test_answers_that_were_not_measured_have_no_stddev(small_release, tmp_path):
+def test_answers_that_were_not_measured_have_no_noise(small_release, tmp_path):
     import dataclasses
 
     workload = pj.Workload([*small_release.workload.to_list(), ["sex"]])
     wider = dataclasses.replace(small_release, workload=workload)
     out = release_folder.write(wider, tmp_path / "r", synthetic_rows=1, show_progress=False)
     rows = parquet.read_table(out / "answers.parquet").to_pylist()[-2:]
-    assert [row["stddev"] for row in rows] == [None, None] and rows[0]["clique"] == ["sex"]
+    assert (
+        [row["noise_stddev"] for row in rows] == [None, None]
+        and rows[0]["determined"]
+        and rows[0]["clique"] == ["sex"]
+    )
 
 
 @pytest.mark.parametrize("made", ["folder", "file", "link"])

@@ -41,6 +41,26 @@ def test_many_values_are_grouped_and_keep_their_sum():
     assert len(elements(svg, "text")) < 30
 
 
+def test_of_many_values_without_an_order_the_largest_are_drawn(monkeypatch):
+    counts = np.arange(3000.0)
+    svg, said = figures._largest_svg(
+        [f"v{k}" for k in range(3000)], counts, counts + 1, counts * 0 + 2, title=""
+    )
+    words = [e.text for e in elements(svg, "text")]
+    assert words.index("v2999") < words.index("v2998") and "v2976" in words and "v2975" not in words
+    assert len(elements(svg, "use")) >= 24
+    others = counts[:2976]
+    assert (
+        f"the other 2,976 together: {others.sum():,.0f} fitted, {others.sum() + 2976:,.0f} ± 218 noisy"
+        in said
+    )
+
+
+def test_groups_are_named_by_their_ends():
+    svg = figures.one_way_svg([f"n{k}" for k in range(1000)], np.ones(1000))
+    assert next(e.text for e in elements(svg, "text")) == "n0 … n8"
+
+
 def test_two_way_draws_both_tables():
     tables = np.arange(6.0).reshape(2, 3), np.ones((2, 3))
     svg = figures.two_way_svg(["a", "b"], ["1", "2", "3"], *tables, axis_names=("first", "second"))

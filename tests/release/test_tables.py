@@ -25,7 +25,7 @@ def test_the_noise_beside_an_answer_is_that_of_the_same_query(small_release, tmp
     sums = small_release.measurements[3]
     asked = dataclasses.replace(small_release, workload=workload, measurements=(sums, cells))
     tables.write_answers(asked, tmp_path / "answers.parquet")
-    stddevs = tables.read(tmp_path / "answers.parquet")["stddev"].to_pylist()
+    stddevs = tables.read(tmp_path / "answers.parquet")["noise_stddev"].to_pylist()
     assert stddevs == [7.5] * 10 + [float(sums.stddev)] * 10 + [None] * 2
 
 
@@ -42,7 +42,18 @@ def test_answers_are_in_words(small_release, tmp_path):
     tables.write_answers(asked, tmp_path / "answers.parquet")
     table = tables.read(tmp_path / "answers.parquet")
     attributes = ["age", "sex", "region", "income>50K, net"]
-    assert table.column_names == ["query", *attributes, "clique", "cell", "estimate", "stddev"]
+    assert table.column_names == [
+        "query",
+        *attributes,
+        "clique",
+        "cell",
+        "estimate",
+        "stddev",
+        "noise_stddev",
+        "low",
+        "high",
+        "determined",
+    ]
     frame = table.to_pandas()
     queries = ["sex,age", '"income>50K, net"', "age,sex (age: ranges, sex: total)", "region (region: mean)"]
     assert list(frame["query"].unique()) == [*queries, "sex (matrix)"]
@@ -53,7 +64,9 @@ def test_answers_are_in_words(small_release, tmp_path):
     names = [domain.attribute(name).code_names() for name in ("sex", "age")]
     assert [list(marginal.index), list(marginal.columns)] == names  # in the domain's order, not by letters
     np.testing.assert_allclose(marginal.to_numpy(), expected)
-    others = frame[frame["query"] != "sex,age"].drop(columns=["clique", "estimate", "stddev"])
+    others = frame[frame["query"] != "sex,age"].drop(
+        columns=["clique", "estimate", "stddev", "noise_stddev", "low", "high", "determined"]
+    )
     found = [tuple(None if value != value else value for value in row) for row in others.to_numpy()]
     assert found == [
         (queries[1], None, None, None, "<no>", 0),

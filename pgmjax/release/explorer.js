@@ -1,0 +1,160 @@
+"use strict";
+(function () {
+  const data = JSON.parse(document.getElementById("x-data").textContent);
+  const find = (id) => document.getElementById("x-" + id);
+  const [first, second, order, filter, body, head] = [
+    find("first"), find("second"), find("order"), find("filter"),
+    document.querySelector("#x-table tbody"), document.querySelector("#x-table thead"),
+  ];
+  const STEP = 100, BARS = 20;
+  let shown = STEP, lines = [], names = [];
+
+  function number(value) {
+    const digits = Math.abs(value) < 100 && value !== Math.round(value) ? 1 : 0;
+    return value.toLocaleString("en-US", { maximumFractionDigits: digits });
+  }
+  function add(parent, tag, text, kind) {
+    const made = document.createElement(tag);
+    if (text !== undefined) made.textContent = text;
+    if (kind) made.className = kind;
+    parent.appendChild(made);
+    return made;
+  }
+  function chosen() {
+    const a = Number(first.value), b = second.value === "" ? null : Number(second.value);
+    if (b === null) return { places: [a], table: data.one[a] };
+    return { places: [Math.min(a, b), Math.max(a, b)], table: data.pairs[Math.min(a, b) + "," + Math.max(a, b)] };
+  }
+  function fillSecond() {
+    const a = Number(first.value), before = second.value;
+    second.textContent = "";
+    add(second, "option", "(nothing)").value = "";
+    data.columns.forEach((column, b) => {
+      if (b === a || !data.pairs[Math.min(a, b) + "," + Math.max(a, b)]) return;
+      add(second, "option", column.name).value = String(b);
+    });
+    second.value = [...second.options].some((option) => option.value === before) ? before : "";
+  }
+  function read() {
+    const { places, table } = chosen();
+    const values = places.map((place) => data.columns[place].values);
+    names = places.map((place) => data.columns[place].name);
+    lines = table.fitted.map((fitted, cell) => {
+      const codes = places.length === 1 ? [cell]
+        : [Math.floor(cell / values[1].length), cell % values[1].length];
+      const half = Array.isArray(table.half) ? table.half[cell] : table.half;
+      const noisy = table.noisy === null ? null : table.noisy[cell];
+      return { words: codes.map((code, k) => values[k][code]), fitted, noisy, half };
+    });
+    const wanted = filter.value.trim().toLowerCase();
+    if (wanted) lines = lines.filter((line) => line.words.some((word) => word.toLowerCase().includes(wanted)));
+    if (order.value === "count") lines.sort((x, y) => y.fitted - x.fitted);
+  }
+  function interval(line) {
+    if (line.noisy === null) return "not measured together";
+    const low = Math.max(0, line.noisy - line.half), high = Math.max(0, line.noisy + line.half);
+    return number(low) + " to " + number(high);
+  }
+  function sum() {
+    const fitted = lines.reduce((all, line) => all + line.fitted, 0);
+    let said = number(lines.length) + (lines.length === 1 ? " line, " : " lines, ") + "together " +
+      number(fitted) + " of " + number(data.total) + " fitted";
+    if (lines.length && lines[0].noisy !== null) {
+      const noisy = lines.reduce((all, line) => all + line.noisy, 0);
+      const half = Math.sqrt(lines.reduce((all, line) => all + line.half * line.half, 0));
+      said += "; 95 % interval of their sum: " + interval({ noisy, half });
+    }
+    find("sum").textContent = said + ".";
+  }
+  function draw() {
+    const place = find("chart"), top = lines.slice(0, BARS);
+    place.textContent = "";
+    if (!top.length) return;
+    place.innerHTML = "<svg></svg>";
+    const svg = place.firstChild, space = svg.namespaceURI, row = 20;
+    const wide = Math.max(320, Math.min(700, place.clientWidth || 700)), left = Math.round(0.3 * wide);
+    const letters = Math.floor((left - 8) / 6.5);
+    const most = Math.max(...top.map((l) => Math.max(l.fitted, l.noisy === null ? 0 : l.noisy + l.half)), 1);
+    const scale = (value) => left + Math.max(0, value) / most * (wide - left - 70);
+    svg.setAttribute("viewBox", "0 0 " + wide + " " + (row * top.length + 6));
+    svg.setAttribute("role", "img");
+    svg.setAttribute("aria-label", names.join(" by ") + ": fitted counts as bars, 95 % intervals as lines");
+    const put = (tag, attributes, text) => {
+      const made = document.createElementNS(space, tag);
+      for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+      if (text !== undefined) made.textContent = text;
+      svg.appendChild(made);
+    };
+    top.forEach((line, k) => {
+      const y = k * row + 4, word = line.words.join(" · ");
+      put("text", { x: left - 8, y: y + 11, "text-anchor": "end", fill: "var(--ink)", "font-size": 12 },
+        word.length > letters ? word.slice(0, letters - 1) + "…" : word);
+      put("rect", { x: left, y, width: Math.max(0, scale(line.fitted) - left), height: row - 6, fill: "var(--fit)" });
+      if (line.noisy !== null) put("line", {
+        x1: scale(line.noisy - line.half), x2: scale(line.noisy + line.half),
+        y1: y + 7, y2: y + 7, stroke: "var(--noisy)", "stroke-width": 2,
+      });
+      put("text", { x: wide - 4, y: y + 11, "text-anchor": "end", fill: "var(--muted)", "font-size": 12 },
+        number(line.fitted));
+    });
+    if (lines.length > BARS) {
+      const rest = lines.slice(BARS).reduce((all, line) => all + line.fitted, 0);
+      add(place, "p", "The other " + number(lines.length - BARS) + " lines together: " + number(rest) + " fitted.", "note");
+    }
+  }
+  function write() {
+    head.textContent = body.textContent = "";
+    const titles = add(head, "tr");
+    names.forEach((name) => add(titles, "th", name));
+    ["fitted", "95 % interval", "share"].forEach((name) => add(titles, "th", name, "n"));
+    lines.slice(0, shown).forEach((line) => {
+      const row = add(body, "tr");
+      line.words.forEach((word) => add(row, "td", word));
+      add(row, "td", number(line.fitted), "n");
+      add(row, "td", interval(line), "n");
+      add(row, "td", (100 * line.fitted / data.total).toFixed(2) + " %", "n");
+    });
+    find("more").hidden = lines.length <= shown;
+  }
+  function update() {
+    read(); sum(); draw(); write();
+    find("done").textContent = "";
+  }
+  function copy(text, what) {
+    const said = () => { find("done").textContent = what + " copied."; };
+    const otherwise = () => {
+      const area = add(document.body, "textarea", text);
+      area.select();
+      if (document.execCommand("copy")) said();
+      else find("done").textContent = "The browser does not allow copying.";
+      area.remove();
+    };
+    if (navigator.clipboard) navigator.clipboard.writeText(text).then(said, otherwise);
+    else otherwise();
+  }
+  function asText() {
+    const cells = [[...names, "fitted", "low", "high"]];
+    lines.forEach((line) => {
+      const ends = line.noisy === null ? ["", ""] : [-1, 1].map((sign) => Math.max(0, line.noisy + sign * line.half).toFixed(1));
+      cells.push([...line.words, line.fitted, ...ends]);
+    });
+    return cells.map((row) => row.join("\t")).join("\n");
+  }
+  function asPicture() {
+    const svg = find("chart").querySelector("svg").cloneNode(true), style = getComputedStyle(document.documentElement);
+    let text = new XMLSerializer().serializeToString(svg);
+    for (const name of ["ink", "muted", "fit", "noisy"]) {
+      text = text.replaceAll("var(--" + name + ")", style.getPropertyValue("--" + name).trim());
+    }
+    return text;
+  }
+  data.columns.forEach((column, k) => { add(first, "option", column.name).value = String(k); });
+  first.addEventListener("change", () => { fillSecond(); shown = STEP; update(); });
+  for (const part of [second, order]) part.addEventListener("change", () => { shown = STEP; update(); });
+  filter.addEventListener("input", () => { shown = STEP; update(); });
+  find("more").addEventListener("click", () => { shown += STEP; write(); });
+  find("copy").addEventListener("click", () => copy(asText(), "Table"));
+  find("picture").addEventListener("click", () => { if (lines.length) copy(asPicture(), "Picture"); });
+  fillSecond();
+  update();
+})();

@@ -1,0 +1,451 @@
+"""One call from a data frame to a private synthetic one: `Synthesizer`."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pgmjax import mechanisms, random
+from pgmjax._internal import checks
+from pgmjax._internal.errors import Error
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.draft import Draft
+from pgmjax.data.relation import Relation
+from pgmjax.data.unit import Unit
+from pgmjax.discovery import Discovery, OpenTable
+from pgmjax.mechanisms.base import Mechanism
+from pgmjax.model.row_file import VALUES, arrow_column
+from pgmjax.privacy.seeded import SeededBackend
+from pgmjax.queries import text as query_text
+from pgmjax.queries.workload import KWay, Workload
+from pgmjax.release import accuracy
+from pgmjax.release import folder as release_folder
+from pgmjax.release.release import Release
+from pgmjax.release.report import render
+
+MOST_CELLS = 1_000_000
+"""Cells of the model of all pairs, up to which `mechanism="auto"` measures all pairs."""
+
+
+class NotFittedError(Error, ValueError):
+    """A synthesizer was asked before it was fitted."""
+
+
+class Answer(NamedTuple):
+    """An answer of a release.
+
+    Attributes:
+        estimate: the model's count.
+        low: lower end of the 95 % interval of the noisy counts; None if they do not determine the answer.
+        high: its upper end.
+    """
+
+    estimate: float
+    low: float | None
+    high: float | None
+
+    @property
+    def determined(self) -> bool:
+        """True if what was measured determines the answer."""
+        return self.low is not None
+
+
+class Synthesizer:
+    """A private synthetic version of a data frame: the same columns, types and labels.
+
+    Args:
+        epsilon: the whole budget: a number, or an exact string such as "1/3". There is no default.
+        relation: the neighbouring relation, "add-remove" (the number of rows is secret) or "replace-one" (it
+            is public). There is no default.
+        delta: 0 for pure differential privacy; above 0 noise is Gaussian, and labels can be discovered.
+        unit: whom to protect: `pj.Unit("person_id", 4)`; None protects one row.
+        mechanism: "auto", a name such as "mst" or "aim", or a mechanism of `pj.mechanisms` with its own
+            settings, whose privacy parameters must be these. "auto" measures all pairs of columns where
+            their model has at most a million cells, and is MST otherwise and where the domain is discovered.
+        insecure_seed: repeatable noise, which protects nobody, for research. None: secure noise.
+
+    Guarantees:
+        `release`, rows, answers and report together are (epsilon, delta)-differentially private under the
+        relation, for the unit; see `Release.statement`.
+
+    Example:
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"sex": ["F", "M"] * 500, "age": [20, 30, 40, 50] * 250})
+        >>> domain = {"sex": {"labels": ["F", "M"]}, "age": {"min": 0, "max": 99, "step": 10}}
+        >>> synth = Synthesizer(epsilon=1, relation="add-remove").fit(frame, domain)
+        >>> rows = synth.sample(5)
+        >>> type(rows).__name__, list(rows.columns), str(rows["age"].dtype)
+        ('DataFrame', ['sex', 'age'], 'int64')
+        >>> bool(400 < synth.query("sex=F").estimate < 600)
+        True
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Any,
+        relation: Any,
+        delta: Any = 0,
+        unit: Unit | None = None,
+        mechanism: Any = "auto",
+        insecure_seed: int | None = None,
+    ):
+        self.epsilon = epsilon
+        self.relation = relation
+        self.delta = delta
+        self.unit = unit
+        self.mechanism = mechanism
+        self.insecure_seed = insecure_seed
+        self._release: Release | None = None
+        self._frame: _Frame | None = None
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the arguments by name, as scikit-learn's estimators do."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    def set_params(self, **params: Any) -> Synthesizer:
+        """Change arguments, and return the synthesizer.
+
+        Raises:
+            ValueError: an argument that there is not.
+        """
+        known = self.get_params()
+        for name, value in params.items():
+            if name not in known:
+                raise ValueError(f"Synthesizer has no argument {name!r}; it has {', '.join(known)}.")
+            setattr(self, name, value)
+        return self
+
+    def fit(
+        self,
+        frame: Any,
+        domain: Domain | Draft | Mapping[str, Any] | str | os.PathLike[str] | None = None,
+        discover: Any = None,
+        workload: Workload | KWay | None = None,
+        *,
+        ledger: Any = None,
+        show_progress: bool | None = None,
+    ) -> Synthesizer:
+        """Measure a frame and fit a model. This spends epsilon and delta; a second call spends them again.
+
+        Args:
+            frame: pandas, polars, pyarrow, DuckDB, or anything that Arrow can read.
+            domain: what the columns may hold, which is public: a `Domain`, a domain file, or its content.
+                Columns that it leaves open ("discover") need `discover`. Default: all columns are open.
+            discover: the share of epsilon that finding bins, dates and labels may cost, in (0, 1).
+            workload: what to measure and answer. Default: pairs of columns.
+            ledger: a `privacy.Ledger` with the table's budget.
+            show_progress: None shows a bar in terminals and notebooks only.
+
+        Raises:
+            TypeError: the frame is none that Arrow can read, or an argument has the wrong type.
+            ValueError: the frame does not fit the domain, or nothing says what its columns may hold. Nothing
+                was spent.
+        """
+        held = _Frame.of(frame, self.unit)
+        known = _described(domain)
+        missing = [] if known is None else [name for name in _columns(known) if name not in held.names]
+        extra = [] if known is None else [name for name in held.names if name not in _columns(known)]
+        if missing or extra:
+            raise ValueError(
+                "The domain and the frame have other columns: the frame lacks "
+                f"{', '.join(missing) or 'none'}, the domain lacks {', '.join(extra) or 'none'}. Leave such "
+                "columns out of the one, or add them to the other. Nothing was spent."
+            )
+        given: dict[str, Any] = {"ledger": ledger, "show_progress": show_progress}
+        data: Dataset | OpenTable
+        if isinstance(known, Domain):
+            if discover is not None:
+                raise ValueError("The domain describes every column: leave discover out. Nothing was spent.")
+            data = Dataset.from_frame(known, held.table, unit=self.unit)
+        else:
+            if discover is None:
+                raise ValueError(
+                    "Nothing says what the columns may hold, which must not be read off the table: give a "
+                    "domain (pgmjax domain draft begins one), or discover=0.1 to find it for a tenth of "
+                    "epsilon. Nothing was spent."
+                )
+            given["discover"] = Discovery(discover)
+            data = OpenTable.from_frame(held.table, known, unit=self.unit)
+        mechanism = self._mechanism(known)
+        asked = workload if workload is not None else _pairs(mechanism)
+        self._release = mechanism.run(data, asked, **given)
+        self._frame = held
+        return self
+
+    @property
+    def release(self) -> Release:
+        """The release.
+
+        Raises:
+            NotFittedError: there is none yet.
+        """
+        if self._release is None:
+            raise NotFittedError("This Synthesizer is not fitted yet: call fit(frame, domain) first.")
+        return self._release
+
+    def sample(self, n: int | None = None, seed: int = 0) -> Any:
+        """Draw rows, as a frame of the kind that came in, with its columns in their order and of their types.
+
+        Args:
+            n: number of rows, >= 1. Default: the number of records as the release estimates it.
+            seed: the same seed gives the same rows. It protects nothing and need not be secret.
+
+        Raises:
+            NotFittedError: not fitted yet.
+            ValueError: n is below 1.
+        """
+        model = self.release.model
+        rows = max(1, round(model.total)) if n is None else checks.integer("n", n, low=1)
+        codes = model.sample(rows, seed)
+        generators = random.generators(seed, len(model.domain))
+        columns = {
+            name: arrow_column(model.domain.attribute(name), codes[name], VALUES, generator)
+            for name, generator in zip(model.domain.attributes, generators, strict=True)
+        }
+        assert self._frame is not None
+        return self._frame.like(columns)
+
+    def query(self, text: str) -> Answer:
+        """Return how many rows satisfy a condition such as "sex=F,age<30", as `pgmjax query` takes it.
+
+        Raises:
+            NotFittedError: not fitted yet.
+            ValueError: a condition that the domain does not allow.
+        """
+        release = self.release
+        asked = query_text.parse(text, release.domain)
+        estimate = float(np.ravel(release.model.answer(asked))[0])
+        known = accuracy.unbiased(release.domain, release.measurements, asked)
+        ends = (None, None) if known is None else known.intervals[0].tolist()
+        return Answer(estimate, *ends)
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write the report of the release, one HTML file that opens offline.
+
+        Raises:
+            NotFittedError: not fitted yet.
+            ValueError: the file exists.
+        """
+        release = self.release
+        page = render(release_folder.describe(release), release.model, release.measurements)
+        if os.path.lexists(path):
+            raise ValueError(f"{os.fspath(path)} exists already: name a new file.")
+        with open(path, "x", encoding="utf-8") as file:
+            file.write(page)
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the release as a folder, which `pj.load` opens; see `Release.save`."""
+        self.release.save(folder)
+
+    def _mechanism(self, known: Any) -> Mechanism:
+        """Return the mechanism that is to run, by name, by the rule of "auto", or the one given."""
+        backend = None if self.insecure_seed is None else SeededBackend(self.insecure_seed, insecure=True)
+        given = {"epsilon": self.epsilon, "relation": self.relation, "delta": self.delta}
+        if isinstance(self.mechanism, Mechanism):
+            own = self.mechanism
+            same = type(own)(**given, backend=own.backend)
+            if (own.epsilon, own.delta, own.relation) != (same.epsilon, same.delta, same.relation):
+                raise ValueError("The mechanism must have the synthesizer's epsilon, delta and relation.")
+            return own
+        names = mechanisms.names()
+        if self.mechanism != "auto" and self.mechanism not in names:
+            raise ValueError(
+                f"mechanism must be 'auto', a mechanism, or one of {', '.join(names)}, got "
+                f"{self.mechanism!r}."
+            )
+        name = self.mechanism
+        if name == "auto":
+            name = "marginals" if isinstance(known, Domain) and _all_pairs_fit(known) else "mst"
+        made: Mechanism = names[name](**given, backend=backend)
+        return made
+
+    def __repr__(self) -> str:
+        relation = Relation.parse(self.relation).value
+        whom = "one row" if self.unit is None else f"one {self.unit.column}"
+        state = "not fitted" if self._release is None else repr(self._release)
+        return (
+            f"Synthesizer(epsilon={self.epsilon}, delta={self.delta}, {relation}, protects {whom}; {state})"
+        )
+
+
+def _described(domain: Any) -> Domain | Draft | None:
+    """Return what is known of the columns: a domain if all are described, a draft if some are open."""
+    if domain is None or isinstance(domain, Domain | Draft):
+        return domain
+    draft = Draft(domain) if isinstance(domain, Mapping) else Draft.read(domain)
+    return draft if draft.open else Domain(draft.closed)
+
+
+def _columns(known: Domain | Draft) -> tuple[str, ...]:
+    return known.attributes if isinstance(known, Domain) else known.columns
+
+
+def _all_pairs_fit(domain: Domain) -> bool:
+    pairs = len(domain) * (len(domain) - 1) // 2
+    if pairs == 0:
+        return True
+    try:
+        return len(Workload.all_kway(domain, 2, MOST_CELLS).entries) == pairs
+    except ValueError:
+        return False
+
+
+def _pairs(mechanism: Mechanism) -> KWay:
+    """Return all pairs, for mechanisms that measure them all those whose model is small enough."""
+    return KWay(2, MOST_CELLS if mechanism.name in ("marginals", "hdmm") else None)
+
+
+class _Frame:
+    """A frame as an Arrow table, and how to make another one of its kind.
+
+    Attributes:
+        table: the columns as Arrow.
+        names: of the columns that are released, in order.
+    """
+
+    def __init__(self, table: Any, names: list[str], kind: str, template: Any):
+        self.table, self.names, self._kind, self._template = table, names, kind, template
+
+    @classmethod
+    def of(cls, frame: Any, unit: Unit | None) -> _Frame:
+        """Return a frame, checked: its columns have names of their own, and there are rows.
+
+        Raises:
+            TypeError: Arrow cannot read it.
+            ValueError: names or an index that cannot be released, a column of mixed types, or no row.
+        """
+        arrow = checks.optional("pyarrow", extra="tables")
+        module = type(frame).__module__.partition(".")[0].removeprefix("_")
+        kind = module if module in ("pandas", "polars", "duckdb") else "arrow"
+        names = list(frame.columns) if kind in ("pandas", "polars", "duckdb") else None
+        if kind == "pandas":
+            _check_index(frame)
+        if names is None and not hasattr(frame, "__arrow_c_stream__"):
+            raise TypeError(
+                "The frame must be one of pandas, polars, pyarrow or DuckDB, or have the Arrow C stream, got "
+                f"{type(frame).__name__}."
+            )
+        if names is not None:
+            _check_names(names)
+        if kind == "pandas":
+            table = arrow.table({name: _column(arrow, frame, name) for name in names or ()})
+        else:
+            plain = _without_categories(frame) if kind == "polars" else frame
+            table = _without_views(arrow, plain if isinstance(plain, arrow.Table) else arrow.table(plain))
+        _check_names(table.column_names)
+        if not table.num_rows:
+            raise ValueError("The frame has no row: there is nothing to release.")
+        template = frame.iloc[:0] if kind == "pandas" else frame.clear() if kind == "polars" else None
+        released = [name for name in table.column_names if unit is None or name != unit.column]
+        return cls(table, released, kind, template)
+
+    def like(self, columns: dict[str, Any]) -> Any:
+        """Return Arrow columns as a frame of this one's kind; columns that were not released are left out."""
+        arrow = checks.optional("pyarrow", extra="tables")
+        names = [name for name in self.names if name in columns]
+        table = arrow.table(
+            {name: _cast(columns[name], self.table.schema.field(name).type) for name in names}
+        )
+        if self._kind == "pandas":
+            return self._pandas(table)
+        if self._kind == "polars":
+            polars = checks.optional("polars", extra="tables")
+            found = polars.from_arrow(table)
+            return found.with_columns(
+                [polars.col(n).cast(self._template.schema[n], strict=False) for n in names]
+            )
+        if self._kind == "duckdb":
+            return checks.optional("duckdb", extra="tables").from_arrow(table)
+        return table
+
+    def _pandas(self, table: Any) -> Any:
+        """Return a pandas frame with the types of the one that came in, where the values allow it."""
+        found = table.to_pandas(date_as_object=True)
+        for name in found.columns:
+            wanted = self._template[name].dtype
+            try:
+                if str(wanted) == "category":
+                    extra = [v for v in found[name].dropna().unique() if v not in wanted.categories]
+                    found[name] = found[name].astype(wanted if not extra else "category")
+                elif found[name].isna().any() and getattr(wanted, "kind", "O") in "iub":
+                    whole = (
+                        "boolean" if wanted.kind == "b" else wanted.name.replace("u", "U").replace("i", "I")
+                    )
+                    found[name] = found[name].astype(whole)
+                else:
+                    found[name] = found[name].astype(wanted)
+            except (TypeError, ValueError):  # such as the label "other" in a column of numbers
+                continue
+        return found
+
+
+def _cast(column: Any, wanted: Any) -> Any:
+    """Return an Arrow column as another type, as it is where its values do not allow that."""
+    arrow = checks.optional("pyarrow", extra="tables")
+    try:
+        if arrow.types.is_dictionary(wanted):
+            return column.cast(wanted.value_type).dictionary_encode().cast(wanted)
+        return column.cast(wanted)
+    except arrow.ArrowException:
+        return column
+
+
+def _without_categories(frame: Any) -> Any:
+    """Return a polars frame whose categories are texts, which Arrow's compute functions know."""
+    polars = checks.optional("polars", extra="tables")
+    kinds = (polars.Categorical, polars.Enum)
+    return frame.with_columns(
+        [
+            polars.col(name).cast(polars.String)
+            for name, kind in frame.schema.items()
+            if isinstance(kind, kinds)
+        ]
+    )
+
+
+def _without_views(arrow: Any, table: Any) -> Any:
+    """Return a table with its texts stored as others store them."""
+    plain = [
+        arrow.field(field.name, arrow.large_string() if str(field.type) == "string_view" else field.type)
+        for field in table.schema
+    ]
+    return table.cast(arrow.schema(plain))
+
+
+def _column(arrow: Any, frame: Any, name: str) -> Any:
+    try:
+        return arrow.array(frame[name], from_pandas=True)
+    except (arrow.ArrowException, TypeError, ValueError, OverflowError):
+        raise ValueError(
+            f"Column {name!r} has values of several types: make them one, such as "
+            f"frame[{name!r}].astype(str). Nothing was spent."
+        ) from None
+
+
+def _check_names(names: list[Any]) -> None:
+    strange = [name for name in names if not isinstance(name, str) or not name.strip()]
+    if strange:
+        raise ValueError(
+            f"Every column needs a name that is a text, got {strange[0]!r}: rename it. Nothing was spent."
+        )
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"Several columns are called {', '.join(twice)}: rename them. Nothing was spent.")
+    if not names:
+        raise ValueError("The frame has no column. Nothing was spent.")
+
+
+def _check_index(frame: Any) -> None:
+    """Refuse an index that may say something, as a name or texts do: it would be lost without a word."""
+    index = frame.index
+    if index.nlevels > 1 or index.name is not None or index.dtype.kind not in "iu":
+        raise ValueError(
+            "The frame has an index that is not the numbers of its rows: make it a column, reset_index(), or "
+            "drop it, reset_index(drop=True). Nothing was spent."
+        )

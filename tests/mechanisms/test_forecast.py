@@ -1,0 +1,57 @@
+"""The forecast of a release: what it says is what the run does, and nothing is read or spent."""
+
+import json
+
+import numpy as np
+import pytest
+
+import pgmjax as pj
+from pgmjax.cli import main
+from pgmjax.mechanisms.forecast import forecast
+
+DOMAIN = pj.Domain({"a": 3, "b": 4, "c": 5})
+WORKLOAD = pj.Workload.all_kway(DOMAIN, 2)
+
+
+@pytest.mark.parametrize("delta", [0, "1e-6"])
+@pytest.mark.parametrize("unit", [None, pj.Unit("who", 3)])
+def test_the_noise_is_that_of_the_run(delta, unit):
+    mechanism = pj.mechanisms.Marginals(
+        1, "add-remove", delta, estimator=pj.Estimator(max_steps=2, progress=False)
+    )
+    found = forecast(mechanism, DOMAIN, WORKLOAD, unit=unit)
+    columns = {name: np.arange(60) % size for name, size in DOMAIN.sizes.items()}
+    columns |= {"who": list(range(60))} if unit else {}
+    release = mechanism.run(pj.Dataset.from_columns(DOMAIN, columns, unit=unit), WORKLOAD)
+    measured = [(m.clique, m.values.size, float(m.row_stddevs()[0])) for m in release.measurements]
+    assert [(t.clique, t.cells, pytest.approx(t.stddev)) for t in found.tables] == measured
+
+
+def test_a_mechanism_that_chooses_says_so():
+    found = forecast(pj.mechanisms.MST(1, "add-remove", delta="1e-6"), DOMAIN, WORKLOAD)
+    assert not found.tables and "chooses what it measures while it runs" in next(iter(found.lines(10)))
+
+
+def test_the_command_reads_and_spends_nothing(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_bytes(b"\xff not a table")
+    (tmp_path / "d.json").write_text('{"a": 30, "b": 40, "c": 500}')
+    words = ["release", "t.csv", "--domain", "d.json", "--all-kway", "2", "--max-cells", "16000", "--dry-run"]
+    words += ["--epsilon", "1", "--relation", "replace-one", "--rows", "6000"]
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert "Will be measured: 2 tables of 16,200 counts" in said or "Will be measured: 1 tables" in said
+    assert "left out" in said and "b, c" in said and "Nothing was read and nothing was spent" in said
+    assert main([*words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["left_out"] and found["tables"][0]["stddev"] > 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["d.json", "t.csv"]
+    assert main([*words, "--discover", "0.1"]) == 2
+    assert "--dry-run needs the whole domain" in capsys.readouterr().err
+
+
+def test_cells_below_the_noise_are_counted():
+    tables = forecast(pj.mechanisms.Marginals(1, "replace-one"), DOMAIN, pj.Workload([["a"], ["b", "c"]]))
+    noise = tables.tables[0].stddev
+    said = " ".join(tables.lines(10, rows=int(noise * 4)))  # above the noise in 3 cells, below in 20
+    assert "Below the noise on average: 20 of 23 counts." in said

@@ -1,0 +1,212 @@
+"""The part of the report that answers questions offline, clicked through in a headless browser."""
+
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import pgmjax as pj
+from pgmjax.release import explorer, report
+
+SHAPE = {
+    "age": {"bins": [0, 20, 40, 60]},
+    "job": {"labels": ["baker", "cook & co", "</script>"]},
+    "code": 300,
+}
+DOMAIN = pj.Domain(SHAPE)
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+
+
+# a browser reads commands from 3 and answers on 4
+CONNECT = """import fcntl, os, sys
+ends = [fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3]]
+for place, end in zip((3, 4), ends):
+    os.dup2(end, place)
+os.execvp(sys.argv[3], sys.argv[3:])
+"""
+
+
+def program():
+    """The path of a browser, or None."""
+    return next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
+class Browser:
+    """One page in a headless browser, driven by its own protocol over two pipes."""
+
+    def __init__(self, path, folder, width=1400, dark=False):
+        read, self._write = os.pipe()
+        self._read, write = os.pipe()
+
+        command = [program(), "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe"]
+        command += [f"--user-data-dir={folder}", f"--window-size={width},1200", "about:blank"]
+        command += ["--force-dark-mode"] if dark else []
+        command = [sys.executable, "-c", CONNECT, str(read), str(write), *command]
+        self._process = subprocess.Popen(
+            command, pass_fds=(read, write), stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        os.close(read)
+        os.close(write)
+        self._numbers, self._buffer = itertools.count(1), b""
+        target = self._call("Target.createTarget", url=path.as_uri())["targetId"]
+        self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self._wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self._process.kill()
+        self._process.wait()
+        os.close(self._write)
+        os.close(self._read)
+
+    def ask(self, code):
+        """The value of an expression, after the page has done what it asks for."""
+        found = self._call("Runtime.evaluate", expression=code, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in found, found["exceptionDetails"]
+        return found["result"].get("value")
+
+    def choose(self, selector, value):
+        """Set a control as a user would, and let the page react."""
+        self.ask(
+            f"(() => {{ const e = document.querySelector('{selector}'); e.value = {json.dumps(value)};"
+            "for (const kind of ['input', 'change']) e.dispatchEvent(new Event(kind, {bubbles: true})); })()"
+        )
+
+    def _wait(self):
+        while self.ask("document.readyState") != "complete" or self.ask("location.href") == "about:blank":
+            pass
+
+    def _call(self, method, **parameters):
+        number = next(self._numbers)
+        message = {"id": number, "method": method, "params": parameters}
+        if hasattr(self, "_session"):
+            message["sessionId"] = self._session
+        os.write(self._write, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self._next()
+            if answer.get("id") == number:
+                assert "error" not in answer, answer
+                return answer["result"]
+
+    def _next(self):
+        while b"\0" not in self._buffer:
+            part = os.read(self._read, 1 << 16)
+            assert part, "the browser ended"
+            self._buffer += part
+        text, self._buffer = self._buffer.split(b"\0", 1)
+        return json.loads(text)
+
+
+needs_browser = pytest.mark.skipif(program() is None, reason="needs chromium")
+
+
+@pytest.fixture(scope="module")
+def made():
+    rng = np.random.default_rng(0)
+    pair = rng.integers(50, 400, (3, 3))
+    noisy = [
+        pj.LinearMeasurement(("age", "job"), pair, 3.0),
+        pj.LinearMeasurement(("code",), rng.integers(0, 20, 300), 4.0, noise="laplace"),
+    ]
+    model = pj.Estimator(progress=False).fit(DOMAIN, noisy, float(pair.sum())).model
+    return model, noisy
+
+
+def test_numbers_are_those_of_the_model_and_the_answers(made):
+    model, noisy = made
+    found = explorer.numbers(model, noisy)
+    assert [column["name"] for column in found["columns"]] == ["age", "job", "code"]
+    pair = found["pairs"]["0,1"]
+    assert np.allclose(pair["fitted"], model.marginal(("age", "job")).ravel(), atol=0.051)
+    assert pair["noisy"] == noisy[0].values.ravel().tolist() and pair["half"] == 5.88
+    assert found["one"][0]["half"] == pytest.approx(1.96 * 3 * 3**0.5, abs=0.01)  # a sum of three cells
+    assert found["one"][2]["half"] == 2.12 * 4
+    assert found["pairs"]["0,2"]["noisy"] is None and found["left_out"] == 0
+    assert np.allclose(found["pairs"]["1,2"]["fitted"], model.marginal(("job", "code")).ravel(), atol=0.051)
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+def test_intervals_hold_the_count_as_often_as_they_say(noise):
+    rng = np.random.default_rng(1)
+    draws = rng.normal(0, 5, 40_000) if noise == "gaussian" else rng.laplace(0, 5 / 2**0.5, 40_000)
+    domain = pj.Domain({"a": draws.size})
+    noisy = [pj.LinearMeasurement(("a",), 1000 + draws, 5.0, noise=noise)]
+    model = pj.GraphicalModel.from_potentials(domain, {("a",): np.zeros(draws.size)}, 1000.0 * draws.size)
+    (table,) = explorer.numbers(model, noisy)["one"]
+    held = np.abs(np.array(table["noisy"]) - 1000) <= table["half"]
+    assert abs(held.mean() - 0.95) < 0.005
+
+
+def test_a_page_has_a_limit(made, monkeypatch):
+    monkeypatch.setattr(explorer, "MOST_BYTES", 8000)
+    found = explorer.numbers(*made)
+    assert "0,1" in found["pairs"] and found["left_out"] == 2
+    assert "too large: 2 of the pairs" in explorer.section(*made)
+
+
+def test_a_name_cannot_end_the_script(made):
+    page = report.page("t", [explorer.section(*made)])
+    assert page.count("</script>") == 2 and "\\u003c/script>" in page
+
+
+@needs_browser
+def test_a_reader_clicks_through(made, tmp_path):
+    (tmp_path / "r.html").write_text(report.page("t", [explorer.section(*made)]), encoding="utf-8")
+    model, noisy = made
+    with Browser(tmp_path / "r.html", tmp_path / "profile") as page:
+        rows = "[...document.querySelectorAll('#x-table tbody tr')]"
+        rows += ".map(row => [...row.cells].map(cell => cell.textContent))"
+        assert [row[0] for row in page.ask(rows)] == [
+            DOMAIN.attribute("age").code_names()[code] for code in np.argsort(-model.marginal(("age",)))
+        ]
+        page.choose("#x-second", "1")
+        page.choose("#x-order", "place")
+        page.choose("#x-filter", "COOK")
+        found = page.ask(rows)
+        assert [row[1] for row in found] == ["cook & co"] * 3
+        low, high = noisy[0].values[0, 1] - 5.88, noisy[0].values[0, 1] + 5.88
+        assert found[0][3] == " to ".join(f"{end:.0f}" if end >= 100 else f"{end:.1f}" for end in (low, high))
+        assert page.ask("document.querySelector('#x-sum').textContent").startswith("3 lines, together")
+        page.choose("#x-second", "2")
+        page.choose("#x-filter", "")
+        assert page.ask(rows)[0][3] == "not measured together"
+        assert len(page.ask(rows)) == 100 and page.ask("document.querySelector('#x-more').click()") is None
+        assert len(page.ask(rows)) == 200
+        page.ask(
+            "window.copied = null; Object.defineProperty(navigator, 'clipboard', {value: {writeText: "
+            "text => { window.copied = text; return Promise.resolve(); }}})"
+        )
+        page.choose("#x-first", "1")
+        page.choose("#x-second", "")
+        page.ask("document.querySelector('#x-copy').click()")
+        lines = page.ask("window.copied").split("\n")
+        assert lines[0] == "job\tfitted\tlow\thigh" and len(lines) == 4
+        page.ask("document.querySelector('#x-picture').click()")
+        assert page.ask("window.copied").startswith("<svg") and "var(--" not in page.ask("window.copied")
+        assert page.ask("document.querySelector('#x-done').textContent") == "Picture copied."
+        assert page.ask("performance.getEntriesByType('resource').length") == 0  # nothing was fetched
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [400, 1400])
+def test_nothing_is_wider_than_the_window(made, tmp_path, width):
+    record = {
+        "statement": "s",
+        "total": 1.0,
+        "absent": 0,
+        "versions": {},
+        "fit": {"status": "CONVERGED", "steps": 1, "loss": 1.0, "gap": 0.1},
+    }
+    (tmp_path / "r.html").write_text(
+        report.render_fit(json.loads(json.dumps(record)), *made), encoding="utf-8"
+    )
+    with Browser(tmp_path / "r.html", tmp_path / "profile", width) as page:
+        assert page.ask("document.documentElement.scrollWidth") <= page.ask("window.innerWidth")
+        assert page.ask("document.querySelectorAll('.plots svg').length") == 3
