@@ -3,7 +3,7 @@
 Four layers, from the cheapest to the most expensive:
 
 - L0, exact: the loss of finite channels, noise distributions and selections, computed without sampling
-  (`exact`), and of trees of counts and thresholds of labels (`partitions`);
+  (`exact`), and of trees of cells and keys above a threshold (`discovery`);
 - L1, replay: with the noise frozen, nothing but released numbers may differ between neighbours: of calls in
   `replay`, of a whole mechanism in `mechanism`, by the comparisons in `compare` and the costs in `claims`;
   in many settings and in refusals (`matrix`, `refusals`), on neighbours found by `search`, for front-ends

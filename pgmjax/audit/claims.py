@@ -23,8 +23,7 @@ from pgmjax.privacy.sensitivity import RECORDS, shifts_of
 from pgmjax.privacy.tape import Call, NonInterferenceError, Tape
 
 _ROUNDING = 1e-9
-_PATHS = 3
-"""The loss of a path of a tree, in sensitivities over the scale of a node (`partition.find_cells`)."""
+_PATH = 3  # the loss on one path of a tree, in units of 1 / scale (PrivTree with halves)
 
 
 def check_claims(
@@ -37,7 +36,8 @@ def check_claims(
         table: the table of the run; its public parts make the (epsilon, delta) account tighter.
         epsilon: the claimed epsilon; None for no claim.
         rho: the claimed rho; None for no claim.
-        delta: if > 0, the epsilon may also be met by rho or by Renyi divergences.
+        delta: if > 0, the epsilon may also be met by rho or by Renyi divergences, for what is left of delta
+            by the calls that may show a key.
 
     Raises:
         NonInterferenceError: the calls cost more than claimed, or as for `cost`.
@@ -45,18 +45,11 @@ def check_claims(
     spent = cost(calls)
     epsilon = None if epsilon is None else exact_epsilon(epsilon)
     rho = None if rho is None else exact_rho(rho)
-    risk = sum(map(label_delta, calls))
-    if risk > float(exact_delta(delta)):
-        raise NonInterferenceError(
-            f"Labels that one unit alone has show with probability {risk:.3g} by their thresholds, and "
-            f"{float(exact_delta(delta)):.3g} is claimed."
-        )
-    if risk:
-        delta = Fraction(float(exact_delta(delta)) - risk)
-    if exact_delta(delta) == 0:
+    left = _without_keys(calls, delta)
+    if left == 0:
         _compare("epsilon", spent[0], epsilon)
     elif epsilon is not None:
-        _compare_approximate(calls, table, spent, epsilon, delta)
+        _compare_approximate(calls, table, spent, epsilon, left)
     _compare("rho", spent[1], rho)
     return spent
 
@@ -97,24 +90,10 @@ def cost(calls: Iterable[Call]) -> tuple[float | None, float]:
         elif isinstance(call.distribution, ResponseDistribution):
             pure = call.sensitivity.value * float(call.distribution.epsilon_bound)
         else:
-            pure = call.sensitivity.value / call.distribution.scale * (1 if norm == "l1" else 2)
-            pure *= _PATHS if call.kind == "tree" else 1
+            pure = call.sensitivity.value / call.distribution.scale * _factor(call, norm)
         epsilon = None if epsilon is None else epsilon + pure
         rho += pure**2 / (8 if isinstance(call.distribution, ExponentialMechanism) else 2)
     return epsilon, rho
-
-
-def label_delta(call: Call) -> float:
-    """Return the probability with which labels that one unit alone has show; 0 for other calls.
-
-    It follows from the noise and the threshold of a search for labels (`privacy.partition.find_keys`).
-    """
-    if call.kind != "keys":
-        return 0.0
-    distribution: Any = call.distribution
-    moved = call.sensitivity.value // (2 if call.sensitivity.relation is Relation.REPLACE_ONE else 1)
-    records, least = math.isqrt(int(moved)), call.parameters[1]
-    return records * float(distribution.above(np.array([max(least - records - 1, 0.0)]))[0])
 
 
 def loss(tape: Tape) -> tuple[float | None, float]:
@@ -130,6 +109,39 @@ def loss(tape: Tape) -> tuple[float | None, float]:
         dataclasses.replace(call, sensitivity=dataclasses.replace(call.sensitivity, value=moved))
         for call, moved in zip(tape.calls, tape.distances, strict=False)
     )
+
+
+def _factor(call: Call, norm: str) -> int:
+    """Return by how much a change of 1 / scale of what noise is added to is multiplied in the loss."""
+    if call.kind == "tree":
+        return _PATH
+    return 1 if norm == "l1" else 2
+
+
+def _without_keys(calls: Sequence[Call], delta: Any) -> Fraction:
+    """Return what is left of delta by calls that may show a key which one unit alone has.
+
+    Raises:
+        NonInterferenceError: nothing is left.
+    """
+    claimed = exact_delta(delta)
+    risks = [Fraction(_risk(call)) for call in calls if call.kind == "keys"]
+    if risks and not sum(risks) < claimed:
+        raise NonInterferenceError(
+            "The calls show keys that one unit alone has with a probability of up to "
+            f"{float(sum(risks)):.3g} by their thresholds and noise scales, but only a delta of "
+            f"{float(claimed):.3g} is claimed."
+        )
+    return claimed - sum(risks)
+
+
+def _risk(call: Call) -> float:
+    """Return K P(K + Z >= threshold), where K bounds the records of one unit."""
+    distribution: Any = call.distribution
+    moved = call.sensitivity.value // (1 if call.sensitivity.relation is Relation.ADD_REMOVE else 2)
+    records = math.isqrt(moved)
+    beyond = call.parameters[1] - records
+    return 1.0 if beyond < 1 else min(1.0, records * float(distribution.above(np.array([beyond - 1.0]))[0]))
 
 
 def _paid(call: Call) -> bool:
@@ -196,10 +208,10 @@ def _event(call: Call, table: Any) -> Event:
     if isinstance(distribution, ThresholdNoise):
         return Pure(Fraction(distribution.epsilon(call.sensitivity.value)))
     scale = Fraction(distribution.scale)
-    if call.kind == "tree":
-        return Pure(_PATHS * moved / scale)
     if isinstance(distribution, DiscreteGaussian):
         return GaussianEvent(moved / (2 * scale**2), scale=distribution.scale)
+    if call.kind == "tree":
+        return Pure(_PATH * moved / scale)
     if isinstance(distribution, DiscreteLaplace):
         shifts = None
         if isinstance(table, Dataset):

@@ -1,7 +1,7 @@
 """Front-ends of the choke point that are no release, made so that audits can run them.
 
 Each class is called and run as a mechanism is, and returns everything public that it has seen. `TABLE` are
-those of tables, `RATINGS` those of ratings and `OPEN` that of open tables, which have neighbouring tables of
+those of tables, `RATINGS` those of ratings and `OPEN` those of raw columns, which have neighbouring tables of
 their own.
 """
 
@@ -18,15 +18,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmjax import random
+from pgmjax.audit.discovery import DiscoveryRuns
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.definition import TableDefinition
 from pgmjax.data.ratings import Ratings
 from pgmjax.data.relation import Relation
-from pgmjax.data.unit import Unit
-from pgmjax.discovery import Discovery, Draft, OpenTable
 from pgmjax.history.session.session import Session
 from pgmjax.mechanisms.base import PrivacyParameters, check_table_and_workload
-from pgmjax.mechanisms.marginals import Marginals
 from pgmjax.mechanisms.mldp_similarity import SimilarityMLDP
 from pgmjax.mechanisms.online_weights import OnlineWeights
 from pgmjax.privacy.budget import BudgetExceeded
@@ -38,7 +36,7 @@ from pgmjax.privacy.scores import Counts, Distances
 from pgmjax.privacy.tape import Call, NonInterferenceError
 from pgmjax.privacy.threshold import ThresholdTest
 from pgmjax.queries import DenseMatrix, Product, Query, marginal, point
-from pgmjax.queries.workload import KWay, Workload
+from pgmjax.queries.workload import Workload
 
 _SCALE = (1.0, 5.0)
 _RECORDS, _ITEMS = 12, 6
@@ -350,77 +348,6 @@ def _ratings(values: np.ndarray, rated: np.ndarray) -> Ratings:
     return Ratings(records, items, values[rated], shape=rated.shape, scale=_SCALE)
 
 
-@dataclasses.dataclass(frozen=True)
-class OpenTables(PrivacyParameters):
-    """The measurements of `Marginals` on a table whose columns nobody described; for the arguments see there.
-
-    Args:
-        share: of the budget, for the discovery.
-        max_records: records of a unit that count; None protects one record.
-
-    Guarantees:
-        As `discovery.Discovery`.
-    """
-
-    share: Any = "1/2"
-    max_records: int | None = None
-
-    name: ClassVar[str] = "discovery"
-    summary: ClassVar[str] = "find the domain of a table, and measure it"
-    accepts_weights: ClassVar[bool] = False
-    restriction: ClassVar[str] = "the records of an open table have none."
-    audited_values: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "share": ("1/2", "1/10"),
-        "max_records": (None, 2),
-    }
-
-    def neighbours(self, pairs: int, seed: int) -> Iterator[tuple[OpenTable, OpenTable]]:
-        """Yield pairs of open tables that differ in one record, or in one person's if units are protected."""
-        unit = None if self.max_records is None else Unit("who", self.max_records)
-        draft = None if self.delta else Draft({"age": {"bins": "discover"}, "when": {"dates": "discover"}})
-        for first, second in _open_columns(pairs, seed, self.relation, unit):
-            one, other = (OpenTable.from_columns(columns, draft, unit=unit) for columns in (first, second))
-            yield one, other
-
-    def run(self, table: OpenTable, workload: Workload | None = None) -> dict[str, Any]:
-        """Find the domain, measure all columns, and return what is told."""
-        mechanism = Marginals(self.epsilon, self.relation, self.delta, backend=self.backend)
-        try:
-            run = mechanism._discovered(table, KWay(1), Discovery(self.share), None, None, False, None)
-        except ValueError as error:  # nothing was found, which noisy counts alone tell
-            return {"refused": str(error)}
-        assert run.found is not None
-        measured = [each.values for each in mechanism._measured(run).measurements]
-        return {"found": run.found.to_dict(), "measured": measured, "told": run.budget.whole.statement()}
-
-
-def _open_columns(
-    pairs: int, seed: int, relation: Relation, unit: Unit | None
-) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Yield columns of neighbouring tables, in both orders; what differs lies far from the other records."""
-    generator = random.generator(seed)
-    for number in range(pairs):
-        size = int(generator.integers(20, 60))
-        days = np.datetime64("2020-01-01") + generator.integers(0, 900, size)
-        columns: dict[str, Any] = {
-            "age": generator.integers(0, 99, size).astype(object),
-            "when": days.astype(str).astype(object),
-            "job": generator.choice(["baker", "cook"], size).astype(object),
-            "who": np.arange(size) if unit is None else generator.integers(0, size // 3, size),
-        }
-        gone = columns["who"] == columns["who"][int(generator.integers(size))]
-        if unit is None:
-            del columns["who"]
-        if relation is Relation.ADD_REMOVE:
-            other = {name: column[~gone] for name, column in columns.items()}
-        else:
-            other = {name: column.copy() for name, column in columns.items()}
-            for name, value in (("age", 10**6), ("when", "1931-07-08"), ("job", f"secret {number}")):
-                other[name][gone] = value
-        pair = tuple({name: column.tolist() for name, column in each.items()} for each in (columns, other))
-        yield pair if number % 4 < 2 else pair[::-1]  # type: ignore[misc]
-
-
 @functools.cache
 def _folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="pgmjax-audit-")
@@ -460,8 +387,8 @@ TABLE = (TableCalls, OnlineQueries, SessionQueries)
 RATINGS = (RatingsCalls, SimilarityQueries)
 """Front-ends of ratings."""
 
-OPEN = (OpenTables,)
-"""Front-ends of tables whose domain is found."""
+OPEN = (DiscoveryRuns,)
+"""Front-ends of tables whose domain is open."""
 
 
 def names() -> dict[str, type[Any]]:

@@ -22,7 +22,7 @@ from pgmjax import mechanisms, random
 from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
 from pgmjax.audit.draws import check_draws
-from pgmjax.audit.mechanism import DOMAIN, WORKLOAD, AuditCase
+from pgmjax.audit.mechanism import DOMAIN, UNIT, WORKLOAD, AuditCase
 from pgmjax.audit.refusals import refusals
 from pgmjax.audit.replay import check_outcome
 from pgmjax.data.domain import Domain
@@ -54,7 +54,6 @@ _EPSILONS = (Fraction(1), Fraction(1, 3), Fraction(8))
 _DELTAS = (Fraction(0), Fraction(1, 10**6))
 _SHARED = ("epsilon", "relation", "delta", "backend", "estimator")
 _TRIES = 40
-UNIT = Unit("who", 2)
 _PAIRS = 8
 _AT_LARGE = Fraction(50)  # an epsilon at which so many noisy cells are worth asking for
 

@@ -28,6 +28,9 @@ from pgmjax.queries.workload import Workload
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})
 WORKLOAD = Workload([["a", "b"], ["b", "c"], {"clique": ["c"], "queries": {"c": "prefix"}}])
 
+UNIT = Unit("who", 2)
+"""The unit of privacy of audits that have one."""
+
 _STEPS = 5
 _TAKEN = ("epsilon", "relation", "delta", "backend")
 

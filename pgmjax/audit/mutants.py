@@ -16,14 +16,13 @@ from typing import Any
 import numpy as np
 
 from pgmjax import mechanisms, random
-from pgmjax.audit import contracts, frontends, matrix, mutations, partitions, primitives
-from pgmjax.audit.mechanism import AuditCase, replay_mechanism
+from pgmjax.audit import contracts, discovery, frontends, matrix, mutations, primitives
+from pgmjax.audit.mechanism import UNIT, AuditCase, replay_mechanism
 from pgmjax.audit.replay import check_pairs
 from pgmjax.audit.specimen import SelectAndMeasure
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.data.unit import Unit
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.seeded import SeededBackend
@@ -36,7 +35,6 @@ _PAIRS = 16
 _MANY_PAIRS = 100
 _HEAVY = 2**31 - 1
 _WIDE = 110
-_UNIT = Unit("who", 2)
 _ODD = 2**24 + 1  # the least whole number that is no 32-bit float
 
 
@@ -88,15 +86,7 @@ def replayed_on_many_tables(mechanism: Any) -> None:
 def replayed_with_units(mechanism: Any) -> None:
     """L1 of tables that differ in all records of one unit."""
     for relation in mechanisms.relations(mechanism):
-        replay_mechanism(mechanism, relation, pairs=_PAIRS, unit=_UNIT)
-
-
-def replayed_discovery(_: Any) -> None:
-    """L1 of runs that find their domain, at an epsilon at which small tables show theirs."""
-    for relation in Relation:
-        for delta, records in ((0, None), ("1e-6", None), ("1e-6", 2)):
-            given: dict[str, Any] = {"epsilon": 60, "delta": delta, "max_records": records}
-            replay_mechanism(frontends.OpenTables, relation, pairs=4, **given)
+        replay_mechanism(mechanism, relation, pairs=_PAIRS, unit=UNIT)
 
 
 def replayed_with_heavy_records(mechanism: Any) -> None:
@@ -324,27 +314,6 @@ _PROMISES = tuple(
     )
 )
 
-_SHAPES, _DRAWN, _LABELS = (
-    partitions.trees_keep_their_epsilon,
-    partitions.trees_follow_their_distribution,
-    partitions.labels_keep_their_delta,
-)
-_PARTITIONS = (
-    _primitive("a tree with the noise of one level", "L0", mutations.short_tree, _SHAPES),
-    _primitive("a tree whose counts do not fall", "L0", mutations.level_tree, _SHAPES),
-    _primitive("a tree of exact counts", "L2", mutations.exact_tree, _DRAWN),
-    _primitive("a threshold of labels without delta", "L0", mutations.low_threshold, _LABELS),
-    _primitive("a threshold of labels for one record of a unit", "L0", mutations.threshold_of_one, _LABELS),
-    _primitive("labels with exact counts", "L2", mutations.exact_labels, _LABELS),
-    *(
-        Mutant(name, "L1", apply, "none", replayed_discovery)
-        for name, apply in (
-            ("a discovery that costs nothing", mutations.free_discovery),
-            ("the bounds of a column from its values", mutations.true_bounds),
-        )
-    ),
-)
-
 _LARGE, _WEIGHTED, _REFUSED = _Visited("large"), _Visited("weights"), _Visited("refusal")
 _WORLDS = (
     *(
@@ -388,14 +357,24 @@ _WORLDS = (
     ),
 )
 
-ALL: tuple[Mutant, ...] = (
-    *_MECHANISMS,
-    *_SAMPLERS,
-    *_RESPONSES,
-    *_PROMISES,
-    *_PARTITIONS,
-    *_WORLDS,
+_TREES, _KEYS = discovery.trees_keep_their_epsilon, discovery.keys_keep_their_delta
+_SEARCHES = discovery.discovery_keeps_to_the_choke_point
+_DISCOVERY = (
+    _primitive("a tree with the scale of one level", "L0", mutations.one_level_of_a_tree, _TREES),
+    _primitive("a tree whose counts do not fall", "L0", mutations.level_counts, _TREES),
+    _primitive("a tree of exact counts", "L0", mutations.exact_tree, _TREES),
+    _primitive("a tree that costs nothing", "contract", mutations.free_partitions, _TREES),
+    _primitive("a threshold of keys one too low", "L0", mutations.low_threshold, _KEYS),
+    _primitive("a threshold of keys without delta", "L0", mutations.threshold_without_delta, _KEYS),
+    _primitive("a threshold of keys for one record of a unit", "L0", mutations.threshold_of_one, _KEYS),
+    _primitive("keys below the threshold", "L0", mutations.rare_keys, _KEYS),
+    _primitive("keys counted exactly", "L2", mutations.exact_keys, _KEYS),
+    _primitive("discovery that costs nothing", "L1", mutations.free_discovery, _SEARCHES),
+    _primitive("bounds read off a column", "L1", mutations.true_bounds, _SEARCHES),
+    _primitive("a domain with labels below the threshold", "L1", mutations.kept_labels, _SEARCHES),
 )
+
+ALL: tuple[Mutant, ...] = (*_MECHANISMS, *_SAMPLERS, *_RESPONSES, *_PROMISES, *_WORLDS, *_DISCOVERY)
 """Every mutant, those of whole mechanisms first."""
 
 

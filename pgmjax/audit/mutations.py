@@ -1,7 +1,7 @@
 """The changes that make mutants, each a `with` block with one thing wrong.
 
-First those of mechanisms and measurements, then those of selections, responses, accounts and refusals, last
-those of the records' own responses.
+First those of mechanisms and measurements, then those of selections, responses, accounts and refusals, then
+those of the records' own responses, last those of discovery.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
@@ -21,7 +22,8 @@ from pgmjax.data import bounding, dataset
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.relation import Relation
 from pgmjax.discovery import probes
-from pgmjax.discovery.discover import _Search as _search
+from pgmjax.discovery.discover import _Search
+from pgmjax.discovery.probes import FineCells
 from pgmjax.measurements.noise import DiscreteGaussian
 from pgmjax.mechanisms import base
 from pgmjax.privacy import (
@@ -515,91 +517,6 @@ def unscaled_unit() -> Any:
     return replaced((Sensitivity, "of_unit", lambda self, records: self))
 
 
-def short_tree() -> Any:
-    """The noise of a tree is that of one of its levels."""
-    return replaced((partition, "_PATHS", 1))
-
-
-def level_tree() -> Any:
-    """The counts of a tree do not fall from level to level, so that each level costs as much."""
-    return replaced((partition, "tree_step", lambda distribution: 0))
-
-
-def exact_tree() -> Any:
-    """A tree is split by its exact counts."""
-    true = partition._split
-
-    def split(table: Any, exact: Any, *given: Any) -> Any:
-        silent = mock.Mock(fresh=lambda backend, distribution, size: np.zeros(size, np.int64))
-        with mock.patch.object(partition, "measuring", silent):
-            return true(table, exact, *given)
-
-    return replaced((partition, "_split", split))
-
-
-def low_threshold() -> Any:
-    """A label shows from a count at which delta's part of the noise is forgotten."""
-    return replaced((partition, "key_threshold", lambda distribution, records, delta: records + 1))
-
-
-def threshold_of_one() -> Any:
-    """The threshold of labels is that of one record, also where a unit has several."""
-    true = partition.key_threshold
-    return replaced(
-        (partition, "key_threshold", lambda distribution, records, delta: true(distribution, 1, delta))
-    )
-
-
-def exact_labels() -> Any:
-    """Labels come with their exact counts."""
-    true = partition._packed
-
-    def packed(table: Any, exact: Any, *given: Any) -> Any:
-        silent = mock.Mock(
-            fresh=lambda backend, distribution, size: np.zeros(size, np.int64),
-            noisy=lambda exact, noise: exact,
-        )
-        with mock.patch.object(partition, "measuring", silent):
-            return true(table, exact, *given)
-
-    return replaced((partition, "_packed", packed))
-
-
-def free_discovery() -> Any:
-    """The measurements after a discovery may spend the whole budget again."""
-    return replaced((Budget, "part", lambda self, amount, delta=None: _Part(self)), _unlimited())
-
-
-class _Part(Budget):
-    """A budget of as much as the whole one."""
-
-    def __init__(self, whole: Budget):
-        super().__init__(whole.cap, whole.unit, delta=whole.delta or None)
-        self._whole_one = whole
-
-    @property
-    def whole(self) -> Budget:
-        """The budget that it is a part of."""
-        return self._whole_one
-
-
-def true_bounds() -> Any:
-    """The bounds of a column are those of its values."""
-    true = _search.magnitudes
-
-    def magnitudes(self: Any) -> None:
-        true(self)
-        for column in self._ordered():
-            probe = probes.magnitude_probe(column.name, column.reading)
-            exact = self._table.under([probe]).marginals([[column.name]])[0]
-            there, edges = np.flatnonzero(exact[:-1]), probes.magnitude_edges()
-            if len(there) and column.fine is not None:
-                ends = float(edges[there[0]]), float(edges[there[-1] + 1])
-                column.fine = probes.FineCells.over(*ends, column.step)
-
-    return replaced((_search, "magnitudes", magnitudes))
-
-
 def joint_choice() -> Any:
     """A choice of records that depends on how many records the table has."""
     true = bounding.left_out
@@ -811,3 +728,114 @@ def telling_context() -> Any:
             raise measuring.TableReadError(f"{doing} failed. Details are withheld.") from error
 
     return replaced((PrivateTable, "_withheld", withheld))
+
+
+def one_level_of_a_tree() -> Any:
+    """The scale of a tree is that of one level."""
+    return replaced((partition, "_PATHS", 1))
+
+
+def level_counts() -> Any:
+    """The counts of a tree's nodes do not fall from level to level."""
+    return replaced((partition, "tree_step", lambda distribution: 0))
+
+
+def exact_tree() -> Any:
+    """Nodes are split by their exact counts."""
+    return _without_noise("_split")
+
+
+def exact_keys() -> Any:
+    """Keys are counted without noise."""
+    return _without_noise("_packed")
+
+
+def _without_noise(name: str) -> Any:
+    true: Any = getattr(partition, name)
+
+    def released(*given: Any) -> np.ndarray:
+        quiet = (measuring, "fresh", lambda backend, distribution, size: np.zeros(size, dtype=np.int64))
+        with replaced(quiet):
+            return true(*given)
+
+    return replaced((partition, name, released))
+
+
+def low_threshold() -> Any:
+    """The threshold of keys is one below the least that delta allows, to which the library adds one."""
+    true: Any = partition.key_threshold
+    return replaced((partition, "key_threshold", lambda *given: true(*given) - partition._MARGIN - 1))
+
+
+def threshold_without_delta() -> Any:
+    """The threshold of keys is some standard deviations of the noise, whatever delta is."""
+
+    def threshold(distribution: DiscreteGaussian, records: int, delta: Any) -> int:
+        return records + math.ceil(4 * distribution.scale)
+
+    return replaced((partition, "key_threshold", threshold))
+
+
+def threshold_of_one() -> Any:
+    """The threshold of keys is that of one record, also where a unit has several."""
+    true: Any = partition.key_threshold
+    return replaced(
+        (partition, "key_threshold", lambda distribution, records, delta: true(distribution, 1, delta))
+    )
+
+
+def rare_keys() -> Any:
+    """Every key with a positive noisy count is released."""
+    true: Any = partition._packed
+    return replaced((partition, "_packed", lambda *given: true(*given[:-1], 1)))
+
+
+def free_discovery() -> Any:
+    """Charges to a part of a budget are none to the whole."""
+    true = Budget.charge
+
+    def charge(self: Any, cost: Any) -> None:
+        whole, self._within = self._within, None
+        try:
+            true(self, cost)
+        finally:
+            self._within = whole
+
+    return replaced((Budget, "charge", charge))
+
+
+def free_partitions() -> Any:
+    """Trees and keys cost nothing."""
+    true = PrivateTable._charge
+
+    def charge(self: Any, events: Any, *more: Any) -> None:
+        true(self, [event for event in events if event.kind not in ("tree", "keys")], *more)
+
+    return replaced((PrivateTable, "_charge", charge))
+
+
+def true_bounds() -> Any:
+    """The bounds of a column are those of its values, not those of noisy counts."""
+    true = _Search.magnitudes
+
+    def magnitudes(self: Any) -> None:
+        true(self)
+        edges = probes.magnitude_edges()
+        for column in self._ordered():
+            data = self._table.under([probes.magnitude_probe(column.name, column.reading)])
+            there = np.flatnonzero(data.marginals([(column.name,)])[0][:-1])
+            low, high = float(edges[there[0]]), float(edges[there[-1] + 1])
+            column.fine = FineCells.over(low, high, column.step)
+
+    return replaced((_Search, "magnitudes", magnitudes))
+
+
+def kept_labels() -> Any:
+    """Labels that were not released are labels of the domain nevertheless."""
+    true = partition.find_keys
+
+    def find_keys(table: Any, name: str, coder: Any, **costs: Any) -> Any:
+        found, *rest = true(table, name, coder, **costs)
+        return ({key: found.get(key, rest[-1]) for key in sorted(coder.keys)}, *rest)
+
+    return replaced((sys.modules[_Search.__module__], "find_keys", find_keys))

@@ -7,16 +7,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from pgmjax._internal import checks
-from pgmjax.audit import contracts, partitions, primitives
+from pgmjax.audit import contracts, discovery, primitives
 from pgmjax.audit.coverage import FileCoverage
-from pgmjax.audit.mechanism import AuditCase, replay_case
+from pgmjax.audit.mechanism import UNIT, AuditCase, replay_case
 from pgmjax.audit.replay import CannotAuditError
 from pgmjax.audit.smoke import NoMeasurementsError, bound_case, fits_in_every_run
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.tape import NonInterferenceError
 
-_COLUMNS = ("mechanism", "relation", "claimed", "L1 pairs", "calls", "L3 lower bound", "verdict")
+_COLUMNS = ("mechanism", "relation", "claimed", "L1 pairs", "of units", "calls", "L3 lower bound", "verdict")
+_OF_UNITS = 4  # one pair of tables that differ in a whole unit for so many that differ in a record
 _NOT_BY_DEFAULT = "L3 is not run: each run fits a model, so that enough of them take long. Give their number."
 _POWERLESS = "These black-box runs have no power: a bound of 0 shows neither a fault nor that there is none."
 
@@ -30,13 +31,15 @@ class MechanismAudit:
         relation: the neighbouring relation.
         epsilon: the claimed epsilon, exact, as text.
         delta: the claimed delta, exact, as text.
-        pairs: number of pairs of neighbouring tables replayed without a fault.
+        pairs: number of pairs of neighbouring tables replayed without a fault that differ in a record, or in
+            what else the mechanism's own tables differ in.
         calls: calls of the choke point in a run; 0 if a fault prevented the count.
         bound: lower bound on epsilon from black-box runs; None if there were none.
         trials: black-box runs on each of two tables.
         alpha: the probability that the bound is too high.
         fault: the fault found; None if none.
         note: why there is no bound, or why it is not informative.
+        unit_pairs: number of such pairs that differ in all records of a unit of privacy.
     """
 
     mechanism: str
@@ -50,6 +53,7 @@ class MechanismAudit:
     alpha: float
     fault: str | None
     note: str | None = None
+    unit_pairs: int = 0
 
     @property
     def passed(self) -> bool:
@@ -81,7 +85,8 @@ def audit_mechanism(
         relation: the neighbouring relation.
         epsilon: the mechanism's budget.
         delta: 0 for pure differential privacy.
-        pairs: number of pairs of neighbouring tables to replay.
+        pairs: number of pairs of neighbouring tables to replay that differ in a record. After them come a
+            quarter as many that differ in all records of a unit, of which at most two count.
         trials: black-box runs on each of two tables; 0 for none. Default: 2,000, or none if each run
             would fit a model.
         alpha: the probability that the lower bound is too high.
@@ -103,7 +108,8 @@ def audit_mechanism(
     """
     case = AuditCase(mechanism, Relation.parse(relation), epsilon, delta, seed, options)
     made = 0 if trials is None else checks.integer("trials", trials, low=0)
-    tables = _Counted(case.tables(checks.integer("pairs", pairs, low=1)))
+    number = checks.integer("pairs", pairs, low=1)
+    tables = _Counted(_pairs(case, number))
     calls, bound, fault, note = 0, None, None, None
     try:
         calls = replay_case(case, tables).calls
@@ -128,14 +134,22 @@ def audit_mechanism(
         relation=case.relation.value,
         epsilon=as_text(case.epsilon),
         delta=as_text(case.delta),
-        pairs=tables.done,
+        pairs=tables.done - tables.of_units,
         calls=calls,
         bound=bound,
         trials=made,
         alpha=alpha,
         fault=fault,
         note=note,
+        unit_pairs=tables.of_units,
     )
+
+
+def _pairs(case: AuditCase, number: int) -> Iterator[Any]:
+    """Yield pairs of tables that differ in a record, then those that differ in a whole unit."""
+    yield from case.tables(number)
+    if not hasattr(case.mechanism, "neighbours"):
+        yield from case.tables(-(-number // _OF_UNITS), unit=UNIT)
 
 
 class _Counted:
@@ -143,12 +157,13 @@ class _Counted:
 
     def __init__(self, pairs: Iterable[Any]):
         self._pairs = pairs
-        self.done = 0
+        self.done = self.of_units = 0
 
     def __iter__(self) -> Iterator[Any]:
         for pair in self._pairs:
             yield pair
             self.done += 1
+            self.of_units += getattr(pair[0], "unit", None) is not None
 
 
 def audit_primitives() -> dict[str, str | None]:
@@ -166,12 +181,12 @@ def audit_primitives() -> dict[str, str | None]:
         "randomised response (L0, L2)": primitives.response_keeps_its_epsilon,
         "responses of records (L0, L2)": primitives.responses_keep_their_epsilon,
         "records answer once": primitives.records_answer_once,
+        "trees of cells (L0, L2)": discovery.trees_keep_their_epsilon,
+        "keys above a threshold (L0, L2)": discovery.keys_keep_their_delta,
+        "discovery on raw columns (L1)": discovery.discovery_keeps_to_the_choke_point,
         "rho to epsilon and delta (L0)": primitives.conversions_hold,
         "budgets add up": primitives.budgets_add_up,
         "a failed query is paid": primitives.a_failed_query_is_paid,
-        "trees of counts (L0)": partitions.trees_keep_their_epsilon,
-        "trees of counts (L2)": partitions.trees_follow_their_distribution,
-        "labels above a threshold (L0, L2)": partitions.labels_keep_their_delta,
         "scales cover their budget (L0)": contracts.scales_cover_their_budget,
         "decimals are exact": contracts.decimals_are_exact,
         "relations do not mix": contracts.relations_do_not_mix,
@@ -235,6 +250,7 @@ def _row(audit: MechanismAudit) -> tuple[str, ...]:
         audit.relation,
         f"epsilon {audit.epsilon}{delta}",
         str(audit.pairs),
+        str(audit.unit_pairs),
         str(audit.calls),
         _bound(audit),
         verdict,

@@ -67,12 +67,13 @@ def choose_bins(sketch: Sketch, is_point: Callable[[int, int], bool], bench: Wor
     total = max(float(sketch.counts.sum()), 1.0)
     best, chosen = math.inf, np.array(sketch.edges)
     while True:
-        edges, counts = merges.state()
-        points = np.array([is_point(a, b) for a, b in itertools.pairwise(edges.tolist())])
-        error = bench.error(counts / total, points)
-        if len(counts) <= MOST_BINS and error < best:
-            best, chosen = error, edges
-        if len(counts) <= FEWEST_BINS or not merges.merge():
+        if merges.cells <= MOST_BINS:
+            edges, counts = merges.state()
+            points = np.array([is_point(a, b) for a, b in itertools.pairwise(edges.tolist())])
+            error = bench.error(counts / total, points)
+            if error < best:
+                best, chosen = error, edges
+        if merges.cells <= FEWEST_BINS or not merges.merge():
             return chosen
 
 
@@ -81,7 +82,7 @@ class _Merges:
 
     def __init__(self, edges: np.ndarray, counts: np.ndarray):
         self._edges, self._counts = [int(edge) for edge in edges], [float(count) for count in counts]
-        size = len(self._counts)
+        self.cells = size = len(self._counts)
         self._before, self._after = list(range(-1, size - 1)), list(range(1, size + 1))
         self._alive, self._version = [True] * size, [0] * size
         self._heap = [(self._counts[k] + self._counts[k + 1], k, 0, 0) for k in range(size - 1)]
@@ -109,6 +110,7 @@ class _Merges:
     def _join(self, left: int, right: int) -> None:
         self._counts[left] += self._counts[right]
         self._alive[right] = False
+        self.cells -= 1
         self._version[left] += 1
         self._after[left] = self._after[right]
         if self._after[left] < len(self._alive):

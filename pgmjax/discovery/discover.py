@@ -264,13 +264,13 @@ class _Search:
                 continue
             low, high = float(edges[there[0]]), float(edges[there[-1] + 1])
             column.missing = self._keeps_all or bool(answer.values[-1] > least)
+            if column.reading is not None and column.reading.time is not None:
+                first, last = _CALENDAR[column.reading.time]  # the edges of magnitudes lie beyond its ends
+                low, high = min(max(low, first), last - 1), min(high, last + 1)
             if column.step is not None and max(abs(low), abs(high)) >= _LARGEST_STEPS * column.step:
                 column.step = None
             if column.step is not None and high > 0:
                 high -= column.step
-            if column.reading is not None and column.reading.time is not None:
-                first, last = _CALENDAR[column.reading.time]  # the edges of magnitudes lie beyond its ends
-                low, high = min(max(low, first), last - 1), min(high, last)
             if not high > low:
                 high = low + (column.step or 1.0)
             column.fine = FineCells.over(low, high, column.step)

@@ -123,7 +123,7 @@ class Budget(SingleProcess):
             self._promised = f"epsilon {as_text(exact_epsilon(cap))} and delta {as_text(exact_delta(delta))}"
         else:
             self._cap = exact_epsilon(cap) if unit == "epsilon" else exact_rho(cap)
-        self._spent = Fraction(0)
+        self._spent = self._risked = Fraction(0)
         self._relation = None if relation is None else Relation.parse(relation)
         self._events: list[Event] = []
         self._lock = threading.Lock()
@@ -268,6 +268,7 @@ class Budget(SingleProcess):
             if self._within is not None:
                 self._within.charge(events)
             self._spent += self._sum(events)
+            self._risked += sum(event.delta for event in events)
             self._events.extend(events)
 
     def statement(self) -> str:
@@ -369,7 +370,7 @@ the answers so far changes at most by a factor of exp(0.25).
             if self._relation is not None:
                 check_relation(event, self._relation)
         cost = self._sum(events)
-        risk = sum((event.delta for event in (*self._events, *events)), Fraction(0))
+        risk = self._risked + sum(event.delta for event in events)
         if risk > self._delta and self._unit == "rho":
             raise BudgetExceeded(
                 f"This needs a delta of {as_text(risk)} beside rho in all, but the budget allows "

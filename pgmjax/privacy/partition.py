@@ -250,7 +250,7 @@ def find_keys(
         call = tape.Call("keys", (name, least), distribution, moved, _folded(exact, keys, table))
         return table._pass(call, lambda: _packed(table, exact, keys, distribution, least))
 
-    return _unpacked(table._kept(request, released), least)
+    return unpacked(table._kept(request, released), least)
 
 
 def key_threshold(distribution: DiscreteGaussian, records: int, delta: Fraction) -> int:
@@ -289,9 +289,14 @@ def _folded(exact: np.ndarray, keys: list[str], table: PrivateTable) -> np.ndarr
     folded = np.zeros(FIRST + _BUCKETS, dtype=np.int64)
     folded[:FIRST] = exact[:FIRST]
     for key, count in zip(keys, exact[FIRST:], strict=True):
-        place = int.from_bytes(hashlib.sha256(key.encode(errors="surrogatepass")).digest()[:8], "big")
-        folded[FIRST + place % _BUCKETS] += count
+        folded[place_on_tape(key)] += count
     return folded
+
+
+def place_on_tape(key: str) -> int:
+    """Return where in the exact numbers of a tape's call the count of a key is, with those of few others."""
+    digest = hashlib.sha256(key.encode(errors="surrogatepass")).digest()
+    return FIRST + int.from_bytes(digest[:8], "big") % _BUCKETS
 
 
 def _packed(
@@ -307,7 +312,8 @@ def _packed(
     return np.concatenate([np.array(counts, dtype=np.int64), texts.astype(np.int64)])
 
 
-def _unpacked(values: np.ndarray, least: int) -> tuple[dict[str, int], int, int, int]:
+def unpacked(values: np.ndarray, least: int) -> tuple[dict[str, int], int, int, int]:
+    """Return what `find_keys` returns from what it releases as one array, and the threshold."""
     other, missing, number = (int(value) for value in values[: FIRST + 1])
     counts = values[FIRST + 1 : FIRST + 1 + number]
     text = values[FIRST + 1 + number :].astype(np.uint8).tobytes().decode(errors="surrogatepass")

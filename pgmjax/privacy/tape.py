@@ -39,7 +39,7 @@ class Call:
     """One passage of exact numbers through the choke point.
 
     Attributes:
-        kind: "laplace", "gaussian", "selection", "response", "threshold" or "public count".
+        kind: "laplace", "gaussian", "selection", "response", "threshold", "tree", "keys" or "public count".
         parameters: everything public that shapes the call; must be comparable.
         distribution: distribution of the release; None for public values.
         sensitivity: declared sensitivity of the exact numbers.

@@ -274,10 +274,20 @@ def test_a_workload_that_the_found_domain_cannot_answer():
         OpenTable.from_frame(FRAME, weights="age", max_weight=3)
 
 
-def test_dates_at_the_ends_of_the_calendar():
-    """The edges of magnitudes lie beyond the years that a date can have."""
-    days = ["0001-01-05"] * 900 + ["9999-12-30"] * 900 + ["2020-05-06"] * 900
-    found, _ = search(pd.DataFrame({"when": days}), rho="5", draft={"when": {"dates": "discover"}})
+@pytest.mark.parametrize("form", ["%d.%m.%Y", "%Y-%m-%d", "%Y-%m-%d %H:%M"])
+@pytest.mark.parametrize("delta", ["1e-6", 0])
+def test_dates_at_the_ends_of_the_calendar(form, delta):
+    """Dates that stand for no date: cells end where the calendar does, not at the next power of 2 of days."""
+    days = [datetime.datetime(2021, 3, 1 + k % 28, 10, 30) for k in range(1500)]
+    ends = [datetime.datetime(1, 1, 1, 8, 0), datetime.datetime(9999, 12, 31, 23, 59)] * 400
+    texts = [day.strftime(form.replace("%Y", f"{day.year:04d}")) for day in days + ends]
+    found, _ = search(
+        pd.DataFrame({"when": texts}), rho="1", draft={"when": {"dates": "discover"}}, delta=delta or "1e-6",
+        unit_of_budget="rho" if delta else "epsilon",
+    )  # fmt: skip
     when = found.domain.attribute("when")
-    assert len(set(when.encode([days[0], days[-1], days[901]]).tolist())) == 3
+    assert found.domain.to_dict()["when"]["dates"][-1].startswith("9999-12-31")
+    counts = pj.Dataset.from_frame(found.domain, pd.DataFrame({"when": texts})).marginals([("when",)])[0]
+    assert counts[0] >= 400 and counts[: len(when.bins) - 1][-1] >= 400
+    assert len(when.values(np.arange(len(when.bins) - 1), np.random.default_rng(0))) == len(when.bins) - 1
     assert pj.Domain(found.domain.to_dict()) == found.domain

@@ -1,90 +1,61 @@
-"""Private partitions: the exact distribution of trees on all tiny tables, thresholds of keys."""
+"""Private partitions: the exact distribution of trees on tiny tables, thresholds of keys."""
 
-import itertools
+import math
 from fractions import Fraction
 
-import numpy as np
 import pytest
-import scipy.stats
 
 import pgmjax as pj
-from pgmjax.audit.partitions import largest_tree_loss, tree_probabilities
+from pgmjax.audit.discovery import at_least, neighbouring_counts, tree_epsilon, tree_probabilities
 from pgmjax.discovery import OpenTable, key_column
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy import partition
 from pgmjax.privacy.scales import laplace_for
 
 ADD, REPLACE = pj.Relation.ADD_REMOVE, pj.Relation.REPLACE_ONE
-DOMAIN = pj.Domain({"x": 4})
 
 
-def largest_loss(scale, least, neighbours):
-    return largest_tree_loss(neighbours, DiscreteLaplace(scale), least)
+def exceeds(value, scale):
+    """P(Z > value) of discrete Laplace noise."""
+    q = math.exp(-1 / scale)
+    return q ** (value + 1) / (1 + q) if value >= 0 else 1 - q ** (-value) / (1 + q)
 
 
-TABLES = list(itertools.product(range(4), repeat=4))
-ADDED = [(t, tuple(c + (k == place) for k, c in enumerate(t))) for t in TABLES for place in range(4)]
-REPLACED = [
-    (t, tuple(c - (k == low) + (k == high) for k, c in enumerate(t)))
-    for t in TABLES
-    for low, high in itertools.permutations(range(4), 2)
-    if t[low]
-]
+def test_the_audit_finds_the_probabilities_of_the_definition():
+    """A node of depth d is split if max(c - d step, least - step) + Z > least."""
+    scale, least = 3.0, 2
+    step = partition.tree_step(DiscreteLaplace(scale))
+    for counts in ((0, 3, 1, 4), (0, 0, 0, 0), (9, 0, 2, 1)):
+        root = exceeds(least - sum(counts), scale)
+        low, high = (
+            exceeds(least - max(sum(half) - step, least - step), scale) for half in (counts[:2], counts[2:])
+        )
+        wanted = {
+            (): 1 - root,
+            (2,): root * (1 - low) * (1 - high),
+            (1, 2): root * low * (1 - high),
+            (2, 3): root * (1 - low) * high,
+            (1, 2, 3): root * low * high,
+        }
+        found = tree_probabilities(counts, DiscreteLaplace(scale), least)
+        assert found == pytest.approx(wanted, rel=1e-12)
 
 
-@pytest.mark.parametrize("epsilon", ["0.3", "1", "4"])
-@pytest.mark.parametrize("least", [0, 1, 2])
+@pytest.mark.parametrize("epsilon", ["0.3", "4"])
+@pytest.mark.parametrize("least", [0, 2])
 def test_no_two_neighbours_are_told_apart_by_more_than_epsilon(epsilon, least):
-    for neighbours, moved in ((ADDED, 1), (REPLACED, 2)):
-        scale = laplace_for(3 * moved, Fraction(epsilon)).scale
-        assert largest_loss(scale, least, neighbours) <= float(epsilon)
-    # the factor is needed: with a third of the noise, or counts that do not fall, the bound breaks
-    scale = laplace_for(1, Fraction(epsilon)).scale
-    assert largest_loss(scale, least, ADDED) > float(epsilon)
-
-
-def test_counts_must_fall_from_level_to_level(monkeypatch):
-    deep = [((9, 0, 0, 0, 0, 0, 0, 0), (10, 0, 0, 0, 0, 0, 0, 0))]
-    scale = laplace_for(3, Fraction(2)).scale
-    assert largest_loss(scale, 9, deep) <= 2
-    monkeypatch.setattr(partition, "tree_step", lambda distribution: 0)
-    assert largest_loss(laplace_for(1, Fraction(2)).scale, 9, deep) > 2
+    for relation, moved in ((ADD, 1), (REPLACE, 2)):
+        distribution = laplace_for(3 * moved, Fraction(epsilon))
+        for_all = neighbouring_counts(relation, largest=3 - moved)
+        assert tree_epsilon(for_all, distribution, least) <= float(epsilon)
+    # the factor is needed: with a third of the noise the bound breaks
+    grown = [((least, 0, 0, 0), (least + 1, 0, 0, 0))]
+    assert tree_epsilon(grown, laplace_for(1, Fraction(epsilon)), least) > float(epsilon)
 
 
 def test_several_records_of_a_unit_are_as_many_neighbours():
-    scale = laplace_for(3 * 2, Fraction(1)).scale
-    two = [
-        (a, tuple(x + y - z for x, y, z in zip(b, c, a, strict=True)))
-        for a, b in ADDED
-        for d, c in ADDED
-        if d == a
-    ]
-    assert 0.5 < largest_loss(scale, 1, two) <= 1
-
-
-@pytest.mark.parametrize("relation", [ADD, REPLACE])
-def test_draws_follow_the_exact_distribution(relation):
-    counts = (0, 3, 1, 4)
-    data = pj.Dataset.from_columns(DOMAIN, {"x": np.repeat(np.arange(4), counts)})
-    seen = {}
-    backend = pj.privacy.SeededBackend(3, insecure=True)
-    for _ in range(400):
-        table = pj.privacy.PrivateTable(data, relation, pj.privacy.Budget(6))
-        table._backend = backend  # one stream for all
-        edges = partition.find_cells(table, "x", 4, epsilon=6, least=3)
-        assert table.budget.spent == 6 and [e.kind for e in table.budget.events] == ["tree"]
-        seen[tuple(edges[1:-1].tolist())] = seen.get(tuple(edges[1:-1].tolist()), 0) + 1
-    scale = laplace_for(3 * (1 + (relation is REPLACE)), Fraction(6)).scale
-    wanted = tree_probabilities(counts, DiscreteLaplace(scale), 3)
-    expected = np.array([400 * wanted[shape] for shape in sorted(wanted)])
-    found = np.array([seen.get(shape, 0) for shape in sorted(wanted)])
-    assert set(seen) <= set(wanted)
-    few = expected < 5
-    expected, found = (
-        np.append(expected[~few], expected[few].sum() + 1e-9),
-        np.append(found[~few], found[few].sum()),
-    )
-    assert scipy.stats.chisquare(found, expected * 400 / expected.sum()).pvalue > 1e-6
+    two = neighbouring_counts(ADD, records=2)
+    assert 0.5 < tree_epsilon(two, laplace_for(3 * 2, Fraction(1)), 1) <= 1
 
 
 def test_bad_trees_cost_nothing():
@@ -107,13 +78,10 @@ def test_bad_trees_cost_nothing():
 @pytest.mark.parametrize("scale", [0.7, 10.0, 3000.0])
 def test_a_key_that_one_unit_alone_has_shows_with_at_most_delta(scale, records, delta):
     least = partition.key_threshold(DiscreteGaussian(scale), records, Fraction(delta))
-    values = np.arange(least - records, least - records + int(50 * scale) + 50)
-    shows = records * DiscreteGaussian(scale).probabilities(values).sum()
+    shows = records * at_least(DiscreteGaussian(scale), least - records)
     assert shows <= float(delta) * (1 + 1e-6)
-    lower = np.arange(least - 3 - records, values[-1])
-    assert records * DiscreteGaussian(scale).probabilities(lower).sum() > float(
-        delta
-    )  # it is not far too high
+    # it is not far too high
+    assert records * at_least(DiscreteGaussian(scale), least - 3 - records) > float(delta)
 
 
 def open_keys(texts, relation=ADD, **options):
