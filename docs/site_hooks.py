@@ -1,7 +1,7 @@
 """Hooks of the documentation site: what Markdown alone cannot say.
 
-Links that leave `docs/` become names of files in the repository; `<!-- help: release -->` becomes what
-`pgmjax release --help` prints.
+Links that leave `docs/` become names of files in the repository, but for notebooks, which have pages
+(`notebook_pages.py`); `<!-- help: release -->` becomes what `pgmjax release --help` prints.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ HELP = re.compile(r"<!-- help:([a-z -]*)-->")
 
 
 def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> str:
-    """Write `[text](../bench/README.md)` as text and path, since only `docs/` is on the site."""
+    """Write `[text](../bench/README.md)` as text and path: only `docs/` and notebooks are on the site."""
     here = posixpath.dirname(page.file.src_uri)
 
     def replaced(match: re.Match[str]) -> str:
@@ -27,6 +27,8 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> st
         if not target.startswith("../"):
             return match.group(0)
         path = target.removeprefix("../")
+        if path.startswith("notebooks/"):
+            return f"[{text}]({posixpath.relpath(path.replace('.ipynb', '.md'), here or '.')})"
         return f"`{path}`" if text.strip("`") in path else f"{text} (`{path}`)"
 
     return HELP.sub(_help, LINK.sub(replaced, markdown))

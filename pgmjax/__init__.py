@@ -6,43 +6,50 @@ measure a table under differential privacy and return a `Release`; `history` lea
 past. `Error` is the base of the library's own exceptions.
 """
 
-from pgmjax import (
-    adapters,
-    discovery,
-    estimation,
-    gradients,
-    history,
-    learning,
-    local,
-    mechanisms,
-    model,
-    privacy,
-    queries,
-    uncertainty,
-)
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from pgmjax._internal import moved
 from pgmjax._internal.errors import Error
 from pgmjax._version import __version__
-from pgmjax.data.attribute import Attribute
-from pgmjax.data.dataset import Dataset
-from pgmjax.data.domain import Domain
-from pgmjax.data.relation import Relation
-from pgmjax.data.unit import Unit
-from pgmjax.estimation import losses, solvers
-from pgmjax.estimation.constraints import AllowedSet, FixedMarginal, FunctionalDependency, StructuralZeros
-from pgmjax.estimation.estimator import Estimator, Fit
-from pgmjax.estimation.solvers.stopping import Status
-from pgmjax.inference import oracles
-from pgmjax.inference.plan.forecast import ModelTooLargeError
-from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.measurements.total import estimate_total
-from pgmjax.mechanisms.base import FitError
-from pgmjax.model.compression import Compression
-from pgmjax.model.graphical import GraphicalModel
-from pgmjax.queries.workload import Workload
-from pgmjax.release.load import load
-from pgmjax.release.release import Release
-from pgmjax.synthesizer import Synthesizer
+
+if TYPE_CHECKING:
+    from pgmjax import (
+        adapters,
+        discovery,
+        estimation,
+        gradients,
+        history,
+        learning,
+        local,
+        mechanisms,
+        model,
+        privacy,
+        queries,
+        uncertainty,
+    )
+    from pgmjax.data.attribute import Attribute
+    from pgmjax.data.dataset import Dataset
+    from pgmjax.data.domain import Domain
+    from pgmjax.data.relation import Relation
+    from pgmjax.data.unit import Unit
+    from pgmjax.estimation import losses, solvers
+    from pgmjax.estimation.constraints import AllowedSet, FixedMarginal, FunctionalDependency, StructuralZeros
+    from pgmjax.estimation.estimator import Estimator, Fit
+    from pgmjax.estimation.solvers.stopping import Status
+    from pgmjax.inference import oracles
+    from pgmjax.inference.plan.forecast import ModelTooLargeError
+    from pgmjax.measurements.linear import LinearMeasurement
+    from pgmjax.measurements.total import estimate_total
+    from pgmjax.mechanisms.base import FitError
+    from pgmjax.model.compression import Compression
+    from pgmjax.model.graphical import GraphicalModel
+    from pgmjax.queries.workload import Workload
+    from pgmjax.release.load import load
+    from pgmjax.release.release import Release
+    from pgmjax.synthesizer import Synthesizer
 
 __all__ = [
     "AllowedSet",
@@ -86,4 +93,68 @@ __all__ = [
     "uncertainty",
 ]
 
+_PLACES = {
+    "pgmjax": (
+        *("adapters", "discovery", "estimation", "gradients", "history", "learning", "local", "mechanisms"),
+        *("model", "privacy", "queries", "uncertainty"),
+    ),
+    "pgmjax.data.attribute": ("Attribute",),
+    "pgmjax.data.dataset": ("Dataset",),
+    "pgmjax.data.domain": ("Domain",),
+    "pgmjax.data.relation": ("Relation",),
+    "pgmjax.data.unit": ("Unit",),
+    "pgmjax.estimation": (
+        "losses",
+        "solvers",
+    ),
+    "pgmjax.estimation.constraints": (
+        "AllowedSet",
+        "FixedMarginal",
+        "FunctionalDependency",
+        "StructuralZeros",
+    ),
+    "pgmjax.estimation.estimator": (
+        "Estimator",
+        "Fit",
+    ),
+    "pgmjax.estimation.solvers.stopping": ("Status",),
+    "pgmjax.inference": ("oracles",),
+    "pgmjax.inference.plan.forecast": ("ModelTooLargeError",),
+    "pgmjax.measurements.linear": ("LinearMeasurement",),
+    "pgmjax.measurements.total": ("estimate_total",),
+    "pgmjax.mechanisms.base": ("FitError",),
+    "pgmjax.model.compression": ("Compression",),
+    "pgmjax.model.graphical": ("GraphicalModel",),
+    "pgmjax.queries.workload": ("Workload",),
+    "pgmjax.release.load": ("load",),
+    "pgmjax.release.release": ("Release",),
+    "pgmjax.synthesizer": ("Synthesizer",),
+}
+"""Where the names above are: a name is imported when it is first used, as most of them need JAX."""
+
 moved.install()
+_OLD_NAMES = globals()["__getattr__"]
+
+
+def _new_name(name: str) -> Any:
+    for place, names in _PLACES.items():
+        if name in names:
+            found = _attribute(place, name)
+            globals()[name] = found
+            return found
+    return _OLD_NAMES(name)
+
+
+def _attribute(place: str, name: str) -> Any:
+    """Return a name of a module, or a module of a package."""
+    module = importlib.import_module(place) if place != __name__ else None
+    if module is not None and hasattr(module, name):
+        return getattr(module, name)
+    return importlib.import_module(f"{place}.{name}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+globals()["__getattr__"] = _new_name

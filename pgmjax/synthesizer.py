@@ -11,7 +11,6 @@ import numpy as np
 
 from pgmjax import mechanisms, random
 from pgmjax._internal import checks
-from pgmjax._internal.errors import Error
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.draft import Draft
@@ -30,10 +29,6 @@ from pgmjax.release.report import render
 
 MOST_CELLS = 1_000_000
 """Cells of the model of all pairs, up to which `mechanism="auto"` measures all pairs."""
-
-
-class NotFittedError(Error, ValueError):
-    """A synthesizer was asked before it was fitted."""
 
 
 class Answer(NamedTuple):
@@ -183,10 +178,10 @@ class Synthesizer:
         """The release.
 
         Raises:
-            NotFittedError: there is none yet.
+            ValueError: there is none yet.
         """
         if self._release is None:
-            raise NotFittedError("This Synthesizer is not fitted yet: call fit(frame, domain) first.")
+            raise ValueError("This Synthesizer is not fitted yet: call fit(frame, domain) first.")
         return self._release
 
     def sample(self, n: int | None = None, seed: int = 0) -> Any:
@@ -197,8 +192,7 @@ class Synthesizer:
             seed: the same seed gives the same rows. It protects nothing and need not be secret.
 
         Raises:
-            NotFittedError: not fitted yet.
-            ValueError: n is below 1.
+            ValueError: not fitted yet, or n is below 1.
         """
         model = self.release.model
         rows = max(1, round(model.total)) if n is None else checks.integer("n", n, low=1)
@@ -215,8 +209,7 @@ class Synthesizer:
         """Return how many rows satisfy a condition such as "sex=F,age<30", as `pgmjax query` takes it.
 
         Raises:
-            NotFittedError: not fitted yet.
-            ValueError: a condition that the domain does not allow.
+            ValueError: not fitted yet, or a condition that the domain does not allow.
         """
         release = self.release
         asked = query_text.parse(text, release.domain)
@@ -229,8 +222,7 @@ class Synthesizer:
         """Write the report of the release, one HTML file that opens offline.
 
         Raises:
-            NotFittedError: not fitted yet.
-            ValueError: the file exists.
+            ValueError: not fitted yet, or the file exists.
         """
         release = self.release
         page = render(release_folder.describe(release), release.model, release.measurements)

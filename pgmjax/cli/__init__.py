@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import difflib
 import os
+import re
 import sys
 import warnings
 from collections.abc import Sequence
@@ -48,7 +50,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     with process.listening():
         try:
-            arguments = _parser().parse_args(argv)
+            parser = _parser()
+            if not (sys.argv[1:] if argv is None else argv):
+                parser.print_help()
+                return DONE
+            arguments = parser.parse_args(argv)
             arguments.run(arguments)
             process.flush()
             return DONE
@@ -66,13 +72,35 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose usage errors end with the example from its help text."""
+    """A parser whose usage errors name what was probably meant, and end with the example of its help."""
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
+        message += _meant(message, _options(self))
         _, found, example = (self.epilog or "").partition("Example: ")
         hint = f"example: {example}\n" if found else ""
         self.exit(BAD_INPUT, f"{self.prog}: error: {message}\n{hint}")
+
+
+def _options(parser: argparse.ArgumentParser) -> set[str]:
+    """Return the options of a parser and of its commands."""
+    found = set(parser._option_string_actions)
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            found.update(*map(_options, action.choices.values()))
+    return found
+
+
+def _meant(message: str, options: set[str]) -> str:
+    """Return a question about what was meant by the word that a usage error names, or ""."""
+    choice = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
+    if choice is not None:
+        word, known = choice[1], re.findall(r"[\w.-]+", choice[2])
+    else:
+        strange = re.search(r"unrecognized arguments: .*?(--[\w-]+)", message)
+        word, known = ("" if strange is None else strange[1]), sorted(options)
+    close = difflib.get_close_matches(word, known, 1)
+    return f". Did you mean {close[0]}?" if close else ""
 
 
 def _parser() -> argparse.ArgumentParser:

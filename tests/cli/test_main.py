@@ -24,7 +24,7 @@ def test_version(capsys):
     assert capsys.readouterr().out == f"pgmjax {__version__}\n"
 
 
-@pytest.mark.parametrize("words", [[], ["nonsense"]])
+@pytest.mark.parametrize("words", [["nonsense"]])
 def test_usage_errors_are_2(words, capsys):
     assert main(words) == 2
     assert "usage: pgmjax" in capsys.readouterr().err
@@ -107,3 +107,24 @@ def test_a_usage_error_ends_with_an_example(capsys):
     said = capsys.readouterr().err
     assert "required: --epsilon" in said
     assert "example: pgmjax release --demo --epsilon 1 --relation add-remove --out" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["releese"], "release"),
+        (["release", "--epsilom", "1"], "--epsilon"),
+        (["ledger", "shwo"], "show"),
+        (["release", "t.csv", "--mechanism", "marginal"], "marginals"),
+    ],
+)
+def test_what_was_meant_is_asked(words, meant, capsys):
+    assert main(words) == 2
+    assert f"Did you mean {meant}?" in capsys.readouterr().err
+
+
+def test_without_a_command_all_are_listed(capsys):
+    assert main([]) == 0
+    said = capsys.readouterr().out
+    assert all(command in said for command in ("release", "query", "ledger", "domain", "fit", "audit"))
+    assert main(["xyzzy"]) == 2 and "Did you mean" not in capsys.readouterr().err

@@ -80,7 +80,7 @@ class Browser:
         )
 
     def _wait(self):
-        while self.ask("document.readyState") != "complete" or self.ask("location.href") == "about:blank":
+        while not self.ask("document.readyState == 'complete' && !!document.querySelector('#x-table td')"):
             pass
 
     def _call(self, method, **parameters):
