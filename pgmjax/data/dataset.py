@@ -443,8 +443,8 @@ class Dataset:
 
     @property
     def _may_be_empty(self) -> bool:
-        """True if the choice may leave nothing but dropped records, which no error may tell."""
-        return self.unit is not None and self.rows_outside == "drop"
+        """True if there may be nothing but dropped records, which no error may tell whoever only asks."""
+        return self.rows_outside == "drop" and (self.unit is not None or self.registered)
 
     def count(self) -> int:
         """Return the exact number of records, or their total weight. Private."""
