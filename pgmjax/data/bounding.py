@@ -125,7 +125,7 @@ class BoundedSource(DerivedSource):
         super().__init__(source)
         self.unit, self._records, self._rows = unit, records, rows
         self._key = os.urandom(32) if key is None else key
-        self._choices: dict[bytes, LeftOut] = {}  # by key
+        self._choices: dict[Any, LeftOut] = {}  # by key and stamp: another one if the files changed
 
     def with_key(self, key: bytes) -> BoundedSource:
         """Return the same records with the choice that a key makes."""
@@ -155,14 +155,15 @@ class BoundedSource(DerivedSource):
         return batch
 
     def _left_out(self) -> LeftOut:
-        if self._key not in self._choices:
+        place = (self._key, self._source.stamp())
+        if place not in self._choices:
             found = left_out(self._records(self.unit.max_records), self.unit.max_records, self._key)
             if self._rows is not None:  # as numbers of the source's records
                 given = found.within(0, int(self._rows[-1]) + 1 if len(self._rows) else 0)
                 found = LeftOut()
                 found.add(np.flatnonzero(np.isin(self._rows, given, assume_unique=True)))
-            self._choices[self._key] = found
-        return self._choices[self._key]
+            self._choices[place] = found
+        return self._choices[place]
 
     def under(self, definition: TableDefinition) -> BoundedSource:
         """Return the same records as the holder defined them, with this source's bound."""

@@ -155,6 +155,14 @@ def test_one_choice_for_several_encodings_of_a_table():
     assert (dropped.chosen_by(KEY).marginals([["a"]])[0] == counts[:4]).all()
 
 
+def test_a_choice_is_not_kept_for_files_that_changed(tmp_path):
+    (tmp_path / "t.csv").write_text("who,a\nx,0\ny,1\n")
+    data = Dataset.read(tmp_path / "t.csv", DOMAIN, unit=Unit("who", 1)).chosen_by(KEY)
+    assert data.marginals([["a"]])[0].tolist() == [1, 1, 0, 0]
+    (tmp_path / "t.csv").write_text("who,a\n" + "x,0\n" * 30 + "y,1\n" * 30)
+    assert data.marginals([["a"]])[0].sum() == 2
+
+
 def test_a_record_to_be_dropped_that_the_bound_leaves_out_is_no_error(tmp_path):
     (tmp_path / "t.csv").write_text("who,a\n" + "x,0\n" * 50 + "x,77\n")
     held = TableDefinition(DOMAIN, rows_outside="drop", unit=Unit("who", 1))
