@@ -9,6 +9,7 @@ past. `Error` is the base of the library's own exceptions.
 from __future__ import annotations
 
 import importlib
+import logging
 from typing import TYPE_CHECKING, Any
 
 from pgmjax._internal import moved
@@ -133,6 +134,7 @@ _PLACES = {
 """Where the names above are: a name is imported when it is first used, as most of them need JAX."""
 
 moved.install()
+logging.getLogger(__name__).addHandler(logging.NullHandler())  # whoever wants to read adds another
 _OLD_NAMES = globals()["__getattr__"]
 
 

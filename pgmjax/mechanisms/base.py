@@ -12,6 +12,7 @@ import abc
 import contextlib
 import dataclasses
 import functools
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -42,6 +43,9 @@ from pgmjax.queries import Query
 from pgmjax.queries.workload import KWay, Workload
 from pgmjax.release.release import Release, Spent
 from pgmjax.release.run_folder import RunFolder
+
+_LOG = logging.getLogger("pgmjax")
+"""What it is told is public: names, numbers of tables, how fits ended."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -314,6 +318,7 @@ class Run:
         """
         given = {f"{self.budget.unit}s": list(costs)}
         measured = self.table.measure(list(queries), **given, show_progress=self.show_progress)
+        _LOG.info("%s: measured %d tables", self.mechanism.name, len(measured))
         if self.folder is not None:
             self.folder.record(measured, self.table.secure, self.table.seed)
         return list(measured)
@@ -369,6 +374,7 @@ class Run:
         """
         fit = self.fit(measurements) if fit is None else fit
         mechanism, table = self.mechanism, self.table
+        _LOG.info("%s: fit %s after %d steps, gap %g", mechanism.name, fit.status.name, fit.steps, fit.gap)
         whole = self.budget.whole
         if whole.unit == "epsilon":
             spent = Spent(whole.spent, Fraction(0))

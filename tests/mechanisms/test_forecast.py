@@ -55,3 +55,14 @@ def test_cells_below_the_noise_are_counted():
     noise = tables.tables[0].stddev
     said = " ".join(tables.lines(10, rows=int(noise * 4)))  # above the noise in 3 cells, below in 20
     assert "Below the noise on average: 20 of 23 counts." in said
+
+
+def test_a_run_is_logged_without_a_count(caplog):
+    columns = {name: np.zeros(50, int) for name in DOMAIN}
+    with caplog.at_level("INFO", logger="pgmjax"):
+        short = pj.Estimator(max_steps=2, progress=False)
+        pj.mechanisms.Marginals(1, "add-remove", estimator=short).run(
+            pj.Dataset.from_columns(DOMAIN, columns), WORKLOAD
+        )
+    assert [record.name for record in caplog.records] == ["pgmjax"] * 2
+    assert "marginals: measured 3 tables" in caplog.text and "after 2 steps" in caplog.text
