@@ -272,7 +272,7 @@ def lines(record: Mapping[str, Any]) -> Iterator[str]:
         record: what `ReleaseAccuracy.to_dict` returned.
 
     Example:
-        >>> column = {"attributes": ["age"], "verdict": "noise", "relative": 1.4, "small": 3.0}
+        >>> column = {"attributes": ["age"], "verdict": "noise", "relative": 1.4, "small": 3, "moved": 0}
         >>> for line in lines({"columns": [column], "tables": []}):
         ...     print(line)
         Accuracy: of 1 column, 1 noise (age).
@@ -291,11 +291,15 @@ def lines(record: Mapping[str, Any]) -> Iterator[str]:
     if not known:
         yield "No column was measured by itself or in a table, so that no count has an interval."
         return
-    worst = max(known, key=lambda one: one["relative"])
-    yield (
-        f"Worst: the count of {worst['attributes'][0]} that a typical record is in is known to within "
-        f"{percent(worst['relative'])} (95 % interval)."
-    )
+    worst = max(known, key=lambda one: (VERDICTS.index(one["verdict"]), one["relative"]))
+    name, moved = worst["attributes"][0], worst["moved"]
+    if _verdict(worst["relative"], 0.0) == worst["verdict"]:
+        yield (
+            f"Worst: the count of {name} that a typical record is in is known to within "
+            f"{percent(worst['relative'])} (95 % interval)."
+        )
+    else:
+        yield f"Worst: noisy counts of {name} below 0 moved {percent(moved)} of the records to other values."
     small = max(known, key=lambda one: one["small"])
     yield (
         "Small groups: the fifth of the values with fewest records is known to within "

@@ -142,16 +142,18 @@ def _accuracy(record: Mapping[str, Any]) -> str:
     if not record.get("accuracy"):
         return ""
     head = """<tr><th>column</th><th>verdict</th><th class="n">a typical count is within</th>
-<th class="n">small groups within</th></tr>"""
+<th class="n">small groups within</th><th class="n">records moved</th></tr>"""
     rows = "\n".join(
         f"<tr><td>{escape(one['attributes'][0])}</td><td>{escape(one['verdict'])}</td>"
-        f'<td class="n">{_within(one["relative"])}</td><td class="n">{_within(one["small"])}</td></tr>'
+        + "".join(f'<td class="n">{_within(one[part])}</td>' for part in ("relative", "small", "moved"))
+        + "</tr>"
         for one in record["accuracy"]["columns"]
     )
     told = _paragraphs(accuracy.lines(record["accuracy"]))
     publish = """<p class="note">Within: half of a 95 % interval of the noisy counts, over the count. Good is
-up to 10 %, noise is beyond 50 %, or where counts below 0 moved many records. All files of this folder follow
-from noisy answers and may be published; a ledger, its key and a holder's log may not.</p>"""
+up to 10 %, noise is beyond 50 %, or where counts below 0 moved many records to other values. All files of
+this folder follow from noisy answers and may be published; a ledger, its key and a holder's log may
+not.</p>"""
     table = f'<div class="tall scroll"><table><thead>{head}</thead><tbody>{rows}</tbody></table></div>'
     return _section("How good it is", f"{told}{table}{publish}")
 

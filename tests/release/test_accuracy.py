@@ -88,6 +88,16 @@ def test_verdicts_by_closed_forms(counts, stddev, verdict):
     assert found.moved == pytest.approx(-np.minimum(counts, 0).sum() / sum(counts))
 
 
+def test_the_worst_column_is_that_of_the_worst_verdict():
+    columns = [
+        {"attributes": ["a"], "verdict": "coarse", "relative": 0.4, "small": 1.0, "moved": 0.0},
+        {"attributes": ["b"], "verdict": "noise", "relative": 0.03, "small": 20.0, "moved": 0.9},
+    ]
+    said = list(accuracy.lines({"columns": columns, "tables": []}))
+    assert said[1] == "Worst: noisy counts of b below 0 moved 90 % of the records to other values."
+    assert "within more than 1,000 % (b" in said[2]
+
+
 def test_small_groups_are_the_fifth_with_fewest_records():
     counts = [5, 10, *[1000] * 8]
     measured = [pj.LinearMeasurement(("x",), counts, 1.0)]
