@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pgmjax import mechanisms, random
-from pgmjax._internal import checks
+from pgmjax._internal import checks, html
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.draft import Draft
-from pgmjax.data.relation import Relation
-from pgmjax.data.unit import Unit
+from pgmjax.data.relation import AnyRelation, Relation
+from pgmjax.data.unit import Unit, check_unit
 from pgmjax.discovery import Discovery, OpenTable
 from pgmjax.mechanisms.base import Mechanism
 from pgmjax.model.row_file import VALUES, arrow_column
@@ -84,7 +84,7 @@ class Synthesizer:
         self,
         *,
         epsilon: Any,
-        relation: Any,
+        relation: AnyRelation,
         delta: Any = 0,
         unit: Unit | None = None,
         mechanism: Any = "auto",
@@ -124,9 +124,10 @@ class Synthesizer:
         workload: Workload | KWay | None = None,
         *,
         ledger: Any = None,
+        key: str | None = None,
         show_progress: bool | None = None,
     ) -> Synthesizer:
-        """Measure a frame and fit a model. This spends epsilon and delta; a second call spends them again.
+        """Measure a frame and fit a model. This spends epsilon and delta, once: a second call is refused.
 
         Args:
             frame: pandas, polars, pyarrow, DuckDB, or anything that Arrow can read.
@@ -135,15 +136,22 @@ class Synthesizer:
             discover: the share of epsilon that finding bins, dates and labels may cost, in (0, 1).
             workload: what to measure and answer. Default: pairs of columns.
             ledger: a `privacy.Ledger` with the table's budget.
+            key: the run's name in the ledger, under which the same answers come back free of charge.
             show_progress: None shows a bar in terminals and notebooks only.
 
         Raises:
             TypeError: the frame is none that Arrow can read, or an argument has the wrong type.
-            ValueError: the frame does not fit the domain, or nothing says what its columns may hold. Nothing
-                was spent.
+            ValueError: fitted already, the frame does not fit the domain, or nothing says what its columns
+                may hold. Nothing was spent.
         """
-        held = _Frame.of(frame, self.unit)
+        if self._release is not None:
+            raise ValueError(
+                "This Synthesizer is fitted already, and to fit it again would spend epsilon again. If that "
+                "is meant, take a new one: Synthesizer(**synth.get_params()). Nothing was spent."
+            )
         known = _described(domain)
+        check_unit(self.unit, () if known is None else _columns(known))
+        held = _Frame.of(frame, self.unit)
         missing = [] if known is None else [name for name in _columns(known) if name not in held.names]
         extra = [] if known is None else [name for name in held.names if name not in _columns(known)]
         if missing or extra:
@@ -152,7 +160,7 @@ class Synthesizer:
                 f"{', '.join(missing) or 'none'}, the domain lacks {', '.join(extra) or 'none'}. Leave such "
                 "columns out of the one, or add them to the other. Nothing was spent."
             )
-        given: dict[str, Any] = {"ledger": ledger, "show_progress": show_progress}
+        given: dict[str, Any] = {"ledger": ledger, "key": key, "show_progress": show_progress}
         data: Dataset | OpenTable
         if isinstance(known, Domain):
             if discover is not None:
@@ -183,6 +191,15 @@ class Synthesizer:
         if self._release is None:
             raise ValueError("This Synthesizer is not fitted yet: call fit(frame, domain) first.")
         return self._release
+
+    @property
+    def statement(self) -> str:
+        """The privacy guarantee in plain sentences, with whom it protects.
+
+        Raises:
+            ValueError: not fitted yet.
+        """
+        return self.release.statement()
 
     def sample(self, n: int | None = None, seed: int = 0) -> Any:
         """Draw rows, as a frame of the kind that came in, with its columns in their order and of their types.
@@ -257,19 +274,39 @@ class Synthesizer:
         made: Mechanism = names[name](**given, backend=backend)
         return made
 
+    def _protects(self) -> str:
+        return f"one {self.unit.column}" if isinstance(self.unit, Unit) else "one row"
+
     def __repr__(self) -> str:
-        relation = Relation.parse(self.relation).value
-        whom = "one row" if self.unit is None else f"one {self.unit.column}"
+        relation = self.relation.value if isinstance(self.relation, Relation) else self.relation
         state = "not fitted" if self._release is None else repr(self._release)
         return (
-            f"Synthesizer(epsilon={self.epsilon}, delta={self.delta}, {relation}, protects {whom}; {state})"
+            f"Synthesizer(epsilon={self.epsilon}, delta={self.delta}, {relation}, protects "
+            f"{self._protects()}; {state})"
         )
+
+    def _repr_html_(self) -> str:
+        relation = self.relation.value if isinstance(self.relation, Relation) else self.relation
+        facts = {
+            "epsilon": str(self.epsilon),
+            "delta": str(self.delta),
+            "neighbours": str(relation),
+            "protects": self._protects(),
+            "mechanism": self.mechanism if isinstance(self.mechanism, str) else type(self.mechanism).__name__,
+        }
+        state = html.note("Not fitted.") if self._release is None else self._release._repr_html_()
+        return html.card("Synthesizer", facts, state)
 
 
 def _described(domain: Any) -> Domain | Draft | None:
     """Return what is known of the columns: a domain if all are described, a draft if some are open."""
     if domain is None or isinstance(domain, Domain | Draft):
         return domain
+    if not isinstance(domain, Mapping | str | os.PathLike):
+        raise TypeError(
+            "domain must be a Domain, a domain file or its content, got "
+            f"{type(domain).__name__}. Nothing was spent."
+        )
     draft = Draft(domain) if isinstance(domain, Mapping) else Draft.read(domain)
     return draft if draft.open else Domain(draft.closed)
 
@@ -313,23 +350,20 @@ class _Frame:
             ValueError: names or an index that cannot be released, a column of mixed types, or no row.
         """
         arrow = checks.optional("pyarrow", extra="tables")
+        _check_kind(frame)
         module = type(frame).__module__.partition(".")[0].removeprefix("_")
         kind = module if module in ("pandas", "polars", "duckdb") else "arrow"
         names = list(frame.columns) if kind in ("pandas", "polars", "duckdb") else None
         if kind == "pandas":
             _check_index(frame)
-        if names is None and not hasattr(frame, "__arrow_c_stream__"):
-            raise TypeError(
-                "The frame must be one of pandas, polars, pyarrow or DuckDB, or have the Arrow C stream, got "
-                f"{type(frame).__name__}."
-            )
         if names is not None:
             _check_names(names)
         if kind == "pandas":
             table = arrow.table({name: _column(arrow, frame, name) for name in names or ()})
         else:
             plain = _without_categories(frame) if kind == "polars" else frame
-            table = _without_views(arrow, plain if isinstance(plain, arrow.Table) else arrow.table(plain))
+            read = plain if isinstance(plain, arrow.Table) else _read(arrow.table, plain)
+            table = _without_views(arrow, read)
         _check_names(table.column_names)
         if not table.num_rows:
             raise ValueError("The frame has no row: there is nothing to release.")
@@ -358,14 +392,14 @@ class _Frame:
 
     def _pandas(self, table: Any) -> Any:
         """Return a pandas frame with the types of the one that came in, where the values allow it."""
-        found = table.to_pandas(date_as_object=True)
+        found = table.to_pandas(date_as_object=True, integer_object_nulls=True)
         for name in found.columns:
             wanted = self._template[name].dtype
             try:
                 if str(wanted) == "category":
                     extra = [v for v in found[name].dropna().unique() if v not in wanted.categories]
                     found[name] = found[name].astype(wanted if not extra else "category")
-                elif found[name].isna().any() and getattr(wanted, "kind", "O") in "iub":
+                elif isinstance(wanted, np.dtype) and wanted.kind in "iub" and found[name].isna().any():
                     whole = (
                         "boolean" if wanted.kind == "b" else wanted.name.replace("u", "U").replace("i", "I")
                     )
@@ -414,10 +448,39 @@ def _column(arrow: Any, frame: Any, name: str) -> Any:
     try:
         return arrow.array(frame[name], from_pandas=True)
     except (arrow.ArrowException, TypeError, ValueError, OverflowError):
-        raise ValueError(
-            f"Column {name!r} has values of several types: make them one, such as "
-            f"frame[{name!r}].astype(str). Nothing was spent."
-        ) from None
+        pass
+    # raised out here, so that the error does not carry along the other one, which quotes a value
+    raise ValueError(
+        f"Column {name!r} has values of several types, or numbers beyond 64 bits: make them "
+        f"one type, such as frame[{name!r}].astype(str). Nothing was spent."
+    )
+
+
+def _read(reader: Callable[[Any], Any], frame: Any) -> Any:
+    """Return what a reader makes of a frame, whose own errors may quote a value."""
+    try:
+        return reader(frame)
+    except Exception as error:
+        failure = type(error).__name__
+    raise ValueError(
+        f"The {type(frame).__name__} could not be read: it failed with {failure}. Details are withheld, "
+        "since they may quote records: run it by itself to see them. Nothing was spent."
+    )
+
+
+def _check_kind(frame: Any) -> None:
+    """Refuse what is no table of rows and columns, such as one column or a query that was not run."""
+    kind = type(frame).__name__
+    if kind == "LazyFrame":
+        raise TypeError("The frame is lazy: collect() it first. Nothing was spent.")
+    if kind == "Series" or (kind in ("Array", "ChunkedArray") and not hasattr(frame, "schema")):
+        raise TypeError(f"The frame must have columns with names, got a {kind}: to_frame() makes one.")
+    known = kind in ("DataFrame", "DuckDBPyRelation") and hasattr(frame, "columns")
+    if not known and not hasattr(frame, "__arrow_c_stream__"):
+        raise TypeError(
+            "The frame must be one of pandas, polars, pyarrow or DuckDB, or have the Arrow C stream, got "
+            f"{kind}."
+        )
 
 
 def _check_names(names: list[Any]) -> None:

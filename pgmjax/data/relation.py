@@ -6,7 +6,7 @@ It is defined in this package, which queries and privacy import, because sensiti
 from __future__ import annotations
 
 import enum
-from typing import Any
+from typing import Any, Literal
 
 
 class Relation(enum.Enum):
@@ -50,3 +50,7 @@ class Relation(enum.Enum):
             "relation must be Relation.ADD_REMOVE (the number of records is secret) or "
             f"Relation.REPLACE_ONE (it is public), got {value!r}; there is no default."
         )
+
+
+AnyRelation = Relation | Literal["add-remove", "replace-one"]
+"""A relation or its name, as arguments take it."""
