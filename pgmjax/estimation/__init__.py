@@ -9,7 +9,8 @@
 - `approximate` chooses between `region_fit` and `mixture_fit` (with `mixture_layout`). `views`: pictures.
 """
 
+from pgmjax.estimation.fit import FitProgress
 from pgmjax.estimation.mixture_fit import MixtureFit, fit_mixture
 from pgmjax.estimation.region_fit import InconsistentWarning, LocalFit, fit_local
 
-__all__ = ["InconsistentWarning", "LocalFit", "MixtureFit", "fit_local", "fit_mixture"]
+__all__ = ["FitProgress", "InconsistentWarning", "LocalFit", "MixtureFit", "fit_local", "fit_mixture"]

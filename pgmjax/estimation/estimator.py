@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -17,7 +17,7 @@ from pgmjax.estimation import approximate, batch, losses, solvers
 from pgmjax.estimation.batch import BatchFit
 from pgmjax.estimation.constraints import FixedMarginal
 from pgmjax.estimation.feasibility import Constraint, total_of
-from pgmjax.estimation.fit import FitProblem, FitResult, fit
+from pgmjax.estimation.fit import FitProblem, FitProgress, FitResult, fit
 from pgmjax.estimation.losses.base import unique_cliques
 from pgmjax.estimation.losses.build import noise_level
 from pgmjax.estimation.side_information import SideInformation, listed
@@ -174,6 +174,7 @@ class Estimator:
         prior: GraphicalModel | None = None,
         prior_weight: float = 0.0,
         mesh: jax.sharding.Mesh | None = None,
+        callback: Callable[[FitProgress], object] | None = None,
     ) -> Fit:
         """Estimate the model whose marginals fit the measurements best.
 
@@ -191,8 +192,11 @@ class Estimator:
                 for a loss that is a log-likelihood); 0 for the loss alone.
             mesh: devices that share each inference of this one fit, slice by slice; every process of
                 the mesh makes the same call.
+            callback: called after each block of 10 to 50 steps with a `FitProgress`: step, loss, gap and, if
+                it asks for them, marginals. What it returns is ignored; what it raises ends the fit.
 
         Raises:
+            TypeError: an argument has the wrong type.
             ValueError: bad measurements, a total that cannot be estimated, infeasible constraints (the
                 message names the conflict), or a model that does not fit in memory. Numerical failure
                 is not an error: see `Fit.status`.
@@ -209,6 +213,8 @@ class Estimator:
         """
         if isinstance(measurements, LinearMeasurement):
             raise TypeError("measurements and constraints must be lists, got a single one: write [it].")
+        if callback is not None and not callable(callback):
+            raise TypeError(f"callback must be a function of one argument, got {type(callback).__name__}.")
         known = self._known(domain, warm_start, constraints, prior, prior_weight)
         noisy = list(measurements) or [_exact(one) for one in known.fixed]
         for measurement in noisy:
@@ -219,11 +225,14 @@ class Estimator:
             total = estimate_total(domain, noisy)[0]
         try:
             with Progress("fit", self.max_steps, self.progress) as bar:
-                problem = FitProblem(self, domain, tuple(noisy), float(total), known, bar, mesh)
+                problem = FitProblem(
+                    self, domain, tuple(noisy), float(total), known, bar, mesh, callback=callback
+                )
                 return _finish(problem, fit(problem, warm_start))
         except ModelTooLargeError as refusal:
-            if not self.approximate or mesh is not None:
-                how = "leave the mesh out" if self.approximate else "Estimator(approximate=True)"
+            if not self.approximate or mesh is not None or callback is not None:
+                alone = "leave the mesh out" if mesh is not None else "leave the callback out"
+                how = alone if self.approximate else "Estimator(approximate=True)"
                 raise ModelTooLargeError(f"{refusal} Or fit an approximate model: {how}.") from None
         found = approximate.fit(self.approximate, self, domain, noisy, float(total), known)
         model: Any = found.model

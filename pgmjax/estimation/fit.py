@@ -13,8 +13,9 @@ The control flow consists of generators that request steps (`estimation.solvers.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import jax
@@ -51,6 +52,35 @@ NEGLIGIBLE = 1e-9  # probability: a smaller residual does not raise the penalty
 
 
 @dataclasses.dataclass(frozen=True)
+class FitProgress:
+    """What `Estimator.fit(callback=...)` is told after each block of steps.
+
+    Attributes:
+        step: solver steps so far.
+        loss: the objective: the loss, smoothed if it has kinks, plus the terms of constraints and prior.
+        gap: certified bound on its distance from the optimum.
+
+    Example:
+        >>> import pgmjax as pj
+        >>> seen = []
+        >>> m = pj.LinearMeasurement(("a",), [30.0, 10.0], stddev=1.0)
+        >>> fit = pj.Estimator().fit(pj.Domain({"a": 2}), [m], total=40, callback=seen.append)
+        >>> seen[-1].step == fit.steps, seen[-1].marginals[("a",)].round(2).tolist()
+        (True, [30.0, 10.0])
+    """
+
+    step: int
+    loss: float
+    gap: float
+    _tables: Callable[[], Mapping[Clique, np.ndarray]] = dataclasses.field(repr=False, compare=False)
+
+    @functools.cached_property
+    def marginals(self) -> Mapping[Clique, np.ndarray]:
+        """Expected counts of each measured clique there, float64; fetched from the device when asked for."""
+        return self._tables()
+
+
+@dataclasses.dataclass(frozen=True)
 class FitProblem:
     """A fitting problem: settings, measurements and side information.
 
@@ -63,6 +93,7 @@ class FitProblem:
         bar: progress bar.
         mesh: devices that share each inference of one fit, or None.
         trace: steps so far, loss and gap after each block of steps; appended to during the fit.
+        callback: called with a `FitProgress` after each block, or None.
     """
 
     estimator: FitSettings
@@ -73,6 +104,7 @@ class FitProblem:
     bar: Progress
     mesh: Any = None
     trace: list[tuple[int, float, float]] = dataclasses.field(default_factory=list, compare=False)
+    callback: Callable[[FitProgress], object] | None = dataclasses.field(default=None, compare=False)
 
     def stopping_rule(self) -> StoppingRule:
         """Return the fit's stopping rule."""
@@ -225,11 +257,14 @@ def _minimise_in_stages(
     Smoothed losses lie below the loss, so every stage's lower bound holds for the loss itself.
     """
 
-    def watch(steps: int, loss: float, gap: float) -> None:
+    def watch(steps: int, loss: float, gap: float, point: Callable[[], Evaluation]) -> None:
         before = problem.trace[-1][0] if problem.trace else 0
         # a smoothed loss lies at most its slack below the loss, so this gap is certified for that too
         problem.trace.append((before + steps, loss, gap + slack))
         problem.bar.advance(steps, f"loss {loss:.6g}, gap {gap:.3g}")
+        if problem.callback is not None:
+            counts = functools.partial(_counts, objective.loss, point, problem.total)
+            problem.callback(FitProgress(before + steps, loss, gap + slack, counts))
 
     block = 50 if objective.oracle.forecast.work < 50_000_000 else 25
     if stop.noise_level > -math.inf:
@@ -453,6 +488,12 @@ def _relative_entropy(objective: Problem, point: Evaluation) -> float:
 def _tables(bound: BoundLoss, vector: Any) -> tuple[np.ndarray, ...]:
     """Split a vector into the tables of the loss's cliques, in float64."""
     return split(np.asarray(vector, np.float64), bound.shapes)
+
+
+def _counts(bound: BoundLoss, point: Callable[[], Evaluation], total: float) -> dict[Clique, np.ndarray]:
+    """Return the marginals at a point, in counts."""
+    tables = _tables(bound, point().marginals)
+    return {clique: total * table / table.sum() for clique, table in zip(bound.cliques, tables, strict=True)}
 
 
 class FitSettings(Protocol):

@@ -276,7 +276,7 @@ def _minimise(problem: LocalProblem, stop: StoppingRule, bar: Progress) -> tuple
             slack=slack,
             done=done,
             lower_bound=lower_bound,
-            watch=lambda steps, loss, gap: bar.advance(steps, f"loss {loss:.6g}, gap {gap:.3g}"),
+            watch=lambda steps, loss, gap, _: bar.advance(steps, f"loss {loss:.6g}, gap {gap:.3g}"),
         )
         done, lower_bound = solution.steps, solution.lower_bound
         loss = float(solution.point.loss)

@@ -81,6 +81,7 @@ class StepResult(abc.ABC):
 
 T = TypeVar("T")
 FitSteps = Generator[StepRequest, StepResult, T]  # a fit, or a part of one, that requests its steps
+Watch = Callable[[int, float, float, Callable[[], Evaluation]], None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,7 +145,7 @@ def solve_steps(
     done: int = 0,
     lower_bound: float = -math.inf,
     block: int = 50,
-    watch: Callable[[int, float, float], None] | None = None,
+    watch: Watch | None = None,
 ) -> FitSteps[Solution]:
     """Request steps until the stopping rule ends the solver.
 
@@ -157,7 +158,7 @@ def solve_steps(
         done: steps of the fit already done.
         lower_bound: a known lower bound on the optimum.
         block: steps between two certificates.
-        watch: called after each block with (steps done in it, loss, gap).
+        watch: called after each block with (steps done in it, loss, gap, what returns the best point).
 
     Returns:
         The best point with status, steps and lower bound. Numerical failure raises nothing.
@@ -179,7 +180,7 @@ def solve_steps(
         lower_bound = max(lower_bound, bound) if math.isfinite(bound) else lower_bound
         gap = max(loss - lower_bound, 0.0)
         if watch is not None:
-            watch(now, loss, gap)
+            watch(now, loss, gap, result.point)
         status = stop.status(loss, gap, done, result.stalled, slack)
         if status is not None:
             return Solution(result.point(), status, done, lower_bound)
