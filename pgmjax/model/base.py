@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, overload, runtime_checkable
 
 import numpy as np
 
-from pgmjax.data.cliques import Clique
+from pgmjax._internal import checks
+from pgmjax.data.attribute import Attribute
+from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.queries import Query
 
@@ -34,8 +36,19 @@ class Model(Protocol):
     def total(self) -> float:
         """The number of records (counts)."""
 
-    def marginal(self, clique: Clique) -> np.ndarray:
-        """Return the expected counts of some attributes, float64, with axes in the order of the names."""
+    @overload
+    def marginal(self, clique: Clique, labelled: Literal[False] = False) -> np.ndarray: ...
+
+    @overload
+    def marginal(self, clique: Clique, labelled: Literal[True]) -> Any: ...
+
+    def marginal(self, clique: Clique, labelled: bool = False) -> Any:
+        """Return the expected counts of some attributes, float64, with axes in the order of the names.
+
+        Args:
+            clique: attribute names.
+            labelled: return a pandas Series instead, whose index has the labels; see `model.base.labelled`.
+        """
 
     def answer(self, query: Query) -> np.ndarray:
         """Return the expected answers to a linear query (counts times the query's unit), in its shape."""
@@ -57,3 +70,46 @@ def check_query(domain: Domain, query: Query) -> None:
             f"queries.prefix()}}) or queries.marginal(('age',)), got {type(query).__name__}."
         )
     query.check(domain)
+
+
+def labelled(domain: Domain, clique: Clique, counts: np.ndarray) -> Any:
+    """Return counts of cells as a pandas Series, named `count`, whose index has an attribute's labels.
+
+    Args:
+        domain: the attributes.
+        clique: attribute names.
+        counts: of their cells [size of each attribute].
+
+    Returns:
+        The counts, float64 [cells]. Its index is that of one attribute, or a MultiIndex of several, under
+        their names: labels as they are given, bins and dates by the names of their cells, codes where there
+        is neither, and "missing".
+
+    Raises:
+        ImportError: pandas is not installed.
+
+    Example:
+        >>> domain = Domain({"sex": {"labels": ["F", "M"]}, "age": {"min": 0, "max": 39, "step": 20}})
+        >>> counts = labelled(domain, ("sex", "age"), np.array([[1.0, 2.0], [3.0, 4.0]]))
+        >>> float(counts["M", "0 to 19"]), counts.groupby("sex").sum().to_dict()
+        (3.0, {'F': 3.0, 'M': 7.0})
+    """
+    pandas = checks.optional("pandas", extra="demo")
+    names = as_clique(domain, clique)
+    values = [_labels(domain.attribute(name)) for name in names]
+    if len(names) == 1:
+        index = pandas.Index(values[0], name=names[0])
+    else:
+        index = pandas.MultiIndex.from_product(values, names=list(names))
+    return pandas.Series(np.asarray(counts, np.float64).reshape(-1), index, name="count")
+
+
+def _labels(attribute: Attribute) -> list[Any]:
+    """Return what each code of an attribute stands for: labels as they are, names of the other codes."""
+    names: list[Any] = list(attribute.code_names())
+    if attribute.labels is not None:
+        names[: len(attribute.labels)] = attribute.labels
+    elif attribute.bins is None:
+        regular = attribute.size - attribute.missing
+        names[:regular] = range(regular)
+    return names

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from pgmjax._internal import checks, html
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.inference.oracles.host import CACHE_BYTES, HostModel, HostTree
+from pgmjax.model.base import labelled as with_labels
 
 DISTANCES: dict[str, Callable[[np.ndarray], Any]] = {
     "l1": lambda difference: np.abs(difference).sum(),
@@ -48,14 +49,26 @@ class CalibratedModel:
         """Log of the sum of the exponentiated potentials over all cells of the domain (nats)."""
         return self._tree.calibration.log_partition
 
-    def marginal(self, clique: Sequence[str]) -> np.ndarray:
+    @overload
+    def marginal(self, clique: Sequence[str], labelled: Literal[False] = False) -> np.ndarray: ...
+
+    @overload
+    def marginal(self, clique: Sequence[str], labelled: Literal[True]) -> Any: ...
+
+    def marginal(self, clique: Sequence[str], labelled: bool = False) -> Any:
         """Expected counts of some attributes [size of each], float64, with axes in the order of `clique`.
+
+        Args:
+            clique: attribute names.
+            labelled: return a pandas Series instead, whose index has the labels; see `model.base.labelled`.
 
         Raises:
             TypeError: the clique is not a tuple of names.
             ValueError: an unknown or repeated attribute, or a table larger than memory.
         """
-        return self.total * self._probabilities(as_clique(self.domain, clique))
+        names = as_clique(self.domain, clique)
+        counts = self.total * self._probabilities(names)
+        return with_labels(self.domain, names, counts) if labelled else counts
 
     def marginals(self, cliques: Iterable[Sequence[str]]) -> Iterator[tuple[Clique, np.ndarray]]:
         """Stream marginals: each table is computed when it is requested.

@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from pgmjax.inference.plan.forecast import require_cells
 from pgmjax.inference.plan.structure import Structure, Variables
 from pgmjax.model import answering, io
 from pgmjax.model.base import check_query
+from pgmjax.model.base import labelled as with_labels
 from pgmjax.model.calibrated import CalibratedModel
 from pgmjax.model.clique_vector import CliqueVector, summed
 from pgmjax.model.rows import ModelRows
@@ -130,11 +131,18 @@ class GraphicalModel(ModelRows, ModelPictures):
         """
         return CalibratedModel(self.domain, self._host, self.total, cache_bytes)
 
-    def marginal(self, clique: Clique) -> np.ndarray:
+    @overload
+    def marginal(self, clique: Clique, labelled: Literal[False] = False) -> np.ndarray: ...
+
+    @overload
+    def marginal(self, clique: Clique, labelled: Literal[True]) -> Any: ...
+
+    def marginal(self, clique: Clique, labelled: bool = False) -> Any:
         """Expected counts of any attributes, whether or not the model has a clique that contains them.
 
         Args:
             clique: attribute names; the axes follow their order.
+            labelled: return a pandas Series instead, whose index has the labels; see `model.base.labelled`.
 
         Returns:
             Counts [size of each attribute], float64; they sum to `total`.
@@ -142,7 +150,9 @@ class GraphicalModel(ModelRows, ModelPictures):
         Raises:
             ValueError: an unknown or repeated attribute, or a table larger than memory.
         """
-        return self.total * self._probabilities(as_clique(self.domain, clique))
+        names = as_clique(self.domain, clique)
+        counts = self.total * self._probabilities(names)
+        return with_labels(self.domain, names, counts) if labelled else counts
 
     def _probabilities(self, clique: Clique) -> np.ndarray:
         for known, table in zip(self.marginals.cliques, self.marginals.tables, strict=True):

@@ -10,7 +10,7 @@ import functools
 import html
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from pgmjax.inference.plan.forecast import require_cells
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.model import answering, io
 from pgmjax.model.base import check_query
+from pgmjax.model.base import labelled as with_labels
 from pgmjax.model.rows import ModelRows, RowCheck, known_codes
 from pgmjax.queries import DenseMatrix, Query
 
@@ -121,11 +122,18 @@ class MixtureModel(ModelRows):
         structure = Structure((*self.domain.shape, self.components), cliques)
         return HostModel(structure, (*self.log_probabilities, self.log_weights))
 
-    def marginal(self, clique: Clique) -> np.ndarray:
+    @overload
+    def marginal(self, clique: Clique, labelled: Literal[False] = False) -> np.ndarray: ...
+
+    @overload
+    def marginal(self, clique: Clique, labelled: Literal[True]) -> Any: ...
+
+    def marginal(self, clique: Clique, labelled: bool = False) -> Any:
         """Expected counts of some attributes.
 
         Args:
             clique: attribute names, any of the domain; the axes follow their order.
+            labelled: return a pandas Series instead, whose index has the labels; see `model.base.labelled`.
 
         Returns:
             Counts [size of each attribute], float64; they sum to `total`.
@@ -133,7 +141,9 @@ class MixtureModel(ModelRows):
         Raises:
             ValueError: an unknown or repeated attribute, or a table larger than memory.
         """
-        return self.total * self._probabilities(as_clique(self.domain, clique))
+        names = as_clique(self.domain, clique)
+        counts = self.total * self._probabilities(names)
+        return with_labels(self.domain, names, counts) if labelled else counts
 
     def _probabilities(self, clique: Clique) -> np.ndarray:
         require_cells(self.domain.size(clique), f"the marginal of {clique}")

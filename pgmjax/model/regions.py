@@ -17,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn, overload
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.inference.plan.forecast import require_cells
 from pgmjax.model import io
 from pgmjax.model.base import check_query
+from pgmjax.model.base import labelled as with_labels
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import Query
@@ -70,17 +71,28 @@ class RegionModel:
     loss: float = float("nan")
     gap: float = float("nan")
 
-    def marginal(self, clique: Clique) -> np.ndarray:
+    @overload
+    def marginal(self, clique: Clique, labelled: Literal[False] = False) -> np.ndarray: ...
+
+    @overload
+    def marginal(self, clique: Clique, labelled: Literal[True]) -> Any: ...
+
+    def marginal(self, clique: Clique, labelled: bool = False) -> Any:
         """Expected counts of some attributes, float64; they sum to `total`.
 
         Args:
             clique: attribute names; the axes follow their order. Within a region the result is the
                 region's own marginal, otherwise an approximation (see the class).
+            labelled: return a pandas Series instead, whose index has the labels; see `model.base.labelled`.
 
         Raises:
             ValueError: an unknown or repeated attribute, or a table larger than memory.
         """
-        clique = as_clique(self.domain, clique)
+        names = as_clique(self.domain, clique)
+        counts = self._counts(names)
+        return with_labels(self.domain, names, counts) if labelled else counts
+
+    def _counts(self, clique: Clique) -> np.ndarray:
         for region, table in zip(self.marginals.cliques, self.marginals.tables, strict=True):
             if set(clique) <= set(region):
                 return self.total * marginal_of(region, table, clique)
