@@ -12,7 +12,7 @@ import importlib
 import logging
 from typing import TYPE_CHECKING, Any
 
-from pgmjax._internal import moved
+from pgmjax._internal import elsewhere, moved
 from pgmjax._internal.errors import Error
 from pgmjax._version import __version__
 
@@ -144,7 +144,10 @@ def _new_name(name: str) -> Any:
             found = _attribute(place, name)
             globals()[name] = found
             return found
-    return _OLD_NAMES(name)
+    try:
+        return _OLD_NAMES(name)
+    except AttributeError as error:
+        raise elsewhere.attribute_error(__name__, name) or error from None
 
 
 def _attribute(place: str, name: str) -> Any:

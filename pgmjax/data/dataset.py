@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.elsewhere import Telling, told
 from pgmjax._internal.memory import available_bytes
 from pgmjax.data import arrow as source_arrow
 from pgmjax.data import files, fingerprint, sources
@@ -36,7 +37,8 @@ from pgmjax.data.sources import (
 from pgmjax.data.unit import Unit, check_unit
 
 
-class Dataset:
+@told
+class Dataset(metaclass=Telling):
     """The records of a private table, over a public domain.
 
     Construct one with `from_columns`, `from_frame` or `read`. Its methods return exact, private

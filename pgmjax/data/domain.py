@@ -28,6 +28,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pgmjax._internal import checks, html
+from pgmjax._internal.elsewhere import Telling, told
 from pgmjax._internal.files import parse_json, read_text
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.cliques import Clique, as_clique
@@ -44,8 +45,9 @@ _TRAPS = {
 _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 
+@told
 @dataclass(frozen=True, init=False, repr=False)
-class Domain:
+class Domain(metaclass=Telling):
     """The attributes of a table with their sizes. Hashable and compared by value.
 
     Args:

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from pgmjax._internal import checks, sharding
+from pgmjax._internal.elsewhere import told
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
@@ -32,6 +33,7 @@ from pgmjax.model.clique_vector import CliqueVector, summed
 from pgmjax.model.graphical import GraphicalModel
 
 
+@told
 @dataclasses.dataclass(frozen=True)
 class Fit(FitPictures):
     """The result of an estimation.
@@ -62,6 +64,7 @@ class Fit(FitPictures):
     method: str = "exact"
 
 
+@told
 @dataclasses.dataclass(frozen=True)
 class Estimator:
     """Fit graphical models to noisy measurements: post-processing, without access to the table.
@@ -163,6 +166,7 @@ class Estimator:
             mesh=mesh,
         )
 
+    @told
     def fit(
         self,
         domain: Domain,

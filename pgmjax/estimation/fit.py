@@ -53,7 +53,7 @@ NEGLIGIBLE = 1e-9  # probability: a smaller residual does not raise the penalty
 
 @dataclasses.dataclass(frozen=True)
 class FitProgress:
-    """What `Estimator.fit(callback=...)` is told after each block of steps.
+    """A report of a fit after a block of steps, for the callback of `Estimator.fit`.
 
     Attributes:
         step: solver steps so far.

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks, html
+from pgmjax._internal.elsewhere import told
 from pgmjax._internal.moved import renamed
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
@@ -20,6 +21,7 @@ NOISE_DISTRIBUTIONS = (*sorted(CONTINUOUS), "response")
 """The families of noise that can be given by name, without a distribution."""
 
 
+@told
 @renamed(law="distribution")
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
 class LinearMeasurement:

@@ -15,6 +15,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from pgmjax._internal import checks, files
+from pgmjax._internal.elsewhere import told
 from pgmjax.data.cliques import Clique, as_clique, in_order, marginal_of
 from pgmjax.data.domain import Domain
 from pgmjax.inference.oracles.host import CACHE_BYTES, HostModel
@@ -32,6 +33,7 @@ from pgmjax.queries import Query
 FOLDER = files.ArrayFolder(io.RECORD, "a model of pgmjax", "pgmjax.model")
 
 
+@told
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class GraphicalModel(ModelRows, ModelPictures):
     """A distribution over a domain, as log-potentials on cliques, times a total.

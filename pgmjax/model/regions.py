@@ -22,6 +22,7 @@ from typing import Any, Literal, NoReturn, overload
 import numpy as np
 
 from pgmjax._internal import html
+from pgmjax._internal.elsewhere import told
 from pgmjax._internal.files import ArrayFolder, float_array
 from pgmjax.data.cliques import Clique, as_clique, marginal_of
 from pgmjax.data.domain import Domain
@@ -39,6 +40,7 @@ FITTING_SWEEPS, FITTED = 200, 1e-10
 FOLDER = ArrayFolder(io.RECORD, "a model of regions", "pgmjax.regions")
 
 
+@told
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class RegionModel:
     """Pseudo-marginals of regions, times a total: the result of `estimation.fit_local`.

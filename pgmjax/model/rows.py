@@ -17,6 +17,7 @@ import numpy as np
 import scipy
 
 from pgmjax._internal import checks
+from pgmjax._internal.elsewhere import told
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.inference.oracles.host import HostModel
@@ -42,6 +43,7 @@ class ModelRows:
         """The most likely cell, as a code for each attribute."""
         return dict(zip(self.domain.attributes, sampling.mode(self._host), strict=True))
 
+    @told
     def sample(
         self,
         rows: int | None = None,
