@@ -97,7 +97,7 @@ class AIM(Mechanism):
         candidates = dict(zip(kept, whole_weights([closure[c] for c in kept]), strict=True))
         first = Round.first(budget, self.rounds, len(attributes), self.share)
         sensitivity = largest_sensitivity(
-            attributes, domain, self.relation, budget.unit, request.max_weight, request.max_records
+            attributes, domain, self._neighbours, budget.unit, request.max_weight, request.max_records
         )
         for cost in (first.measure, budget.cap - first.cost):  # bounds on the cost of a measurement
             distribution_for(sensitivity, budget.unit, cost)
@@ -132,7 +132,7 @@ class AIM(Mechanism):
 
     def _grid(self, request: Request, weights: Mapping[Clique, int], cost: Fraction) -> int:
         sensitivity = largest_sensitivity(
-            weights, request.domain, self.relation, "epsilon", request.max_weight, request.max_records
+            weights, request.domain, self._neighbours, "epsilon", request.max_weight, request.max_records
         )
         return grid_for(sensitivity * max(weights.values()), request.budget.unit, cost)
 
@@ -141,7 +141,7 @@ class AIM(Mechanism):
         request, candidates = run.request, run.plan
         unit = request.budget.unit
         sensitivity = largest_sensitivity(
-            estimates, request.domain, self.relation, unit, request.max_weight, request.max_records
+            estimates, request.domain, self._neighbours, unit, request.max_weight, request.max_records
         )
         noise = distribution_for(sensitivity, unit, now.measure).mean_absolute
         bits = self._grid(request, candidates, now.choose)

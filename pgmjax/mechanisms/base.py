@@ -24,7 +24,7 @@ from pgmjax._internal.errors import Error
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.ratings import Ratings
-from pgmjax.data.relation import Relation
+from pgmjax.data.relation import AnyRelation, Relation
 from pgmjax.discovery import Discovery, Found, OpenTable, Purpose, discover, first_look
 from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.measurements.linear import LinearMeasurement
@@ -54,7 +54,7 @@ class PrivacyParameters:
 
     Args:
         epsilon: the whole budget: a number, or an exact string such as "1/3".
-        relation: the neighbouring relation; there is no default.
+        relation: the neighbouring relation or its name, "add-remove" or "replace-one"; there is no default.
         delta: 0 for pure differential privacy, with discrete Laplace noise and permute-and-flip. Above 0,
             the budget is the largest rho that converts to at most (epsilon, delta), with discrete Gaussian
             noise and the exponential mechanism.
@@ -66,7 +66,7 @@ class PrivacyParameters:
     """
 
     epsilon: Any
-    relation: Relation
+    relation: AnyRelation
     delta: Any = 0
     backend: NoiseBackend | None = dataclasses.field(default=None, kw_only=True)
 
@@ -86,9 +86,14 @@ class PrivacyParameters:
         if self.relation not in self.relations:
             supported = " or ".join(relation.value for relation in self.relations)
             raise ValueError(
-                f"{type(self).__name__} works under {supported} only, got {self.relation.value}: "
+                f"{type(self).__name__} works under {supported} only, got {self._neighbours.value}: "
                 f"{self.restriction}"
             )
+
+    @property
+    def _neighbours(self) -> Relation:
+        """The relation, for type checkers: the field takes its name too."""
+        return Relation.parse(self.relation)
 
     def _set(self, **values: Any) -> None:
         """Replace settings by their checked values during initialisation."""
@@ -221,7 +226,7 @@ class PrivacyParameters:
         return {
             "epsilon": as_text(self.epsilon),
             "delta": as_text(delta),
-            "relation": self.relation.value,
+            "relation": self._neighbours.value,
             "seed": None if self.backend is None else self.backend.seed,
         }
 
@@ -514,10 +519,13 @@ class Mechanism(PrivacyParameters, abc.ABC):
         max_weight = data.max_weight if data.weighted else None
         estimator = self._fitted_by(show_progress)
         records = 1 if data.unit is None else data.unit.max_records
-        request = Request(data.domain, workload, self.relation, self.budget(), max_weight, estimator, records)
+        request = Request(
+            data.domain, workload, self._neighbours, self.budget(), max_weight, estimator, records
+        )
         plan = self.plan(request)
         settings = {"mechanism": self.name, **self.describe(plan)}
         table = self._open_table(data, workload, settings, ledger, key, folder)
+        self._log_begin(len(data.domain))
         return Run(self, request, plan, table, show_progress, folder)
 
     def _discovered(
@@ -552,9 +560,11 @@ class Mechanism(PrivacyParameters, abc.ABC):
             "workload": workload.to_dict() if isinstance(workload, KWay) else workload.to_list(),
         }
         opened = self._opened(look, asked, whole, ledger, key, folder, held)
+        self._log_begin(len(table.draft.columns))
         share = whole.part(whole.cap * settings.share, delta=whole.delta or None)
         purpose = Purpose(whole.unit, whole.cap * (1 - settings.share), opened.max_records)
         found = discover(opened.over(look, share), table, purpose, show_progress, look)
+        _LOG.info("%s: found the domain of %d columns", self.name, len(found.domain))
         receipt = opened.receipt()
         if ledger is not None and receipt is not None:
             ledger.set_discovered(receipt["account"], receipt["charge"], found.domain)
@@ -565,7 +575,7 @@ class Mechanism(PrivacyParameters, abc.ABC):
             over = workload.over(found.domain) if isinstance(workload, KWay) else workload
             check_table_and_workload(data, over)
             estimator = self._fitted_by(show_progress)
-            request = Request(found.domain, over, self.relation, rest, None, estimator, opened.max_records)
+            request = Request(found.domain, over, self._neighbours, rest, None, estimator, opened.max_records)
             plan = self.plan(request)
         except ValueError as error:
             raise ValueError(
@@ -581,6 +591,10 @@ class Mechanism(PrivacyParameters, abc.ABC):
             return budget
         risk = self.delta * settings.delta_share
         return Budget(rho_for(self.epsilon, self.delta - risk), unit="rho", delta=risk)
+
+    def _log_begin(self, columns: int) -> None:
+        budget = ", ".join(f"{name} {as_text(getattr(self, name))}" for name in ("epsilon", "delta"))
+        _LOG.info("%s: begun on %d columns, %s, %s", self.name, columns, budget, self._neighbours.value)
 
     def _options(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in options(type(self))}

@@ -128,14 +128,14 @@ def forecast(
     records = 1 if unit is None else unit.max_records
     estimator = mechanism._fitted_by(False)
     request = Request(
-        domain, workload, mechanism.relation, mechanism.budget(), max_weight, estimator, records
+        domain, workload, mechanism._neighbours, mechanism.budget(), max_weight, estimator, records
     )
     plan = mechanism.plan(request)
     if not isinstance(mechanism, MeasureOnce):
         return ReleaseForecast(mechanism.name, (), None, None, None)
     budget = request.budget
     backend = mechanism.backend or default_backend()
-    given = (mechanism.relation, max_weight, backend, records)
+    given = (request.relation, max_weight, backend, records)
     planned = [
         plan_measurements(query, budget.unit, cost, domain, *given)
         for query, cost in zip(plan.queries, budget.split(plan.weights), strict=True)

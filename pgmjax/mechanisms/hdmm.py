@@ -120,12 +120,12 @@ class HDMM(MeasureOnce):
             return self._fits(domain, [*cliques, *workload.cliques])
 
         if self.strategy == "best":
-            pairs = candidates(workload, domain, norm, self.relation, fits=fits, **search)
+            pairs = candidates(workload, domain, norm, self._neighbours, fits=fits, **search)
             found = [made for made, _ in pairs]
         else:
             found = [strategy(self.strategy, workload, domain, norm, self.relation, **search)]
         if self.answer == "local":
-            return answered_alone(found, workload, domain, norm, self.relation)
+            return answered_alone(found, workload, domain, norm, self._neighbours)
         if self.answer == "global":
             check_cells(domain, [*(query.clique for query in found[0].queries), *workload.cliques])
         return found[0]
@@ -153,7 +153,7 @@ class HDMM(MeasureOnce):
         budget = self.budget()
         shares = budget.split(_weights(chosen))
         return ErrorReport.of(
-            chosen, workload, domain, self.relation, budget.unit, shares, max_weight, max_records
+            chosen, workload, domain, self._neighbours, budget.unit, shares, max_weight, max_records
         )
 
     def _fits(self, domain: Domain, cliques: Sequence[Clique]) -> bool:

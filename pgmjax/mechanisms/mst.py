@@ -85,12 +85,14 @@ class MST(Mechanism):
         request.estimator.plan(domain, [*attributes, *given, *largest_tree(domain, given)])
         unit, bounds = request.budget.unit, (request.max_weight, request.max_records)
         parts = _parts(request.budget.cap, len(domain), edges, len(given))
-        sensitivity = largest_sensitivity(attributes, domain, self.relation, unit, *bounds)
+        sensitivity = largest_sensitivity(attributes, domain, self._neighbours, unit, *bounds)
         for cost in (parts.attributes[0], *parts.measured):
             distribution_for(sensitivity, unit, cost)
         if parts.choices:
             grid_for(
-                largest_sensitivity(pairs, domain, self.relation, "epsilon", *bounds), unit, parts.choices[0]
+                largest_sensitivity(pairs, domain, self._neighbours, "epsilon", *bounds),
+                unit,
+                parts.choices[0],
             )
         return given
 
@@ -132,7 +134,7 @@ class MST(Mechanism):
         pairs = list(itertools.combinations(request.domain.attributes, 2))
         expected = dict(zip(pairs, many_marginals(model, pairs), strict=True))
         sensitivity = largest_sensitivity(
-            pairs, request.domain, self.relation, "epsilon", request.max_weight, request.max_records
+            pairs, request.domain, self._neighbours, "epsilon", request.max_weight, request.max_records
         )
         chosen: list[Clique] = []
         for cost in costs:

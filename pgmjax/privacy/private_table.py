@@ -23,7 +23,7 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.counting import check_memory
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
-from pgmjax.data.relation import Relation
+from pgmjax.data.relation import AnyRelation, Relation
 from pgmjax.data.sources import TableChangedError
 from pgmjax.data.unit import Unit
 from pgmjax.measurements.linear import LinearMeasurement
@@ -70,7 +70,7 @@ class PrivateTable(SingleProcess):
     def __init__(
         self,
         data: Dataset,
-        relation: Relation,
+        relation: AnyRelation,
         budget: Budget,
         backend: NoiseBackend | None = None,
         journal: Journal | None = None,

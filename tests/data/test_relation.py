@@ -1,8 +1,13 @@
 """The neighbouring relation has no default and no guesses."""
 
+import inspect
+import typing
+
 import pytest
 
+import pgmjax as pj
 from pgmjax import Relation
+from pgmjax.data.relation import AnyRelation
 
 
 @pytest.mark.parametrize("value", ["add-remove", "ADD_REMOVE", "add_remove", Relation.ADD_REMOVE])
@@ -14,3 +19,12 @@ def test_names(value):
 def test_anything_else_is_refused(value):
     with pytest.raises(ValueError, match="there is no default"):
         Relation.parse(value)
+
+
+def test_a_relation_is_typed_by_its_names_too():
+    """So that type checkers take "add-remove" and refuse a slip of the pen."""
+    for takes in (pj.mechanisms.Marginals, pj.Synthesizer, pj.privacy.PrivateTable, pj.privacy.calibrate):
+        taken = inspect.signature(takes).parameters["relation"].annotation
+        assert taken == "AnyRelation", takes
+    assert {"add-remove", "replace-one"} == set(typing.get_args(typing.get_args(AnyRelation)[1]))
+    assert pj.mechanisms.Marginals(1, "add-remove").relation is pj.Relation.ADD_REMOVE

@@ -8,6 +8,7 @@ import pytest
 import pgmjax as pj
 from pgmjax.cli import main
 from pgmjax.mechanisms.forecast import forecast
+from pgmjax.queries.workload import KWay
 
 DOMAIN = pj.Domain({"a": 3, "b": 4, "c": 5})
 WORKLOAD = pj.Workload.all_kway(DOMAIN, 2)
@@ -58,11 +59,25 @@ def test_cells_below_the_noise_are_counted():
 
 
 def test_a_run_is_logged_without_a_count(caplog):
-    columns = {name: np.zeros(50, int) for name in DOMAIN}
+    columns = {name: np.zeros(7414, int) for name in DOMAIN}
     with caplog.at_level("INFO", logger="pgmjax"):
         short = pj.Estimator(max_steps=2, progress=False)
         pj.mechanisms.Marginals(1, "add-remove", estimator=short).run(
             pj.Dataset.from_columns(DOMAIN, columns), WORKLOAD
         )
-    assert [record.name for record in caplog.records] == ["pgmjax"] * 2
-    assert "marginals: measured 3 tables" in caplog.text and "after 2 steps" in caplog.text
+    assert [record.name for record in caplog.records] == ["pgmjax"] * 3
+    begun, measured, fitted = (record.getMessage() for record in caplog.records)
+    assert begun == f"marginals: begun on {len(DOMAIN)} columns, epsilon 1, delta 0, add-remove"
+    assert measured == "marginals: measured 3 tables" and "after 2 steps" in fitted
+    assert not [value for record in caplog.records for value in record.args if value == 7414]
+
+
+def test_a_discovery_is_logged_too(caplog):
+    table = pj.discovery.OpenTable.from_columns({"age": [31, 45, 28] * 100})
+    with caplog.at_level("INFO", logger="pgmjax"):
+        pj.mechanisms.MST(8, "add-remove").run(
+            table, KWay(1), discover=pj.discovery.Discovery("0.5"), show_progress=False
+        )
+    said = [record.getMessage() for record in caplog.records]
+    assert said[0] == "mst: begun on 1 columns, epsilon 8, delta 0, add-remove"
+    assert said[1] == "mst: found the domain of 1 columns" and said[2] == "mst: measured 1 tables"

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from pgmjax._internal import checks
 from pgmjax._internal.moved import renamed
 from pgmjax.data.domain import Domain
-from pgmjax.data.relation import Relation
+from pgmjax.data.relation import AnyRelation, Relation
 from pgmjax.measurements.noise import DiscreteNoise
 from pgmjax.privacy.accounting.composition import Composition, Guarantee
 from pgmjax.privacy.accounting.events import Event, GaussianEvent, LaplaceEvent
@@ -73,7 +73,7 @@ class _Asked:
 def calibrate(
     queries: Sequence[Query],
     domain: Domain,
-    relation: Relation,
+    relation: AnyRelation,
     epsilon: Any,
     delta: Any = 0,
     *,

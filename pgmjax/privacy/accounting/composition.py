@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.data.relation import Relation
+from pgmjax.data.relation import AnyRelation, Relation
 from pgmjax.privacy.accounting import pld
 from pgmjax.privacy.accounting.events import Event, check_relation
 from pgmjax.privacy.accounting.pld import UnsupportedError
@@ -73,7 +73,7 @@ class Composition:
     events: tuple[tuple[Event, int], ...]
     relation: Relation
 
-    def __init__(self, events: Iterable[Event | tuple[Event, int]], relation: Relation):
+    def __init__(self, events: Iterable[Event | tuple[Event, int]], relation: AnyRelation):
         relation = Relation.parse(relation)
         counts: dict[Event, int] = {}
         for entry in checks.several("events", events, "events or pairs (event, count)"):
