@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import os
 from collections.abc import Callable, Mapping
@@ -17,7 +18,7 @@ from pgmjax.data.draft import Draft
 from pgmjax.data.relation import AnyRelation, Relation
 from pgmjax.data.unit import Unit, check_unit
 from pgmjax.discovery import Discovery, OpenTable
-from pgmjax.mechanisms.base import Mechanism
+from pgmjax.mechanisms.base import Mechanism, PrivacyParameters
 from pgmjax.model.row_file import VALUES, arrow_column
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries import text as query_text
@@ -257,11 +258,14 @@ class Synthesizer:
         backend = None if self.insecure_seed is None else SeededBackend(self.insecure_seed, insecure=True)
         given = {"epsilon": self.epsilon, "relation": self.relation, "delta": self.delta}
         if isinstance(self.mechanism, Mechanism):
-            own = self.mechanism
-            same = type(own)(**given, backend=own.backend)
+            own, same = self.mechanism, PrivacyParameters(**given)
             if (own.epsilon, own.delta, own.relation) != (same.epsilon, same.delta, same.relation):
                 raise ValueError("The mechanism must have the synthesizer's epsilon, delta and relation.")
-            return own
+            if backend is None:
+                return own
+            if own.backend is not None:
+                raise ValueError("The mechanism has a backend of its own: leave insecure_seed out.")
+            return dataclasses.replace(own, backend=backend)
         names = mechanisms.names()
         if self.mechanism != "auto" and self.mechanism not in names:
             raise ValueError(

@@ -143,8 +143,7 @@ def test_whole_numbers_beyond_53_bits_stay_what_they_are():
 def short(name):
     """A mechanism whose fits end soon: for tests of types, not of numbers."""
     estimator = pj.Estimator(max_steps=60, progress=False)
-    backend = pj.privacy.SeededBackend(5, insecure=True)
-    return pj.mechanisms.names()[name](5, "replace-one", estimator=estimator, backend=backend)
+    return pj.mechanisms.names()[name](5, "replace-one", estimator=estimator)
 
 
 def test_rows_have_the_marginals_of_the_model():
@@ -245,6 +244,8 @@ def test_the_rule_of_auto():
     assert made(mechanism=own).fit(wide, {key: {"size": 9} for key in "abc"}).release.mechanism == "mwem"
     seeded = made(insecure_seed=1, mechanism="marginals")
     assert not seeded.fit(wide, {key: {"size": 9} for key in "abc"}).release.secure
+    both = made(insecure_seed=1, mechanism=own).fit(wide, {key: {"size": 9} for key in "abc"})
+    assert both.release.seed == 1 and not both.release.secure
 
 
 def frame(**columns):
@@ -333,6 +334,15 @@ def test_how_many_rows_can_be_drawn(fitted, n):
         ({"unit": pj.Unit("who", 2)}, "no columns named 'who'"),
         ({"unit": pj.Unit("age", 2)}, "is an attribute of the domain"),
         ({"mechanism": pj.mechanisms.MST(1, "add-remove")}, "must have the synthesizer's epsilon"),
+        (
+            {
+                "insecure_seed": 1,
+                "mechanism": pj.mechanisms.MST(
+                    5, "replace-one", backend=pj.privacy.SeededBackend(2, insecure=True)
+                ),
+            },
+            "has a backend of its own: leave insecure_seed out",
+        ),
     ],
 )
 def test_bad_settings(given, said):
