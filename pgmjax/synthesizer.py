@@ -12,9 +12,11 @@ import numpy as np
 
 from pgmjax import mechanisms, random
 from pgmjax._internal import checks, html
+from pgmjax.data.attribute import Attribute
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.draft import Draft
+from pgmjax.data.encoding import text_of
 from pgmjax.data.relation import AnyRelation, Relation
 from pgmjax.data.unit import Unit, check_unit
 from pgmjax.discovery import Discovery, OpenTable
@@ -152,7 +154,7 @@ class Synthesizer:
             )
         known = _described(domain)
         check_unit(self.unit, () if known is None else _columns(known))
-        held = _Frame.of(frame, self.unit)
+        held, table = _Frame.of(frame, self.unit)
         missing = [] if known is None else [name for name in _columns(known) if name not in held.names]
         extra = [] if known is None else [name for name in held.names if name not in _columns(known)]
         if missing or extra:
@@ -166,7 +168,7 @@ class Synthesizer:
         if isinstance(known, Domain):
             if discover is not None:
                 raise ValueError("The domain describes every column: leave discover out. Nothing was spent.")
-            data = Dataset.from_frame(known, held.table, unit=self.unit)
+            data = Dataset.from_frame(known, table, unit=self.unit)
         else:
             if discover is None:
                 raise ValueError(
@@ -175,7 +177,7 @@ class Synthesizer:
                     "epsilon. Nothing was spent."
                 )
             given["discover"] = Discovery(discover)
-            data = OpenTable.from_frame(held.table, known, unit=self.unit)
+            data = OpenTable.from_frame(table, known, unit=self.unit)
         mechanism = self._mechanism(known)
         asked = workload if workload is not None else _pairs(mechanism)
         self._release = mechanism.run(data, asked, **given)
@@ -221,7 +223,7 @@ class Synthesizer:
             for name, generator in zip(model.domain.attributes, generators, strict=True)
         }
         assert self._frame is not None
-        return self._frame.like(columns)
+        return self._frame.like(columns, model.domain)
 
     def query(self, text: str) -> Answer:
         """Return how many rows satisfy a condition such as "sex=F,age<30", as `pgmjax query` takes it.
@@ -335,19 +337,20 @@ def _pairs(mechanism: Mechanism) -> KWay:
 
 
 class _Frame:
-    """A frame as an Arrow table, and how to make another one of its kind.
+    """How to make another frame of the same kind: names and types of columns, and nothing of the records.
+
+    Categories are no part of a type here: pandas takes them from the records, of which they would tell.
 
     Attributes:
-        table: the columns as Arrow.
         names: of the columns that are released, in order.
     """
 
-    def __init__(self, table: Any, names: list[str], kind: str, template: Any):
-        self.table, self.names, self._kind, self._template = table, names, kind, template
+    def __init__(self, names: list[str], kind: str, stored: Any, types: Mapping[str, Any]):
+        self.names, self._kind, self._stored, self._types = names, kind, stored, types
 
     @classmethod
-    def of(cls, frame: Any, unit: Unit | None) -> _Frame:
-        """Return a frame, checked: its columns have names of their own, and there are rows.
+    def of(cls, frame: Any, unit: Unit | None) -> tuple[_Frame, Any]:
+        """Return the kind of a frame, and its columns as an Arrow table, both checked.
 
         Raises:
             TypeError: Arrow cannot read it.
@@ -371,38 +374,47 @@ class _Frame:
         _check_names(table.column_names)
         if not table.num_rows:
             raise ValueError("The frame has no row: there is nothing to release.")
-        template = frame.iloc[:0] if kind == "pandas" else frame.clear() if kind == "polars" else None
         released = [name for name in table.column_names if unit is None or name != unit.column]
-        return cls(table, released, kind, template)
+        types = {name: _type(kind, frame, name) for name in released}
+        stored = {name: table.schema.field(name).type for name in released}
+        return cls(released, kind, stored, types), table
 
-    def like(self, columns: dict[str, Any]) -> Any:
-        """Return Arrow columns as a frame of this one's kind; columns that were not released are left out."""
+    def like(self, columns: dict[str, Any], domain: Domain) -> Any:
+        """Return Arrow columns as a frame of this one's kind; columns that were not released are left out.
+
+        Args:
+            columns: the columns.
+            domain: the released one, from which categories are taken.
+        """
         arrow = checks.optional("pyarrow", extra="tables")
         names = [name for name in self.names if name in columns]
-        table = arrow.table(
-            {name: _cast(columns[name], self.table.schema.field(name).type) for name in names}
-        )
+        table = arrow.table({name: _cast(columns[name], self._stored[name]) for name in names})
         if self._kind == "pandas":
-            return self._pandas(table)
+            return self._pandas(table, domain)
         if self._kind == "polars":
             polars = checks.optional("polars", extra="tables")
             found = polars.from_arrow(table)
-            return found.with_columns(
-                [polars.col(n).cast(self._template.schema[n], strict=False) for n in names]
-            )
+            wanted = {name: self._types[name] for name in names}
+            for name in [name for name in names if wanted[name] is polars.Enum]:
+                values = _values(domain.attribute(name)) or found[name].drop_nulls().unique().sort()
+                wanted[name] = polars.Enum([text_of(value) for value in values])
+            return found.with_columns([polars.col(n).cast(wanted[n], strict=False) for n in names])
         if self._kind == "duckdb":
             return checks.optional("duckdb", extra="tables").from_arrow(table)
         return table
 
-    def _pandas(self, table: Any) -> Any:
+    def _pandas(self, table: Any, domain: Domain) -> Any:
         """Return a pandas frame with the types of the one that came in, where the values allow it."""
         found = table.to_pandas(date_as_object=True, integer_object_nulls=True)
+        pandas = checks.optional("pandas", extra="demo")
         for name in found.columns:
-            wanted = self._template[name].dtype
+            wanted = self._types[name]
             try:
-                if str(wanted) == "category":
-                    extra = [v for v in found[name].dropna().unique() if v not in wanted.categories]
-                    found[name] = found[name].astype(wanted if not extra else "category")
+                if isinstance(wanted, _Categories):
+                    sampled = found[name].astype("category").cat
+                    values = _values(domain.attribute(name)) or sorted(sampled.categories)
+                    index = pandas.Index(values, dtype=wanted.dtype)
+                    found[name] = sampled.set_categories(index, ordered=wanted.ordered)
                 elif isinstance(wanted, np.dtype) and wanted.kind in "iub" and found[name].isna().any():
                     whole = (
                         "boolean" if wanted.kind == "b" else wanted.name.replace("u", "U").replace("i", "I")
@@ -413,6 +425,32 @@ class _Frame:
             except (TypeError, ValueError):  # such as the label "other" in a column of numbers
                 continue
         return found
+
+
+class _Categories(NamedTuple):
+    """The type of a column of categories of pandas, without the categories."""
+
+    dtype: Any
+    ordered: bool
+
+
+def _type(kind: str, frame: Any, name: str) -> Any:
+    """Return the type of a column in its own library, without categories; None for those of Arrow."""
+    if kind == "pandas":
+        found = frame[name].dtype
+        return _Categories(found.categories.dtype, found.ordered) if str(found) == "category" else found
+    if kind == "polars":
+        enum = checks.optional("polars", extra="tables").Enum
+        return enum if isinstance(frame.schema[name], enum) else frame.schema[name]
+    return None
+
+
+def _values(attribute: Attribute) -> list[Any] | None:
+    """Return the values of an attribute in the order of their codes, None for numbers and dates in bins."""
+    if attribute.bins is not None:
+        return None
+    values = range(attribute.size - attribute.missing) if attribute.labels is None else attribute.labels
+    return [*values, *([attribute.other_name] if attribute.other else [])]
 
 
 def _cast(column: Any, wanted: Any) -> Any:
@@ -450,7 +488,10 @@ def _without_views(arrow: Any, table: Any) -> Any:
 
 def _column(arrow: Any, frame: Any, name: str) -> Any:
     try:
-        return arrow.array(frame[name], from_pandas=True)
+        found = arrow.array(frame[name], from_pandas=True)
+        # digits of a decimal type that was not given would be those of the records
+        inferred = arrow.types.is_decimal(found.type) and frame[name].dtype == object
+        return found.cast(arrow.float64()) if inferred else found
     except (arrow.ArrowException, TypeError, ValueError, OverflowError):
         pass
     # raised out here, so that the error does not carry along the other one, which quotes a value

@@ -1,13 +1,17 @@
 """The synthesizer: frames in, frames of the same kind out; what is refused before any budget is spent."""
 
 import datetime
+import decimal
+import io
 import itertools
+import pickle
 
 import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import pgmjax as pj
@@ -118,7 +122,7 @@ OF_NULLABLE = {
 def test_missing_values_keep_the_type_of_their_column(kind):
     frame = {
         "pandas": lambda: NULLABLE.to_pandas(types_mapper=pd.ArrowDtype),
-        "polars": lambda: pl.from_arrow(NULLABLE).with_columns(pl.col("text").cast(pl.Enum(["y", "x"]))),
+        "polars": lambda: pl.from_arrow(NULLABLE).with_columns(pl.col("text").cast(pl.Enum(["x", "y"]))),
         "pyarrow": lambda: NULLABLE,
         "duckdb": lambda: duckdb.from_arrow(NULLABLE),
     }[kind]()
@@ -129,6 +133,58 @@ def test_missing_values_keep_the_type_of_their_column(kind):
     assert before.equals(after) if kind == "pandas" else before == after
     found = pa.table(rows.arrow()) if kind == "duckdb" else pa.table(rows)
     assert all(40 < column.null_count < 180 for column in found.columns)  # a third; standard error 8
+
+
+RARE = ["cook"] * 500 + ["baker"] * 500 + ["hangman"]
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"job": pd.Categorical(RARE)}),
+        pl.DataFrame({"job": pl.Series(RARE, dtype=pl.Enum(sorted(set(RARE))))}),
+        pl.DataFrame({"job": pl.Series(RARE, dtype=pl.Categorical)}),
+        pa.table({"job": pa.array(RARE).dictionary_encode()}),
+    ],
+    ids=["pandas", "enum", "categorical", "pyarrow"],
+)
+def test_categories_are_those_of_the_domain_and_not_of_the_table(frame):
+    """A label that one record alone has is kept secret by discovery: it must not come back in a type."""
+    synth = made(epsilon=8, delta="1e-6", relation="add-remove", insecure_seed=1, mechanism="marginals")
+    synth.fit(frame, discover="0.5", show_progress=False)
+    labels = list(synth.release.domain.attribute("job").labels)
+    assert labels == ["baker", "cook"]
+    rows = synth.sample(40)
+    assert type(rows) is type(frame)
+    if isinstance(frame, pd.DataFrame):
+        assert list(rows["job"].cat.categories)[:2] == labels
+    file = io.BytesIO()
+    rows.write_parquet(file) if isinstance(frame, pl.DataFrame) else pq.write_table(pa.table(rows), file)
+    for shown in (pickle.dumps(rows), file.getvalue(), repr(rows).encode(), pickle.dumps(synth)):
+        assert b"cook" in shown and b"hangman" not in shown
+
+
+def test_a_domain_label_without_records_is_a_category_too():
+    """The order and number of categories do not tell which labels occur either."""
+    domain = {"job": {"labels": ["judge", "cook", "baker"]}, "level": {"labels": [3, 1, 2]}}
+    shown = []
+    for jobs, levels in ((["cook", "baker"], [1, 2]), (["judge", "baker"], [3, 2])):
+        given = pd.DataFrame(
+            {"job": pd.Categorical(jobs * 50), "level": pd.Categorical(levels * 50, ordered=True)}
+        )
+        rows = made(insecure_seed=1).fit(given, domain, show_progress=False).sample(9)
+        shown.append([(list(kind.categories), kind.ordered) for kind in rows.dtypes])
+    assert shown == [[(["judge", "cook", "baker"], False), ([3, 1, 2], True)]] * 2
+
+
+def test_a_fitted_synthesizer_keeps_no_record():
+    value = 1.23456789
+    given = pd.DataFrame({"x": np.r_[np.full(200, 0.5), value], "price": [decimal.Decimal("7.123456")] * 201})
+    domain = {"x": {"bins": [0, 1, 2]}, "price": {"bins": [0, 5, 10]}}
+    synth = made().fit(given, domain, show_progress=False)
+    kept = pickle.dumps(synth)
+    assert np.float64(value).tobytes() not in kept and pickle.loads(kept).sample(3).shape == (3, 2)
+    assert not any(isinstance(each, decimal.Decimal) for each in synth.sample(50)["price"])  # its digits tell
 
 
 def test_whole_numbers_beyond_53_bits_stay_what_they_are():
