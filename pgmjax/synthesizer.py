@@ -337,7 +337,7 @@ def _pairs(mechanism: Mechanism) -> KWay:
 
 
 class _Frame:
-    """How to make another frame of the same kind: names and types of columns, and nothing of the records.
+    """The kind of a frame, to make another one: names and types of columns, and nothing of the records.
 
     Categories are no part of a type here: pandas takes them from the records, of which they would tell.
 
