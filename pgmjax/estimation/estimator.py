@@ -14,13 +14,14 @@ from pgmjax._internal.elsewhere import told
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
-from pgmjax.estimation import approximate, batch, losses, solvers
+from pgmjax.estimation import approximate, batch, losses, regularisation, solvers
 from pgmjax.estimation.batch import BatchFit
 from pgmjax.estimation.constraints import FixedMarginal
 from pgmjax.estimation.feasibility import Constraint, total_of
 from pgmjax.estimation.fit import FitProblem, FitProgress, FitResult, fit
 from pgmjax.estimation.losses.base import unique_cliques
 from pgmjax.estimation.losses.build import noise_level
+from pgmjax.estimation.regularisation import Regularisation
 from pgmjax.estimation.side_information import SideInformation, listed
 from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.estimation.views import FitPictures
@@ -62,6 +63,7 @@ class Fit(FitPictures):
     plan: oracles.Plan | None = dataclasses.field(repr=False)
     trace: tuple[tuple[int, float, float], ...] = dataclasses.field(default=(), repr=False)
     method: str = "exact"
+    regularisation: Regularisation | None = None
 
 
 @told
@@ -108,6 +110,7 @@ class Estimator:
     progress: bool | None = None
     stop: str = "optimum"
     approximate: bool | str = False
+    regularisation: float | str = "auto"
 
     def __post_init__(self) -> None:
         checks.integer("max_steps", self.max_steps, low=1)
@@ -123,6 +126,7 @@ class Estimator:
             )
         if self.stop == "noise":
             noise_level(self.loss, ())
+        regularisation.check(self.regularisation, self.loss)
 
     def plan(
         self,
@@ -332,4 +336,8 @@ def _finish(problem: FitProblem, end: FitResult) -> Fit:
     potentials = summed(zip(cliques, tables, strict=True))
     known = CliqueVector(end.bound.cliques, end.marginals) if end.marginals else CliqueVector((), ())
     model = GraphicalModel(problem.domain, potentials, problem.total, known)
-    return Fit(model, end.status, end.steps, end.loss, end.gap, end.plan, tuple(problem.trace))
+    pulled = None
+    if end.pull is not None and end.divergence is not None:
+        pulled = Regularisation(end.pull.weight, end.divergence)
+    trace = tuple(problem.trace)
+    return Fit(model, end.status, end.steps, end.loss, end.gap, end.plan, trace, regularisation=pulled)

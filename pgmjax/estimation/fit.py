@@ -26,10 +26,11 @@ from pgmjax._internal.jit import precision
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.estimation import certificate, feasibility, losses, solvers
+from pgmjax.estimation import certificate, feasibility, losses, regularisation, solvers
 from pgmjax.estimation.losses.augmented import Augmented, Equalities
 from pgmjax.estimation.losses.base import BoundLoss
 from pgmjax.estimation.losses.build import noise_level
+from pgmjax.estimation.losses.tilted import Tilted
 from pgmjax.estimation.side_information import SideInformation
 from pgmjax.estimation.solvers.loop import FitSteps, Solution, run_single, solve_steps
 from pgmjax.estimation.solvers.problem import Evaluation, Prior, Problem
@@ -48,6 +49,7 @@ STIFF = 4.0  # initial penalty parameter of a fixed marginal, in curvatures of t
 STIFFEST = 1e4 * STIFF
 FIRST_TOL, SHARPER = 0.1, 0.1  # tolerance of the first round, and its factor per round
 SWEEPS = 1000  # of proportional fitting after a round
+NEAR_ENOUGH = 0.1  # of the loss's standard deviation under the noise: a reference is found
 NEGLIGIBLE = 1e-9  # probability: a smaller residual does not raise the penalty
 
 
@@ -80,6 +82,26 @@ class FitProgress:
         return self._tables()
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Pull:
+    """A pull of a fit towards a reference: its relative entropy to it, times a weight.
+
+    Attributes:
+        weight: weight of the relative entropy (records).
+        reference: log-probabilities, as a table for each clique of the measurements; None for a pull towards
+            the uniform distribution.
+    """
+
+    weight: float
+    reference: tuple[np.ndarray, ...] | None = None
+
+    def slope(self, bound: BoundLoss) -> np.ndarray:
+        """Return the linear term of the relative entropy, in one vector of all tables."""
+        if self.reference is None:
+            return np.zeros(sum(math.prod(shape) for shape in bound.shapes))
+        return -self.weight * host_join(self.reference, np.float64)
+
+
 @dataclasses.dataclass(frozen=True)
 class FitProblem:
     """A fitting problem: settings, measurements and side information.
@@ -105,6 +127,15 @@ class FitProblem:
     mesh: Any = None
     trace: list[tuple[int, float, float]] = dataclasses.field(default_factory=list, compare=False)
     callback: Callable[[FitProgress], object] | None = dataclasses.field(default=None, compare=False)
+    pull: Pull | None = None
+
+    def weight(self) -> float:
+        """Return the weight of a pull towards the product of the model's one-way marginals; 0 for none."""
+        setting = self.estimator.regularisation
+        off = setting == "none" or self.known.prior is not None or self.estimator.stop == "noise"
+        if off or not regularisation.is_known_for(self.estimator.loss):
+            return 0.0
+        return regularisation.weight_of(setting, self.domain, self.measurements, self.total)
 
     def stopping_rule(self) -> StoppingRule:
         """Return the fit's stopping rule."""
@@ -116,11 +147,13 @@ class FitProblem:
     def bind(self, dtype: str) -> BoundLoss:
         """Return the loss of the measurements, augmented by any fixed marginals."""
         bound = losses.build(self.estimator.loss, self.domain, self.measurements, self.total, dtype)
+        if self.pull is not None:
+            bound = Tilted.of(bound, self.pull.slope(bound), dtype)
         if not self.known.fixed:
             return bound
         _, curvature = _first_stage(solvers.build(self.estimator.solver), bound, self.domain)
         # a heavy prior's multipliers are as large as its weight: a far smaller penalty never reaches them
-        bend = float(curvature) + (self.known.weight or 0.0)
+        bend = float(curvature) + (self.known.weight or 0.0) + (self.pull.weight if self.pull else 0.0)
         wanted = [(one.clique, one.probabilities) for one in self.known.fixed]
         return Augmented.of(bound, Equalities.of(bound, wanted, STIFF * bend), dtype)
 
@@ -145,6 +178,8 @@ class FitProblem:
         if known.weight is not None:
             base = known.log_partition(self.domain, loss.cliques)
             prior = Prior(np.asarray(known.weight, np.float64), np.asarray(base, np.float64))
+        if self.pull is not None:  # the reference itself is in the loss, as its linear term
+            prior = Prior(np.asarray(self.pull.weight, np.float64), np.zeros(()))
         return Problem.build(oracle, loss, curvature, tuple(t.astype(dtype) for t in known.tables), prior)
 
 
@@ -161,6 +196,8 @@ class FitResult:
         steps: steps done.
         loss: the unsmoothed loss.
         gap: certified bound on the suboptimality of the objective.
+        divergence: relative entropy to what the fit was pulled towards (nats), None without a pull.
+        pull: the pull, if there was one.
     """
 
     bound: BoundLoss
@@ -171,6 +208,8 @@ class FitResult:
     steps: int
     loss: float
     gap: float
+    divergence: float | None = None
+    pull: Pull | None = None
 
 
 # A fit and its parts, in execution order.
@@ -196,14 +235,62 @@ def fit_steps(problem: FitProblem, start: GraphicalModel | None) -> FitSteps[Fit
     with precision(dtype):
         loss = problem.bind(dtype)
         plan = problem.plan(loss.cliques)
-        tables = starting_point(problem.domain, loss.cliques, problem.known.start(start))
-    stop = problem.stopping_rule()
+        tables: Sequence[np.ndarray] = starting_point(
+            problem.domain, loss.cliques, problem.known.start(start)
+        )
+    stop, done = problem.stopping_rule(), 0
+    weight = problem.weight()
+    if weight > 0:
+        problem, tables, done = yield from _looked(problem, weight, plan.oracle, tables, dtype, stop)
+        with precision(dtype):
+            loss = problem.bind(dtype)
     if isinstance(loss, Augmented):
-        run = _minimise_in_rounds(problem, plan.oracle, loss, tables, dtype, stop)
+        run = _minimise_in_rounds(problem, plan.oracle, loss, tables, dtype, stop, done)
     else:
-        run = minimise(problem, plan.oracle, loss, tables, dtype, stop)
+        run = minimise(problem, plan.oracle, loss, tables, dtype, stop, done)
     solution, objective = yield from run
-    return _result(plan, solution, objective)
+    return _result(plan, solution, objective, problem.pull)
+
+
+def _looked(
+    problem: FitProblem,
+    weight: float,
+    oracle: Oracle,
+    tables: Sequence[np.ndarray],
+    dtype: str,
+    stop: StoppingRule,
+) -> FitSteps[tuple[FitProblem, Sequence[np.ndarray], int]]:
+    """Fit for a few steps, and return the problem with the pull that follows from them.
+
+    The pull of these steps is too slight to matter: it is there so that both parts are one compiled program.
+
+    Returns:
+        The problem, the potentials so far, and the steps done.
+    """
+    solver, done = solvers.build(problem.estimator.solver), 0
+    reference: regularisation.Reference = {}
+    level = noise_level(problem.estimator.loss, problem.measurements)
+    few = dataclasses.replace(stop, max_steps=max(1, stop.max_steps // 2), noise_level=level)
+    least = regularisation.LEAST * regularisation.noise_of(problem.domain, problem.measurements)[0]
+    problem = dataclasses.replace(problem, pull=Pull(regularisation.SLIGHT * problem.total))
+    for _ in range(regularisation.LOOKS):
+        with precision(dtype):
+            loss, curvature = _first_stage(solver, problem.bind(dtype), problem.domain)
+            objective = problem.objective(oracle, loss, curvature, dtype)
+            start = host_join(tables, dtype, len(objective.gauge.table))
+        end, _ = yield from _minimise_in_stages(problem, objective, solver, start, few, done)
+        if end.status is Status.NOT_FINITE:
+            return dataclasses.replace(problem, pull=None), tables, 0
+        bound = loss.inner if isinstance(loss, Augmented) else loss
+        shares = regularisation.one_way(bound.cliques, _tables(bound, end.point.marginals))
+        reference, distance = regularisation.moved(reference, shares, least / problem.total)
+        logs = regularisation.tables_of(reference, bound.cliques, bound.shapes)
+        problem = dataclasses.replace(problem, pull=Pull(weight, logs))
+        tables, done = tuple(table - table.max() for table in _tables(loss, end.point.potentials)), end.steps
+        if weight * distance < NEAR_ENOUGH * math.sqrt(level) or done + regularisation.LOOK >= stop.max_steps:
+            break
+        few = dataclasses.replace(stop, max_steps=done + regularisation.LOOK)
+    return problem, tables, done
 
 
 def minimise(
@@ -267,7 +354,7 @@ def _minimise_in_stages(
             problem.callback(FitProgress(before + steps, loss, gap + slack, counts))
 
     block = 50 if objective.oracle.forecast.work < 50_000_000 else 25
-    if stop.noise_level > -math.inf:
+    if stop.noise_level > -math.inf and problem.pull is None:
         block = 10  # the loss soon falls well below the noise level
     lower_bound, last = -math.inf, None
     while True:
@@ -325,7 +412,9 @@ def _in_float64(
     return dataclasses.replace(further, lower_bound=max(lower_bound, further.lower_bound)), sharper
 
 
-def _result(plan: oracles.Plan, solution: Solution, objective: Problem) -> FitResult:
+def _result(
+    plan: oracles.Plan, solution: Solution, objective: Problem, pull: Pull | None = None
+) -> FitResult:
     """Return the result with the unsmoothed loss and its gap."""
     bound, status, steps = objective.loss, solution.status, solution.steps
     potentials = tuple(table - table.max() for table in _tables(bound, solution.point.potentials))
@@ -333,8 +422,10 @@ def _result(plan: oracles.Plan, solution: Solution, objective: Problem) -> FitRe
         return FitResult(bound, plan, potentials, (), status, steps, math.nan, math.nan)
     marginals = tuple(table / table.sum() for table in _tables(bound, solution.point.marginals))
     loss = bound.exact(marginals)
-    gap = max(loss + _relative_entropy(objective, solution.point) - solution.lower_bound, 0.0)
-    return FitResult(bound, plan, potentials, marginals, status, steps, loss, gap)
+    beside = _beside_loss(objective, solution.point)
+    gap = max(loss + beside - solution.lower_bound, 0.0)
+    divergence = None if pull is None else max(beside, 0.0) / pull.weight
+    return FitResult(bound, plan, potentials, marginals, status, steps, loss, gap, divergence, pull)
 
 
 # Fixed marginals: the method of multipliers, with every round's result projected onto them.
@@ -347,6 +438,7 @@ def _minimise_in_rounds(
     tables: Sequence[np.ndarray],
     dtype: str,
     stop: StoppingRule,
+    done: int = 0,
 ) -> FitSteps[tuple[Solution, Problem]]:
     """Minimise a loss over the models with the fixed marginals; arguments and result as in `minimise`.
 
@@ -360,7 +452,7 @@ def _minimise_in_rounds(
     """
     host = bound.on_host()
     stiffest = STIFFEST / STIFF * host.penalty_parameter
-    number, done, idle, smoothing = 0, 0, 0, FIRST_SMOOTHING
+    number, idle, smoothing = 0, 0, FIRST_SMOOTHING
     lower_bound, missed, least, narrowest = -math.inf, math.inf, math.inf, math.inf
     best: tuple[Solution, Problem] | None = None
     while True:
@@ -383,7 +475,7 @@ def _minimise_in_rounds(
         tables = split(np.asarray(point.potentials), host.shapes)
         lower_bound = max(lower_bound, end.lower_bound, float(point.loss) - gap)
         loss = objective.loss.exact(split(np.asarray(point.marginals), host.shapes))
-        reached = loss + _relative_entropy(objective, point)
+        reached = loss + _beside_loss(objective, point)
         if best is None or (exact and reached < least):
             best = dataclasses.replace(end, point=point), objective
         least = min(least, reached) if exact else least
@@ -477,12 +569,14 @@ def _cast_to_float64(loss: BoundLoss) -> BoundLoss:
     return bound if loss.smoothing is None else bound.with_smoothing(float(loss.smoothing))
 
 
-def _relative_entropy(objective: Problem, point: Evaluation) -> float:
-    """Return the weighted relative entropy to the prior at a point; 0 without a prior."""
+def _beside_loss(objective: Problem, point: Evaluation) -> float:
+    """Return the weighted relative entropy to a prior or reference at a point; 0 without one."""
     if objective.prior is None:
         return 0.0
+    bound = objective.loss.inner if isinstance(objective.loss, Augmented) else objective.loss
+    linear = bound.term(_tables(bound, point.marginals)) if isinstance(bound, Tilted) else 0.0
     with precision(np.dtype(point.loss.dtype).name):
-        return float(point.loss) - float(objective.loss.flat(jnp.asarray(point.marginals)))
+        return float(point.loss) - float(objective.loss.flat(jnp.asarray(point.marginals))) + linear
 
 
 def _tables(bound: BoundLoss, vector: Any) -> tuple[np.ndarray, ...]:
@@ -518,6 +612,10 @@ class FitSettings(Protocol):
     @property
     def stop(self) -> str:
         """Stopping criterion: "optimum" or "noise"."""
+
+    @property
+    def regularisation(self) -> float | str:
+        """Weight of the pull towards the product of the one-way marginals, "auto" or "none"."""
 
     @property
     def dtype(self) -> str:

@@ -24,6 +24,7 @@ from pgmjax.estimation.solvers.loop import FitSteps, StepRequest, StepResult, T,
 from pgmjax.estimation.solvers.problem import Evaluation, Problem, Solver, negligible
 
 Mesh = jax.sharding.Mesh
+OWN = ("loss", "curvature", "prior")  # what each fit of a program has for itself
 
 
 @jax.tree_util.register_dataclass
@@ -34,11 +35,13 @@ class BatchState:
     Attributes:
         loss: the losses.
         curvature: their Lipschitz constants.
+        prior: the relative-entropy terms, or None.
         state: the solver states.
     """
 
     loss: Any
     curvature: jax.Array
+    prior: Any
     state: Any
 
 
@@ -59,24 +62,24 @@ def _block(
     """Run a block of steps in every slot; inactive slots keep their state."""
 
     def one(
-        loss: Any, curvature: jax.Array, state: Any, active: jax.Array
+        loss: Any, curvature: jax.Array, prior: Any, state: Any, active: jax.Array
     ) -> tuple[Any, Evaluation, BlockEnds]:
-        problem = dataclasses.replace(shared, loss=loss, curvature=curvature)
+        problem = dataclasses.replace(shared, loss=loss, curvature=curvature, prior=prior)
         new, point, gap, stalled = _run_block(problem, solver, state, steps)
         state = jax.tree.map(lambda a, b: jnp.where(active, a, b), new, state)
         return state, point, BlockEnds(point.loss, gap, stalled, point.error_bound > negligible(point))
 
-    state, point, ends = jax.vmap(one)(slots.loss, slots.curvature, slots.state, active)
+    state, point, ends = jax.vmap(one)(slots.loss, slots.curvature, slots.prior, slots.state, active)
     return dataclasses.replace(slots, state=state), point, ends
 
 
 def _admit(
-    shared: Problem, solver: Solver, slots: BatchState, slot: jax.Array, loss: Any, curvature: Any, start: Any
+    shared: Problem, solver: Solver, slots: BatchState, slot: jax.Array, own: dict[str, Any], start: Any
 ) -> BatchState:
-    """Return the slots with one of them restarted."""
-    state = _first(dataclasses.replace(shared, loss=loss, curvature=curvature), solver, start)
-    row = BatchState(loss, jnp.asarray(curvature, slots.curvature.dtype), state)
-    return jax.tree.map(lambda every, one: every.at[slot].set(one), slots, row)
+    """Return the slots with one of them restarted, with what is its own."""
+    state = _first(dataclasses.replace(shared, **own), solver, start)
+    row = BatchState(**own, state=state)
+    return jax.tree.map(lambda every, one: every.at[slot].set(jnp.asarray(one, every.dtype)), slots, row)
 
 
 def _take(point: Evaluation, slot: jax.Array) -> Evaluation:
@@ -223,7 +226,8 @@ class _Program(Generic[T]):
             for slot in np.flatnonzero(active).tolist():
                 request = self.held[slot].request  # type: ignore[union-attr]
                 if request.start is not None:
-                    row = (np.int32(slot), request.problem.loss, request.problem.curvature, request.start)
+                    own = {name: getattr(request.problem, name) for name in OWN}
+                    row = (np.int32(slot), own, request.start)
                     self.slots = self.admit(self.shared, self.solver, self.slots, *row)
             arguments = (self.shared, self.solver, self.slots, active, np.int32(steps))
             self.slots, points, ends = self.block(*arguments)
@@ -241,16 +245,16 @@ class _Program(Generic[T]):
 
 
 def _shared(problem: Problem) -> Problem:
-    """Return the part of a problem shared by all fits of a kind: all but the loss and curvature."""
-    return dataclasses.replace(problem, loss=None, curvature=None)  # type: ignore[arg-type]
+    """Return the part of a problem shared by all fits of a kind."""
+    return dataclasses.replace(problem, loss=None, curvature=None, prior=None)  # type: ignore[arg-type]
 
 
 def _empty(request: StepRequest, count: int, mesh: Mesh | None) -> BatchState:
     """Return empty slots: a loss of zeros, whose results are not read."""
     problem = request.problem
     state = jax.eval_shape(_first, problem, request.solver, request.start)
-    row = (problem.loss, np.ones((), request.dtype), state)
-    loss, curvature, state = jax.tree.map(lambda x: np.zeros((count, *np.shape(x)), x.dtype), row)
-    return jax.device_put(
-        BatchState(loss, curvature + 1, state), None if mesh is None else row_sharding(mesh)
-    )
+    row = BatchState(problem.loss, np.ones((), request.dtype), problem.prior, state)  # type: ignore[arg-type]
+    slots = jax.tree.map(lambda x: np.zeros((count, *np.shape(x)), x.dtype), row)
+    ones = {"curvature": slots.curvature + 1, "prior": jax.tree.map(lambda x: x + 1, slots.prior)}
+    slots = dataclasses.replace(slots, **ones)
+    return jax.device_put(slots, None if mesh is None else row_sharding(mesh))

@@ -1,0 +1,211 @@
+"""Regularisation of a fit: relative entropy to the product of the model's own one-way marginals.
+
+A model that fits noisy answers as well as possible follows their noise. The product of its one-way marginals
+is known far better than its larger tables, since each of its cells sums many. Hence a fit is pulled towards
+that product, with a weight that grows as the noise falls.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pgmjax._internal import checks
+from pgmjax.data.cliques import Clique, marginal_of
+from pgmjax.data.domain import Domain
+from pgmjax.estimation.losses.l2 import L2
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.queries import AttributeQuery, Product
+from pgmjax.queries.blocks import Identity
+
+SETTINGS = ("auto", "none")
+PULL, CROWD = 1.5, 0.4
+"""By the automatic weight a count e times the reference's is pulled by `PULL` standard deviations of its
+noise where cells are empty, and by fewer where the mean count is above the noise (see `weight_of`). Chosen on
+the four tables of McKenna et al. 2019 (bench/paper004)."""
+LEAST = 0.15
+"""The least count of a value in the reference, in standard deviations of a cell's noise."""
+LOOKS, LOOK, STRETCH = 6, 50, 2.0
+"""The reference is found in at most so many parts of the fit, of so many steps, with over-relaxed updates."""
+SLIGHT = 1e-9
+"""Weight in the first part, in shares of the total."""
+MOST_CODES = 2000
+
+Reference = dict[str, np.ndarray]
+"""Logarithm of each attribute's probabilities."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Regularisation:
+    """How a fit was regularised: `weight` times the relative entropy of the model to a reference was added.
+
+    Attributes:
+        weight: weight of the relative entropy (records; the relative entropy is in nats).
+        divergence: relative entropy of the fitted model to the reference (nats).
+        reference: what the reference is.
+    """
+
+    weight: float
+    divergence: float
+    reference: str = "the product of the model's one-way marginals"
+
+    def __str__(self) -> str:
+        return (
+            f"pulled towards {self.reference}: weight {self.weight:,.4g} records, distance "
+            f"{self.divergence:.3g} nats"
+        )
+
+
+def check(setting: Any, loss: Any) -> None:
+    """Refuse what is not a setting, or one that the loss does not have.
+
+    Raises:
+        TypeError: neither a text nor a number.
+        ValueError: an unknown text, a number that is negative, infinite or NaN, or one for a loss that is not
+            l2.
+    """
+    if isinstance(setting, str):
+        checks.choice("regularisation", setting, SETTINGS)
+        return
+    checks.number("regularisation", setting, at_least=0)
+    if setting > 0 and not is_known_for(loss):
+        raise ValueError(
+            "a weight of regularisation needs loss='l2', for which it is defined: leave it out or choose "
+            "regularisation='none'."
+        )
+
+
+def is_known_for(loss: Any) -> bool:
+    """Return whether fits of a loss can be regularised."""
+    return loss == "l2" or isinstance(loss, L2)
+
+
+def noise_of(domain: Domain, rows: Sequence[LinearMeasurement]) -> tuple[float, float]:
+    """Return the standard deviation of a cell's noise and the mean number of cells, over measured cliques.
+
+    Both are means over all cells, so that the largest and noisiest tables decide. Cliques of one attribute do
+    not count: they are their own product.
+
+    Args:
+        domain: the attributes.
+        rows: noisy answers.
+
+    Returns:
+        Both numbers; 0 if no clique has two attributes.
+    """
+    precisions: dict[frozenset[str], float] = {}
+    for one in rows:
+        if len(one.clique) > 1:
+            key = frozenset(one.clique)
+            precisions[key] = precisions.get(key, 0.0) + 1 / cell_variance(one, domain)
+    if not precisions:
+        return 0.0, 0.0
+    cells = np.array([float(domain.size(tuple(clique))) for clique in precisions])
+    spreads = np.array(list(precisions.values())) ** -0.5
+    return float(cells @ spreads**2 / (cells @ spreads)), float(cells @ cells / cells.sum())
+
+
+def weight_of(setting: float | str, domain: Domain, rows: Sequence[LinearMeasurement], total: float) -> float:
+    """Return the weight of the relative entropy (records); 0 for none.
+
+    A cell of noise s alone, whose count is e times the reference's, is moved by ``weight * s**2 / total``.
+    The automatic weight makes that ``PULL * s**2 / (s + CROWD * m)``, with m the mean count of a cell.
+
+    Args:
+        setting: the weight, "auto" or "none".
+        domain: the attributes.
+        rows: noisy answers.
+        total: the number of records (counts).
+    """
+    spread, cells = noise_of(domain, rows)
+    if setting == "none" or spread == 0:
+        return 0.0
+    if not isinstance(setting, str):
+        return float(setting)
+    return PULL * total / (spread + CROWD * total / cells)
+
+
+def cell_variance(measurement: LinearMeasurement, domain: Domain) -> float:
+    """Return the mean variance of the least-squares estimates of a measured clique's cells (counts squared).
+
+    Blocks of more than 2,000 codes and larger queries that are no products count as the identity.
+    """
+    variance = 1 / float(np.mean(1 / measurement.row_stddevs() ** 2))
+    query = measurement.query
+    if isinstance(query, Product):
+        return variance * math.prod(
+            _spread(block, domain[name]) for name, block in zip(query.clique, query.blocks, strict=True)
+        )
+    cells = domain.size(measurement.clique)
+    return variance if cells > MOST_CODES else variance * _mean_variance(query.matrix(domain))
+
+
+@functools.lru_cache(maxsize=256)
+def _spread(block: AttributeQuery, size: int) -> float:
+    """Return the mean variance of a code's estimate from a block's answers with noise of variance 1."""
+    if isinstance(block, Identity) or size > MOST_CODES:
+        return 1.0
+    return _mean_variance(block.matrix(size))
+
+
+def _mean_variance(matrix: np.ndarray) -> float:
+    return float(np.trace(np.linalg.pinv(matrix.T @ matrix, hermitian=True))) / matrix.shape[1]
+
+
+def one_way(cliques: Sequence[Clique], marginals: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the probabilities of each attribute's values, from a model's marginals of cliques."""
+    found: dict[str, np.ndarray] = {}
+    for clique, table in zip(cliques, marginals, strict=True):
+        for name in clique:
+            if name not in found:
+                found[name] = marginal_of(clique, table, (name,)) / table.sum()
+    return found
+
+
+def moved(reference: Reference, shares: dict[str, np.ndarray], least: float) -> tuple[Reference, float]:
+    """Return the product of one-way marginals as a reference, and how far it is from an earlier one.
+
+    Fits towards a reference and updates of the reference alternate, which lowers the loss plus the weighted
+    relative entropy to the product of the model's own one-way marginals. Steps of `STRETCH` times the update
+    need fewer rounds.
+
+    Args:
+        reference: the earlier reference; empty for the first.
+        shares: probabilities of each attribute's values.
+        least: least probability of a value.
+
+    Returns:
+        The new reference, and the relative entropy of the one-way marginals to the earlier one (nats).
+    """
+    found, distance = {}, 0.0
+    for name, share in shares.items():
+        log = _logarithm(share, least)
+        if name in reference:
+            distance += float(share @ (log - reference[name]))
+            log = _logarithm(np.exp(reference[name] + STRETCH * (log - reference[name])), least)
+        found[name] = log
+    return found, max(distance, 0.0) if reference else math.inf
+
+
+def _logarithm(weights: np.ndarray, least: float) -> np.ndarray:
+    shares = np.maximum(weights / weights.sum(), least)
+    return np.log(shares / shares.sum())
+
+
+def tables_of(
+    reference: Reference, cliques: Sequence[Clique], shapes: Sequence[tuple[int, ...]]
+) -> tuple[np.ndarray, ...]:
+    """Return a reference as a table for each clique, whose sum is its logarithm."""
+    tables, left = [], dict(reference)
+    for clique, shape in zip(cliques, shapes, strict=True):
+        table = np.zeros(shape)
+        for axis, name in enumerate(clique):
+            if name in left:
+                table += left.pop(name).reshape([-1 if k == axis else 1 for k in range(len(shape))])
+        tables.append(table)
+    return tuple(tables)
