@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pgmjax._internal import checks
+from pgmjax._internal import files as package_files
 from pgmjax.data import files
 from pgmjax.data.arrow import encode_array
 from pgmjax.data.attribute import Attribute
@@ -298,7 +299,7 @@ class _Findings:
         nothing = "no number" if attribute.time is None else "no date"
         counts = {
             nothing: self.unreadable,
-            "no label" if attribute.labels is not None else "out of range": self.outside,
+            "not among the labels" if attribute.labels is not None else "out of range": self.outside,
             "missing": self.missing,
         }
         parts = [f"{rows:,} {what}" for what, rows in counts.items() if rows]
@@ -313,7 +314,7 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.holder_log is not None:
         _check_new(arguments.holder_log)
     if not pathlib.Path(arguments.domain).exists():
-        raise ValueError(f"There is no domain file {arguments.domain}.")
+        raise ValueError(package_files.absent("domain file", arguments.domain))
     draft = Draft.read(arguments.domain)
     present = list(draft.columns)
     by_name = False
@@ -470,7 +471,10 @@ def _for_no_label(attribute: Attribute, texts: collections.Counter[str]) -> list
         said.append(
             f"`missing: {json.dumps([*attribute.missing_markers, *marks])}` reads such texts as no value"
         )
-    return [*said, "the labels that lack, if they are public; `other: true` counts all others as one"]
+    return [
+        *said,
+        "add the missing labels, if they are public; or `other: true` counts all others as one",
+    ]
 
 
 def _number(text: str) -> float | None:

@@ -224,6 +224,8 @@ def read_domain_file(path: str | os.PathLike[str], make: Callable[[Any], _Made])
     except (RecursionError, TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         reason = "it is nested too deep." if isinstance(error, RecursionError) else f"{error!s:.1000}"
+        if isinstance(error, json.JSONDecodeError):
+            reason = f"it is not JSON: {reason}. Correct it there."
         raise kind(f"Domain file {os.fspath(path)}: {reason}") from error
 
 

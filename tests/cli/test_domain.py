@@ -77,7 +77,7 @@ def test_a_check_counts_what_has_no_place(table, capsys):
     assert main(asked) == 1
     said = capsys.readouterr().out
     assert "age: 1 no number, 1 out of range" in said and "price: 1 no number, 1 missing" in said
-    assert "job: 2 no label, 1 missing" in said and "not in the domain: who" in said
+    assert "job: 2 not among the labels, 1 missing" in said and "not in the domain: who" in said
     assert "412" not in said and "judge" not in said
     rows = list(csv.reader((table / "bad.csv").open(encoding="utf-8")))
     assert ["age", "412", "outside", "1"] in rows and ["price", "9.5", "unreadable", "1"] in rows
@@ -151,10 +151,13 @@ TOLD = {
     "price": ("2 no number", "no `decimal` and no `thousands`, for numbers such as 1.5, reads all of them"),
     "born": ("3 no date, 1 missing", '`format: "%d.%m.%Y"` reads all of them', "`missing: true`"),
     "seen": ("4 no date", '`missing: ["NULL"]`', "no `format`, for ISO dates, reads all of them"),
-    "sex": ("2 no label", "differ from a label in capitals only", '`missing: ["?"]`', "`other: true`"),
-    "grade": ("2 no label", "numbers among the labels: without quotes", "`other: true`"),
+    "sex": (
+        *("2 not among the labels", "differ from a label in capitals only"),
+        *('`missing: ["?"]`', "`other: true`"),
+    ),
+    "grade": ("2 not among the labels", "numbers among the labels: without quotes", "`other: true`"),
     "mixed": (
-        "1 no label",
+        "1 not among the labels",
         "in capitals only",
         "the labels mix text with numbers or true and false",
         "`other: true`",
@@ -255,7 +258,7 @@ def test_columns_of_types_that_an_entry_does_not_take(tmp_path, capsys):
     said = capsys.readouterr().out
     assert "day: its values are of type date32[day]: cast them" in said
     assert "real: it takes integer codes 0..2 and its values are" in said
-    assert "price: 1 out of range, 1 missing" in said and "on: 1 no label, 1 missing" in said
+    assert "price: 1 out of range, 1 missing" in said and "on: 1 not among the labels, 1 missing" in said
     rows = list(csv.reader((tmp_path / "bad.csv").open(encoding="utf-8")))[1:]
     assert sorted(rows) == [
         ["on", "", "missing", "1"],
