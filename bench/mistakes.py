@@ -298,7 +298,7 @@ def contents() -> dict[str, str]:
 def attempt(case: Case, names: Mapping[str, Any]) -> Outcome:
     """Make a mistake in the prepared working folder."""
     before = contents()
-    message, hidden, status = _command(case.tried) if case.is_command else _python(case.tried, names)
+    message, hidden, status = run_command(case.tried) if case.is_command else _python(case.tried, names)
     after = contents()
     changed = sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
     here = str(pathlib.Path().resolve())
@@ -306,7 +306,7 @@ def attempt(case: Case, names: Mapping[str, Any]) -> Outcome:
     return Outcome(shown.strip("\n"), hidden, status, tuple(changed))
 
 
-def _command(tried: str) -> tuple[str, str, int]:
+def run_command(tried: str) -> tuple[str, str, int]:
     """Run a command line in this process, as `pgmjax` runs it in its own."""
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), warnings.catch_warnings():

@@ -14,7 +14,7 @@ SAYS = {
     "A folder for the table": "only these are read from a folder: name a file.",
     "A CSV file with another delimiter": "its first line is one field, and commas,",
     "Two columns of one name": "2 columns named 'age', and needs one: rename",
-    "A value outside the domain": "or say what happens to such records: --rows-outside clip, missing or drop.",
+    "A value outside the domain": "say what happens to such records: --rows-outside clip, missing or drop.",
     "The domain file is broken JSON": "it is not JSON: Expecting ',' delimiter: line 2 column 29",
     "The domain file has an unknown key": "got ['minimum', 'max', 'step']",
     "The domain file is a list": "such as {age: {min: 0, max: 99}}, got list",

@@ -19,6 +19,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from pgmjax._internal import checks
 from pgmjax._internal import files as package_files
 from pgmjax.data import files
@@ -179,6 +181,8 @@ def _draft(arguments: argparse.Namespace) -> None:
     if path.suffix.lower() != ".json":
         path.write_text(_KINDS + path.read_text(encoding="utf-8"), encoding="utf-8")
     print(f"{arguments.out}: {len(entries)} columns{'' if arguments.public else ', to be completed'}.")
+    encoding = f" --encoding {arguments.encoding}" if arguments.encoding else ""
+    print(f"Then check the table: pgmjax domain check {arguments.table} {arguments.out}{encoding}")
 
 
 def _quoted(value: Any) -> str:
@@ -258,6 +262,7 @@ class _Findings:
         failure: why the column cannot be read at all; empty if it can.
         texts: the offending values and why, with the numbers of their rows.
         unlisted: the number of rows whose values are too many to be kept.
+        readable: the number of rows with a value that the column's form of numbers or dates reads.
     """
 
     attribute: Attribute
@@ -267,6 +272,7 @@ class _Findings:
     failure: str = ""
     texts: collections.Counter[tuple[str, int]] = field(default_factory=collections.Counter)
     unlisted: int = 0
+    readable: int = 0
 
     @property
     def is_good(self) -> bool:
@@ -278,6 +284,10 @@ class _Findings:
         self.outside += encoded.outside
         self.unreadable += encoded.unreadable
         self.missing += encoded.missing
+        valid = np.ones(len(encoded.codes), bool) if encoded.invalid is None else ~encoded.invalid
+        if self.attribute.missing:
+            valid &= encoded.codes != self.attribute.size - 1
+        self.readable += encoded.outside + int(valid.sum())
         if encoded.invalid is None or values is None:
             return
         invalid = checks.optional("pyarrow", extra="tables").array(encoded.invalid)
@@ -394,6 +404,11 @@ def _remedies(found: _Findings) -> list[str]:
     said = []
     if found.unreadable:
         said += _for_unreadable(found.attribute, found.of(UNREADABLE))
+        if found.readable and found.attribute.time is not None:
+            said.append(
+                "but the other rows have dates in the entry's own form, and an entry has one form: write all "
+                "dates in one, or count these as missing (--rows-outside missing)"
+            )
     if found.outside:
         outside = found.of(OUTSIDE)
         if found.attribute.labels is not None:

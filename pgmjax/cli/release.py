@@ -617,8 +617,8 @@ def check_table(arguments: argparse.Namespace) -> None:
     if discover is not None and getattr(arguments, "prior", None) is not None:
         raise ValueError(
             "--from does not go with --discover: an earlier release is over its own domain, which is not the "
-            "one that is found. Give --domain the file that it was made with: domain.json in its folder, if it "
-            "was discovered."
+            "one that is found. Give --domain the file that it was made with: domain.json in its folder, if "
+            "it was discovered."
         )
     if discover is not None:
         others = {name: getattr(arguments, name) for name in ("demo", "no_header", "weights", "rows_outside")}

@@ -91,6 +91,25 @@ def test_a_table_that_fits(table, capsys):
     assert "All rows have a place" in capsys.readouterr().out
 
 
+def test_dates_in_two_forms_are_told_from_dates_in_one_other(tmp_path, capsys):
+    domain = {"on": {"from": "2019-01-01", "to": "2023-12-31", "step": "year", "missing": True}}
+    pj.Domain(domain).write(tmp_path / "d.json")
+    for rows, two in ((["01.02.2020", "2020-02-01"], True), (["01.02.2020", ""], False)):
+        lines = ["on,k", *(f"{row},1" for row in rows)]
+        (tmp_path / "t.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        assert main(["domain", "check", str(tmp_path / "t.csv"), str(tmp_path / "d.json")]) == 1
+        said = capsys.readouterr().out
+        assert "on: 1 no date" in said and ("an entry has one form" in said) is two
+
+
+def test_a_drafted_file_has_a_line_for_each_column(tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    out = tmp_path / "d.yaml"
+    assert main(["domain", "draft", str(tmp_path / "t.csv"), "--out", str(out)]) == 0
+    assert out.read_text(encoding="utf-8").endswith("\na: discover\nb: discover\n")
+    assert f"pgmjax domain check {tmp_path / 't.csv'} {out}" in capsys.readouterr().out
+
+
 def test_what_cannot_be_drafted(tmp_path, capsys):
     (tmp_path / "t.csv").write_text("a,,a\n1,2,3\n", encoding="utf-8")
     (tmp_path / "t.ods").write_bytes(b"PK")
