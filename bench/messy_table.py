@@ -3,8 +3,8 @@
     python bench/messy_table.py [--out FILE]
 
 The table is the messy one of `raw_tables.py` (cp1252, semicolons, decimal commas, missing values, 900 codes,
-most of them rare, several rows of one person), with some of its dates written in another form. The commands run
-in a temporary folder. The noise is secure, so the estimates differ from run to run; the rest does not.
+most of them rare, several rows of one person), with some of its dates written in another form. The commands
+run in a temporary folder. The noise is secure, so the estimates differ from run to run; the rest does not.
 """
 
 from __future__ import annotations
