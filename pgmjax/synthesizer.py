@@ -52,6 +52,11 @@ class Answer(NamedTuple):
         """True if what was measured determines the answer."""
         return self.low is not None
 
+    def __str__(self) -> str:
+        if self.low is None or self.high is None:
+            return f"{self.estimate:,.1f} rows (not determined by what was measured)"
+        return f"{self.estimate:,.1f} rows (95 % interval {self.low:,.1f} to {self.high:,.1f})"
+
 
 class Synthesizer:
     """A private synthetic version of a data frame: the same columns, types and labels.

@@ -1,11 +1,11 @@
 """Every example in a docstring, in README and in docs/ runs.
 
-The Python blocks of one Markdown file share a namespace and run in order in an empty folder. A
-block whose first line is `# not run: REASON` is left out; the reason is there for the reader too.
+How the blocks of a page run stands in `docs/example_pages.py`. Where `PGMJAX_EXECUTED` names a folder, their
+outputs are left there, for the site to show.
 """
 
 import doctest
-import importlib
+import importlib.util
 import pathlib
 import re
 
@@ -19,9 +19,10 @@ MODULES = sorted(
     for p in (ROOT / "pgmjax").rglob("*.py")
     if p.name != "__main__.py" and ">>>" in p.read_text()
 )
-PAGES = sorted(p for p in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")] if p.exists())
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-NOT_RUN = re.compile(r"# not run: \S+")
+_spec = importlib.util.spec_from_file_location("example_pages", ROOT / "docs" / "example_pages.py")
+example_pages = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(example_pages)
+PAGES = example_pages.pages()
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -32,20 +33,16 @@ def test_docstring_examples(name, tmp_path, monkeypatch):
     assert result.attempted and result.failed == 0
 
 
-def blocks(path):
-    """(line number, code) of every Python block of a page that is to be run."""
-    text = path.read_text()
-    found = [(text[: m.start(1)].count("\n") + 1, m.group(1)) for m in BLOCK.finditer(text)]
-    return [(line, code) for line, code in found if not NOT_RUN.match(code)]
+def blocks(path, language="python"):
+    return example_pages.blocks(path.read_text(), language)
 
 
 @pytest.mark.parametrize("path", [p for p in PAGES if blocks(p)], ids=lambda p: str(p.relative_to(ROOT)))
 def test_page_examples(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    namespace = {"__name__": "__page__"}
-    for line, code in blocks(path):
-        # leading newlines make the line numbers of a traceback those of the page
-        exec(compile("\n" * (line - 1) + code, str(path), "exec"), namespace)
+    outputs = example_pages.run_python(path)
+    assert len(outputs) == len(blocks(path))
+    example_pages.leave(path, "python", outputs)
 
 
 def test_readme_has_an_example_that_runs():

@@ -1,16 +1,13 @@
 """Every shell block in README and docs/ runs, on a table that fits README's domain file and on visits.csv.
 
-The commands of one page run in order in one folder, in this process. Lines that install (`-m venv`,
-`pip install`) are left out here: `.ci/run` and `.ci/wheel` are runs of them. A block whose first line is
-`# not run: REASON` is left out.
+How they run stands in `docs/example_pages.py`. Lines that install (`-m venv`, `pip install`) are left out:
+`.ci/run` and `.ci/wheel` are runs of them.
 """
 
-import gzip
+import importlib.util
 import pathlib
 import re
-import shlex
 
-import numpy as np
 import pytest
 
 import pgmjax as pj
@@ -19,49 +16,21 @@ from pgmjax.cli import main
 pytestmark = pytest.mark.docs
 
 ROOT = pathlib.Path(__file__).parent.parent
-PAGES = sorted(p for p in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^(<!-- test-command -->\n)?```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-INSTALLS = re.compile(r"^(python\S* -m venv|\S*pip install)\b")
+
+_spec = importlib.util.spec_from_file_location("example_pages", ROOT / "docs" / "example_pages.py")
+example_pages = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(example_pages)
+PAGES = example_pages.pages()
+RUN = [p for p in PAGES if example_pages.blocks(p.read_text(), "bash")]
 
 
-def commands(path):
-    """The commands of a page that are to be run, each as the words that `pgmjax` gets."""
-    found = []
-    for of_tests, language, body in BLOCK.findall(path.read_text()):
-        if language != "bash" or of_tests or body.startswith("# not run: "):
-            continue
-        for line in body.replace("\\\n", " ").splitlines():
-            for part in line.split(" && "):
-                words = shlex.split(part.strip(), comments=True)
-                if words and not INSTALLS.match(" ".join(words)):
-                    assert pathlib.Path(words[0]).name == "pgmjax", f"{path.name} runs {words[0]}"
-                    found.append(words[1:])
-    return found
-
-
-@pytest.fixture
-def people(tmp_path, monkeypatch):
-    """A folder with `people.yaml` as README shows it, a table that it fits, and the repository's grids."""
-    (spec,) = re.findall(r"^```yaml\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
-    (tmp_path / "people.yaml").write_text(spec)
-    domain = pj.Domain.read(tmp_path / "people.yaml")
-    assert domain.attributes == ("age", "sex", "region")
-    rng = np.random.default_rng(3)
-    sexes = rng.choice(["Female", "Male", "?"], 2000)
-    visits = "".join(f"p{k // 3},{k % 60},{sexes[k % 2000]}\n" for k in range(30_000))
-    (tmp_path / "visits.csv").write_text("person_id,age,sex\n" + visits)
-    rows = zip(rng.integers(0, 120, 2000), sexes, rng.integers(0, 12, 2000), strict=True)
-    with gzip.open(tmp_path / "people.csv.gz", "wt") as table:
-        table.write("age,sex,region\n" + "".join(f"{a},{s},{r}\n" for a, s, r in rows))
-    (tmp_path / "bench").symlink_to(ROOT / "bench")
+@pytest.mark.parametrize("path", RUN, ids=lambda p: str(p.relative_to(ROOT)))
+def test_commands_of_the_page(path, tmp_path, monkeypatch):
+    example_pages.example_tables(tmp_path)
+    assert pj.Domain.read(tmp_path / "people.yaml").attributes == ("age", "sex", "region")
     monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.mark.parametrize("path", [p for p in PAGES if commands(p)], ids=lambda p: str(p.relative_to(ROOT)))
-def test_commands_of_the_page(path, people):
-    for words in commands(path):
-        assert main(words) == 0, f"pgmjax {shlex.join(words)}"
+    example_pages.leave(path, "bash", example_pages.run_commands(path))
 
 
 def test_every_block_says_what_it_is():

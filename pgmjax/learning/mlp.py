@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import dataclasses
+import functools
 import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -14,6 +15,7 @@ import numpy as np
 import optax
 
 from pgmjax._internal import checks
+from pgmjax._internal.jit import cache_size, jit
 from pgmjax.learning.base import Examples, FittedLearner, Learner, encoded_queries
 from pgmjax.learning.scaling import Scale
 from pgmjax.random import generator
@@ -284,8 +286,8 @@ def _loss(layers: Any, rows: Any, targets: Any, weights: Any, penalty: Any) -> A
     return (0.5 * jnp.sum(weights * (values[:, 0] - targets) ** 2) + 0.5 * penalty * squares) / count
 
 
-# XLA's default options: those of `_internal.jit.jit` compile a second faster but train 1.5 times as long.
-@jax.jit
+# XLA's default options: those of `jit` compile a second faster but train 1.5 times as long.
+@functools.partial(jit, compiler_options=None)
 def _trained(
     layers: Any, inputs: Any, targets: Any, weights: Any, order: Any, learning_rate: Any, penalty: Any
 ) -> Any:
@@ -306,4 +308,4 @@ def _trained(
 
 def trained_programs() -> int:
     """Return the number of programs that `train` has compiled."""
-    return int(getattr(_trained, "_cache_size")())  # noqa: B009  JAX's types do not tell of it  # type: ignore[attr-defined]
+    return cache_size(_trained)

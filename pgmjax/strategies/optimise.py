@@ -74,7 +74,7 @@ def minimise(
     return end.x.reshape(start.shape), float(end.fun) * scale
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@functools.partial(jit, static_argnums=0, compiler_options=None)
 def _value_and_gradient(error: Callable[..., Any], given: tuple[Any, ...], weights: Any) -> tuple[Any, Any]:
     return jax.value_and_grad(lambda each: error(*given, each))(weights)
 

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pgmjax._internal.jit import jit
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.losses.base import BoundLoss, Loss, check_arguments, unique_cliques
@@ -167,7 +168,7 @@ class BoundDraws(BoundLoss):
         return xp.concatenate(parts)
 
 
-@jax.jit
+@functools.partial(jit, compiler_options=None)
 def _sum_of_rounds(answers: jax.Array, step: Any, rounds: tuple[Any, ...]) -> jax.Array:
     """Sum round by round: memory of a single round, and no precision lost in a large sum."""
 

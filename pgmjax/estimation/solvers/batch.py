@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgmjax._internal.jit import options, precision
+from pgmjax._internal.jit import jit, precision
 from pgmjax._internal.sharding import over_rows, replicated, row_sharding
 from pgmjax.estimation.solvers.loop import FitSteps, StepRequest, StepResult, T, _first, _run_block
 from pgmjax.estimation.solvers.problem import Evaluation, Problem, Solver, negligible
@@ -86,9 +86,9 @@ def _take(point: Evaluation, slot: jax.Array) -> Evaluation:
 @functools.cache
 def _programs(mesh: Mesh | None) -> tuple[Any, Any, Any]:
     """Return the programs to run a block, admit a fit and read a slot, on one device or a mesh."""
-    jit = functools.partial(jax.jit, compiler_options=options(jax.default_backend(), long_run=True))
+    compiled = functools.partial(jit, long_run=True)
     if mesh is None:
-        return jit(_block, donate_argnums=(2,)), jit(_admit, donate_argnums=(2,)), jit(_take)
+        return compiled(_block, donate_argnums=(2,)), compiled(_admit, donate_argnums=(2,)), compiled(_take)
     block = over_rows(mesh, _block, rows_in=(False, False, True, True, False), rows_out=(True, True, True))
     rows, every = row_sharding(mesh), replicated(mesh)
 
@@ -97,9 +97,9 @@ def _programs(mesh: Mesh | None) -> tuple[Any, Any, Any]:
         return slots, point, jax.lax.with_sharding_constraint(ends, every)
 
     return (
-        jit(gathered, donate_argnums=(2,)),
-        jit(_admit, donate_argnums=(2,), out_shardings=rows),
-        jit(_take, out_shardings=every),
+        compiled(gathered, donate_argnums=(2,)),
+        compiled(_admit, donate_argnums=(2,), out_shardings=rows),
+        compiled(_take, out_shardings=every),
     )
 
 

@@ -113,17 +113,17 @@ class Levels(base.Oracle):
         """Length of a flat vector: the cells of all cliques in order, each row-major, then padding."""
         return self.sizes.length
 
-    @jax.jit
+    @functools.partial(jit, compiler_options=None)
     def infer_flat(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Same as `infer`, for all tables in one vector [length], each row-major; 0 in the padding."""
         return _infer(self, potentials)
 
-    @jax.jit
+    @functools.partial(jit, compiler_options=None)
     def log_partition_flat(self, potentials: jax.Array) -> jax.Array:
         """Same as `log_partition`, for all tables in one vector [length]."""
         return _log_partition(self, potentials)
 
-    @jax.jit
+    @functools.partial(jit, compiler_options=None)
     def maximum_flat(self, potentials: jax.Array) -> jax.Array:
         """Same as `maximum`, for all tables in one vector [length]."""
         return collect_maximum(self.sizes, self.tables, self.up, potentials)

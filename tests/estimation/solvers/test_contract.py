@@ -137,7 +137,7 @@ def test_the_loss_falls(solver):
             start,
             stop=StoppingRule(tol=-1, max_steps=400),
             block=5,
-            watch=lambda steps, loss, gap: seen.append(loss),
+            watch=lambda steps, loss, gap, point: seen.append(loss),
         )
     assert all(b <= a + 1e-9 for a, b in itertools.pairwise(seen))
     assert seen[-1] < seen[0]
