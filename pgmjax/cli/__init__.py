@@ -1,7 +1,7 @@
 """The command `pgmjax`: release a table under differential privacy, and query the release.
 
-Each module is a command; `query` also defines `mechanisms`. The exceptions are `process` (signals and
-standard streams) and `spending` (the budget spent by a run).
+Each module is a command; `query` also defines `mechanisms`. The exceptions are `options` (the options of all
+commands), `process` (signals and standard streams) and `spending` (the budget spent by a run).
 
 Exit codes: 0 done, 1 failed (not because of the input), 2 bad input or usage, 130 interrupted.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import difflib
+import importlib
 import os
 import re
 import sys
@@ -20,7 +21,7 @@ from typing import NoReturn
 
 from pgmjax._internal.moved import serve_old_names
 from pgmjax._version import __version__
-from pgmjax.cli import audit, bench, domain, fit, ledger, perturb, process, query, release, session
+from pgmjax.cli import options, process
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 _FILE_ERRORS = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
@@ -55,7 +56,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 parser.print_help()
                 return DONE
             arguments = parser.parse_args(argv)
-            arguments.run(arguments)
+            module, _, name = arguments.run.partition(":")
+            getattr(importlib.import_module(f"pgmjax.cli.{module}"), name)(arguments)
             process.flush()
             return DONE
         except SystemExit as stop:  # argparse: 0 after --help, 2 after a usage error
@@ -99,7 +101,7 @@ def _meant(message: str, options: set[str]) -> str:
     else:
         strange = re.search(r"unrecognized arguments: .*?(--[\w-]+)", message)
         word, known = ("" if strange is None else strange[1]), sorted(options)
-    close = difflib.get_close_matches(word, known, 1)
+    close = difflib.get_close_matches(word, known, 1, 0.7)
     return f". Did you mean {close[0]}?" if close else ""
 
 
@@ -111,14 +113,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"pgmjax {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    release.add_parser(commands)
-    perturb.add_parser(commands)
-    query.add_parser(commands)
-    query.add_mechanisms_parser(commands)
-    for command in (domain, fit, ledger, session):
-        command.add_parser(commands)
-    audit.add_parser(commands, main)
-    bench.add_parser(commands)
+    options.add_parsers(commands, main)
     return parser
 
 
