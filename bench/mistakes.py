@@ -183,7 +183,7 @@ PYTHON = [
     ),
     Case("An attribute of size 0", 'pj.Domain({"sex": 0})'),
     Case("A domain written as in mbi", 'pj.Domain(["sex", "age"], [2, 5])'),
-    Case("A name of mbi", "pj.FactoredInference"),
+    Case("A name of mbi", "pj.Estimator(iters=100)"),
 ]
 CASES = COMMANDS + PYTHON
 
