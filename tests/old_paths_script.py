@@ -77,8 +77,9 @@ for statement in (
 assert (
     not hasattr(pj, "nothing") and not hasattr(pj.companion, "nothing") and not hasattr(pj.privacy, "nothing")
 )
-pj.estimation.estimator.Estimator = None  # a name that is patched where it is now
+kept, pj.estimation.estimator.Estimator = pj.estimation.estimator.Estimator, None  # patched where it is now
 assert pgmjax.estimate.Estimator is None
+pj.estimation.estimator.Estimator = kept
 
 warnings.simplefilter("ignore")
 old_paths_everything.main(old_paths_everything.OLD[::-1], old_paths_everything.by_attribute)

@@ -30,7 +30,6 @@ RENAMED: dict[str, str] = {
     "behind.Behind": "WorkerThread",
     "candidate_cells": "oracles.candidate_cells",
     "cli.mechanism_options.read": "read_options",
-    "cli.mechanisms.add_parser": "add_mechanisms_parser",
     "cli.mechanisms.run": "run_mechanisms",
     "companion.Answers": "UnbiasedAnswers",
     "companion.answers.Answers": "UnbiasedAnswers",

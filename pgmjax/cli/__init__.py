@@ -1,7 +1,7 @@
 """The command `pgmjax`: release a table under differential privacy, and query the release.
 
-Each module is a command; `query` also defines `mechanisms`. The exceptions are `process` (signals and
-standard streams) and `spending` (the budget spent by a run).
+Each module is a command; `query` also defines `mechanisms`. The exceptions are `options` (the options of all
+commands), `process` (signals and standard streams) and `spending` (the budget spent by a run).
 
 Exit codes: 0 done, 1 failed (not because of the input), 2 bad input or usage, 130 interrupted.
 """
@@ -11,18 +11,20 @@ from __future__ import annotations
 import argparse
 import contextlib
 import difflib
+import importlib
 import os
 import re
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from pgmjax._internal.moved import serve_old_names
 from pgmjax._version import __version__
-from pgmjax.cli import audit, bench, domain, fit, ledger, perturb, process, query, release, session
+from pgmjax.cli import options, process
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+_MOST_LINES = 8
 _FILE_ERRORS = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 
 
@@ -55,7 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 parser.print_help()
                 return DONE
             arguments = parser.parse_args(argv)
-            arguments.run(arguments)
+            module, _, name = arguments.run.partition(":")
+            getattr(importlib.import_module(f"pgmjax.cli.{module}"), name)(arguments)
             process.flush()
             return DONE
         except SystemExit as stop:  # argparse: 0 after --help, 2 after a usage error
@@ -74,9 +77,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 class _Parser(argparse.ArgumentParser):
     """A parser whose usage errors name what was probably meant, and end with the example of its help."""
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Parse arguments; the command itself, and not `pgmjax`, refuses those that it does not have."""
+        found, strange = super().parse_known_args(args, namespace)
+        if strange and self._subparsers is None:
+            self.error(f"unrecognized arguments: {' '.join(strange)}")
+        return found, strange
+
     def error(self, message: str) -> NoReturn:
-        self.print_usage(sys.stderr)
-        message += _meant(message, _options(self))
+        usage = self.format_usage()
+        if usage.count("\n") > _MOST_LINES:  # the error would be lost below it
+            usage = f"usage: {self.prog} ... (all options: {self.prog} --help)\n"
+        print(usage, end="", file=sys.stderr)
+        message += _meant(message, self)
         _, found, example = (self.epilog or "").partition("Example: ")
         hint = f"example: {example}\n" if found else ""
         self.exit(BAD_INPUT, f"{self.prog}: error: {message}\n{hint}")
@@ -91,15 +104,30 @@ def _options(parser: argparse.ArgumentParser) -> set[str]:
     return found
 
 
-def _meant(message: str, options: set[str]) -> str:
+def _parts(parser: argparse.ArgumentParser, name: str) -> set[str]:
+    """Return the commands below a command, such as `draft` of `domain`; none where there is none."""
+    found = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    below = [each.choices[name] for each in found if name in each.choices]
+    return {
+        part
+        for command in below
+        for action in command._actions
+        if isinstance(action, argparse._SubParsersAction)
+        for part in action.choices
+    }
+
+
+def _meant(message: str, parser: argparse.ArgumentParser) -> str:
     """Return a question about what was meant by the word that a usage error names, or ""."""
     choice = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
     if choice is not None:
         word, known = choice[1], re.findall(r"[\w.-]+", choice[2])
     else:
         strange = re.search(r"unrecognized arguments: .*?(--[\w-]+)", message)
-        word, known = ("" if strange is None else strange[1]), sorted(options)
-    close = difflib.get_close_matches(word, known, 1)
+        word, known = ("" if strange is None else strange[1]), sorted(_options(parser))
+    close = difflib.get_close_matches(word, known, 1, 0.7)
+    if not close and choice is not None:
+        close = [f"{parser.prog} {name} {word}" for name in known if word in _parts(parser, name)]
     return f". Did you mean {close[0]}?" if close else ""
 
 
@@ -111,14 +139,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"pgmjax {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    release.add_parser(commands)
-    perturb.add_parser(commands)
-    query.add_parser(commands)
-    query.add_mechanisms_parser(commands)
-    for command in (domain, fit, ledger, session):
-        command.add_parser(commands)
-    audit.add_parser(commands, main)
-    bench.add_parser(commands)
+    options.add_parsers(commands, main)
     return parser
 
 

@@ -9,7 +9,7 @@ import importlib
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pgmjax import audit, mechanisms
@@ -18,68 +18,6 @@ from pgmjax.audit import frontends, identity, process_mutants, processes, report
 _DELTAS: tuple[Any, ...] = ("0", "1e-6")
 _MATRIX = 2 / 3  # of the time that is given; the rest is for the search
 _LONGEST = 10**6
-_DESCRIPTION = (
-    "Audit mechanisms on small made-up tables: by replay on neighbouring tables with frozen "
-    "noise (L1) and by a black-box lower bound of epsilon from many runs (L3), under both neighbouring "
-    "relations, with and without delta; in many settings and in refusals, as far as there is time (the "
-    "matrix); on neighbours found by a search for the largest privacy loss; and check the noise as it is "
-    "installed. This is testing and no proof."
-)
-
-
-def add_parser(commands: Any, main: Callable[[Sequence[str]], int]) -> None:
-    """Add the command to the parser's subcommands.
-
-    Args:
-        commands: the subcommands.
-        main: runs any command, for `--processes`.
-    """
-    parser = commands.add_parser(
-        "audit",
-        help="test that mechanisms keep what they claim",
-        description=_DESCRIPTION,
-        epilog="Example: pgmjax audit --mechanism all --json",
-    )
-    parser.add_argument(
-        "--mechanism",
-        default="all",
-        type=_mechanisms,
-        metavar="NAME",
-        help=f"all (the default), {', '.join(_known())}, or your own class as module:Class",
-    )
-    parser.add_argument("--epsilon", default="1", metavar="E", help="what is claimed (1)")
-    parser.add_argument(
-        "--pairs", type=int, default=60, metavar="N", help="neighbouring tables to replay (60)"
-    )
-    parser.add_argument(
-        "--runs",
-        type=int,
-        metavar="N",
-        help="black-box runs a table (2000, none where each fits a model); 0 makes none",
-    )
-    parser.add_argument(
-        "--seconds",
-        type=float,
-        default=180,
-        metavar="S",
-        help="time for the matrix (two thirds of it) and the search (180); 0 leaves them out",
-    )
-    parser.add_argument(
-        "--no-coverage",
-        dest="coverage",
-        action="store_false",
-        help="do not watch which lines of the library the matrix reaches, which slows it down",
-    )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of tables, settings and noise (0)")
-    parser.add_argument("--mutants", action="store_true", help="also apply every seeded bug and list them")
-    parser.add_argument(
-        "--processes",
-        action="store_true",
-        help="instead of mechanisms: replay whole commands on neighbouring tables in files, and compare "
-        "files, output, exit codes and the ledger's rows (about a minute)",
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.set_defaults(run=run, main=main)
 
 
 @dataclasses.dataclass
@@ -119,9 +57,10 @@ def run(arguments: argparse.Namespace) -> None:
         return
     _check(arguments)
     show = False if sys.stderr is None else None
+    chosen = arguments.mechanism or list(_known().values())
     cases = [
         audit.AuditCase(mechanism, relation, arguments.epsilon, delta, arguments.seed)
-        for mechanism in arguments.mechanism
+        for mechanism in chosen
         for relation in mechanisms.relations(mechanism)
         for delta in (_DELTAS if getattr(mechanism, "spends_delta", True) else _DELTAS[:1])
     ]
@@ -145,7 +84,7 @@ def run(arguments: argparse.Namespace) -> None:
         if arguments.seconds:
             seconds = arguments.seconds * _MATRIX
             found.matrix = audit.audit_matrix(
-                arguments.mechanism, seconds=seconds, seed=arguments.seed, show_progress=show
+                chosen, seconds=seconds, seed=arguments.seed, show_progress=show
             )
     if arguments.seconds:
         each = arguments.seconds * (1 - _MATRIX) / len(cases)
@@ -196,7 +135,7 @@ def _known() -> dict[str, type[Any]]:
     return {**mechanisms.names(), **frontends.names()}
 
 
-def _mechanisms(text: str) -> list[type[Any]]:
+def mechanisms_named(text: str) -> list[type[Any]]:
     """The mechanism classes named by an argument."""
     known = _known()
     if text == "all" or text in known:

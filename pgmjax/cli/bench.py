@@ -8,71 +8,12 @@ import os
 import pathlib
 import sys
 import time
-from typing import Any
 
 from pgmjax import sweeps
 from pgmjax._internal.progress import Progress
 from pgmjax.cli import process
 
 _EVERY = 10.0  # seconds between progress lines if standard error is not a terminal
-
-
-def add_parser(commands: Any) -> None:
-    """Add the command and its subcommands to the parser's subcommands."""
-    parser = commands.add_parser(
-        "bench",
-        help="sweep mechanisms over tables and show their errors; for research only",
-        description="Sweep mechanisms over tables, workloads, budgets and trials, and make a page of "
-        "their errors. Errors are taken against the exact tables and noise is seeded: nothing is private.",
-        epilog="Example: pgmjax bench run bench/grids/standard.toml",
-    )
-    own = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    _add_run(own)
-    _add_report(own)
-
-
-def _add_run(commands: Any) -> None:
-    parser = commands.add_parser(
-        "run",
-        help="run what a sweep's file of results does not hold yet",
-        description="Run a grid: tables x workloads x mechanisms x epsilons x trials. Each cell's result is "
-        "one row of a DuckDB file, stored as soon as its trials are done; a run that was stopped or killed "
-        "goes on where it was, and no cell is run twice.",
-        epilog="Example: pgmjax bench run bench/grids/standard.toml --results standard.duckdb",
-    )
-    parser.add_argument("grid", metavar="GRID.toml", help="what to run, see docs/sweeps.md")
-    parser.add_argument(
-        "--results", metavar="FILE", help="file of results (the grid's name and .duckdb, here)"
-    )
-    parser.add_argument(
-        "--list", action="store_true", help="list the cells and their memory, and run nothing"
-    )
-    parser.add_argument(
-        "--retry-failed", action="store_true", help="run cells again that failed or were refused"
-    )
-    parser.add_argument(
-        "--ray", metavar="ADDRESS", help="run on a Ray cluster: its address, auto, or local to start one here"
-    )
-    parser.add_argument("--gpus", type=float, default=0.0, metavar="N", help="with --ray: GPUs of a task (0)")
-    parser.add_argument(
-        "--retries", type=int, default=3, metavar="N", help="with --ray: runs again whose worker was lost (3)"
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--quiet", action="store_true", help="show no progress")
-    parser.set_defaults(run=run)
-
-
-def _add_report(commands: Any) -> None:
-    parser = commands.add_parser(
-        "report",
-        help="write the results as one HTML page",
-        description="Write the results of a sweep as one HTML file that needs no network.",
-        epilog="Example: pgmjax bench report standard.duckdb --out standard.html",
-    )
-    parser.add_argument("results", metavar="FILE", help="file of results")
-    parser.add_argument("--out", metavar="PAGE.html", help="the page (FILE's name and .html); it is replaced")
-    parser.add_argument("--sweep", metavar="NAME", help="where the file holds several: which")
-    parser.set_defaults(run=report)
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -19,7 +19,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from pgmjax._internal import checks
+from pgmjax._internal import files as package_files
 from pgmjax.data import files
 from pgmjax.data.arrow import encode_array
 from pgmjax.data.attribute import Attribute
@@ -71,75 +74,6 @@ _DATES = [
 """The forms of dates that are no ISO dates, in the order in which they are tried."""
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command to the parser's subcommands."""
-    parser = commands.add_parser(
-        "domain",
-        help="begin a domain file, or check a table against one",
-        description="Begin a domain file from the names of a table's columns, check a table against one, or "
-        "print the JSON Schema of all domain files.",
-    )
-    parts = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    _add_draft(parts)
-    _add_check(parts)
-    schema = parts.add_parser(
-        "schema",
-        help="print the JSON Schema of a domain file",
-        description="Print the JSON Schema (draft 2020-12) of a domain file, by which an editor completes "
-        "and checks it.",
-    )
-    schema.set_defaults(run=_print_schema)
-
-
-def _add_draft(parts: Any) -> None:
-    draft = parts.add_parser(
-        "draft",
-        help="write a skeleton from the names and types of the columns",
-        description="Write a skeleton of a domain file from what is public by itself: the names of the "
-        "columns and, in Parquet, their types. No value is read.",
-        epilog="Example: pgmjax domain draft people.csv --out people.yaml",
-    )
-    draft.add_argument("table", metavar="FILE", help=".csv, .csv.gz, .tsv, .parquet, ...")
-    draft.add_argument(
-        "--out", metavar="FILE", help="the domain file to make, .yaml or .json; else it is printed"
-    )
-    _add_encoding(draft)
-    draft.add_argument("--unit", metavar="COLUMN", help="leave out the column that names whom to protect")
-    draft.add_argument(
-        "--public", action="store_true", help="read values too: only for a table that is public as it is"
-    )
-    draft.add_argument(
-        "--max-labels",
-        type=int,
-        default=100,
-        metavar="N",
-        help="with --public: the most labels, or cells, of a column (100)",
-    )
-    draft.set_defaults(run=_draft)
-
-
-def _add_check(parts: Any) -> None:
-    check = parts.add_parser(
-        "check",
-        help="count the rows of a table that a domain has no place for",
-        description="Count, column by column, the rows that a domain has no place for. The counts are exact "
-        "and for the table's holder alone. Exits with 1 if there are any.",
-        epilog="Example: pgmjax domain check people.csv people.yaml --holder-log bad.csv",
-    )
-    check.add_argument("table", metavar="FILE", help="the table")
-    check.add_argument("domain", metavar="DOMAIN", help="the domain file")
-    _add_encoding(check)
-    check.add_argument("--no-header", action="store_true", help="columns are unnamed, in the domain's order")
-    check.add_argument(
-        "--holder-log", metavar="FILE", help="write the offending values, for the holder alone"
-    )
-    check.set_defaults(run=_check)
-
-
-def _add_encoding(parser: Any) -> None:
-    parser.add_argument("--encoding", metavar="NAME", help="of a text file, such as cp1252 (UTF-8)")
-
-
 def _print_schema(arguments: argparse.Namespace) -> None:
     print(schema_text(), end="")
 
@@ -178,6 +112,8 @@ def _draft(arguments: argparse.Namespace) -> None:
     if path.suffix.lower() != ".json":
         path.write_text(_KINDS + path.read_text(encoding="utf-8"), encoding="utf-8")
     print(f"{arguments.out}: {len(entries)} columns{'' if arguments.public else ', to be completed'}.")
+    encoding = f" --encoding {arguments.encoding}" if arguments.encoding else ""
+    print(f"Then check the table: pgmjax domain check {arguments.table} {arguments.out}{encoding}")
 
 
 def _quoted(value: Any) -> str:
@@ -257,6 +193,7 @@ class _Findings:
         failure: why the column cannot be read at all; empty if it can.
         texts: the offending values and why, with the numbers of their rows.
         unlisted: the number of rows whose values are too many to be kept.
+        readable: the number of rows with a value that the column's form of numbers or dates reads.
     """
 
     attribute: Attribute
@@ -266,6 +203,7 @@ class _Findings:
     failure: str = ""
     texts: collections.Counter[tuple[str, int]] = field(default_factory=collections.Counter)
     unlisted: int = 0
+    readable: int = 0
 
     @property
     def is_good(self) -> bool:
@@ -277,6 +215,10 @@ class _Findings:
         self.outside += encoded.outside
         self.unreadable += encoded.unreadable
         self.missing += encoded.missing
+        valid = np.ones(len(encoded.codes), bool) if encoded.invalid is None else ~encoded.invalid
+        if self.attribute.missing:
+            valid &= encoded.codes != self.attribute.size - 1
+        self.readable += encoded.outside + int(valid.sum())
         if encoded.invalid is None or values is None:
             return
         invalid = checks.optional("pyarrow", extra="tables").array(encoded.invalid)
@@ -298,7 +240,7 @@ class _Findings:
         nothing = "no number" if attribute.time is None else "no date"
         counts = {
             nothing: self.unreadable,
-            "no label" if attribute.labels is not None else "out of range": self.outside,
+            "not among the labels" if attribute.labels is not None else "out of range": self.outside,
             "missing": self.missing,
         }
         parts = [f"{rows:,} {what}" for what, rows in counts.items() if rows]
@@ -313,7 +255,7 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.holder_log is not None:
         _check_new(arguments.holder_log)
     if not pathlib.Path(arguments.domain).exists():
-        raise ValueError(f"There is no domain file {arguments.domain}.")
+        raise ValueError(package_files.absent("domain file", arguments.domain))
     draft = Draft.read(arguments.domain)
     present = list(draft.columns)
     by_name = False
@@ -393,6 +335,11 @@ def _remedies(found: _Findings) -> list[str]:
     said = []
     if found.unreadable:
         said += _for_unreadable(found.attribute, found.of(UNREADABLE))
+        if found.readable and found.attribute.time is not None:
+            said.append(
+                "but the other rows have dates in the entry's own form, and an entry has one form: write all "
+                "dates in one, or count these as missing (--rows-outside missing)"
+            )
     if found.outside:
         outside = found.of(OUTSIDE)
         if found.attribute.labels is not None:
@@ -470,7 +417,10 @@ def _for_no_label(attribute: Attribute, texts: collections.Counter[str]) -> list
         said.append(
             f"`missing: {json.dumps([*attribute.missing_markers, *marks])}` reads such texts as no value"
         )
-    return [*said, "the labels that lack, if they are public; `other: true` counts all others as one"]
+    return [
+        *said,
+        "add the missing labels, if they are public; or `other: true` counts all others as one",
+    ]
 
 
 def _number(text: str) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import pathlib
 import sys
 from typing import Any
@@ -18,42 +19,17 @@ from pgmjax.release import published as published_folder
 from pgmjax.release import text as report_text
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command to the parser's subcommands."""
-    parser = commands.add_parser(
-        "fit",
-        help="fit a model to noisy counts that were published elsewhere",
-        description="Read noisy counts from a file, fit one model to them and write a folder: fit.json, "
-        "model/, measurements.parquet, synthetic rows and report.html. The file has a column for each "
-        "attribute (empty where a count is summed over it), value, and stddev, the standard deviation of the "
-        "noise; cells that were not published are left out. No table is read and no budget spent.",
-        epilog="Example: pgmjax fit counts.csv --domain people.yaml --stddev 5 --out people-model",
-    )
-    group = parser.add_argument_group("published numbers")
-    group.add_argument(
-        "measurements", metavar="FILE", help=".csv or .parquet; measurements.parquet of a release"
-    )
-    group.add_argument("--domain", required=True, metavar="FILE", help="the attributes: .json or .yaml")
-    group.add_argument(
-        "--stddev", type=float, metavar="S", help="of all noise, where FILE has no such column"
-    )
-    group.add_argument(
-        "--rounded-to", type=float, metavar="B", help="all numbers were rounded to multiples of B, such as 5"
-    )
-    group.add_argument(
-        "--total", type=float, metavar="N", help="number of records (estimated from the tables)"
-    )
-    release.add_prior_option(group)
-    release.add_output_options(parser.add_argument_group("fit and output"))
-    parser.set_defaults(run=run, usage_error=parser.error)
-
-
 def run(arguments: argparse.Namespace) -> None:
     """Read, fit, write, and print where it lies."""
     if arguments.out is None:
         arguments.usage_error("the following arguments are required: --out")
     out = files.check_target(arguments.out)
     release_folder.check_packages()
+    if arguments.stddev is not None and not 0 < arguments.stddev < math.inf:
+        raise ValueError(
+            f"--stddev must be finite and > 0, got {arguments.stddev:g}: it is the standard deviation of the "
+            "noise that was added, in counts."
+        )
     domain = release.read_domain(arguments.domain)
     earlier, known = release.read_prior(arguments.prior, domain)
     given = {"stddev": arguments.stddev, "rounded_to": arguments.rounded_to}

@@ -26,19 +26,17 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.local.table import PerturbedTable, load
-from pgmjax.mechanisms.randomized_response import USELESS, RandomizedResponse
+from pgmjax.mechanisms.randomized_response import RandomizedResponse
 from pgmjax.model import row_file
 from pgmjax.privacy.backend import default_backend
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.private_table import holder_log
-from pgmjax.privacy.responding import ENCODINGS
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.release import folder as release_folder
 
 FORMAT = "pgmjax-perturbed"
 FORMAT_VERSION = 1
-RESPONSES = ("parquet", "csv", "none")
 
 _MOST_VALUES = 50_000_000  # of a plain file
 _OPTIONS = {  # what messages of the library call by its names in Python
@@ -48,67 +46,6 @@ _OPTIONS = {  # what messages of the library call by its names in Python
     "none of the lists of universe": "none of the --groups",
     "universe lists": "--groups name",
 }
-
-
-def add_parser(commands: Any) -> None:
-    """Add the command to the parser's subcommands."""
-    parser = commands.add_parser(
-        "perturb",
-        help="have every record answer for itself by randomised response, write a folder",
-        description="Local differential privacy: every record answers for itself by randomised response, and "
-        "the answers, one row a record, may be published. Writes a folder: release.json with the guarantee, "
-        "table/ (pgmjax.local.load reads it) and responses.parquet, with the rows sorted. pgmjax query asks "
-        "it. For marginals alone, pgmjax release has far less noise.",
-        epilog="Example: pgmjax perturb --demo --epsilon 2 --relation replace-one --out demo-perturbed, or "
-        "with a table of your own: pgmjax perturb people.csv.gz --domain people.yaml --groups age,sex "
-        "--groups region --epsilon 2 --relation replace-one --out people-perturbed",
-    )
-    _add_table(parser)
-    group = parser.add_argument_group("privacy")
-    release.add_epsilon_options(group, required=True)
-    release.add_ledger_options(group)
-    group = parser.add_argument_group("output")
-    group.add_argument(
-        "--responses", default="parquet", choices=RESPONSES, help="plain file of the rows, if not too large"
-    )
-    group.add_argument("--out", required=True, metavar="DIR", help="folder to make; it must not exist")
-    group.add_argument("--json", action="store_true", help="print one JSON object")
-    group.add_argument("--quiet", action="store_true", help="print nothing and show no progress")
-    parser.set_defaults(run=run, max_weight=None)
-
-
-def _add_table(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("table and answers")
-    release.add_table_options(group, encoding="--text-encoding")
-    group.add_argument("--weights", help=argparse.SUPPRESS)  # refused with the reason
-    group.add_argument(
-        "--rows-outside",
-        choices=("clip", "missing"),
-        help="without --ledger, if records lie outside the domain: they answer as in the end bins (clip), or "
-        "with their values missing (missing)",
-    )
-    group.add_argument(
-        "--groups",
-        action="append",
-        default=[],
-        metavar="NAMES",
-        help="attributes to answer about together, such as age,sex; may be given again, for equal parts of "
-        "epsilon",
-    )
-    group.add_argument("--each", action="store_true", help="instead: each attribute of the domain by itself")
-    group.add_argument("--workload", metavar="FILE", help="instead: each attribute of a workload by itself")
-    group.add_argument(
-        "--encoding",
-        default="direct",
-        choices=ENCODINGS,
-        help="direct (default): one category; the others: one bit per category, better for many categories",
-    )
-    group.add_argument(
-        "--useless",
-        default="refuse",
-        choices=USELESS,
-        help="where the noise would exceed what is estimated: refuse (default), or answer all the same",
-    )
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -19,6 +19,7 @@ import numpy as np
 
 from pgmjax import mechanisms
 from pgmjax.cli import perturb
+from pgmjax.cli.options.free import LEVEL
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.local.answers import UnbiasedAnswers
@@ -31,29 +32,7 @@ from pgmjax.queries import text as query_text
 from pgmjax.release import folder as release_folder
 from pgmjax.release.accuracy import unbiased
 
-LEVEL = 0.95
 _NO_INTERVAL = "no interval, as no measured marginal has these columns together: the model's guess"
-
-
-def add_parser(commands: Any) -> None:
-    """Add the command to the parser's subcommands."""
-    parser = commands.add_parser(
-        "query",
-        help="ask a release or a perturbed table: how many rows satisfy a condition, or a marginal",
-        description="Ask a folder. A release answers from its model, each with a 95 % "
-        "interval of the noisy counts where these determine the answer. A perturbed table answers by "
-        f"unbiased estimates, each with its standard error and an interval that holds for every table with "
-        f"at least {LEVEL:.0%} probability. Answers cost no privacy.",
-        epilog="Conditions are joined by commas: NAME=VALUE, !=, <, <=, >, >=, or NAME in {VALUE|VALUE}. A "
-        "bound on a binned attribute must be one of its edges. Example: pgmjax query DIR 'sex=Male,age<30'",
-    )
-    parser.add_argument(
-        "folder", metavar="DIR", help="folder written by `pgmjax release`, `pgmjax fit` or `pgmjax perturb`"
-    )
-    parser.add_argument("condition", nargs="*", metavar="CONDITION", help="such as 'sex=Male,age<30'")
-    parser.add_argument("--marginal", metavar="NAMES", help="all cells of attributes, such as age,income")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -185,13 +164,6 @@ def _interval(answers: UnbiasedAnswers) -> tuple[np.ndarray, np.ndarray]:
     half = answers.half_width(LEVEL)
     low, high = (np.clip(answers.value + side * half, answers.low, answers.high) for side in (-1, 1))
     return low, high
-
-
-def add_mechanisms_parser(commands: Any) -> None:
-    """Add the command to the parser's subcommands."""
-    parser = commands.add_parser("mechanisms", help="list the mechanisms", description="List the mechanisms.")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.set_defaults(run=run_mechanisms)
 
 
 def run_mechanisms(arguments: argparse.Namespace) -> None:

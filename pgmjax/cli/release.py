@@ -21,10 +21,10 @@ from typing import Any
 from pgmjax import mechanisms
 from pgmjax._internal import checks, files
 from pgmjax.cli import process, spending
+from pgmjax.cli.options.release import DEFAULTS
 from pgmjax.data import demo
 from pgmjax.data.cliques import Clique
 from pgmjax.data.dataset import Dataset
-from pgmjax.data.definition import ROWS_OUTSIDE
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.data.unit import Unit
@@ -47,98 +47,12 @@ _OUTPUT = (
     *("steps", "solver", "dtype", "rows", "synthetic", "codes", "out", "json", "quiet", "resume"),
     *("prior", "add_rows"),
 )
-_DEFAULTS: dict[str, Any] = {}
 _SHOWN = 3
-
-
-def add_parser(commands: Any) -> None:
-    """Add the command to the parser's subcommands."""
-    parser = commands.add_parser(
-        "release",
-        help="measure a table with noise, fit a model, write a folder",
-        description="Measure a table with noise, fit one model to the noisy answers and write a folder: "
-        "release.json, model/, measurements.parquet, answers.parquet, synthetic rows and report.html.",
-        epilog="Example: pgmjax release --demo --epsilon 1 --relation add-remove --out demo-release, or with "
-        "a table of your own: pgmjax release people.csv.gz --domain people.yaml --all-kway 2 "
-        "--max-cells 1000000 --epsilon 1 --relation add-remove --out people-release",
-    )
-    _add_table(parser)
-    _add_privacy(parser)
-    _add_output(parser)
-    parser.set_defaults(run=run, usage_error=parser.error)
-    _DEFAULTS.update({action.dest: action.default for action in parser._actions})
-
-
-def _add_table(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("table and questions")
-    add_table_options(group)
-    group.add_argument("--weights", metavar="NAME", help="column of record weights (whole numbers)")
-    group.add_argument("--max-weight", type=int, metavar="N", help="public bound on a weight")
-    group.add_argument(
-        "--rows-outside",
-        choices=ROWS_OUTSIDE,
-        help="without --ledger, if records lie outside the domain: count them in the end bins (clip), count "
-        "their values as missing (missing), or leave them out (drop)",
-    )
-    group.add_argument(
-        "--discover",
-        metavar="SHARE",
-        help="find bins, labels and dates of the columns that the domain leaves open, or of all without "
-        "--domain, for this share of the budget, such as 0.1; text needs --delta",
-    )
-    group.add_argument("--workload", metavar="FILE", help="JSON list of what to measure and answer")
-    group.add_argument("--all-kway", type=int, metavar="K", help="instead: all marginals of K attributes")
-    group.add_argument(
-        "--max-cells",
-        type=int,
-        metavar="N",
-        help="with --all-kway: take them smallest first while the model stays under N cells",
-    )
-
-
-def add_table_options(group: Any, encoding: str = "--encoding") -> None:
-    """Add what names a table and its domain to a group of options.
-
-    Args:
-        group: of options.
-        encoding: the name of the option for a text file's encoding.
-    """
-    group.add_argument("table", nargs="?", metavar="TABLE", help=".csv, .csv.gz, .tsv, .parquet, .xlsx, ...")
-    group.add_argument("--demo", action="store_true", help=f"instead of TABLE: {demo.NAME}, a real table")
-    group.add_argument("--domain", metavar="FILE", help="the table's public domain: .json or .yaml")
-    add_file_options(group, encoding)
-    add_unit_options(group)
-
-
-def add_file_options(group: Any, encoding: str = "--encoding") -> None:
-    """Add the options that say how a text file is read; see `add_table_options`."""
-    group.add_argument("--no-header", action="store_true", help="columns are unnamed, in the domain's order")
-    add_encoding_option(group, encoding)
-
-
-def add_encoding_option(group: Any, name: str = "--encoding") -> None:
-    """Add the option for a text file's encoding, by some name."""
-    group.add_argument(
-        name,
-        dest="text_encoding",
-        metavar="NAME",
-        help="of a text file, such as cp1252 (utf-8, or utf-16 if it begins with the mark of that)",
-    )
-
-
-def add_unit_options(group: Any) -> None:
-    """Add the options that name the unit of privacy."""
-    group.add_argument(
-        "--unit",
-        metavar="COLUMN",
-        help="protect all records of one value of this column, such as a person's, and not one record",
-    )
-    group.add_argument(
-        "--max-records",
-        type=int,
-        metavar="K",
-        help="with --unit: records of one unit that count, others are left out at random",
-    )
+_NEEDED = {
+    "epsilon": "(the privacy budget, such as 1)",
+    "relation": "(add-remove if the number of records is secret, replace-one if it is public)",
+    "out": "(the folder to make)",
+}
 
 
 def unit_of(arguments: argparse.Namespace) -> Unit | None:
@@ -155,108 +69,6 @@ def unit_of(arguments: argparse.Namespace) -> Unit | None:
     return None if arguments.unit is None else Unit(arguments.unit, arguments.max_records)
 
 
-def _add_privacy(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("privacy")
-    add_epsilon_options(group, required=False)  # not with --resume
-    group.add_argument("--delta", default="0", metavar="D", help="0 (default) is pure differential privacy")
-    group.add_argument("--mechanism", default="marginals", choices=list(mechanisms.names()))
-    group.add_argument(
-        "--option",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="an option of the mechanism, such as rounds=10; may be given again; see pgmjax mechanisms",
-    )
-    add_ledger_options(group)
-
-
-def add_epsilon_options(group: Any, *, required: bool) -> None:
-    """Add the budget and the relation to a group of options."""
-    # kept as text, so that 0.1 is exactly one tenth
-    group.add_argument(
-        "--epsilon", required=required, metavar="E", help="privacy budget, such as 1, 0.1 or 1/3"
-    )
-    group.add_argument(
-        "--relation",
-        required=required,
-        choices=[relation.value for relation in Relation],
-        help="which tables are neighbours; there is no default",
-    )
-
-
-def add_ledger_options(group: Any) -> None:
-    """Add the ledger, the run's key in it and the seed of insecure noise to a group of options."""
-    group.add_argument(
-        "--ledger", metavar="FILE", help="charge the table's budget in this ledger, see pgmjax ledger init"
-    )
-    group.add_argument(
-        "--key",
-        metavar="NAME",
-        help="with --ledger: the run's name; asked again under it, the same answers come back free of charge "
-        "(by default the name follows from what is asked)",
-    )
-    group.add_argument(
-        "--holder-log",
-        metavar="FILE",
-        help="with --ledger: where to write what errors withhold, for the table's holder alone",
-    )
-    group.add_argument(
-        "--insecure-seed", type=int, metavar="N", help="repeatable noise that protects nothing: research only"
-    )
-
-
-def _add_output(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("fit and output")
-    add_prior_option(group)
-    add_output_options(group)
-    group.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="print what would be measured, its noise, and the time and memory of the fit; nothing is read "
-        "or spent",
-    )
-    group.add_argument(
-        "--resume",
-        metavar="DIR.partial",
-        help="instead of all else: go on from the noisy answers that an interrupted or failed release left, "
-        "at no further cost; options of fit and output may be given again",
-    )
-    group.add_argument(
-        "--add-rows",
-        type=int,
-        metavar="N",
-        help="instead of all else: draw N more rows from the release in folder TABLE, into a new file there",
-    )
-
-
-def add_prior_option(group: Any) -> None:
-    """Add the option that names an earlier release."""
-    group.add_argument(
-        "--from",
-        dest="prior",
-        metavar="DIR",
-        help="an earlier release over the same domain: what is not measured now follows that one",
-    )
-
-
-def add_output_options(group: Any) -> None:
-    """Add the options of a fit and of the folder that is written."""
-    group.add_argument("--steps", type=int, default=3000, metavar="N", help="most steps of the fit (3000)")
-    group.add_argument("--solver", default=Estimator.solver, metavar="NAME", help="method of the fit")
-    # a release is fitted only once: float64 costs little and certifies a smaller gap
-    group.add_argument("--dtype", default="float64", choices=["float32", "float64"])
-    group.add_argument(
-        "--rows", type=int, metavar="N", help="synthetic rows (the estimated total, at most 10 million)"
-    )
-    group.add_argument("--synthetic", default="parquet", choices=release_folder.SYNTHETIC_FORMATS)
-    group.add_argument(
-        "--codes", action="store_true", help="synthetic rows as codes of the domain instead of values"
-    )
-    group.add_argument("--out", metavar="DIR", help="folder to make; it must not exist")
-    group.add_argument("--json", action="store_true", help="print one JSON object")
-    group.add_argument("--quiet", action="store_true", help="print nothing and show no progress")
-
-
 def run(arguments: argparse.Namespace) -> None:
     """Make the release and print where it lies and what was spent."""
     if arguments.add_rows is not None:
@@ -267,7 +79,8 @@ def run(arguments: argparse.Namespace) -> None:
     required = ("epsilon", "relation") if arguments.dry_run else ("epsilon", "relation", "out")
     missing = [name for name in required if getattr(arguments, name) is None]
     if missing:
-        arguments.usage_error(f"the following arguments are required: --{', --'.join(missing)}")
+        needed = ", ".join(f"--{name} {_NEEDED[name]}" for name in missing)
+        arguments.usage_error(f"the following arguments are required: {needed}")
     if arguments.dry_run:
         _dry_run(arguments)
         return
@@ -304,7 +117,7 @@ def _dry_run(arguments: argparse.Namespace) -> None:
             "columns."
         )
     if not arguments.demo and not pathlib.Path(arguments.table).exists():
-        raise ValueError(f"There is no table {arguments.table}.")
+        raise ValueError(files.absent("table", arguments.table))
     mechanism = _mechanism(arguments)
     domain = demo.domain() if arguments.demo else read_domain(arguments.domain)
     workload = _workload(arguments, domain)
@@ -330,7 +143,12 @@ def read_prior(folder: str | None, domain: Domain) -> tuple[Any, dict[str, Any] 
     if folder is None:
         return None, None
     model, record = release_folder.model_in(folder)
-    check_prior(model, domain)
+    try:
+        check_prior(model, domain)
+    except ValueError as error:
+        place = pathlib.Path(folder) / "domain.json"
+        file = str(place) if place.is_file() else "the file that it was made with"
+        raise ValueError(f"--from {folder}: {error} Give {file} as --domain, or leave --from out.") from error
     names = ("mechanism", "spent", "relation", "unit")
     return model, {name: record[name] for name in names if record.get(name) is not None}
 
@@ -339,7 +157,7 @@ def _add_rows(arguments: argparse.Namespace) -> None:
     """Draw more rows from a release into a new file beside its first ones."""
     if arguments.table is None:
         raise ValueError("--add-rows draws rows from a release: name its folder.")
-    given = {name for name, value in vars(arguments).items() if value != _DEFAULTS.get(name)}
+    given = {name for name, value in vars(arguments).items() if value != DEFAULTS.get(name)}
     other = sorted(given - {"table", "add_rows", "codes", "synthetic", "json", "quiet", "run", "usage_error"})
     if other:
         raise ValueError(
@@ -424,11 +242,25 @@ def _release(
             raise
         process.check()  # a library may have turned an interrupt into another error
         if not (mechanism.backend.drawn or release is not None or isinstance(error, FitError)):
+            _in_options(error)
             raise
         said = spending.after_failure(error, mechanism, out)
         if ledger is not None and not folder.folder.exists():
             said += f" {spending.AGAIN}"
         raise RuntimeError(said) from error
+
+
+def _in_options(error: Exception) -> None:
+    """Name this command's options in an error of the library, in place of its arguments."""
+    words = {
+        'rows_outside "clip", "missing" or "drop"': "--rows-outside clip, missing or drop",
+        "or set max_bytes": "or give --max-cells N, or --all-kway a smaller K",
+    }
+    if isinstance(error, ValueError) and len(error.args) == 1:
+        said = str(error)
+        for ours, option in words.items():
+            said = said.replace(ours, option)
+        error.args = (said,)
 
 
 def _begun(arguments: argparse.Namespace, out: pathlib.Path) -> run_folder.RunFolder:
@@ -512,7 +344,7 @@ def _resumed(arguments: argparse.Namespace) -> argparse.Namespace:
     stored = _command(partial)
     if stored is None:
         raise ValueError(f"{arguments.resume} is no folder that an interrupted release left.")
-    given = {name: value for name, value in vars(arguments).items() if value != _DEFAULTS.get(name)}
+    given = {name: value for name, value in vars(arguments).items() if value != DEFAULTS.get(name)}
     other = [name for name in given if name not in (*_OUTPUT, "resume", "run", "usage_error")]
     if other:
         raise ValueError(
@@ -565,7 +397,7 @@ def read_domain(path: str) -> Domain:
         ValueError: there is no such file, or no domain in it.
     """
     if not pathlib.Path(path).exists():
-        raise ValueError(f"There is no domain file {path}.")
+        raise ValueError(files.absent("domain file", path))
     return Domain.read(path)
 
 
@@ -592,7 +424,8 @@ def check_table(arguments: argparse.Namespace) -> None:
     if discover is not None and getattr(arguments, "prior", None) is not None:
         raise ValueError(
             "--from does not go with --discover: an earlier release is over its own domain, which is not the "
-            "one that is found. Ask by that domain: --domain, the file domain.json of its folder."
+            "one that is found. Give --domain the file that it was made with: domain.json in its folder, if "
+            "it was discovered."
         )
     if discover is not None:
         others = {name: getattr(arguments, name) for name in ("demo", "no_header", "weights", "rows_outside")}
@@ -620,7 +453,9 @@ def _check_combination(arguments: argparse.Namespace) -> None:
     if arguments.workload is not None and arguments.all_kway is not None:
         raise ValueError("Give --workload or --all-kway, not both.")
     if arguments.workload is None and arguments.all_kway is None and not arguments.demo:
-        raise ValueError("Say what to measure: --workload FILE, or --all-kway K.")
+        raise ValueError(
+            "Nothing says what to measure: give --all-kway 2 for all pairs of columns, or --workload FILE."
+        )
     if arguments.weights is not None and arguments.rows is None:
         raise ValueError(
             "--rows is missing: with --weights the estimated total is no number of rows, and the number of "
@@ -637,7 +472,7 @@ def read_workload(path: str, domain: Domain) -> Workload:
         ValueError: there is no such file, or no workload over the domain in it.
     """
     if not pathlib.Path(path).exists():
-        raise ValueError(f"There is no workload file {path}.")
+        raise ValueError(files.absent("workload file", path))
     workload = Workload.read(path)
     workload.validate(domain)
     return workload
@@ -656,7 +491,7 @@ def _open_workload(arguments: argparse.Namespace) -> Workload | KWay:
     """Return the workload over a domain that is not known yet."""
     if arguments.workload is not None:
         if not pathlib.Path(arguments.workload).exists():
-            raise ValueError(f"There is no workload file {arguments.workload}.")
+            raise ValueError(files.absent("workload file", arguments.workload))
         return Workload.read(arguments.workload)
     return KWay(arguments.all_kway, arguments.max_cells)
 
@@ -669,12 +504,12 @@ def open_undescribed(arguments: argparse.Namespace) -> OpenTable:
         ValueError: there is no such file, or its columns have no names.
     """
     if not pathlib.Path(arguments.table).exists():
-        raise ValueError(f"There is no table {arguments.table}.")
+        raise ValueError(files.absent("table", arguments.table))
     checks.optional("duckdb", extra="tables")
     draft = None
     if arguments.domain is not None:
         if not pathlib.Path(arguments.domain).exists():
-            raise ValueError(f"There is no domain file {arguments.domain}.")
+            raise ValueError(files.absent("domain file", arguments.domain))
         draft = Draft.read(arguments.domain)
         if not draft.open:
             raise ValueError(
@@ -717,7 +552,7 @@ def open_table(arguments: argparse.Namespace, domain: Domain) -> Dataset:
     if arguments.demo:
         return demo.load()
     if not pathlib.Path(arguments.table).exists():
-        raise ValueError(f"There is no table {arguments.table}.")
+        raise ValueError(files.absent("table", arguments.table))
     checks.optional("duckdb", extra="tables")  # the file is read late, when the budget is about to be charged
     try:
         return Dataset.read(

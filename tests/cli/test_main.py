@@ -9,7 +9,8 @@ import threading
 
 import pytest
 
-from pgmjax import __version__, cli, mechanisms
+import pgmjax as pj
+from pgmjax import __version__, mechanisms
 from pgmjax.cli import main
 
 
@@ -58,7 +59,7 @@ def test_exit_codes(error, code, capsys, monkeypatch):
     def fail(arguments):
         raise error
 
-    monkeypatch.setattr(cli.query, "run_mechanisms", fail)
+    monkeypatch.setattr("pgmjax.cli.query.run_mechanisms", fail)
     assert main(["mechanisms"]) == code
     said = capsys.readouterr().err
     assert said.startswith("pgmjax: ") and said.count("\n") == 1 and len(said) > 10
@@ -68,7 +69,7 @@ def test_a_bug_is_not_dressed_up_as_bad_input(monkeypatch):
     def fail(arguments):
         raise AttributeError
 
-    monkeypatch.setattr(cli.query, "run_mechanisms", fail)
+    monkeypatch.setattr("pgmjax.cli.query.run_mechanisms", fail)
     with pytest.raises(AttributeError):
         main(["mechanisms"])
 
@@ -128,3 +129,27 @@ def test_without_a_command_all_are_listed(capsys):
     said = capsys.readouterr().out
     assert all(command in said for command in ("release", "query", "ledger", "domain", "fit", "audit"))
     assert main(["xyzzy"]) == 2 and "Did you mean" not in capsys.readouterr().err
+
+
+def test_usage_errors_load_no_jax():
+    code = "import sys, pgmjax.cli; codes = [pgmjax.cli.main(words.split()) for words in sys.argv[1:]]; "
+    code += "print(codes, 'jax' in sys.modules, 'scipy' in sys.modules)"
+    wrong = ["releese", "release --nope", "ledger init", "fit a --epsilom 1", "--version", "session --help"]
+    done = subprocess.run([sys.executable, "-c", code, *wrong], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[2, 2, 2, 2, 0, 0] False False"
+    assert "Did you mean release?" in done.stderr
+
+
+def test_choices_are_those_of_the_library():
+    from pgmjax.cli import audit, options
+    from pgmjax.history.session import log
+    from pgmjax.local import answers
+    from pgmjax.privacy import responding
+    from pgmjax.release import folder
+
+    assert tuple(mechanisms.names()) == options.release.MECHANISMS
+    assert tuple(audit._known()) == options.free.AUDITED
+    assert options.release.SYNTHETIC_FORMATS == folder.SYNTHETIC_FORMATS
+    assert options.perturb.ENCODINGS == responding.ENCODINGS and options.perturb.USELESS == answers.USELESS
+    assert options.session.NAME == log.NAME
+    assert pj.Estimator.solver == "auto"

@@ -1,0 +1,169 @@
+"""Options of `pgmjax ledger`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from pgmjax.cli.options.release import add_file_options, add_unit_options
+from pgmjax.data import demo
+from pgmjax.data.definition import ROWS_OUTSIDE
+from pgmjax.data.relation import Relation
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command to the parser's subcommands."""
+    parser = commands.add_parser(
+        "ledger",
+        help="keep privacy budgets of tables across releases",
+        description="A ledger is a file that keeps the privacy budgets of tables: what may be spent on each, "
+        "what was spent on what, and the noisy answers, so that no release is forgotten.",
+        epilog="Example: pgmjax ledger init budgets.ledger people.csv.gz --domain people.yaml "
+        "--name people --epsilon 3 --relation add-remove",
+    )
+    parts = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    _add_init(parts)
+    _add_version(parts)
+    _add_set_domain(parts)
+    _add_show(parts)
+    _add_verify(parts)
+
+
+def _add_init(parts: Any) -> None:
+    parser = parts.add_parser(
+        "init",
+        help="give a table its budget",
+        description="Give a table its budget, once and for all, in a ledger that is made if it is not there. "
+        "This is for whoever holds the table: every record is checked against --domain, the widest domain "
+        "that may be asked about. The table is recognised by a keyed digest of its bytes; FILE.key holds the "
+        "key.",
+        epilog="Example: pgmjax ledger init budgets.ledger --demo --name diamonds --epsilon 3 "
+        "--relation add-remove",
+    )
+    parser.add_argument("file", metavar="FILE", help="the ledger, on a disk of this machine")
+    _add_table(parser)
+    parser.add_argument("--demo", action="store_true", help=f"instead of TABLE: {demo.NAME}, a real table")
+    parser.add_argument("--name", metavar="NAME", help="what to call the table's account")
+    # kept as text: 0.1 is then one tenth and not its nearest float
+    parser.add_argument("--epsilon", metavar="E", help="what all its releases together may cost")
+    parser.add_argument("--delta", default="0", metavar="D", help="0 (default) is pure differential privacy")
+    parser.add_argument(
+        "--relation",
+        choices=[relation.value for relation in Relation],
+        help="which tables are neighbours; there is no default",
+    )
+    parser.add_argument(
+        "--measure",
+        choices=["pure", "zcdp", "renyi"],
+        help="what is added up: epsilons (without a delta), rhos (with one), or Renyi divergences",
+    )
+    parser.add_argument(
+        "--research", action="store_true", help="let in repeatable noise, which protects nobody"
+    )
+    _add_definition(parser)
+    people = parser.add_mutually_exclusive_group()
+    people.add_argument(
+        "--same-people-as",
+        metavar="NAME",
+        help="in a ledger with accounts: the table is of the people of this account, and shares its budget",
+    )
+    people.add_argument(
+        "--other-people",
+        action="store_true",
+        help="in a ledger with accounts: of other people than all those",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run="ledger:_init")
+
+
+def _add_set_domain(parts: Any) -> None:
+    parser = parts.add_parser(
+        "set-domain",
+        help="complete an account that has no domain, such as one of pgmjax 0.1",
+        description="Complete an account that was made without a domain, for good. This is for whoever holds "
+        "the table: every record is checked.",
+        epilog="Example: pgmjax ledger set-domain budgets.ledger people people.csv.gz --domain people.yaml",
+    )
+    parser.add_argument("file", metavar="FILE", help="the ledger")
+    parser.add_argument("name", metavar="NAME", help="the account")
+    _add_table(parser)
+    parser.add_argument("--demo", action="store_true", help=f"instead of TABLE: {demo.NAME}, a real table")
+    _add_definition(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run="ledger:_set_domain")
+
+
+def _add_version(parts: Any) -> None:
+    parser = parts.add_parser(
+        "add-version",
+        help="add a table of the same people to an account",
+        description="Add another table of the same people to an account: with an appended row, in another "
+        "format, next month's export. What is asked of it is charged to the same budget. This is for whoever "
+        "holds the table: every record is checked against the account's domain.",
+        epilog="Example: pgmjax ledger add-version budgets.ledger people people-2.csv.gz",
+    )
+    parser.add_argument("file", metavar="FILE", help="the ledger")
+    parser.add_argument("name", metavar="NAME", help="the account")
+    _add_table(parser, needed=True)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run="ledger:_add_another")
+
+
+def _add_table(parser: argparse.ArgumentParser, needed: bool = False) -> None:
+    parser.add_argument(
+        "table", nargs=None if needed else "?", metavar="TABLE", help=".csv, .csv.gz, .tsv, .parquet, ..."
+    )
+    add_file_options(parser)
+
+
+def _add_definition(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("definition of the table")
+    group.add_argument(
+        "--domain",
+        metavar="FILE",
+        help="the widest domain that may be asked about; columns that it leaves open "
+        '("discover") are found by the first release with --discover',
+    )
+    group.add_argument("--weights", metavar="NAME", help="column of record weights (whole numbers)")
+    group.add_argument("--max-weight", type=int, metavar="N", help="public bound on a weight")
+    group.add_argument(
+        "--rows-outside",
+        choices=ROWS_OUTSIDE,
+        help="needed only if records lie outside the domain: count them in the end bins (clip), count their "
+        "values as missing (missing), or leave them out (drop)",
+    )
+    add_unit_options(group)
+    group.add_argument(
+        "--record-is", metavar="WORD", help="what one record is of, such as a visit; for the records"
+    )
+
+
+def _add_show(parts: Any) -> None:
+    parser = parts.add_parser(
+        "show",
+        help="what was granted and what is left",
+        description="Show the accounts of a ledger and the charges made to them.",
+        epilog="Example: pgmjax ledger show budgets.ledger --name people",
+    )
+    parser.add_argument("file", metavar="FILE", help="the ledger")
+    parser.add_argument("--name", metavar="NAME", help="this account only")
+    parser.add_argument(
+        "--domain", metavar="FILE", help="with --name: write the account's domain to this file, .json"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run="ledger:_show")
+
+
+def _add_verify(parts: Any) -> None:
+    parser = parts.add_parser(
+        "verify",
+        help="look for damage, changed rows and wrong sums",
+        description="Verify a ledger: its pages, its rules, the chain that seals its rows, its sums. Note "
+        "the head that is printed where nobody can change it, and give it next time: then an older copy that "
+        "was put back is noticed too. Exits with 1 if anything is wrong.",
+        epilog="Example: pgmjax ledger verify budgets.ledger --head 9f86d0...",
+    )
+    parser.add_argument("file", metavar="FILE", help="the ledger")
+    parser.add_argument("--head", metavar="HASH", help="the head noted earlier")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run="ledger:_verify")
