@@ -53,6 +53,8 @@ class Fit(FitPictures):
             smoothed if it has kinks, plus the terms of constraints and prior. Empty if no solver ran.
         method: `exact`, or the kind of approximation: `convex belief propagation` (`loss - gap` bounds the
             loss of every table from below) or `mixture of products` (infinite gap: no certificate).
+        regularisation: what the fit was pulled towards, and how much; None if it was not. If it was, the gap
+            is that of loss plus weighted relative entropy.
     """
 
     model: GraphicalModel
@@ -64,6 +66,11 @@ class Fit(FitPictures):
     trace: tuple[tuple[int, float, float], ...] = dataclasses.field(default=(), repr=False)
     method: str = "exact"
     regularisation: Regularisation | None = None
+
+    @property
+    def optimum_gap(self) -> float | None:
+        """Certified bound on the loss minus its own optimum; None for a fit that was pulled."""
+        return self.gap if self.regularisation is None else None
 
 
 @told
@@ -91,6 +98,10 @@ class Estimator:
             belief propagation, or a mixture of products if its regions do not fit either (or for
             `stop="noise"`); `convex` and `mixture` select one. `Fit.method` reports the choice. `plan`,
             `fit_batch` and the mechanisms are exact or refuse.
+        regularisation: "none" for the optimum of the loss, "auto", or a weight in records. With a weight the
+            fit minimises the loss plus the weight times the relative entropy of the model to the product of
+            its own one-way marginals, found on the way (see `Regularisation`); "auto" chooses the weight from
+            the noise. Only the loss l2 has it, and exact fits; a `prior` and `stop="noise"` switch it off.
 
     Example:
         >>> import pgmjax as pj
@@ -110,7 +121,7 @@ class Estimator:
     progress: bool | None = None
     stop: str = "optimum"
     approximate: bool | str = False
-    regularisation: float | str = "auto"
+    regularisation: float | str = "none"
 
     def __post_init__(self) -> None:
         checks.integer("max_steps", self.max_steps, low=1)
@@ -322,6 +333,11 @@ class Estimator:
         known = SideInformation.of(domain, constraints, prior, prior_weight)
         if known.weight is not None and self.stop == "noise":
             raise ValueError("prior_weight and stop='noise' both keep a model off the noise: choose one.")
+        if prior is not None and not isinstance(self.regularisation, str) and self.regularisation > 0:
+            raise ValueError(
+                "prior and regularisation both pull a model: give the prior a prior_weight and leave "
+                "regularisation out, or the reverse."
+            )
         return known
 
 
@@ -338,6 +354,8 @@ def _finish(problem: FitProblem, end: FitResult) -> Fit:
     model = GraphicalModel(problem.domain, potentials, problem.total, known)
     pulled = None
     if end.pull is not None and end.divergence is not None:
-        pulled = Regularisation(end.pull.weight, end.divergence)
+        logs: dict[Clique, np.ndarray] = {(name,): log for name, log in end.pull.logarithms.items()}
+        reference = GraphicalModel.from_potentials(problem.domain, logs, problem.total)
+        pulled = Regularisation(end.pull.weight, end.divergence, reference)
     trace = tuple(problem.trace)
     return Fit(model, end.status, end.steps, end.loss, end.gap, end.plan, trace, regularisation=pulled)

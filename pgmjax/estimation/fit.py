@@ -88,18 +88,16 @@ class Pull:
 
     Attributes:
         weight: weight of the relative entropy (records).
-        reference: log-probabilities, as a table for each clique of the measurements; None for a pull towards
-            the uniform distribution.
+        logarithms: of each attribute's probabilities in the reference; none for the uniform distribution.
     """
 
     weight: float
-    reference: tuple[np.ndarray, ...] | None = None
+    logarithms: regularisation.Reference = dataclasses.field(default_factory=dict)
 
     def slope(self, bound: BoundLoss) -> np.ndarray:
         """Return the linear term of the relative entropy, in one vector of all tables."""
-        if self.reference is None:
-            return np.zeros(sum(math.prod(shape) for shape in bound.shapes))
-        return -self.weight * host_join(self.reference, np.float64)
+        tables = regularisation.tables_of(self.logarithms, bound.cliques, bound.shapes)
+        return -self.weight * host_join(tables, np.float64)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -284,8 +282,7 @@ def _looked(
         bound = loss.inner if isinstance(loss, Augmented) else loss
         shares = regularisation.one_way(bound.cliques, _tables(bound, end.point.marginals))
         reference, distance = regularisation.moved(reference, shares, least / problem.total)
-        logs = regularisation.tables_of(reference, bound.cliques, bound.shapes)
-        problem = dataclasses.replace(problem, pull=Pull(weight, logs))
+        problem = dataclasses.replace(problem, pull=Pull(weight, reference))
         tables, done = tuple(table - table.max() for table in _tables(loss, end.point.potentials)), end.steps
         if weight * distance < NEAR_ENOUGH * math.sqrt(level) or done + regularisation.LOOK >= stop.max_steps:
             break

@@ -26,7 +26,8 @@ from pgmjax.uncertainty.queries import measurements_of, queries_of, row_tables, 
 
 METHODS = ("linear", "laplace", "bootstrap")
 _PULLED = (
-    "laplace is the curvature of the loss alone, and prior_weight pulls the model off its optimum: take "
+    "laplace is the curvature of the loss alone, and a prior_weight or a regularisation pulls the model off "
+    "its optimum: take "
     "method='linear' for intervals, or 'bootstrap' for how far the noise moves the model."
 )
 _INTERIOR = 0.98  # of the deviation of least squares: below it a bound of the model holds the answer
@@ -81,7 +82,7 @@ def error_bars(
         prior: as in the fit; the fits of the bootstrap have it too.
         prior_weight: as in the fit. The intervals of `linear` do not depend on it. A prior that pulls brings
             a bias unknown from the released numbers: then `bootstrap` gives the effect of noise alone and
-            gives no interval, and `laplace` is refused.
+            gives no interval, and `laplace` is refused. A fit with `regularisation` is treated alike.
 
     Raises:
         TypeError: a model, measurement or query of another kind.
@@ -114,7 +115,8 @@ def error_bars(
         raise TypeError(f"estimator must be an Estimator, got {type(estimator).__name__}.")
 
     known = SideInformation.of(domain, constraints, prior, prior_weight)
-    if known.weight is not None and method == "laplace":
+    pulled = known.weight is not None or (isinstance(fit, Fit) and fit.regularisation is not None)
+    if pulled and method == "laplace":
         raise ValueError(_PULLED)
     zeros = zeros_of(model, constraints)
     fixed = [one for one in constraints if isinstance(one, FixedMarginal)]
@@ -140,7 +142,7 @@ def error_bars(
             prior=prior,
             prior_weight=prior_weight,
         )
-        trusted &= known.weight is None
+        trusted &= not (pulled or (estimator is not None and estimator.regularisation != "none"))
         stddevs = np.sqrt(np.mean((answers - values) ** 2, axis=0))
     sizes = tuple(query.num_rows(domain) for query in asked)
     seen = linear.determined

@@ -115,14 +115,15 @@ def test_a_row_that_is_not_finite_leaves_the_others_alone():
 
 
 def test_the_second_batch_compiles_nothing():
+    from pgmjax._internal import jit
     from pgmjax.estimation.solvers import batch as programs
 
     estimator = pj.Estimator(max_steps=60)
     estimator.fit_batch(DOMAIN, [row(seed) for seed in range(4)], 1000.0)
-    before = [program._cache_size() for program in programs._programs(None)]
+    before = [jit.cache_size(program) for program in programs._programs(None)]
     faster = dataclasses.replace(estimator, max_steps=70)
     faster.fit_batch(DOMAIN, [row(seed, 500.0, 3.0) for seed in range(10, 14)], 500.0)
-    assert [program._cache_size() for program in programs._programs(None)] == before
+    assert [jit.cache_size(program) for program in programs._programs(None)] == before
 
 
 def test_the_result_is_a_sequence_with_arrays():

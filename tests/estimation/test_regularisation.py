@@ -1,0 +1,175 @@
+"""Regularised fits, against brute force over the joint table, dense least squares and simulated tables."""
+
+import numpy as np
+import pytest
+import scipy.optimize
+
+import pgmjax as pj
+from pgmjax.estimation import regularisation
+from pgmjax.estimation.constraints import FixedMarginal, StructuralZeros
+
+DOMAIN = pj.Domain({"a": 3, "b": 4, "c": 5})
+PAIRS = [("a", "b"), ("b", "c"), ("a", "c")]
+TOTAL = 400.0
+
+
+def table(seed=0):
+    """A joint table in which most cells are empty, as counts."""
+    rng = np.random.default_rng(seed)
+    return rng.multinomial(int(TOTAL), rng.dirichlet(np.full(60, 0.3))).reshape(3, 4, 5).astype(float)
+
+
+def marginal(joint, clique):
+    return joint.sum(axis=tuple(i for i, name in enumerate("abc") if name not in clique))
+
+
+def measured(joint, stddev, seed=1):
+    rng = np.random.default_rng(seed)
+    exact = [marginal(joint, clique) for clique in PAIRS]
+    return [
+        pj.LinearMeasurement(clique, counts + rng.normal(0, stddev, counts.shape), stddev=stddev)
+        for clique, counts in zip(PAIRS, exact, strict=True)
+    ]
+
+
+def loss(noisy, joint):
+    return sum(
+        0.5 * np.sum(((marginal(joint, m.clique) - m.values) / m.row_stddevs().reshape(m.values.shape)) ** 2)
+        for m in noisy
+    )
+
+
+@pytest.mark.parametrize("setting", ["auto", 3.0, 100.0])
+def test_the_objective_and_its_gap_are_those_of_brute_force(setting):
+    noisy = measured(table(), 8.0)
+    fit = pj.Estimator(regularisation=setting, dtype="float64", tol=1e-7).fit(DOMAIN, noisy, TOTAL)
+    found = fit.regularisation
+    assert found.weight == setting or setting == "auto"
+    joint = fit.model.marginal(("a", "b", "c")) / TOTAL
+    reference = found.reference.marginal(("a", "b", "c")) / TOTAL
+    one_way = [joint.sum(axis=axes) for axes in ((1, 2), (0, 2), (0, 1))]
+    wanted = [reference.sum(axis=axes) for axes in ((1, 2), (0, 2), (0, 1))]
+    np.testing.assert_allclose(np.einsum("i,j,k->ijk", *wanted), reference, rtol=1e-9)
+    assert max(abs(p - q).max() for p, q in zip(one_way, wanted, strict=True)) < 0.01
+
+    def objective(logits):
+        p = np.exp(logits - scipy.special.logsumexp(logits)).reshape(joint.shape)
+        return loss(noisy, TOTAL * p) + found.weight * np.sum(p * np.log(p / reference))
+
+    ours = fit.loss + found.weight * np.sum(joint * np.log(joint / reference))
+    assert fit.loss == pytest.approx(loss(noisy, TOTAL * joint), rel=1e-6)
+    assert found.divergence == pytest.approx(np.sum(joint * np.log(joint / reference)), rel=1e-4)
+    best = scipy.optimize.minimize(
+        objective, np.log(joint).reshape(-1), method="L-BFGS-B", options={"maxiter": 5000, "ftol": 1e-14}
+    ).fun
+    assert ours - fit.gap - 1e-6 <= best <= ours + 1e-6
+    assert fit.gap <= 1e-7 * max(1.0, ours) and fit.optimum_gap is None
+
+
+def test_it_is_nearer_to_the_table_than_the_optimum_in_the_mean():
+    for stddev in (3.0, 10.0, 30.0):
+        ratios = []
+        for seed in range(12):
+            joint = table(seed)
+            noisy = measured(joint, stddev, seed + 100)
+            models = [
+                pj.Estimator(regularisation=r).fit(DOMAIN, noisy, TOTAL).model for r in ("none", "auto")
+            ]
+            errors = [sum(np.abs(m.marginal(c) - marginal(joint, c)).sum() for c in PAIRS) for m in models]
+            ratios.append(errors[1] / errors[0])
+        assert np.mean(np.log(ratios)) < 0
+
+
+def test_a_weight_of_zero_is_the_optimum_and_a_large_one_the_product():
+    noisy = measured(table(), 5.0)
+    optimum = pj.Estimator().fit(DOMAIN, noisy, TOTAL)
+    none = pj.Estimator(regularisation=0).fit(DOMAIN, noisy, TOTAL)
+    assert none.loss == optimum.loss and none.regularisation is None and none.optimum_gap == none.gap
+    model = pj.Estimator(regularisation=1e6).fit(DOMAIN, noisy, TOTAL).model
+    product = np.outer(model.marginal(("a",)), model.marginal(("b",))) / TOTAL
+    np.testing.assert_allclose(model.marginal(("a", "b")), product, atol=0.1)
+
+
+def test_rows_of_a_batch_are_single_fits():
+    rows = [measured(table(), stddev, 7) for stddev in (2.0, 9.0, 40.0)]
+    estimator = pj.Estimator(regularisation="auto")
+    batch = estimator.fit_batch(DOMAIN, rows, TOTAL)
+    for row, fitted in zip(rows, batch, strict=True):
+        alone = estimator.fit(DOMAIN, row, TOTAL)
+        assert fitted.regularisation.weight == alone.regularisation.weight
+        for clique in PAIRS:
+            np.testing.assert_allclose(fitted.model.marginal(clique), alone.model.marginal(clique), atol=0.05)
+
+
+def test_constraints_hold():
+    joint = table()
+    joint[0, 0] = 0
+    fixed = FixedMarginal(("c",), joint.sum(axis=(0, 1)))
+    mask = np.ones((3, 4), bool)
+    mask[0, 0] = False
+    model = (
+        pj.Estimator(regularisation="auto")
+        .fit(DOMAIN, measured(joint, 6.0), constraints=[fixed, StructuralZeros(("a", "b"), mask)])
+        .model
+    )
+    np.testing.assert_allclose(model.marginal(("c",)), fixed.counts, rtol=1e-6)
+    assert model.marginal(("a", "b"))[0, 0] == 0
+
+
+def test_the_automatic_weight_by_its_formula():
+    domain = pj.Domain({"a": 10, "b": 20})
+    noisy = [pj.LinearMeasurement(("a", "b"), np.zeros((10, 20)), stddev=4.0)]
+    assert regularisation.weight_of("auto", domain, noisy, 600.0) == pytest.approx(1.5 * 600 / (4 + 0.4 * 3))
+    twice = [*noisy, *noisy]  # the same answers again: half the variance
+    wanted = 1.5 * 600 / (4 / np.sqrt(2) + 0.4 * 3)
+    assert regularisation.weight_of("auto", domain, twice, 600.0) == pytest.approx(wanted)
+    one_way = [pj.LinearMeasurement(("a",), np.zeros(10), stddev=4.0)]
+    assert regularisation.weight_of("auto", domain, one_way, 600.0) == 0
+    assert pj.Estimator(regularisation="auto").fit(domain, one_way, 600.0).regularisation is None
+
+
+def test_the_noise_of_a_cell_is_that_of_least_squares():
+    blocks = {"a": pj.queries.prefix(), "b": pj.queries.identity()}
+    query = pj.queries.kronecker(blocks)
+    domain = pj.Domain({"a": 6, "b": 3})
+    one = pj.LinearMeasurement(("a", "b"), np.zeros((6, 3)), stddev=2.0, query=query)
+    matrix = query.matrix(domain)
+    dense = np.linalg.inv(matrix.T @ matrix / 4.0)
+    assert regularisation.cell_variance(one, domain) == pytest.approx(np.mean(np.diag(dense)))
+
+
+def test_a_prior_the_noise_stop_and_other_losses_switch_it_off():
+    noisy = measured(table(), 5.0)
+    prior = pj.GraphicalModel.from_potentials(DOMAIN, {}, TOTAL)
+    for settings, given in [({}, {"prior": prior}), ({"stop": "noise"}, {}), ({"loss": "l1"}, {})]:
+        fit = pj.Estimator(regularisation="auto", **settings).fit(DOMAIN, noisy, TOTAL, **given)
+        assert fit.regularisation is None
+
+
+@pytest.mark.parametrize("wrong", ["much", -1.0, float("nan"), float("inf"), None, [1.0]])
+def test_wrong_settings_are_refused(wrong):
+    with pytest.raises((TypeError, ValueError), match="regularisation"):
+        pj.Estimator(regularisation=wrong)
+
+
+def test_weights_need_the_squared_loss_and_no_prior():
+    with pytest.raises(ValueError, match="needs loss='l2'"):
+        pj.Estimator(regularisation=2.0, loss="l1")
+    prior = pj.GraphicalModel.from_potentials(DOMAIN, {}, TOTAL)
+    with pytest.raises(ValueError, match="both pull"):
+        pj.Estimator(regularisation=2.0).fit(DOMAIN, measured(table(), 5.0), TOTAL, prior=prior)
+
+
+def test_error_bars_of_a_pulled_fit_claim_nothing_that_the_pull_breaks():
+    noisy = measured(table(), 5.0)
+    estimator = pj.Estimator(regularisation="auto")
+    fit = estimator.fit(DOMAIN, noisy, TOTAL)
+    with pytest.raises(ValueError, match="regularisation"):
+        pj.uncertainty.error_bars(fit, noisy, PAIRS[:1], method="laplace", total=TOTAL)
+    bars = pj.uncertainty.error_bars(
+        fit, noisy, PAIRS[:1], method="bootstrap", draws=4, total=TOTAL, estimator=estimator
+    )
+    assert np.isnan(bars.intervals).all() and np.isfinite(bars.stddevs).all()
+    linear = pj.uncertainty.error_bars(fit, noisy, PAIRS[:1], total=TOTAL)
+    plain = pj.uncertainty.error_bars(pj.Estimator().fit(DOMAIN, noisy, TOTAL), noisy, PAIRS[:1], total=TOTAL)
+    np.testing.assert_array_equal(linear.intervals, plain.intervals)
