@@ -135,10 +135,6 @@ PYTHON = [
         "Two columns of one name", f"frame = pd.concat([people, people['age']], axis=1)\n{FIT}(frame, domain)"
     ),
     Case("A column without a name", f"frame = people.rename(columns={{'age': None}})\n{FIT}(frame, domain)"),
-    Case(
-        "Column names that are numbers",
-        f"frame = pd.DataFrame(people.to_numpy())\n{FIT}(frame, discover=0.1)",
-    ),
     Case("An index that holds data", f"{FIT}(people.set_index('job'), domain)"),
     Case(
         "A column of mixed types",
@@ -183,8 +179,9 @@ PYTHON = [
     ),
     Case("An attribute of size 0", 'pj.Domain({"sex": 0})'),
     Case("A domain written as in mbi", 'pj.Domain(["sex", "age"], [2, 5])'),
+    Case("A name of mbi", "pj.Estimator(iters=100)"),
     Case(
-        "A name of mbi",
+        "An import of a name of mbi",
         "from pgmjax import FactoredInference",
         {1: "Python's own message, which no package can change.", 3: "pgmjax.FactoredInference would tell."},
     ),
