@@ -173,7 +173,7 @@ class Synthesizer:
         if isinstance(known, Domain):
             if discover is not None:
                 raise ValueError("The domain describes every column: leave discover out. Nothing was spent.")
-            data = Dataset.from_frame(known, table, unit=self.unit)
+            data = _in_domain(known, table, self.unit)
         else:
             if discover is None:
                 raise ValueError(
@@ -322,6 +322,15 @@ def _described(domain: Any) -> Domain | Draft | None:
     return draft if draft.open else Domain(draft.closed)
 
 
+def _in_domain(domain: Domain, table: Any, unit: Unit | None) -> Dataset:
+    """Return a table of records of a domain; errors name no argument that `fit` lacks."""
+    try:
+        return Dataset.from_frame(domain, table, unit=unit)
+    except ValueError as error:
+        said, choice, _ = str(error).partition(", or say what happens to such records")
+    raise ValueError(f"{said}{'.' if choice else ''} Nothing was spent.")
+
+
 def _columns(known: Domain | Draft) -> tuple[str, ...]:
     return known.attributes if isinstance(known, Domain) else known.columns
 
@@ -378,7 +387,7 @@ class _Frame:
             table = _without_views(arrow, read)
         _check_names(table.column_names)
         if not table.num_rows:
-            raise ValueError("The frame has no row: there is nothing to release.")
+            raise ValueError("The frame has no row, and needs at least one. Nothing was spent.")
         released = [name for name in table.column_names if unit is None or name != unit.column]
         types = {name: _type(kind, frame, name) for name in released}
         stored = {name: table.schema.field(name).type for name in released}

@@ -45,6 +45,12 @@ def test_page_examples(path, tmp_path, monkeypatch):
     example_pages.leave(path, "python", outputs)
 
 
+@pytest.mark.parametrize("path", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_code_fits_the_page(path):
+    fences = re.findall(r"^```(?:python|bash|yaml|toml)\n(.*?)^```", path.read_text(), re.M | re.S)
+    assert [line for code in fences for line in code.splitlines() if len(line) > 80] == []
+
+
 def test_readme_has_an_example_that_runs():
     assert blocks(ROOT / "README.md")
 

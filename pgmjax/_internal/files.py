@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import difflib
 import io
 import json
 import math
@@ -41,6 +42,22 @@ _PLAIN = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _DAMAGE = (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
 _PARTIAL = re.compile(r"\.[0-9a-f]{12}\.partial")
 _UNREADABLE = (*_DAMAGE, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
+
+
+def absent(what: str, path: str | os.PathLike[str]) -> str:
+    """Return a message that a file is not there, with the name beside it that is most like it.
+
+    Args:
+        what: the kind of file, such as "table".
+        path: as it was given.
+    """
+    file = pathlib.Path(path)
+    beside: list[str] = []
+    with contextlib.suppress(OSError):
+        beside = os.listdir(file.parent)
+    close = difflib.get_close_matches(file.name, beside, 1)
+    meant = f"Did you mean {file.with_name(close[0])}?" if close else "Check its name and its folder."
+    return f"There is no {what} {os.fspath(path)}. {meant}"
 
 
 def check_target(out: str | os.PathLike[str]) -> pathlib.Path:

@@ -17,13 +17,14 @@ import re
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from pgmjax._internal.moved import serve_old_names
 from pgmjax._version import __version__
 from pgmjax.cli import options, process
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+_MOST_LINES = 8
 _FILE_ERRORS = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 
 
@@ -76,9 +77,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 class _Parser(argparse.ArgumentParser):
     """A parser whose usage errors name what was probably meant, and end with the example of its help."""
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Parse arguments; the command itself, and not `pgmjax`, refuses those that it does not have."""
+        found, strange = super().parse_known_args(args, namespace)
+        if strange and self._subparsers is None:
+            self.error(f"unrecognized arguments: {' '.join(strange)}")
+        return found, strange
+
     def error(self, message: str) -> NoReturn:
-        self.print_usage(sys.stderr)
-        message += _meant(message, _options(self))
+        usage = self.format_usage()
+        if usage.count("\n") > _MOST_LINES:  # the error would be lost below it
+            usage = f"usage: {self.prog} ... (all options: {self.prog} --help)\n"
+        print(usage, end="", file=sys.stderr)
+        message += _meant(message, self)
         _, found, example = (self.epilog or "").partition("Example: ")
         hint = f"example: {example}\n" if found else ""
         self.exit(BAD_INPUT, f"{self.prog}: error: {message}\n{hint}")
@@ -93,15 +104,30 @@ def _options(parser: argparse.ArgumentParser) -> set[str]:
     return found
 
 
-def _meant(message: str, options: set[str]) -> str:
+def _parts(parser: argparse.ArgumentParser, name: str) -> set[str]:
+    """Return the commands below a command, such as `draft` of `domain`; none where there is none."""
+    found = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    below = [each.choices[name] for each in found if name in each.choices]
+    return {
+        part
+        for command in below
+        for action in command._actions
+        if isinstance(action, argparse._SubParsersAction)
+        for part in action.choices
+    }
+
+
+def _meant(message: str, parser: argparse.ArgumentParser) -> str:
     """Return a question about what was meant by the word that a usage error names, or ""."""
     choice = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
     if choice is not None:
         word, known = choice[1], re.findall(r"[\w.-]+", choice[2])
     else:
         strange = re.search(r"unrecognized arguments: .*?(--[\w-]+)", message)
-        word, known = ("" if strange is None else strange[1]), sorted(options)
+        word, known = ("" if strange is None else strange[1]), sorted(_options(parser))
     close = difflib.get_close_matches(word, known, 1, 0.7)
+    if not close and choice is not None:
+        close = [f"{parser.prog} {name} {word}" for name in known if word in _parts(parser, name)]
     return f". Did you mean {close[0]}?" if close else ""
 
 

@@ -19,7 +19,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from pgmjax._internal import checks
+from pgmjax._internal import files as package_files
 from pgmjax.data import files
 from pgmjax.data.arrow import encode_array
 from pgmjax.data.attribute import Attribute
@@ -109,6 +112,8 @@ def _draft(arguments: argparse.Namespace) -> None:
     if path.suffix.lower() != ".json":
         path.write_text(_KINDS + path.read_text(encoding="utf-8"), encoding="utf-8")
     print(f"{arguments.out}: {len(entries)} columns{'' if arguments.public else ', to be completed'}.")
+    encoding = f" --encoding {arguments.encoding}" if arguments.encoding else ""
+    print(f"Then check the table: pgmjax domain check {arguments.table} {arguments.out}{encoding}")
 
 
 def _quoted(value: Any) -> str:
@@ -188,6 +193,7 @@ class _Findings:
         failure: why the column cannot be read at all; empty if it can.
         texts: the offending values and why, with the numbers of their rows.
         unlisted: the number of rows whose values are too many to be kept.
+        readable: the number of rows with a value that the column's form of numbers or dates reads.
     """
 
     attribute: Attribute
@@ -197,6 +203,7 @@ class _Findings:
     failure: str = ""
     texts: collections.Counter[tuple[str, int]] = field(default_factory=collections.Counter)
     unlisted: int = 0
+    readable: int = 0
 
     @property
     def is_good(self) -> bool:
@@ -208,6 +215,10 @@ class _Findings:
         self.outside += encoded.outside
         self.unreadable += encoded.unreadable
         self.missing += encoded.missing
+        valid = np.ones(len(encoded.codes), bool) if encoded.invalid is None else ~encoded.invalid
+        if self.attribute.missing:
+            valid &= encoded.codes != self.attribute.size - 1
+        self.readable += encoded.outside + int(valid.sum())
         if encoded.invalid is None or values is None:
             return
         invalid = checks.optional("pyarrow", extra="tables").array(encoded.invalid)
@@ -229,7 +240,7 @@ class _Findings:
         nothing = "no number" if attribute.time is None else "no date"
         counts = {
             nothing: self.unreadable,
-            "no label" if attribute.labels is not None else "out of range": self.outside,
+            "not among the labels" if attribute.labels is not None else "out of range": self.outside,
             "missing": self.missing,
         }
         parts = [f"{rows:,} {what}" for what, rows in counts.items() if rows]
@@ -244,7 +255,7 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.holder_log is not None:
         _check_new(arguments.holder_log)
     if not pathlib.Path(arguments.domain).exists():
-        raise ValueError(f"There is no domain file {arguments.domain}.")
+        raise ValueError(package_files.absent("domain file", arguments.domain))
     draft = Draft.read(arguments.domain)
     present = list(draft.columns)
     by_name = False
@@ -324,6 +335,11 @@ def _remedies(found: _Findings) -> list[str]:
     said = []
     if found.unreadable:
         said += _for_unreadable(found.attribute, found.of(UNREADABLE))
+        if found.readable and found.attribute.time is not None:
+            said.append(
+                "but the other rows have dates in the entry's own form, and an entry has one form: write all "
+                "dates in one, or count these as missing (--rows-outside missing)"
+            )
     if found.outside:
         outside = found.of(OUTSIDE)
         if found.attribute.labels is not None:
@@ -401,7 +417,10 @@ def _for_no_label(attribute: Attribute, texts: collections.Counter[str]) -> list
         said.append(
             f"`missing: {json.dumps([*attribute.missing_markers, *marks])}` reads such texts as no value"
         )
-    return [*said, "the labels that lack, if they are public; `other: true` counts all others as one"]
+    return [
+        *said,
+        "add the missing labels, if they are public; or `other: true` counts all others as one",
+    ]
 
 
 def _number(text: str) -> float | None:

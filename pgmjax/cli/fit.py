@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import pathlib
 import sys
 from typing import Any
@@ -24,6 +25,11 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.usage_error("the following arguments are required: --out")
     out = files.check_target(arguments.out)
     release_folder.check_packages()
+    if arguments.stddev is not None and not 0 < arguments.stddev < math.inf:
+        raise ValueError(
+            f"--stddev must be finite and > 0, got {arguments.stddev:g}: it is the standard deviation of the "
+            "noise that was added, in counts."
+        )
     domain = release.read_domain(arguments.domain)
     earlier, known = release.read_prior(arguments.prior, domain)
     given = {"stddev": arguments.stddev, "rounded_to": arguments.rounded_to}

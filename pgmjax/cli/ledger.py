@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pgmjax._internal import checks
+from pgmjax._internal import files as package_files
 from pgmjax.cli.release import unit_of
 from pgmjax.data import demo, files
 from pgmjax.data.dataset import Dataset
@@ -105,7 +106,7 @@ def _definition(arguments: argparse.Namespace, relation: Relation) -> TableDefin
             raise ValueError(f"--{given[0].replace('_', '-')} goes with --domain: name the domain file too.")
         return None
     if arguments.domain is not None and not pathlib.Path(arguments.domain).exists():
-        raise ValueError(f"There is no domain file {arguments.domain}.")
+        raise ValueError(package_files.absent("domain file", arguments.domain))
     if arguments.demo and arguments.unit is not None:
         raise ValueError("The demo table has no column that names a unit: leave out --unit, --max-records.")
     unit = unit_of(arguments)
@@ -268,7 +269,7 @@ def _table(text: str) -> pathlib.Path:
     """Return the path of a table after checking its file type; the table is not read."""
     path = pathlib.Path(text)
     if not path.exists():
-        raise ValueError(f"There is no table {text}.")
+        raise ValueError(package_files.absent("table", text))
     suffixes = [suffix.lower() for suffix in path.suffixes]
     kind = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])
     if not path.is_dir() and kind not in _TABLES:

@@ -48,6 +48,11 @@ _OUTPUT = (
     *("prior", "add_rows"),
 )
 _SHOWN = 3
+_NEEDED = {
+    "epsilon": "(the privacy budget, such as 1)",
+    "relation": "(add-remove if the number of records is secret, replace-one if it is public)",
+    "out": "(the folder to make)",
+}
 
 
 def unit_of(arguments: argparse.Namespace) -> Unit | None:
@@ -74,7 +79,8 @@ def run(arguments: argparse.Namespace) -> None:
     required = ("epsilon", "relation") if arguments.dry_run else ("epsilon", "relation", "out")
     missing = [name for name in required if getattr(arguments, name) is None]
     if missing:
-        arguments.usage_error(f"the following arguments are required: --{', --'.join(missing)}")
+        needed = ", ".join(f"--{name} {_NEEDED[name]}" for name in missing)
+        arguments.usage_error(f"the following arguments are required: {needed}")
     if arguments.dry_run:
         _dry_run(arguments)
         return
@@ -111,7 +117,7 @@ def _dry_run(arguments: argparse.Namespace) -> None:
             "columns."
         )
     if not arguments.demo and not pathlib.Path(arguments.table).exists():
-        raise ValueError(f"There is no table {arguments.table}.")
+        raise ValueError(files.absent("table", arguments.table))
     mechanism = _mechanism(arguments)
     domain = demo.domain() if arguments.demo else read_domain(arguments.domain)
     workload = _workload(arguments, domain)
@@ -137,7 +143,12 @@ def read_prior(folder: str | None, domain: Domain) -> tuple[Any, dict[str, Any] 
     if folder is None:
         return None, None
     model, record = release_folder.model_in(folder)
-    check_prior(model, domain)
+    try:
+        check_prior(model, domain)
+    except ValueError as error:
+        place = pathlib.Path(folder) / "domain.json"
+        file = str(place) if place.is_file() else "the file that it was made with"
+        raise ValueError(f"--from {folder}: {error} Give {file} as --domain, or leave --from out.") from error
     names = ("mechanism", "spent", "relation", "unit")
     return model, {name: record[name] for name in names if record.get(name) is not None}
 
@@ -231,11 +242,25 @@ def _release(
             raise
         process.check()  # a library may have turned an interrupt into another error
         if not (mechanism.backend.drawn or release is not None or isinstance(error, FitError)):
+            _in_options(error)
             raise
         said = spending.after_failure(error, mechanism, out)
         if ledger is not None and not folder.folder.exists():
             said += f" {spending.AGAIN}"
         raise RuntimeError(said) from error
+
+
+def _in_options(error: Exception) -> None:
+    """Name this command's options in an error of the library, in place of its arguments."""
+    words = {
+        'rows_outside "clip", "missing" or "drop"': "--rows-outside clip, missing or drop",
+        "or set max_bytes": "or give --max-cells N, or --all-kway a smaller K",
+    }
+    if isinstance(error, ValueError) and len(error.args) == 1:
+        said = str(error)
+        for ours, option in words.items():
+            said = said.replace(ours, option)
+        error.args = (said,)
 
 
 def _begun(arguments: argparse.Namespace, out: pathlib.Path) -> run_folder.RunFolder:
@@ -372,7 +397,7 @@ def read_domain(path: str) -> Domain:
         ValueError: there is no such file, or no domain in it.
     """
     if not pathlib.Path(path).exists():
-        raise ValueError(f"There is no domain file {path}.")
+        raise ValueError(files.absent("domain file", path))
     return Domain.read(path)
 
 
@@ -399,7 +424,8 @@ def check_table(arguments: argparse.Namespace) -> None:
     if discover is not None and getattr(arguments, "prior", None) is not None:
         raise ValueError(
             "--from does not go with --discover: an earlier release is over its own domain, which is not the "
-            "one that is found. Ask by that domain: --domain, the file domain.json of its folder."
+            "one that is found. Give --domain the file that it was made with: domain.json in its folder, if "
+            "it was discovered."
         )
     if discover is not None:
         others = {name: getattr(arguments, name) for name in ("demo", "no_header", "weights", "rows_outside")}
@@ -427,7 +453,9 @@ def _check_combination(arguments: argparse.Namespace) -> None:
     if arguments.workload is not None and arguments.all_kway is not None:
         raise ValueError("Give --workload or --all-kway, not both.")
     if arguments.workload is None and arguments.all_kway is None and not arguments.demo:
-        raise ValueError("Say what to measure: --workload FILE, or --all-kway K.")
+        raise ValueError(
+            "Nothing says what to measure: give --all-kway 2 for all pairs of columns, or --workload FILE."
+        )
     if arguments.weights is not None and arguments.rows is None:
         raise ValueError(
             "--rows is missing: with --weights the estimated total is no number of rows, and the number of "
@@ -444,7 +472,7 @@ def read_workload(path: str, domain: Domain) -> Workload:
         ValueError: there is no such file, or no workload over the domain in it.
     """
     if not pathlib.Path(path).exists():
-        raise ValueError(f"There is no workload file {path}.")
+        raise ValueError(files.absent("workload file", path))
     workload = Workload.read(path)
     workload.validate(domain)
     return workload
@@ -463,7 +491,7 @@ def _open_workload(arguments: argparse.Namespace) -> Workload | KWay:
     """Return the workload over a domain that is not known yet."""
     if arguments.workload is not None:
         if not pathlib.Path(arguments.workload).exists():
-            raise ValueError(f"There is no workload file {arguments.workload}.")
+            raise ValueError(files.absent("workload file", arguments.workload))
         return Workload.read(arguments.workload)
     return KWay(arguments.all_kway, arguments.max_cells)
 
@@ -476,12 +504,12 @@ def open_undescribed(arguments: argparse.Namespace) -> OpenTable:
         ValueError: there is no such file, or its columns have no names.
     """
     if not pathlib.Path(arguments.table).exists():
-        raise ValueError(f"There is no table {arguments.table}.")
+        raise ValueError(files.absent("table", arguments.table))
     checks.optional("duckdb", extra="tables")
     draft = None
     if arguments.domain is not None:
         if not pathlib.Path(arguments.domain).exists():
-            raise ValueError(f"There is no domain file {arguments.domain}.")
+            raise ValueError(files.absent("domain file", arguments.domain))
         draft = Draft.read(arguments.domain)
         if not draft.open:
             raise ValueError(
@@ -524,7 +552,7 @@ def open_table(arguments: argparse.Namespace, domain: Domain) -> Dataset:
     if arguments.demo:
         return demo.load()
     if not pathlib.Path(arguments.table).exists():
-        raise ValueError(f"There is no table {arguments.table}.")
+        raise ValueError(files.absent("table", arguments.table))
     checks.optional("duckdb", extra="tables")  # the file is read late, when the budget is about to be charged
     try:
         return Dataset.read(

@@ -215,6 +215,7 @@ class Attribute:
         said = []
         if encoded.outside:
             remedy = " (clip: true counts them in the end cells)" if self.bins and not self.clip else ""
+            remedy = " (other: true counts them as one more label)" if self.labels is not None else remedy
             said.append(f"{encoded.outside} rows lie outside its {self._what()}{remedy}")
         if encoded.unreadable:
             what = "number" if self.time is None else "date"
@@ -227,7 +228,7 @@ class Attribute:
         if self.labels is not None:
             return f"{len(self.labels)} labels"
         if self.bins is not None:
-            return f"bins {self.code_names()[0]} to {self.code_names()[len(self.bins) - 2]}"
+            return f"bins {self.code_names()[0]}, ..., {self.code_names()[len(self.bins) - 2]}"
         return f"codes 0..{self.size - self.missing - 1}"
 
     def decode(self, codes: Any) -> np.ndarray:

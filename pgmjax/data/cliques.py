@@ -37,7 +37,11 @@ def as_clique(domain: Container[str], attributes: Any) -> Clique:
         if not isinstance(name, str):
             raise TypeError(f"A clique must hold attribute names, got {type(name).__name__} in it.")
         if name not in domain:
-            raise ValueError(f"Clique {clique} names {name!r}, which is not an attribute of the domain.")
+            known = list(itertools.islice(domain, 13)) if isinstance(domain, Iterable) else []
+            listed = f"; it has {', '.join(known[:12])}{', ...' * (len(known) > 12)}" if known else ""
+            raise ValueError(
+                f"Clique {clique} names {name!r}, which is not an attribute of the domain{listed}."
+            )
     if len(set(clique)) != len(clique):
         raise ValueError(f"Clique {clique} names an attribute twice: name each once.")
     return clique

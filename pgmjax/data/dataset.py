@@ -219,8 +219,7 @@ class Dataset(metaclass=Telling):
             if names.count(unit.column) != 1:
                 raise ValueError(
                     f"The table has {names.count(unit.column) or 'no'} columns named {unit.column!r}, "
-                    f"and one "
-                    "names the unit of privacy."
+                    "which Unit names: correct the name there."
                 )
             bounded = (unit, records_of(source_arrow.column_of(frame, unit.column)))
         return cls._in_memory(domain, encoded, given, (weights, bound), rows_outside, content, bounded)

@@ -224,6 +224,8 @@ def read_domain_file(path: str | os.PathLike[str], make: Callable[[Any], _Made])
     except (RecursionError, TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         reason = "it is nested too deep." if isinstance(error, RecursionError) else f"{error!s:.1000}"
+        if isinstance(error, json.JSONDecodeError):
+            reason = f"it is not JSON: {reason}. Correct it there."
         raise kind(f"Domain file {os.fspath(path)}: {reason}") from error
 
 
@@ -289,9 +291,13 @@ def write_file(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
         text = "{\n" + ",\n".join(lines) + "\n}\n"
     else:
         dump = checks.optional("yaml", extra="tables").safe_dump
-        text = dump(content, sort_keys=False, allow_unicode=True, default_flow_style=None)
+        # an entry a line, also where no entry is more than a word
+        how = {"sort_keys": False, "default_flow_style": None}
+        if not any(isinstance(entry, list | Mapping) for entry in content.values()):
+            how["default_flow_style"] = False
+        text = dump(content, allow_unicode=True, **how)
         if _read_yaml(text) != content:  # some separators (U+0085) survive only as escapes
-            text = dump(content, sort_keys=False, allow_unicode=False, default_flow_style=None)
+            text = dump(content, allow_unicode=False, **how)
     file.write_text(text, encoding="utf-8")
 
 

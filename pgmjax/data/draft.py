@@ -37,7 +37,10 @@ class Draft:
 
     def __init__(self, entries: Mapping[str, Any]):
         if not isinstance(entries, Mapping):
-            raise TypeError(f"A draft must be a mapping from column to entry, got {type(entries).__name__}.")
+            raise TypeError(
+                "A domain must be a mapping from column to entry, such as {age: {min: 0, max: 99}}, got "
+                f"{type(entries).__name__}."
+            )
         if not entries:
             raise ValueError("A draft must name at least one column, got none.")
         self.closed: dict[str, Attribute] = {}

@@ -51,7 +51,7 @@ def fields_of_spec(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(
             f"Attribute {name!r} must have one of size, labels, bins, dates, min and max, and from "
             f"and to, got "
-            f"{kinds}."
+            f"{kinds or [*spec]}."
         )
     unknown = [key for key in spec if key not in KEYS[kinds[0]]]
     if unknown:

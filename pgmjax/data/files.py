@@ -28,7 +28,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.files import mapped
+from pgmjax._internal.files import absent, mapped
 from pgmjax.data import fingerprint
 from pgmjax.data.arrow import encode_array
 from pgmjax.data.bounding import UnitRecords, units_of
@@ -278,7 +278,7 @@ def _file_and_kind(path: str | os.PathLike[str]) -> tuple[pathlib.Path, str]:
     """Return a file and its suffix, of a compressed one the suffix before .gz."""
     file = pathlib.Path(path).absolute()
     if not file.exists():
-        raise FileNotFoundError(f"There is no table at {file}.")
+        raise FileNotFoundError(absent("table at", file))
     suffixes = [suffix.lower() for suffix in file.suffixes]
     return file, suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])
 
@@ -455,7 +455,10 @@ def _files(file: pathlib.Path) -> str:
             if not part.name.startswith((".", "_")) and part.is_file()
         )
         if not files:
-            raise ValueError(f"The folder {file} holds no .parquet file.")
+            raise ValueError(
+                f"The folder {file} holds no .parquet file, and only these are read from a folder: name a "
+                "file."
+            )
     return "[" + ", ".join(_literal(_no_glob(part)) for part in files) + "]"
 
 
@@ -492,11 +495,15 @@ def unit_column(source: FileSource, name: str) -> str:
         ValueError: the file has no such column, or several.
     """
     file, kind = _file_and_kind(source.path)
-    if not source.text:
-        return _parquet_columns(file, source.table, [name])[name]
-    if not source.header:
+    if source.text and not source.header:
         raise ValueError(f"The unit names the column {name!r} of a header, so it needs header=True.")
-    return f"f{find_columns(file, kind, [*source.domain, name], True, source.encoding).positions[name]}"
+    try:
+        if not source.text:
+            return _parquet_columns(file, source.table, [name])[name]
+        return f"f{find_columns(file, kind, [*source.domain, name], True, source.encoding).positions[name]}"
+    except ValueError as error:
+        found = re.split(", and needs one|: correct", str(error))[0]
+    raise ValueError(f"{found}, and the unit of privacy (--unit) needs one: correct the unit's name.")
 
 
 def _stream(query: str, path: str, ordered: bool, spill: str = "") -> Iterator[Any]:
@@ -586,6 +593,7 @@ def find_columns(
     if header:
         found = [sum(name.strip() in row for name in names) for row in rows]
         best = max(range(len(rows)), key=lambda k: (found[k], -k))
+        _check_header(path, names, rows[best])
         return CsvLayout(delimiters[best], len(rows[best]), _positions(path, names, rows[best]), blank)
     for delimiter, row in zip(delimiters, rows, strict=True):
         if len(row) == len(names):
@@ -597,14 +605,32 @@ def find_columns(
     )
 
 
+def _check_header(path: pathlib.Path, names: Sequence[str], row: Sequence[str]) -> None:
+    """Refuse a first line that is one field where several columns are needed: nothing of it is shown.
+
+    Raises:
+        ValueError: it is.
+    """
+    if len(row) == 1 < len(names) and not any(name.strip() in row for name in names):
+        raise ValueError(
+            f"{path} has no column named {names[0]!r}: its first line is one field, and commas, semicolons, "
+            "tabs, | or spaces were expected between columns. Save it with one of these."
+        )
+
+
 def _positions(path: pathlib.Path, names: Sequence[str], row: Sequence[str]) -> dict[str, int]:
     positions = {}
     for name in names:
         if row.count(name.strip()) != 1:
-            told = "no column" if name.strip() not in row else f"{row.count(name.strip())} columns"
+            if name.strip() in row:
+                raise ValueError(
+                    f"{path} has {row.count(name.strip())} columns named {name!r}, and needs one: rename the "
+                    "others in the first line."
+                )
             raise ValueError(
-                f"{path} has {told} named {name!r}, and needs one: correct the name in the domain or in "
-                "the first line (or read it with header=False, if the first line is a record)."
+                f"{path} has no column named {name!r}, and needs one: correct the name in the domain or in "
+                "the first line, or leave it out of the domain (or read it with header=False, if the first "
+                "line is a record)."
             )
         positions[name] = row.index(name.strip())
     return positions

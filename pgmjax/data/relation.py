@@ -47,8 +47,8 @@ class Relation(enum.Enum):
                 if value.replace("_", "-").lower() == member.value:
                     return member
         raise ValueError(
-            "relation must be Relation.ADD_REMOVE (the number of records is secret) or "
-            f"Relation.REPLACE_ONE (it is public), got {value!r}; there is no default."
+            'relation must be "add-remove" (the number of records is secret) or "replace-one" (it is '
+            f"public), got {value!r}; there is no default."
         )
 
 

@@ -243,7 +243,10 @@ class ScanTally:
         if self._bad_weights:
             said.append(f"Weights: {self._bad_weights} rows are not integers in 0..{self.max_weight}.")
         if said and rows_outside is None:
-            said.append('Or say what happens to such records: rows_outside "clip", "missing" or "drop".')
+            said.append(
+                "Correct the domain or the table, or say what happens to such records: rows_outside "
+                '"clip", "missing" or "drop".'
+            )
         if not self.rows and not may_be_empty:
             said.append("The table is empty: it must hold at least one record.")
         if not said and self.total >= LARGEST_TOTAL:

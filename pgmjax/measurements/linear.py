@@ -123,8 +123,8 @@ class LinearMeasurement:
         if self.values.shape not in ((rows,), shape):
             also = "" if shape == (rows,) else f" or of shape {shape}"
             raise ValueError(
-                f"the measurement on {self.clique} must have one value a query row, {rows:,} flat{also}, got "
-                f"shape {self.values.shape}."
+                f"the measurement on {self.clique} must have one value a query row: expected shape ({rows},)"
+                f"{also}, got {self.values.shape}."
             )
 
     def flat_values(self) -> np.ndarray:
@@ -176,7 +176,10 @@ def _numbers(said: str, values: Any) -> np.ndarray:
     array = np.array(array, np.float64 if array.dtype.kind == "f" else np.int64, order="C")
     wrong = int((~np.isfinite(array)).sum())
     if wrong:
-        raise ValueError(f"{said} must be finite; {wrong} of {array.size} are not.")
+        raise ValueError(
+            f"{said} must be finite; {wrong} of {array.size} are not. Leave out a measurement "
+            "that lacks values."
+        )
     array.flags.writeable = False
     return array
 
@@ -204,9 +207,10 @@ def _stddev(said: str, stddev: Any, values: np.ndarray) -> np.ndarray:
     array = np.array(array, np.float64, order="C")
     wrong = int((~(np.isfinite(array) & (array > 0))).sum())
     if wrong:
+        first = array[~(np.isfinite(array) & (array > 0))].reshape(-1)[0]
         raise ValueError(
-            f"the stddev of the {said} must be finite and > 0; {wrong} of {array.size} are not. It is the "
-            "standard deviation of the noise really added, in counts."
+            f"the stddev of the {said} must be finite and > 0; {wrong} of {array.size} are not, such as "
+            f"{first:g}. It is the standard deviation of the noise really added, in counts."
         )
     if array.ndim and array.shape not in (values.shape, (values.size,)):
         raise ValueError(

@@ -175,8 +175,9 @@ def _groups(table: Any, domain: Domain) -> Iterator[_Group]:
     if strange or "value" not in table.column_names or len(set(table.column_names)) < table.num_columns:
         raise ValueError(
             "A file of published numbers has a column for each attribute that they are about, of "
-            f"{', '.join(domain)}, and {', '.join(_FIELDS)} of which value is needed; got "
-            f"{', '.join(table.column_names)}."
+            f"{', '.join(domain)}; the column value, which is needed; and, where they are known, "
+            f"{', '.join(_FIELDS[1:])}. It has {', '.join(table.column_names)}: correct the names in the "
+            "file or in the domain."
         )
     columns = {name: _codes(domain.attribute(name), table.column(name).to_pylist()) for name in names}
     values = _numbers("value", table.column("value").to_pylist())

@@ -84,7 +84,7 @@ def exact(name: str, value: Any) -> Fraction:
 def _positive(name: str, value: Any) -> Fraction:
     result = exact(name, value)
     if result <= 0:
-        raise ValueError(f"{name} must be > 0, got {shortened(value)}.")
+        raise ValueError(f"{name} must be > 0, got {shortened(value)}: give a number such as 1 or 0.1.")
     return result
 
 

@@ -101,15 +101,17 @@ def _read_name(text: str, position: int, domain: Domain) -> tuple[str, int]:
     match = _PLAIN.match(text, start)
     condition = match.group().strip() if match else ""
     for name in sorted(domain.attributes, key=len, reverse=True):
-        if condition == name or condition.startswith(f"{name} "):
-            raise ValueError(_no_operator(name))
+        rest = condition.removeprefix(name)
+        if condition.startswith(name) and not re.match(r"\w", rest):
+            raise ValueError(_no_operator(name, rest))
     operator_found = _OPERATOR.search(condition)
     name = condition[: operator_found.start()] if operator_found else condition
     raise ValueError(_unknown(name.strip(), domain))
 
 
-def _no_operator(name: str) -> str:
-    return f"Expected an operator ({' '.join(_OPERATORS)}, or in {{a|b}}) behind {name!r}."
+def _no_operator(name: str, rest: str) -> str:
+    got = repr(rest.strip()) if rest.strip() else "nothing"
+    return f"Expected an operator ({' '.join(_OPERATORS)}, or in {{a|b}}) behind {name!r}, got {got}."
 
 
 def _unknown(name: str, domain: Domain) -> str:
@@ -120,7 +122,7 @@ def _unknown(name: str, domain: Domain) -> str:
 def _read_operator(text: str, position: int, name: str) -> tuple[str, int]:
     match = _OPERATOR.match(text, position)
     if not match:
-        raise ValueError(_no_operator(name))
+        raise ValueError(_no_operator(name, text[position:]))
     return {"==": "="}.get(match.group(1), match.group(1)), match.end()
 
 

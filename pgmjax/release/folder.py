@@ -313,7 +313,10 @@ def read(folder: str | os.PathLike[str]) -> SavedRelease:
         raise ValueError(f"There is no folder {name}: expected one written by `pgmjax release`.")
     path = where / "release.json"
     if not path.is_file():
-        raise ValueError(f"{name} is not a release: there is no release.json in it.")
+        raise ValueError(
+            f"{name} is not a release: there is no release.json in it. Name a folder that pgmjax release "
+            "wrote."
+        )
     record = files.read(path, "a release of pgmjax", FORMAT, FORMAT_VERSION)
     lacking = [key for key in _KEYS if key not in record]
     if lacking:

@@ -77,7 +77,7 @@ def test_a_check_counts_what_has_no_place(table, capsys):
     assert main(asked) == 1
     said = capsys.readouterr().out
     assert "age: 1 no number, 1 out of range" in said and "price: 1 no number, 1 missing" in said
-    assert "job: 2 no label, 1 missing" in said and "not in the domain: who" in said
+    assert "job: 2 not among the labels, 1 missing" in said and "not in the domain: who" in said
     assert "412" not in said and "judge" not in said
     rows = list(csv.reader((table / "bad.csv").open(encoding="utf-8")))
     assert ["age", "412", "outside", "1"] in rows and ["price", "9.5", "unreadable", "1"] in rows
@@ -89,6 +89,25 @@ def test_a_table_that_fits(table, capsys):
     pj.Domain({"who": {"labels": ["Zaphod"], "other": True}}).write(table / "d.json")
     assert main(["domain", "check", str(table / "t.csv"), str(table / "d.json")]) == 0
     assert "All rows have a place" in capsys.readouterr().out
+
+
+def test_dates_in_two_forms_are_told_from_dates_in_one_other(tmp_path, capsys):
+    domain = {"on": {"from": "2019-01-01", "to": "2023-12-31", "step": "year", "missing": True}}
+    pj.Domain(domain).write(tmp_path / "d.json")
+    for rows, two in ((["01.02.2020", "2020-02-01"], True), (["01.02.2020", ""], False)):
+        lines = ["on,k", *(f"{row},1" for row in rows)]
+        (tmp_path / "t.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        assert main(["domain", "check", str(tmp_path / "t.csv"), str(tmp_path / "d.json")]) == 1
+        said = capsys.readouterr().out
+        assert "on: 1 no date" in said and ("an entry has one form" in said) is two
+
+
+def test_a_drafted_file_has_a_line_for_each_column(tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    out = tmp_path / "d.yaml"
+    assert main(["domain", "draft", str(tmp_path / "t.csv"), "--out", str(out)]) == 0
+    assert out.read_text(encoding="utf-8").endswith("\na: discover\nb: discover\n")
+    assert f"pgmjax domain check {tmp_path / 't.csv'} {out}" in capsys.readouterr().out
 
 
 def test_what_cannot_be_drafted(tmp_path, capsys):
@@ -151,10 +170,13 @@ TOLD = {
     "price": ("2 no number", "no `decimal` and no `thousands`, for numbers such as 1.5, reads all of them"),
     "born": ("3 no date, 1 missing", '`format: "%d.%m.%Y"` reads all of them', "`missing: true`"),
     "seen": ("4 no date", '`missing: ["NULL"]`', "no `format`, for ISO dates, reads all of them"),
-    "sex": ("2 no label", "differ from a label in capitals only", '`missing: ["?"]`', "`other: true`"),
-    "grade": ("2 no label", "numbers among the labels: without quotes", "`other: true`"),
+    "sex": (
+        *("2 not among the labels", "differ from a label in capitals only"),
+        *('`missing: ["?"]`', "`other: true`"),
+    ),
+    "grade": ("2 not among the labels", "numbers among the labels: without quotes", "`other: true`"),
     "mixed": (
-        "1 no label",
+        "1 not among the labels",
         "in capitals only",
         "the labels mix text with numbers or true and false",
         "`other: true`",
@@ -255,7 +277,7 @@ def test_columns_of_types_that_an_entry_does_not_take(tmp_path, capsys):
     said = capsys.readouterr().out
     assert "day: its values are of type date32[day]: cast them" in said
     assert "real: it takes integer codes 0..2 and its values are" in said
-    assert "price: 1 out of range, 1 missing" in said and "on: 1 no label, 1 missing" in said
+    assert "price: 1 out of range, 1 missing" in said and "on: 1 not among the labels, 1 missing" in said
     rows = list(csv.reader((tmp_path / "bad.csv").open(encoding="utf-8")))[1:]
     assert sorted(rows) == [
         ["on", "", "missing", "1"],

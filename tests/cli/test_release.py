@@ -155,7 +155,7 @@ BAD = [
     ({"out": None}, "required: --out"),
     ({"mechanism": "magic"}, "invalid choice: 'magic'"),
     ({"domain": None}, "--domain is missing"),
-    ({"workload": None}, "Say what to measure"),
+    ({"workload": None}, "Nothing says what to measure: give --all-kway 2"),
     ({"all_kway": "2"}, "not both"),
     ({"max_cells": "9"}, "--max-cells goes with --all-kway"),
     ({"workload": None, "all_kway": "0"}, "--all-kway must be >= 1, got 0"),

@@ -82,7 +82,7 @@ def test_errors_count_rows_and_show_no_value(attribute, values):
 
 def test_errors_say_what_to_do():
     with pytest.raises(
-        ValueError, match=r"outside its bins \[0, 20\) to \[40, 65.5\] \(clip: true counts them"
+        ValueError, match=r"outside its bins \[0, 20\), \.\.\., \[40, 65.5\] \(clip: true counts them"
     ):
         AGE.encode([-1])
     with pytest.raises(

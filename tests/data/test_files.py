@@ -142,7 +142,8 @@ def test_names_of_columns_are_exact(tmp_path):
         (
             "w,n\nZaphod,0\nZaphod,1\n,77777\n",
             "t.csv",
-            "'w': 2 rows lie outside its 2 labels. Attribute 'n': 1 rows",
+            "'w': 2 rows lie outside its 2 labels \\(other: true counts them as one more label\\). "
+            "Attribute 'n': 1 rows",
         ),
         (
             "w,n\na,1.0\na,Zaphod\na,\n",

@@ -100,12 +100,12 @@ def test_repr_shows_structure_not_values():
         (
             lambda: LinearMeasurement(("age",), [1], 1).validate(DOMAIN),
             ValueError,
-            r"3 flat, got shape \(1,\)",
+            r"expected shape \(3,\), got \(1,\)",
         ),
         (
             lambda: LinearMeasurement(("age", "sex"), np.ones((2, 3)), 1).validate(DOMAIN),
             ValueError,
-            r"6 flat or of shape \(3, 2\), got shape \(2, 3\)",
+            r"expected shape \(6,\) or of shape \(3, 2\), got \(2, 3\)",
         ),
         (
             lambda: LinearMeasurement(("zip",), [1], 1).validate(DOMAIN),

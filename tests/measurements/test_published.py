@@ -82,7 +82,7 @@ def test_the_file_of_a_release(tmp_path):
     [
         ("sex,value,stddev\nF,1,2\nX,2,2\n", {}, r"'X' is no value of 'sex' in the domain \(row 2\)"),
         ("sex,height,value,stddev\nF,1,2,1\n", {}, "a column for each attribute"),
-        ("sex,stddev\nF,1\n", {}, "value is needed"),
+        ("sex,stddev\nF,1\n", {}, "the column value, which is needed"),
         ("sex,value,stddev\nF,nan,1\nM,2,1\n", {}, "Row 1: value must be a finite number, got nan"),
         ("sex,value,stddev\nF,many,1\n", {}, "Row 1: value must be a number"),
         ("sex,value,stddev\nF,1,-2\n", {}, "Row 1: stddev must be > 0, got -2"),

@@ -167,7 +167,8 @@ class Reservation:
         at = f" at order {meter.orders[told]:g}" if meter.orders else ""
         raise BudgetExceeded(
             f"This needs {meter.unit} {asked}{at}, but of {cap} only {left} is left in account "
-            f"{self.account.name!r}. Nothing was charged and no data was read."
+            f"{self.account.name!r}. Nothing was charged and no data was read. Ask for less, or use the "
+            "releases that there are: pgmjax ledger show lists them."
         )
 
 

@@ -268,7 +268,7 @@ def test_host_part_is_gone_after_a_transformation_and_says_so(name):
         (
             ([LinearMeasurement(("a",), [1.0], 1.0)], TOTAL, "float32"),
             ValueError,
-            r"3 flat, got shape \(1,\)",
+            r"expected shape \(3,\), got \(1,\)",
         ),
         (
             ([LinearMeasurement(("z",), [1.0], 1.0)], TOTAL, "float32"),

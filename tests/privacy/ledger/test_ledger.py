@@ -75,7 +75,7 @@ def test_the_refusal_tells_public_amounts_only(table):
         reserve(table, "second", "0.5")
     assert str(refused.value) == (
         "This needs epsilon 0.5, but of 1 only 0.25 is left in account 'table'. Nothing was charged and no "
-        "data was read."
+        "data was read. Ask for less, or use the releases that there are: pgmjax ledger show lists them."
     )
     assert reserve(table, "third", "0.25").total == 1  # a refusal changed nothing
 
