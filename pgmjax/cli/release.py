@@ -44,8 +44,8 @@ from pgmjax.release.release import check_prior
 
 _COMMAND = "command.json"
 _OUTPUT = (
-    *("steps", "solver", "dtype", "rows", "synthetic", "codes", "out", "json", "quiet", "resume"),
-    *("prior", "add_rows"),
+    *("steps", "solver", "dtype", "regularisation", "rows", "synthetic", "codes", "out", "json", "quiet"),
+    *("resume", "prior", "add_rows"),
 )
 _SHOWN = 3
 _NEEDED = {
@@ -539,7 +539,16 @@ def estimator_of(arguments: argparse.Namespace) -> Estimator:
         solver=arguments.solver,
         dtype=arguments.dtype,
         progress=show_progress(arguments),
+        regularisation=_regularisation(arguments.regularisation),
     )
+
+
+def _regularisation(text: str) -> float | str:
+    """Return the setting that the option names; the estimator checks it."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def open_table(arguments: argparse.Namespace, domain: Domain) -> Dataset:

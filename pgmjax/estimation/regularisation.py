@@ -43,7 +43,7 @@ Reference = dict[str, np.ndarray]
 
 @dataclasses.dataclass(frozen=True)
 class Regularisation:
-    """The pull of a fit: `weight` times the relative entropy of its model to a reference was added to the loss.
+    """The pull of a fit: a weight times the relative entropy of its model to a reference.
 
     Attributes:
         weight: weight of the relative entropy (records; the relative entropy is in nats).
@@ -84,7 +84,10 @@ def check(setting: Any, loss: Any) -> None:
             l2.
     """
     if isinstance(setting, str):
-        checks.choice("regularisation", setting, SETTINGS)
+        if setting not in SETTINGS:
+            raise ValueError(
+                f"regularisation must be 'auto', 'none' or a weight in records, got {setting!r}."
+            )
         return
     checks.number("regularisation", setting, at_least=0)
     if setting > 0 and not is_known_for(loss):

@@ -194,11 +194,14 @@ def describe(release: Release) -> dict[str, Any]:
 
 def record_of(fit: Fit) -> dict[str, Any]:
     """Return how a fit ended, for JSON."""
+    pull = fit.regularisation
+    pulled = {} if pull is None else {"weight": pull.weight, "divergence": pull.divergence}
     return {
         "status": fit.status.name,
         "steps": int(fit.steps),
         "loss": _finite(fit.loss),
         "gap": _finite(fit.gap),
+        **({"regularisation": pulled} if pulled else {}),
     }
 
 

@@ -144,6 +144,8 @@ def fit_rows(record: Mapping[str, Any], values: int) -> Iterator[tuple[str, str]
     yield "steps", f"{fit['steps']:,}"
     yield "loss", number(fit["loss"])
     yield "gap", number(fit["gap"])
+    if pull := fit.get("regularisation"):
+        yield "pull towards independence", f"weight {number(pull['weight'])} records"
     yield "noisy values fitted", f"{values:,}"
 
 
@@ -156,7 +158,14 @@ def certificate(record: Mapping[str, Any], values: int) -> list[str]:
     """
     loss, gap = record["fit"]["loss"], record["fit"]["gap"]
     said = []
-    if loss is not None and gap is not None:
+    if pull := record["fit"].get("regularisation"):
+        said.append(
+            _plain(f"""The model was pulled towards the product of its own one-way marginals, so that it
+                follows less of the noise. The fit minimised the loss plus {number(pull["weight"])} times the
+                relative entropy to that product, which is {number(pull["divergence"])} nats for the model.
+                The gap bounds how far this sum is from its least value: {number(gap)}.""")
+        )
+    elif loss is not None and gap is not None:
         floor = number(max(loss - gap, 0.0))
         said.append(
             _plain(f"""The gap is a certificate: no distribution at all, of whatever structure, has a loss

@@ -68,6 +68,17 @@ def test_release_says_where_it_lies_and_what_was_spent(table, capsys):
     assert sorted(os.listdir(table)) == ["d.json", "out", "t.csv", "w.json"]
 
 
+def test_a_fit_may_be_pulled_and_the_release_says_so(table, capsys):
+    assert main(arguments(table, regularisation="auto", steps="1000")) == 0
+    record = json.loads((table / "out" / "release.json").read_text())
+    pull = record["fit"]["regularisation"]
+    assert pull["weight"] > 0 and pull["divergence"] >= 0
+    assert "pulled towards the product" in (table / "out" / "report.html").read_text()
+    assert main(arguments(table, regularisation="much", out=table / "other")) == 2
+    assert "must be 'auto', 'none' or a weight in records, got 'much'" in capsys.readouterr().err
+    assert not (table / "other").exists()
+
+
 def test_json_prints_one_object_and_nothing_else(table, capsys):
     assert main(arguments(table, json=True)) == 0
     said = capsys.readouterr()

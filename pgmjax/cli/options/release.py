@@ -203,6 +203,13 @@ def add_output_options(group: Any) -> None:
     """Add the options of a fit and of the folder that is written."""
     group.add_argument("--steps", type=int, default=3000, metavar="N", help="most steps of the fit (3000)")
     group.add_argument("--solver", default="auto", metavar="NAME", help="method of the fit")
+    group.add_argument(
+        "--regularisation",
+        default="none",
+        metavar="W",
+        help="pull the model towards independence, so that it follows less of the noise: auto chooses the "
+        "weight from the noise, a number is the weight in records (none)",
+    )
     # a release is fitted only once: float64 costs little and certifies a smaller gap
     group.add_argument("--dtype", default="float64", choices=["float32", "float64"])
     group.add_argument(
