@@ -19,11 +19,12 @@ _DELTAS: tuple[Any, ...] = ("0", "1e-6")
 _MATRIX = 2 / 3  # of the time that is given; the rest is for the search
 _LONGEST = 10**6
 _DESCRIPTION = (
-    "Audit mechanisms on small made-up tables: by replay on neighbouring tables with frozen "
-    "noise (L1) and by a black-box lower bound of epsilon from many runs (L3), under both neighbouring "
-    "relations, with and without delta; in many settings and in refusals, as far as there is time (the "
-    "matrix); on neighbours found by a search for the largest privacy loss; and check the noise as it is "
-    "installed. This is testing and no proof."
+    "Test mechanisms on small synthetic tables, under both neighbouring relations, with and without "
+    "delta. The audit replays each mechanism on neighbouring tables with the same noise (L1). It "
+    "estimates a lower bound of epsilon from many runs (L3). It tries many settings and inputs that "
+    "must be refused, as far as time allows (the matrix). It searches for the neighbouring tables "
+    "with the largest privacy loss. It also checks the installed noise samplers. An audit is a test, "
+    "not a proof."
 )
 
 
@@ -36,7 +37,7 @@ def add_parser(commands: Any, main: Callable[[Sequence[str]], int]) -> None:
     """
     parser = commands.add_parser(
         "audit",
-        help="test that mechanisms keep what they claim",
+        help="test that mechanisms keep their privacy guarantee",
         description=_DESCRIPTION,
         epilog="Example: pgmjax audit --mechanism all --json",
     )
@@ -45,38 +46,51 @@ def add_parser(commands: Any, main: Callable[[Sequence[str]], int]) -> None:
         default="all",
         type=_mechanisms,
         metavar="NAME",
-        help=f"all (the default), {', '.join(_known())}, or your own class as module:Class",
+        help=f"all (the default), {', '.join(_known())}, or your own class, written as module:Class",
     )
-    parser.add_argument("--epsilon", default="1", metavar="E", help="what is claimed (1)")
+    parser.add_argument("--epsilon", default="1", metavar="E", help="epsilon that the mechanism claims (1)")
     parser.add_argument(
-        "--pairs", type=int, default=60, metavar="N", help="neighbouring tables to replay (60)"
+        "--pairs",
+        type=int,
+        default=60,
+        metavar="N",
+        help="number of pairs of neighbouring tables to replay (60)",
     )
     parser.add_argument(
         "--runs",
         type=int,
         metavar="N",
-        help="black-box runs a table (2000, none where each fits a model); 0 makes none",
+        help=(
+            "number of black-box runs for each table; 0 makes none (default: 2000, or 0 for "
+            "mechanisms that fit a model in each run)"
+        ),
     )
     parser.add_argument(
         "--seconds",
         type=float,
         default=180,
         metavar="S",
-        help="time for the matrix (two thirds of it) and the search (180); 0 leaves them out",
+        help="time for the matrix and the search (180); the matrix gets two thirds; 0 leaves both out",
     )
     parser.add_argument(
         "--no-coverage",
         dest="coverage",
         action="store_false",
-        help="do not watch which lines of the library the matrix reaches, which slows it down",
+        help=("do not record which lines of the library the matrix reaches; recording slows the audit down"),
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of tables, settings and noise (0)")
-    parser.add_argument("--mutants", action="store_true", help="also apply every seeded bug and list them")
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="seed for tables, settings and noise (0)"
+    )
+    parser.add_argument(
+        "--mutants",
+        action="store_true",
+        help="also plant every known bug in turn and report which ones the audit catches",
+    )
     parser.add_argument(
         "--processes",
         action="store_true",
-        help="instead of mechanisms: replay whole commands on neighbouring tables in files, and compare "
-        "files, output, exit codes and the ledger's rows (about a minute)",
+        help="instead of auditing mechanisms: run whole commands on neighbouring tables in files, and "
+        "compare their files, output, exit codes and ledger rows (about a minute)",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run, main=main)
@@ -253,11 +267,11 @@ def _print(found: _Findings) -> None:
     _print_verdicts(found.primitives, width)
     if found.matrix is not None:
         _print_matrix(found.matrix)
-        print("\nlargest privacy loss found by search")
+        print("\nlargest privacy loss found by the search")
         for each in found.searched:
             print(each)
     if found.coverage:
-        print("\ncoverage of privacy and mechanisms by primitives and matrix")
+        print("\nlines of privacy and mechanisms reached by the noise checks and the matrix")
         print(report.coverage_table(found.coverage))
     _print_catches(found.seeded, width)
 
@@ -269,16 +283,16 @@ def _print_verdicts(found: dict[str, str | None], width: int) -> None:
 
 def _print_catches(seeded: dict[str, str | None], width: int) -> None:
     if seeded:
-        print("\nseeded bugs")
+        print("\nplanted bugs")
     for name, said in seeded.items():
         print(f"{name.ljust(width)}  {'MISSED' if said is None else f'caught: {said}'}")
 
 
 def _print_matrix(matrix: audit.MatrixAudit) -> None:
-    print(f"\nmatrix of settings and refusals: {sum(matrix.visited.values()):,} cases visited")
+    print(f"\nmatrix: {sum(matrix.visited.values()):,} settings and refusals tried")
     for kind, number in matrix.visited.items():
         print(f"{number:7,}  {kind}")
     most = ", ".join(f"{name} {number:,}" for name, number in matrix.largest.items())
-    print(f"most numbers of a run, each with a draw of its own: {most}")
+    print(f"largest outputs of a run whose numbers all have their own noise: {most}")
     for case, fault in matrix.faults:
         print(f"FAILED: {case}: {fault}")

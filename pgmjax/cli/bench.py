@@ -21,9 +21,10 @@ def add_parser(commands: Any) -> None:
     """Add the command and its subcommands to the parser's subcommands."""
     parser = commands.add_parser(
         "bench",
-        help="sweep mechanisms over tables and show their errors; for research only",
-        description="Sweep mechanisms over tables, workloads, budgets and trials, and make a page of "
-        "their errors. Errors are taken against the exact tables and noise is seeded: nothing is private.",
+        help="run mechanisms over many tables and compare their errors; for research only",
+        description="Run mechanisms over tables, workloads, budgets and trials, and write their errors to a "
+        "page. Nothing here is private: errors are computed against the exact tables, and the "
+        "noise is seeded.",
         epilog="Example: pgmjax bench run bench/grids/standard.toml",
     )
     own = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
@@ -34,28 +35,38 @@ def add_parser(commands: Any) -> None:
 def _add_run(commands: Any) -> None:
     parser = commands.add_parser(
         "run",
-        help="run what a sweep's file of results does not hold yet",
+        help="run the cells of a grid that have no result yet",
         description="Run a grid: tables x workloads x mechanisms x epsilons x trials. Each cell's result is "
-        "one row of a DuckDB file, stored as soon as its trials are done; a run that was stopped or killed "
-        "goes on where it was, and no cell is run twice.",
+        "one row of a DuckDB file. Results are stored as soon as the trials of a group are done. "
+        "If a run is interrupted, run the same command again: finished cells are not repeated.",
         epilog="Example: pgmjax bench run bench/grids/standard.toml --results standard.duckdb",
     )
-    parser.add_argument("grid", metavar="GRID.toml", help="what to run, see docs/sweeps.md")
+    parser.add_argument("grid", metavar="GRID.toml", help="the grid to run, see docs/sweeps.md")
     parser.add_argument(
-        "--results", metavar="FILE", help="file of results (the grid's name and .duckdb, here)"
+        "--results",
+        metavar="FILE",
+        help="file of results (default: the grid's name with .duckdb, in the current folder)",
     )
     parser.add_argument(
-        "--list", action="store_true", help="list the cells and their memory, and run nothing"
+        "--list", action="store_true", help="list the cells and the memory they need, without running them"
     )
     parser.add_argument(
         "--retry-failed", action="store_true", help="run cells again that failed or were refused"
     )
     parser.add_argument(
-        "--ray", metavar="ADDRESS", help="run on a Ray cluster: its address, auto, or local to start one here"
+        "--ray",
+        metavar="ADDRESS",
+        help="run on a Ray cluster: its address, auto, or local to start one on this machine",
     )
-    parser.add_argument("--gpus", type=float, default=0.0, metavar="N", help="with --ray: GPUs of a task (0)")
     parser.add_argument(
-        "--retries", type=int, default=3, metavar="N", help="with --ray: runs again whose worker was lost (3)"
+        "--gpus", type=float, default=0.0, metavar="N", help="with --ray: GPUs for each task (0)"
+    )
+    parser.add_argument(
+        "--retries",
+        type=int,
+        default=3,
+        metavar="N",
+        help="with --ray: how often to repeat a task whose worker was lost (3)",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
@@ -66,12 +77,16 @@ def _add_report(commands: Any) -> None:
     parser = commands.add_parser(
         "report",
         help="write the results as one HTML page",
-        description="Write the results of a sweep as one HTML file that needs no network.",
+        description="Write the results of a sweep to one HTML file that works offline.",
         epilog="Example: pgmjax bench report standard.duckdb --out standard.html",
     )
     parser.add_argument("results", metavar="FILE", help="file of results")
-    parser.add_argument("--out", metavar="PAGE.html", help="the page (FILE's name and .html); it is replaced")
-    parser.add_argument("--sweep", metavar="NAME", help="where the file holds several: which")
+    parser.add_argument(
+        "--out",
+        metavar="PAGE.html",
+        help="the page to write (default: FILE's name with .html); an existing page is replaced",
+    )
+    parser.add_argument("--sweep", metavar="NAME", help="the sweep to show, if the file holds several")
     parser.set_defaults(run=report)
 
 
@@ -97,15 +112,18 @@ def run(arguments: argparse.Namespace) -> None:
             )
         except KeyboardInterrupt:
             raise process.Interrupted(
-                f"interrupted; what was done is in {path}. The same command goes on from there."
+                f"interrupted; finished results are in {path}. Run the same command again to continue."
             ) from None
     if arguments.json:
         facts = {"total": outcome.total, "ran": outcome.ran, "failed": outcome.failed}
         print(json.dumps({"results": str(path), **facts, "seconds": outcome.seconds}))
         return
-    print(f"{outcome.total:,} cells in {path}: {outcome.ran:,} of this run, in {_time(outcome.seconds)}")
+    print(f"{outcome.total:,} cells in {path}: {outcome.ran:,} in this run, in {_time(outcome.seconds)}")
     if outcome.failed:
-        print(f"  {outcome.failed:,} are not done: see the page for why, or run again with --retry-failed")
+        print(
+            f"  {outcome.failed:,} cells failed or were refused: the page says why, --retry-failed "
+            "runs them again"
+        )
     print(f"  page     pgmjax bench report {path}")
 
 
@@ -114,9 +132,9 @@ def report(arguments: argparse.Namespace) -> None:
     results = pathlib.Path(arguments.results)
     out = pathlib.Path(arguments.out) if arguments.out else results.with_suffix(".html")
     if out.resolve() == results.resolve():
-        raise ValueError(f"the page would replace the file of results {results}: give another --out.")
+        raise ValueError(f"The page would replace the file of results {results}: give another --out.")
     if out.is_dir() or not out.absolute().parent.is_dir():
-        raise ValueError(f"--out must be a file in a folder that is there, got {out}.")
+        raise ValueError(f"--out must be a file in an existing folder, got {out}.")
     with sweeps.ResultFile(results, read_only=True) as opened:
         page = sweeps.render(opened, arguments.sweep)
     part = out.with_name(f".{out.name}.{os.getpid()}")
@@ -158,7 +176,7 @@ class _Watch:
         if progress.failures:
             error = (progress.failures[0]["error"] or "").strip().splitlines()[-1:] or [""]
             cells = "cell" if len(progress.failures) == 1 else "cells"
-            process.say(f"{len(progress.failures)} {cells} of {progress.group} not done: {error[0]}")
+            process.say(f"{len(progress.failures)} {cells} of {progress.group} failed or refused: {error[0]}")
         if self._terminal:
             if self._bar is None:
                 self._bar = Progress("cells", progress.total - progress.done + progress.ran).__enter__()

@@ -30,13 +30,13 @@ from pgmjax.discovery.open_table import open_entry
 from pgmjax.discovery.probes import MISSING_TEXTS
 
 _KINDS = """\
-# A domain file: one entry a column. Values are never read off a private table; write what is known of them,
-# or leave "discover" and have it found for a share of the budget: pgmjax release --discover 0.1
+# One entry for each column. Never read values off a private table: write what is publicly known.
+# If you leave "discover", pgmjax release --discover 0.1 finds the values for a tenth of the budget.
 #   sex: {labels: [F, M], missing: true}                labels, and a bucket for missing values
-#   job: {labels: {cook: [cook, chef]}, other: true}    spellings of one label, and one code for all others
-#   code: {labels_file: codes.txt}                      labels, one a line of another file
+#   job: {labels: {cook: [cook, chef]}, other: true}    two spellings of a label; a code for all others
+#   code: {labels_file: codes.txt}                      a file with one label on each line
 #   age: {min: 0, max: 120, step: 5}                    whole numbers, in cells of five
-#   income: {bins: [0, 1000.5, 5000], clip: true}       numbers; those beyond the ends count in the end cells
+#   income: {bins: [0, 1000.5, 5000], clip: true}       numbers; clip counts outside ones in the end cells
 #   price: {bins: [0, 10, 100], grid: 0.01, decimal: ","}
 #   born: {from: "1900-01-01", to: "2024-12-31", step: year, format: "%d.%m.%Y"}
 #   visit: {dates: ["2024-01-01", "2024-07-01", "2025-01-01"]}
@@ -75,9 +75,9 @@ def add_parser(commands: Any) -> None:
     """Add the command to the parser's subcommands."""
     parser = commands.add_parser(
         "domain",
-        help="begin a domain file, or check a table against one",
-        description="Begin a domain file from the names of a table's columns, check a table against one, or "
-        "print the JSON Schema of all domain files.",
+        help="write a draft of a domain file, or check a table against one",
+        description="Write a draft of a domain file from the names of a table's columns, check a table "
+        "against a domain file, or print the JSON Schema of domain files.",
     )
     parts = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_draft(parts)
@@ -85,8 +85,8 @@ def add_parser(commands: Any) -> None:
     schema = parts.add_parser(
         "schema",
         help="print the JSON Schema of a domain file",
-        description="Print the JSON Schema (draft 2020-12) of a domain file, by which an editor completes "
-        "and checks it.",
+        description="Print the JSON Schema (draft 2020-12) of a domain file. An editor can use it to "
+        "complete and check the file.",
     )
     schema.set_defaults(run=_print_schema)
 
@@ -94,26 +94,28 @@ def add_parser(commands: Any) -> None:
 def _add_draft(parts: Any) -> None:
     draft = parts.add_parser(
         "draft",
-        help="write a skeleton from the names and types of the columns",
-        description="Write a skeleton of a domain file from what is public by itself: the names of the "
-        "columns and, in Parquet, their types. No value is read.",
+        help="write a draft from the names and types of the columns",
+        description="Write a draft of a domain file from the names of the columns and, in Parquet, their "
+        "types. The names and types are taken to be public. No value is read.",
         epilog="Example: pgmjax domain draft people.csv --out people.yaml",
     )
     draft.add_argument("table", metavar="FILE", help=".csv, .csv.gz, .tsv, .parquet, ...")
     draft.add_argument(
-        "--out", metavar="FILE", help="the domain file to make, .yaml or .json; else it is printed"
+        "--out", metavar="FILE", help="domain file to write, .yaml or .json (default: print it)"
     )
     _add_encoding(draft)
-    draft.add_argument("--unit", metavar="COLUMN", help="leave out the column that names whom to protect")
     draft.add_argument(
-        "--public", action="store_true", help="read values too: only for a table that is public as it is"
+        "--unit", metavar="COLUMN", help="leave out this column, which names the unit to protect"
+    )
+    draft.add_argument(
+        "--public", action="store_true", help="also read the values; only for a table that is already public"
     )
     draft.add_argument(
         "--max-labels",
         type=int,
         default=100,
         metavar="N",
-        help="with --public: the most labels, or cells, of a column (100)",
+        help="with --public: the largest number of labels or cells for a column (100)",
     )
     draft.set_defaults(run=_draft)
 
@@ -121,23 +123,27 @@ def _add_draft(parts: Any) -> None:
 def _add_check(parts: Any) -> None:
     check = parts.add_parser(
         "check",
-        help="count the rows of a table that a domain has no place for",
-        description="Count, column by column, the rows that a domain has no place for. The counts are exact "
-        "and for the table's holder alone. Exits with 1 if there are any.",
+        help="count the rows of a table that do not fit a domain",
+        description="Count, column by column, the rows that do not fit the domain. The counts are exact and "
+        "for the table's holder alone. Exits with 1 if there are any such rows.",
         epilog="Example: pgmjax domain check people.csv people.yaml --holder-log bad.csv",
     )
     check.add_argument("table", metavar="FILE", help="the table")
     check.add_argument("domain", metavar="DOMAIN", help="the domain file")
     _add_encoding(check)
-    check.add_argument("--no-header", action="store_true", help="columns are unnamed, in the domain's order")
     check.add_argument(
-        "--holder-log", metavar="FILE", help="write the offending values, for the holder alone"
+        "--no-header", action="store_true", help="the columns have no names and stand in the domain's order"
+    )
+    check.add_argument(
+        "--holder-log",
+        metavar="FILE",
+        help="write the values that do not fit to FILE, for the table's holder alone",
     )
     check.set_defaults(run=_check)
 
 
 def _add_encoding(parser: Any) -> None:
-    parser.add_argument("--encoding", metavar="NAME", help="of a text file, such as cp1252 (UTF-8)")
+    parser.add_argument("--encoding", metavar="NAME", help="encoding of a text file, such as cp1252 (UTF-8)")
 
 
 def _print_schema(arguments: argparse.Namespace) -> None:
@@ -152,17 +158,19 @@ def schema_text() -> str:
 def _draft(arguments: argparse.Namespace) -> None:
     types = files.column_types(arguments.table, arguments.encoding)
     if arguments.unit is not None and arguments.unit not in types:
-        raise ValueError(f"--unit names {arguments.unit!r}, and {arguments.table} has no such column.")
+        raise ValueError(
+            f"--unit names the column {arguments.unit!r}, which {arguments.table} does not have."
+        )
     types.pop(arguments.unit, None)
     if not types:
-        raise ValueError(f"{arguments.table} has no column but the unit's.")
+        raise ValueError(f"{arguments.table} has no column besides the unit's.")
     if arguments.out is not None:
         _check_new(arguments.out)
     entries: dict[str, Any]
     if arguments.public:
         warnings.warn(
-            "--public reads every value, and the domain shows which occur: use it only where that table is "
-            "public.",
+            "--public reads every value, and the domain shows which values occur. Use it only if the "
+            "table is public.",
             UserWarning,
             stacklevel=2,
         )
@@ -177,7 +185,7 @@ def _draft(arguments: argparse.Namespace) -> None:
     path = pathlib.Path(arguments.out)
     if path.suffix.lower() != ".json":
         path.write_text(_KINDS + path.read_text(encoding="utf-8"), encoding="utf-8")
-    print(f"{arguments.out}: {len(entries)} columns{'' if arguments.public else ', to be completed'}.")
+    print(f"{arguments.out}: {len(entries)} columns{'' if arguments.public else ', to be completed by you'}.")
 
 
 def _quoted(value: Any) -> str:
@@ -192,9 +200,9 @@ def _check_new(path: str) -> None:
         ValueError: something of that name is there.
     """
     if os.path.lexists(path):
-        raise ValueError(f"{path} exists already: name another file, or remove it.")
+        raise ValueError(f"{path} already exists: give another file name, or remove the file.")
     if not pathlib.Path(path).absolute().parent.is_dir():
-        raise ValueError(f"{path} cannot be made: there is no folder for it.")
+        raise ValueError(f"{path} cannot be written: its folder does not exist.")
 
 
 def _public(arguments: argparse.Namespace, names: list[str]) -> dict[str, Any]:
@@ -241,7 +249,7 @@ def _typed(texts: list[str | None]) -> list[Any]:
 
 def _finite(text: str) -> float:
     if math.isinf(float(text)):
-        raise ValueError("it is too large.")
+        raise ValueError("The number is too large.")
     return float(text)
 
 
@@ -313,7 +321,7 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.holder_log is not None:
         _check_new(arguments.holder_log)
     if not pathlib.Path(arguments.domain).exists():
-        raise ValueError(f"There is no domain file {arguments.domain}.")
+        raise ValueError(f"There is no domain file {arguments.domain}: check the path.")
     draft = Draft.read(arguments.domain)
     present = list(draft.columns)
     by_name = False
@@ -336,14 +344,12 @@ def _check(arguments: argparse.Namespace) -> None:
         _log(findings, arguments.holder_log)
     bad = [name for name, found in findings.items() if not found.is_good]
     if bad:
-        raise RuntimeError(
-            f"{len(bad)} of {len(findings)} columns have rows that the domain has no place for."
-        )
+        raise RuntimeError(f"{len(bad)} of {len(findings)} columns have rows that do not fit the domain.")
     if lacking:
         raise RuntimeError(f"{len(lacking)} columns of the domain are not in the table.")
     if not findings:
-        raise RuntimeError("No column is described, so that nothing was checked.")
-    print(f"All rows have a place in all {len(findings)} columns.")
+        raise RuntimeError("The domain describes no column of the table, so nothing was checked.")
+    print(f"All rows fit the domain in all {len(findings)} columns.")
 
 
 def _findings(
@@ -374,7 +380,7 @@ def _count(found: _Findings, array: Any) -> None:
 
 def _tell(findings: dict[str, _Findings], lacking: list[str], left_out: list[str], draft: Draft) -> None:
     """Print counts and remedies."""
-    print("These counts are exact: they are for the table's holder alone.")
+    print("These counts are exact. Keep them to yourself: they are for the table's holder alone.")
     for name, found in findings.items():
         if not found.is_good:
             print(f"  {name}: {found.said()}")
@@ -385,7 +391,7 @@ def _tell(findings: dict[str, _Findings], lacking: list[str], left_out: list[str
     if left_out:
         print(f"  not in the domain: {', '.join(left_out)}")
     if draft.open:
-        print(f"  to be discovered, so not checked: {', '.join(draft.open)}")
+        print(f"  not checked, because they are to be discovered: {', '.join(draft.open)}")
 
 
 def _remedies(found: _Findings) -> list[str]:
@@ -400,9 +406,9 @@ def _remedies(found: _Findings) -> list[str]:
         elif found.attribute.bins is not None:
             said += _for_out_of_range(found.attribute, outside)
         else:
-            said.append("a larger size if these are codes; `labels: [...]` if they are not")
+            said.append("use a larger size if these are codes; use `labels: [...]` if they are not")
     if found.missing:
-        said.append("`missing: true` makes a bucket for them")
+        said.append("`missing: true` gives rows without a value a bucket of their own")
     return said
 
 
@@ -411,7 +417,8 @@ def _for_unreadable(attribute: Attribute, texts: collections.Counter[str]) -> li
     marks = [text for text in MISSING_TEXTS if text in {text.strip() for text in texts}]
     if marks:
         said.append(
-            f"`missing: {json.dumps([*attribute.missing_markers, *marks])}` reads such texts as no value"
+            f"`missing: {json.dumps([*attribute.missing_markers, *marks])}` reads these texts as "
+            "missing values"
         )
     rest = [text.strip() for text, _ in texts.most_common(_TRIED + len(marks)) if text.strip() not in marks]
     if not rest:
@@ -434,8 +441,9 @@ def _for_unreadable(attribute: Attribute, texts: collections.Counter[str]) -> li
     if best < len(rest):
         what = "numbers" if attribute.time is None else "dates"
         said.append(
-            f"what is left is in no known form of {what}: correct the table, add what means no value to "
-            "`missing: [...]`, or describe the column by `labels` (--holder-log lists the values)"
+            f"the remaining texts are in no known form of {what}: correct the table, add texts that "
+            "mean a missing value to `missing: [...]`, or describe the column by `labels` "
+            "(--holder-log lists the values)"
         )
     return said
 
@@ -457,20 +465,24 @@ def _for_no_label(attribute: Attribute, texts: collections.Counter[str]) -> list
     alike = sum(rows for text, rows in texts.items() if text.strip().casefold() in folded)
     if alike:
         share = _share(alike, texts.total())
-        said.append(f"{share} differ from a label in capitals only: `labels: {{LABEL: [SPELLING, ...]}}`")
+        said.append(
+            f"{share} differ from a label only in capitals or spaces: `labels: {{LABEL: [SPELLING, ...]}}`"
+        )
     quoted = {_number(label) for label in labels if isinstance(label, str)} - {None}
     if any(_number(text) in quoted for text in texts):
-        said.append("numbers among the labels: without quotes, 1 reads 1.0 and 01 too")
+        said.append("some labels are quoted numbers: without quotes, the label 1 also reads 1.0 and 01")
     elif len({isinstance(label, str) for label in labels}) > 1:
         said.append(
-            "the labels mix text with numbers or true and false: in YAML, put what is meant as text in quotes"
+            "the labels mix text with numbers or true and false: in YAML, put quotes around the "
+            "labels that are text"
         )
     marks = [text for text in MISSING_TEXTS if text in texts]
     if marks:
         said.append(
-            f"`missing: {json.dumps([*attribute.missing_markers, *marks])}` reads such texts as no value"
+            f"`missing: {json.dumps([*attribute.missing_markers, *marks])}` reads these texts as "
+            "missing values"
         )
-    return [*said, "the labels that lack, if they are public; `other: true` counts all others as one"]
+    return [*said, "add the absent labels if they are public; `other: true` counts all other values as one"]
 
 
 def _number(text: str) -> float | None:
@@ -484,10 +496,8 @@ def _for_out_of_range(attribute: Attribute, texts: Iterable[str]) -> list[str]:
     said = []
     if attribute.time is None and any(attribute.bins[0] <= number < attribute.bins[-1] for number in between):
         grid = f"{attribute.grid or 1:g}"
-        said.append(
-            f"some lie between the steps of {grid}: `bins: [...]` without a grid has a place for them"
-        )
-    return [*said, "`clip: true` counts them in the end cells; or wider ends, if these are public"]
+        said.append(f"some lie between the steps of {grid}: `bins: [...]` without a grid accepts them")
+    return [*said, "`clip: true` counts them in the end cells; use wider ends if these are public"]
 
 
 def _log(findings: dict[str, _Findings], out: str) -> None:

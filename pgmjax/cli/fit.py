@@ -24,24 +24,33 @@ def add_parser(commands: Any) -> None:
         "fit",
         help="fit a model to noisy counts that were published elsewhere",
         description="Read noisy counts from a file, fit one model to them and write a folder: fit.json, "
-        "model/, measurements.parquet, synthetic rows and report.html. The file has a column for each "
-        "attribute (empty where a count is summed over it), value, and stddev, the standard deviation of the "
-        "noise; cells that were not published are left out. No table is read and no budget spent.",
+        "model/, measurements.parquet, synthetic rows and report.html. The file has a column for "
+        "each attribute, a column value, and a column stddev for the standard deviation of the "
+        "noise. Leave an attribute empty where a count is summed over it. Leave out the cells "
+        "that were not published. The command reads no private table and spends no budget.",
         epilog="Example: pgmjax fit counts.csv --domain people.yaml --stddev 5 --out people-model",
     )
-    group = parser.add_argument_group("published numbers")
+    group = parser.add_argument_group("published counts")
     group.add_argument(
-        "measurements", metavar="FILE", help=".csv or .parquet; measurements.parquet of a release"
-    )
-    group.add_argument("--domain", required=True, metavar="FILE", help="the attributes: .json or .yaml")
-    group.add_argument(
-        "--stddev", type=float, metavar="S", help="of all noise, where FILE has no such column"
+        "measurements", metavar="FILE", help=".csv or .parquet, such as the measurements.parquet of a release"
     )
     group.add_argument(
-        "--rounded-to", type=float, metavar="B", help="all numbers were rounded to multiples of B, such as 5"
+        "--domain", required=True, metavar="FILE", help="domain file of the attributes: .json or .yaml"
     )
     group.add_argument(
-        "--total", type=float, metavar="N", help="number of records (estimated from the tables)"
+        "--stddev",
+        type=float,
+        metavar="S",
+        help="standard deviation of all noise, if FILE has no such column",
+    )
+    group.add_argument(
+        "--rounded-to",
+        type=float,
+        metavar="B",
+        help="base of the rounding, such as 5, if all counts were rounded to multiples of it",
+    )
+    group.add_argument(
+        "--total", type=float, metavar="N", help="number of records (default: estimated from the tables)"
     )
     release.add_prior_option(group)
     release.add_output_options(parser.add_argument_group("fit and output"))
@@ -63,7 +72,8 @@ def run(arguments: argparse.Namespace) -> None:
         raise ValueError(f"{arguments.measurements}: {error}") from error
     if arguments.total is None and not found.tells_total:
         raise ValueError(
-            "Every table lacks cells, so that the number of records cannot be estimated: give it, --total N."
+            "Every table lacks some cells, so the number of records cannot be estimated. Give it "
+            "with --total N."
         )
     fit = release.estimator_of(arguments).fit(domain, found.measurements, arguments.total, prior=earlier)
     rows: dict[str, Any] = {"synthetic_rows": arguments.rows, "synthetic_format": arguments.synthetic}
@@ -85,9 +95,11 @@ def _tell(
     absent = sum(found.absent)
     print(f"Model written to {out}")
     print(f"  report   {out / 'report.html'}")
-    print(f"  ask it   pgmjax query {out} {first.name}={first.code_names()[0]}")
-    numbers = f"{values - absent:,} numbers, {absent:,} cells without one"
+    print(f"  query    pgmjax query {out} {first.name}={first.code_names()[0]}")
+    numbers = f"{values - absent:,} counts; {absent:,} cells have none"
     print(f"  read     {len(found.measurements)} tables, {numbers}")
     loss, gap = report_text.number(fit.loss), report_text.number(fit.gap)
     print(f"  fit      {fit.status.name} after {fit.steps:,} steps, loss {loss}, gap {gap}")
-    print("No table was read and nothing was spent: what the numbers promise is said by who published them.")
+    print(
+        "No private table was read and no budget was spent. The publisher of the counts states their privacy."
+    )

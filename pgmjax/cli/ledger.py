@@ -35,9 +35,10 @@ def add_parser(commands: Any) -> None:
     """Add the command to the parser's subcommands."""
     parser = commands.add_parser(
         "ledger",
-        help="keep privacy budgets of tables across releases",
-        description="A ledger is a file that keeps the privacy budgets of tables: what may be spent on each, "
-        "what was spent on what, and the noisy answers, so that no release is forgotten.",
+        help="keep the privacy budgets of tables across releases",
+        description="A ledger is a file that keeps the privacy budgets of tables: how much may be spent on "
+        "each table, what was spent so far, and the noisy answers. With a ledger, no release is "
+        "forgotten.",
         epilog="Example: pgmjax ledger init budgets.ledger people.csv.gz --domain people.yaml "
         "--name people --epsilon 3 --relation add-remove",
     )
@@ -52,45 +53,56 @@ def add_parser(commands: Any) -> None:
 def _add_init(parts: Any) -> None:
     parser = parts.add_parser(
         "init",
-        help="give a table its budget",
-        description="Give a table its budget, once and for all, in a ledger that is made if it is not there. "
-        "This is for whoever holds the table: every record is checked against --domain, the widest domain "
-        "that may be asked about. The table is recognised by a keyed digest of its bytes; FILE.key holds the "
-        "key.",
+        help="open an account with a budget for a table",
+        description="Open an account for a table and fix its budget. The budget cannot be changed later. The "
+        "ledger file is created if it does not exist. Run this command as the holder of the "
+        "table: every record is checked against --domain, the widest domain that runs may ask "
+        "about. The ledger recognises the table by a keyed digest of its bytes. FILE.key holds "
+        "the key.",
         epilog="Example: pgmjax ledger init budgets.ledger --demo --name diamonds --epsilon 3 "
         "--relation add-remove",
     )
-    parser.add_argument("file", metavar="FILE", help="the ledger, on a disk of this machine")
+    parser.add_argument("file", metavar="FILE", help="the ledger, on a local disk")
     _add_table(parser)
-    parser.add_argument("--demo", action="store_true", help=f"instead of TABLE: {demo.NAME}, a real table")
-    parser.add_argument("--name", metavar="NAME", help="what to call the table's account")
+    parser.add_argument(
+        "--demo", action="store_true", help=f"use {demo.NAME}, a real public table, instead of TABLE"
+    )
+    parser.add_argument("--name", metavar="NAME", help="name of the table's account")
     # kept as text: 0.1 is then one tenth and not its nearest float
-    parser.add_argument("--epsilon", metavar="E", help="what all its releases together may cost")
-    parser.add_argument("--delta", default="0", metavar="D", help="0 (default) is pure differential privacy")
+    parser.add_argument("--epsilon", metavar="E", help="total epsilon for all releases of the table")
+    parser.add_argument(
+        "--delta", default="0", metavar="D", help="total delta; 0 (default) means pure differential privacy"
+    )
     parser.add_argument(
         "--relation",
         choices=[relation.value for relation in Relation],
-        help="which tables are neighbours; there is no default",
+        help="neighbouring relation; has no default",
     )
     parser.add_argument(
         "--measure",
         choices=["pure", "zcdp", "renyi"],
-        help="what is added up: epsilons (without a delta), rhos (with one), or Renyi divergences",
+        help=(
+            "what is summed: epsilons (default without delta), rhos (default with delta), or Renyi "
+            "divergences"
+        ),
     )
     parser.add_argument(
-        "--research", action="store_true", help="let in repeatable noise, which protects nobody"
+        "--research", action="store_true", help="allow repeatable noise, which protects nobody"
     )
     _add_definition(parser)
     people = parser.add_mutually_exclusive_group()
     people.add_argument(
         "--same-people-as",
         metavar="NAME",
-        help="in a ledger with accounts: the table is of the people of this account, and shares its budget",
+        help=(
+            "if the ledger has other accounts: the table is about the same people as this account, "
+            "and shares its budget"
+        ),
     )
     people.add_argument(
         "--other-people",
         action="store_true",
-        help="in a ledger with accounts: of other people than all those",
+        help="if the ledger has other accounts: the table is about other people than all of them",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=_init)
@@ -99,15 +111,17 @@ def _add_init(parts: Any) -> None:
 def _add_set_domain(parts: Any) -> None:
     parser = parts.add_parser(
         "set-domain",
-        help="complete an account that has no domain, such as one of pgmjax 0.1",
-        description="Complete an account that was made without a domain, for good. This is for whoever holds "
-        "the table: every record is checked.",
+        help="give an account a domain if it has none, such as one made by pgmjax 0.1",
+        description="Give a domain to an account that was made without one. The domain cannot be changed "
+        "later. Run this command as the holder of the table: every record is checked.",
         epilog="Example: pgmjax ledger set-domain budgets.ledger people people.csv.gz --domain people.yaml",
     )
     parser.add_argument("file", metavar="FILE", help="the ledger")
-    parser.add_argument("name", metavar="NAME", help="the account")
+    parser.add_argument("name", metavar="NAME", help="name of the account")
     _add_table(parser)
-    parser.add_argument("--demo", action="store_true", help=f"instead of TABLE: {demo.NAME}, a real table")
+    parser.add_argument(
+        "--demo", action="store_true", help=f"use {demo.NAME}, a real public table, instead of TABLE"
+    )
     _add_definition(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=_set_domain)
@@ -116,14 +130,15 @@ def _add_set_domain(parts: Any) -> None:
 def _add_version(parts: Any) -> None:
     parser = parts.add_parser(
         "add-version",
-        help="add a table of the same people to an account",
-        description="Add another table of the same people to an account: with an appended row, in another "
-        "format, next month's export. What is asked of it is charged to the same budget. This is for whoever "
-        "holds the table: every record is checked against the account's domain.",
+        help="add a table about the same people to an account",
+        description="Add another table about the same people to an account, such as one with new rows, "
+        "another file format, or next month's export. Runs on it are charged to the same budget. "
+        "Run this command as the holder of the table: every record is checked against the "
+        "account's domain.",
         epilog="Example: pgmjax ledger add-version budgets.ledger people people-2.csv.gz",
     )
     parser.add_argument("file", metavar="FILE", help="the ledger")
-    parser.add_argument("name", metavar="NAME", help="the account")
+    parser.add_argument("name", metavar="NAME", help="name of the account")
     _add_table(parser, needed=True)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=_add_another)
@@ -137,38 +152,40 @@ def _add_table(parser: argparse.ArgumentParser, needed: bool = False) -> None:
 
 
 def _add_definition(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("definition of the table")
+    group = parser.add_argument_group("reading the table")
     group.add_argument(
         "--domain",
         metavar="FILE",
-        help="the widest domain that may be asked about; columns that it leaves open "
-        '("discover") are found by the first release with --discover',
+        help='the widest domain that runs may ask about; columns marked "discover" are found by the '
+        "first release with --discover",
     )
-    group.add_argument("--weights", metavar="NAME", help="column of record weights (whole numbers)")
-    group.add_argument("--max-weight", type=int, metavar="N", help="public bound on a weight")
+    group.add_argument("--weights", metavar="NAME", help="column with the weights of records (whole numbers)")
+    group.add_argument("--max-weight", type=int, metavar="N", help="public upper bound on a record's weight")
     group.add_argument(
         "--rows-outside",
         choices=ROWS_OUTSIDE,
-        help="needed only if records lie outside the domain: count them in the end bins (clip), count their "
-        "values as missing (missing), or leave them out (drop)",
+        help="needed only if records lie outside the domain: count them in the end bins (clip), count "
+        "their values as missing (missing), or leave them out (drop)",
     )
     add_unit_options(group)
     group.add_argument(
-        "--record-is", metavar="WORD", help="what one record is of, such as a visit; for the records"
+        "--record-is",
+        metavar="WORD",
+        help="name of the unit that one record stands for, such as visit; kept as a note",
     )
 
 
 def _add_show(parts: Any) -> None:
     parser = parts.add_parser(
         "show",
-        help="what was granted and what is left",
-        description="Show the accounts of a ledger and the charges made to them.",
+        help="show budgets and what is left of them",
+        description="Show the accounts of a ledger and their charges.",
         epilog="Example: pgmjax ledger show budgets.ledger --name people",
     )
     parser.add_argument("file", metavar="FILE", help="the ledger")
-    parser.add_argument("--name", metavar="NAME", help="this account only")
+    parser.add_argument("--name", metavar="NAME", help="show this account only")
     parser.add_argument(
-        "--domain", metavar="FILE", help="with --name: write the account's domain to this file, .json"
+        "--domain", metavar="FILE", help="with --name: write the account's domain to this new .json file"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=_show)
@@ -177,14 +194,15 @@ def _add_show(parts: Any) -> None:
 def _add_verify(parts: Any) -> None:
     parser = parts.add_parser(
         "verify",
-        help="look for damage, changed rows and wrong sums",
-        description="Verify a ledger: its pages, its rules, the chain that seals its rows, its sums. Note "
-        "the head that is printed where nobody can change it, and give it next time: then an older copy that "
-        "was put back is noticed too. Exits with 1 if anything is wrong.",
+        help="check a ledger for damage, changed rows and wrong sums",
+        description="Check a ledger: its pages, its rules, the hash chain over its rows, and its sums. The "
+        "command prints the head of the chain. Keep the head where nobody can change it, and "
+        "give it as --head next time: then you also notice if somebody put back an older copy of "
+        "the ledger. Exits with 1 if anything is wrong.",
         epilog="Example: pgmjax ledger verify budgets.ledger --head 9f86d0...",
     )
     parser.add_argument("file", metavar="FILE", help="the ledger")
-    parser.add_argument("--head", metavar="HASH", help="the head noted earlier")
+    parser.add_argument("--head", metavar="HASH", help="the head that you kept from an earlier check")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=_verify)
 
@@ -224,12 +242,13 @@ def _set_domain(arguments: argparse.Namespace) -> None:
         account = ledger.account(arguments.name)
         definition = _definition(arguments, account.relation)
         if definition is None:
-            raise ValueError("--domain is missing: the widest domain that may be asked about.")
+            raise ValueError("--domain is missing: give the widest domain that runs may ask about.")
         definition_row(account.name, definition, arguments.record_is, account.relation)
         table = _checked(arguments, definition)
         if ledger.digest_of(table) not in (account.digest, *account.versions):
             raise ValueError(
-                f"This is not the table of account {account.name!r}, or its file was changed: nothing is set."
+                f"This is not the table of account {account.name!r}, or its file was changed. Nothing "
+                "was set."
             )
         account = ledger.set_domain(account.name, definition, unit=arguments.record_is)
         _print_account(arguments, ledger, account)
@@ -241,8 +260,8 @@ def _add_another(arguments: argparse.Namespace) -> None:
         definition = account.definition or account.open
         if definition is None:
             raise ValueError(
-                f"Account {account.name!r} has no domain by which a table could be checked: complete it with "
-                f"pgmjax ledger set-domain {arguments.file} {account.name} TABLE --domain FILE."
+                f"Account {account.name!r} has no domain, so no table can be checked. Give it one "
+                f"with pgmjax ledger set-domain {arguments.file} {account.name} TABLE --domain FILE."
             )
         table = _checked(arguments, definition)
         account = ledger.add_version(account.name, ledger.digest_of(table))
@@ -251,7 +270,7 @@ def _add_another(arguments: argparse.Namespace) -> None:
 
 def _check_table(arguments: argparse.Namespace) -> None:
     if arguments.demo == (arguments.table is not None):
-        raise ValueError("Name a TABLE, or give --demo for the table that comes with the extra 'demo'.")
+        raise ValueError("Give a TABLE, or --demo to use the table of the extra 'demo'.")
 
 
 def _definition(arguments: argparse.Namespace, relation: Relation) -> TableDefinition | OpenDefinition | None:
@@ -261,12 +280,12 @@ def _definition(arguments: argparse.Namespace, relation: Relation) -> TableDefin
         given = [name for name in options if getattr(arguments, name)]
         given += ["encoding"] if arguments.text_encoding else []
         if given:
-            raise ValueError(f"--{given[0].replace('_', '-')} goes with --domain: name the domain file too.")
+            raise ValueError(f"--{given[0].replace('_', '-')} needs --domain: give the domain file too.")
         return None
     if arguments.domain is not None and not pathlib.Path(arguments.domain).exists():
-        raise ValueError(f"There is no domain file {arguments.domain}.")
+        raise ValueError(f"There is no domain file {arguments.domain}: check the path.")
     if arguments.demo and arguments.unit is not None:
-        raise ValueError("The demo table has no column that names a unit: leave out --unit, --max-records.")
+        raise ValueError("The demo table has no column for a unit: leave out --unit and --max-records.")
     unit = unit_of(arguments)
     draft = None if arguments.domain is None else Draft.read(arguments.domain)
     if draft is not None and draft.open:
@@ -282,14 +301,15 @@ def _check_open(arguments: argparse.Namespace, draft: Draft, relation: Relation)
     if arguments.weights is not None or arguments.no_header:
         given = "--weights" if arguments.weights is not None else "--no-header"
         raise ValueError(
-            f"{given} does not go with columns to be discovered: their table names its columns, and its "
-            f"records have no weights. Describe {', '.join(draft.open)} in the domain, or leave {given} out."
+            f"{given} cannot be used with columns to be discovered: their table must name its "
+            f"columns, and its records cannot have weights. Describe {', '.join(draft.open)} in the "
+            f"domain, or leave {given} out."
         )
     wanted = outside_of_found(relation)
     if arguments.rows_outside not in (None, wanted):
         raise ValueError(
-            f"--rows-outside must be {wanted} under {relation.value} where columns are to be discovered, or "
-            f"left out, got {arguments.rows_outside}."
+            f"--rows-outside must be {wanted} or left out under {relation.value} if columns are to be "
+            f"discovered, got {arguments.rows_outside}."
         )
 
 
@@ -329,8 +349,8 @@ def _encoding(arguments: argparse.Namespace, definition: TableDefinition | OpenD
     """Return the encoding that a table is read in: the definition's, if it is a text file."""
     if known_encoding(arguments.text_encoding) not in (None, definition.encoding):
         raise ValueError(
-            f"The account's text files are {definition.encoding or 'UTF-8'}: save this one as that, or as "
-            "Parquet."
+            f"The account's text files have the encoding {definition.encoding or 'UTF-8'}: save this "
+            "file in it, or as Parquet."
         )
     text = any(suffix.lower() in files.SUFFIXES for suffix in pathlib.Path(arguments.table).suffixes[-2:])
     return definition.encoding if text else None
@@ -344,13 +364,13 @@ def _print_account(arguments: argparse.Namespace, ledger: Ledger, account: Accou
     print(account.statement())
     if account.definition is None and account.open is None:
         print(
-            f"  domain   none yet: no run is taken until  pgmjax ledger set-domain {arguments.file} "
-            f"{account.name} TABLE --domain FILE"
+            "  domain   none yet: no run is possible until  pgmjax ledger set-domain "
+            f"{arguments.file} {account.name} TABLE --domain FILE"
         )
     if account.versions:
-        print(f"  tables   {1 + len(account.versions)}, of the same people")
+        print(f"  tables   {1 + len(account.versions)}, about the same people")
     print(f"  ledger   {path}")
-    print(f"  key      {path}.key (secret; keep a copy of it apart)")
+    print(f"  key      {path}.key (secret; keep a separate copy)")
     print(f"  head     {head}")
 
 
@@ -366,7 +386,7 @@ def _show(arguments: argparse.Namespace) -> None:
         print(json.dumps({"ledger": str(path), "head": head, "accounts": listed}))
         return
     if not books:
-        print(f"{path} holds no account yet.")
+        print(f"{path} holds no account yet: pgmjax ledger init opens one.")
     for account, charges in books:
         print(account.statement())
         for line in _lines(account, charges):
@@ -376,12 +396,12 @@ def _show(arguments: argparse.Namespace) -> None:
 def _write_domain(arguments: argparse.Namespace, accounts: list[Account]) -> None:
     """Write the domain of the one account that was named to a new file."""
     if arguments.name is None:
-        raise ValueError("--domain writes the domain of one account: say which, --name NAME.")
+        raise ValueError("--domain writes the domain of one account: choose it with --name NAME.")
     (account,) = accounts
     held = account.definition or account.open
     if held is None:
         raise ValueError(
-            f"Account {account.name!r} has no domain yet: pgmjax ledger set-domain gives it one."
+            f"Account {account.name!r} has no domain yet: give it one with pgmjax ledger set-domain."
         )
     content = (held.draft if isinstance(held, OpenDefinition) else held.domain).to_dict()
     place = pathlib.Path(arguments.domain)
@@ -410,8 +430,8 @@ def _verify(arguments: argparse.Namespace) -> None:
     if arguments.json:
         print(json.dumps(found.to_dict()))
     elif found.ok:
-        noted = ", and the head noted earlier is in the chain" if arguments.head else ""
-        print(f"{found.rows} rows, no fault found{noted}.\n  head     {found.head}")
+        noted = ", and the chain contains the given head" if arguments.head else ""
+        print(f"{found.rows} rows checked, no fault found{noted}.\n  head     {found.head}")
     else:
         print("\n".join(found.faults))
     found.raise_if_bad()
@@ -427,12 +447,12 @@ def _table(text: str) -> pathlib.Path:
     """Return the path of a table after checking its file type; the table is not read."""
     path = pathlib.Path(text)
     if not path.exists():
-        raise ValueError(f"There is no table {text}.")
+        raise ValueError(f"There is no table {text}: check the path.")
     suffixes = [suffix.lower() for suffix in path.suffixes]
     kind = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])
     if not path.is_dir() and kind not in _TABLES:
         raise ValueError(
-            f"{path.name} is no kind of table that can be released: expected .parquet (or a folder of them), "
-            f".xlsx, {', '.join(files.SUFFIXES)}, or one of these text kinds with .gz."
+            f"{path.name} has a file type that cannot be read: expected .parquet (or a folder of such "
+            f"files), .xlsx, {', '.join(files.SUFFIXES)}, or one of these text types with .gz."
         )
     return path

@@ -54,11 +54,12 @@ def add_parser(commands: Any) -> None:
     """Add the command to the parser's subcommands."""
     parser = commands.add_parser(
         "perturb",
-        help="have every record answer for itself by randomised response, write a folder",
-        description="Local differential privacy: every record answers for itself by randomised response, and "
-        "the answers, one row a record, may be published. Writes a folder: release.json with the guarantee, "
-        "table/ (pgmjax.local.load reads it) and responses.parquet, with the rows sorted. pgmjax query asks "
-        "it. For marginals alone, pgmjax release has far less noise.",
+        help="randomise each record's answers locally, and write a folder",
+        description="Local differential privacy: randomised response perturbs each record's own values. The "
+        "perturbed rows may be published. The command writes a folder: release.json with the "
+        "guarantee, table/ (read it with pgmjax.local.load) and responses.parquet, with the rows "
+        "sorted. pgmjax query answers from the folder. If you only need marginals, pgmjax "
+        "release has far less noise.",
         epilog="Example: pgmjax perturb --demo --epsilon 2 --relation replace-one --out demo-perturbed, or "
         "with a table of your own: pgmjax perturb people.csv.gz --domain people.yaml --groups age,sex "
         "--groups region --epsilon 2 --relation replace-one --out people-perturbed",
@@ -69,45 +70,55 @@ def add_parser(commands: Any) -> None:
     release.add_ledger_options(group)
     group = parser.add_argument_group("output")
     group.add_argument(
-        "--responses", default="parquet", choices=RESPONSES, help="plain file of the rows, if not too large"
+        "--responses",
+        default="parquet",
+        choices=RESPONSES,
+        help="format of the plain file of the rows; not written if there are too many",
     )
-    group.add_argument("--out", required=True, metavar="DIR", help="folder to make; it must not exist")
+    group.add_argument("--out", required=True, metavar="DIR", help="folder to write; it must not exist")
     group.add_argument("--json", action="store_true", help="print one JSON object")
-    group.add_argument("--quiet", action="store_true", help="print nothing and show no progress")
+    group.add_argument("--quiet", action="store_true", help="print nothing, and show no progress")
     parser.set_defaults(run=run, max_weight=None)
 
 
 def _add_table(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("table and answers")
+    group = parser.add_argument_group("table and attributes")
     release.add_table_options(group, encoding="--text-encoding")
     group.add_argument("--weights", help=argparse.SUPPRESS)  # refused with the reason
     group.add_argument(
         "--rows-outside",
         choices=("clip", "missing"),
-        help="without --ledger, if records lie outside the domain: they answer as in the end bins (clip), or "
-        "with their values missing (missing)",
+        help="without --ledger, if records lie outside the domain: count them in the end bins (clip), "
+        "or count their values as missing (missing)",
     )
     group.add_argument(
         "--groups",
         action="append",
         default=[],
         metavar="NAMES",
-        help="attributes to answer about together, such as age,sex; may be given again, for equal parts of "
-        "epsilon",
+        help="attributes to perturb together, such as age,sex; repeat the option for several groups, "
+        "which share epsilon equally",
     )
-    group.add_argument("--each", action="store_true", help="instead: each attribute of the domain by itself")
-    group.add_argument("--workload", metavar="FILE", help="instead: each attribute of a workload by itself")
+    group.add_argument(
+        "--each", action="store_true", help="instead: make each attribute of the domain a group"
+    )
+    group.add_argument(
+        "--workload", metavar="FILE", help="instead: make each attribute of a workload a group"
+    )
     group.add_argument(
         "--encoding",
         default="direct",
         choices=ENCODINGS,
-        help="direct (default): one category; the others: one bit per category, better for many categories",
+        help=(
+            "direct (default): one category as the answer; the others: one bit for each category, "
+            "better for many categories"
+        ),
     )
     group.add_argument(
         "--useless",
         default="refuse",
         choices=USELESS,
-        help="where the noise would exceed what is estimated: refuse (default), or answer all the same",
+        help="if the noise would exceed what is estimated: refuse (default), or answer anyway",
     )
 
 
@@ -146,13 +157,16 @@ def _after_interrupt(arguments: argparse.Namespace, mechanism: Any, out: pathlib
 def _check_combination(arguments: argparse.Namespace) -> None:
     """Reject incompatible options before anything is read."""
     if arguments.weights is not None:
-        raise ValueError("Randomised response takes no weights: every record answers once. Leave them out.")
+        raise ValueError(
+            "Randomised response cannot use weights, because each record counts once: leave out "
+            "--weights and --max-weight."
+        )
     release.check_table(arguments)
     given = [bool(arguments.groups), arguments.each, arguments.workload is not None]
     if sum(given) > 1:
-        raise ValueError("Give one of --groups, --each and --workload.")
+        raise ValueError("Give only one of --groups, --each and --workload.")
     if not any(given) and not arguments.demo:
-        raise ValueError("Say what records answer about: --groups NAMES, --each, or --workload FILE.")
+        raise ValueError("Say which attributes to perturb: --groups NAMES, --each, or --workload FILE.")
 
 
 def _group(domain: Domain, text: str) -> Clique:
@@ -296,16 +310,16 @@ def statement(table: PerturbedTable) -> str:
     whole = "its values" if table.unit is None else "the values in them"
     count = "" if table.unit is None else f" (at most {table.unit.max_records} count)"
     promise = (
-        f"Every record answered for itself by randomised response, about {len(table.groups):,} group(s) of "
-        f"attributes; {whose}{count} together are differentially private with epsilon = {epsilon} (local "
-        f"differential privacy): if {whole} are changed, the probability of any answers changes at most by "
-        f"a factor of exp({epsilon}). The number of records is public. The rows are sorted by their answers, "
-        "so that their order says nothing of the order of the table. "
+        f"Every record was perturbed by itself by randomised response, in {len(table.groups):,} group(s) of "
+        f"attributes. Taken together, {whose}{count} are differentially private with epsilon = {epsilon} "
+        f"(local differential privacy): if {whole} are changed, the probability of any answers changes by at "
+        f"most a factor of exp({epsilon}). The number of records is public. The rows are sorted by their "
+        "answers, so their order says nothing about the order of the table. "
     )
     if table.secure:
         return promise + "The noise came from a vetted sampler and cannot be repeated."
     return (
-        "NOT FOR PUBLICATION: the noise of this run can be repeated, so that it protects nothing. With "
+        "NOT FOR PUBLICATION: the noise of this run can be repeated, so it protects nothing. With "
         "secure noise the following would hold. " + promise.rstrip()
     )
 
@@ -346,7 +360,9 @@ def _tell(
     except BrokenPipeError:
         process.discard()
     except OSError as error:
-        raise OSError(f"The table is at {out}, but printing this failed: {error.strerror}.") from error
+        raise OSError(
+            f"The table was written to {out}, but printing this summary failed: {error.strerror}."
+        ) from error
 
 
 def _print(
@@ -355,13 +371,13 @@ def _print(
     first = domain.attribute(record["groups"][0][0])
     asked = shlex.quote(f"{first.name}={first.code_names()[0]}")
     print(f"Perturbed table written to {out}")
-    print(f"  ask it   pgmjax query {shlex.quote(arguments.out)} {asked}")
+    print(f"  query    pgmjax query {shlex.quote(arguments.out)} {asked}")
     for group, encoding, epsilon in zip(
         record["groups"], record["encodings"], record["epsilons"], strict=True
     ):
         print(f"  group    {', '.join(group)}: {encoding}, epsilon {epsilon}")
     if record["responses"] is None and arguments.responses != "none":
-        print("  rows     in table/ only: a plain file is for the direct encoding, and not too many rows")
+        print("  rows     in table/ only: a plain file needs the direct encoding and not too many rows")
     elif record["responses"] is not None:
         print(f"  rows     {out / record['responses']}, sorted")
     release.print_cost(record, drawn, demo.TERMS if arguments.demo else None)

@@ -32,26 +32,36 @@ from pgmjax.release import folder as release_folder
 from pgmjax.release.accuracy import unbiased
 
 LEVEL = 0.95
-_NO_INTERVAL = "no interval, as no measured marginal has these columns together: the model's guess"
+_NO_INTERVAL = (
+    "no interval, because no measured marginal has all these columns: the estimate rests on the model alone"
+)
 
 
 def add_parser(commands: Any) -> None:
     """Add the command to the parser's subcommands."""
     parser = commands.add_parser(
         "query",
-        help="ask a release or a perturbed table: how many rows satisfy a condition, or a marginal",
-        description="Ask a folder. A release answers from its model, each with a 95 % "
-        "interval of the noisy counts where these determine the answer. A perturbed table answers by "
-        f"unbiased estimates, each with its standard error and an interval that holds for every table with "
-        f"at least {LEVEL:.0%} probability. Answers cost no privacy.",
-        epilog="Conditions are joined by commas: NAME=VALUE, !=, <, <=, >, >=, or NAME in {VALUE|VALUE}. A "
-        "bound on a binned attribute must be one of its edges. Example: pgmjax query DIR 'sex=Male,age<30'",
+        help=(
+            "query a release or a perturbed table: count rows that satisfy a condition, or print a marginal"
+        ),
+        description="Query the folder of a release, a fit or a perturbed table. A release answers from its "
+        "model. Each answer has a 95 % interval of the noisy counts if these determine it. A "
+        "perturbed table answers by unbiased estimates. Each has its standard error and an "
+        f"interval that holds for every table with at least {LEVEL:.0%} probability. Queries cost "
+        "no privacy.",
+        epilog="Join conditions by commas: NAME=VALUE, !=, <, <=, >, >=, or NAME in {VALUE|VALUE}. A "
+        "bound on a binned attribute must be one of its edges. Example: pgmjax query DIR "
+        "'sex=Male,age<30'",
     )
     parser.add_argument(
         "folder", metavar="DIR", help="folder written by `pgmjax release`, `pgmjax fit` or `pgmjax perturb`"
     )
     parser.add_argument("condition", nargs="*", metavar="CONDITION", help="such as 'sex=Male,age<30'")
-    parser.add_argument("--marginal", metavar="NAMES", help="all cells of attributes, such as age,income")
+    parser.add_argument(
+        "--marginal",
+        metavar="NAMES",
+        help="print the counts of all cells of these attributes, such as age,income",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
 
@@ -59,9 +69,11 @@ def add_parser(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Compute the answers and print them."""
     if not arguments.condition and not arguments.marginal:
-        raise ValueError("Give a condition such as 'sex=Male,age<30', or --marginal with attribute names.")
+        raise ValueError(
+            "Give a condition such as 'sex=Male,age<30', or give --marginal with attribute names."
+        )
     if arguments.condition and arguments.marginal:
-        raise ValueError("Give conditions or --marginal, not both.")
+        raise ValueError("Give either conditions or --marginal, not both.")
     perturbed = perturb.read(arguments.folder)
     if perturbed is not None:
         if arguments.marginal:
@@ -157,7 +169,7 @@ def _perturbed_conditions(table: PerturbedTable, texts: list[str], as_json: bool
         count = f"{answers.value[i]:,.1f} of {table.rows:,} rows ({answers.value[i] / table.rows:.2%})"
         error = f"standard error {answers.stddev[i]:,.1f}"
         interval = f"{LEVEL:.0%} interval {low[i]:,.1f} to {high[i]:,.1f}"
-        warning = " (more noise than the answer has range)" if answers.useless[i] else ""
+        warning = " (useless: the noise may exceed the range of the answer)" if answers.useless[i] else ""
         print(f"{text}: {count}, {error}, {interval}{warning}")
 
 

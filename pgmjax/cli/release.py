@@ -55,9 +55,10 @@ def add_parser(commands: Any) -> None:
     """Add the command to the parser's subcommands."""
     parser = commands.add_parser(
         "release",
-        help="measure a table with noise, fit a model, write a folder",
+        help="measure a table with noise, fit a model and write a folder",
         description="Measure a table with noise, fit one model to the noisy answers and write a folder: "
-        "release.json, model/, measurements.parquet, answers.parquet, synthetic rows and report.html.",
+        "release.json, model/, measurements.parquet, answers.parquet, synthetic rows and "
+        "report.html.",
         epilog="Example: pgmjax release --demo --epsilon 1 --relation add-remove --out demo-release, or with "
         "a table of your own: pgmjax release people.csv.gz --domain people.yaml --all-kway 2 "
         "--max-cells 1000000 --epsilon 1 --relation add-remove --out people-release",
@@ -70,29 +71,30 @@ def add_parser(commands: Any) -> None:
 
 
 def _add_table(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("table and questions")
+    group = parser.add_argument_group("table and workload")
     add_table_options(group)
-    group.add_argument("--weights", metavar="NAME", help="column of record weights (whole numbers)")
-    group.add_argument("--max-weight", type=int, metavar="N", help="public bound on a weight")
+    group.add_argument("--weights", metavar="NAME", help="column with the weights of records (whole numbers)")
+    group.add_argument("--max-weight", type=int, metavar="N", help="public upper bound on a record's weight")
     group.add_argument(
         "--rows-outside",
         choices=ROWS_OUTSIDE,
-        help="without --ledger, if records lie outside the domain: count them in the end bins (clip), count "
-        "their values as missing (missing), or leave them out (drop)",
+        help="without --ledger, if records lie outside the domain: count them in the end bins (clip), "
+        "count their values as missing (missing), or leave them out (drop)",
     )
     group.add_argument(
         "--discover",
         metavar="SHARE",
-        help="find bins, labels and dates of the columns that the domain leaves open, or of all without "
-        "--domain, for this share of the budget, such as 0.1; text needs --delta",
+        help="find the bins, labels and dates of columns that the domain leaves open (of all columns "
+        "without --domain); SHARE is a share of the budget, such as 0.1; text columns need "
+        "--delta",
     )
-    group.add_argument("--workload", metavar="FILE", help="JSON list of what to measure and answer")
+    group.add_argument("--workload", metavar="FILE", help="JSON list of the queries to measure and answer")
     group.add_argument("--all-kway", type=int, metavar="K", help="instead: all marginals of K attributes")
     group.add_argument(
         "--max-cells",
         type=int,
         metavar="N",
-        help="with --all-kway: take them smallest first while the model stays under N cells",
+        help="with --all-kway: add marginals, smallest first, while the model has at most N cells",
     )
 
 
@@ -104,15 +106,19 @@ def add_table_options(group: Any, encoding: str = "--encoding") -> None:
         encoding: the name of the option for a text file's encoding.
     """
     group.add_argument("table", nargs="?", metavar="TABLE", help=".csv, .csv.gz, .tsv, .parquet, .xlsx, ...")
-    group.add_argument("--demo", action="store_true", help=f"instead of TABLE: {demo.NAME}, a real table")
-    group.add_argument("--domain", metavar="FILE", help="the table's public domain: .json or .yaml")
+    group.add_argument(
+        "--demo", action="store_true", help=f"use {demo.NAME}, a real public table, instead of TABLE"
+    )
+    group.add_argument("--domain", metavar="FILE", help="the table's public domain file: .json or .yaml")
     add_file_options(group, encoding)
     add_unit_options(group)
 
 
 def add_file_options(group: Any, encoding: str = "--encoding") -> None:
     """Add the options that say how a text file is read; see `add_table_options`."""
-    group.add_argument("--no-header", action="store_true", help="columns are unnamed, in the domain's order")
+    group.add_argument(
+        "--no-header", action="store_true", help="the columns have no names and stand in the domain's order"
+    )
     add_encoding_option(group, encoding)
 
 
@@ -122,7 +128,10 @@ def add_encoding_option(group: Any, name: str = "--encoding") -> None:
         name,
         dest="text_encoding",
         metavar="NAME",
-        help="of a text file, such as cp1252 (utf-8, or utf-16 if it begins with the mark of that)",
+        help=(
+            "encoding of a text file, such as cp1252 (default: utf-8, or utf-16 if the file begins "
+            "with its mark)"
+        ),
     )
 
 
@@ -131,13 +140,16 @@ def add_unit_options(group: Any) -> None:
     group.add_argument(
         "--unit",
         metavar="COLUMN",
-        help="protect all records of one value of this column, such as a person's, and not one record",
+        help=(
+            "protect all records that share a value of this column, such as all records of one "
+            "person (default: protect one record)"
+        ),
     )
     group.add_argument(
         "--max-records",
         type=int,
         metavar="K",
-        help="with --unit: records of one unit that count, others are left out at random",
+        help=("with --unit: the most records of one unit that count; further ones are left out at random"),
     )
 
 
@@ -149,8 +161,8 @@ def unit_of(arguments: argparse.Namespace) -> Unit | None:
     """
     if (arguments.unit is None) != (arguments.max_records is None):
         raise ValueError(
-            "--unit COLUMN and --max-records K go together: whom to protect, and how many of their "
-            "records count."
+            "Give --unit COLUMN and --max-records K together: the unit to protect, and how many of "
+            "its records count."
         )
     return None if arguments.unit is None else Unit(arguments.unit, arguments.max_records)
 
@@ -158,14 +170,18 @@ def unit_of(arguments: argparse.Namespace) -> Unit | None:
 def _add_privacy(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("privacy")
     add_epsilon_options(group, required=False)  # not with --resume
-    group.add_argument("--delta", default="0", metavar="D", help="0 (default) is pure differential privacy")
+    group.add_argument(
+        "--delta", default="0", metavar="D", help="0 (default) means pure differential privacy"
+    )
     group.add_argument("--mechanism", default="marginals", choices=list(mechanisms.names()))
     group.add_argument(
         "--option",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="an option of the mechanism, such as rounds=10; may be given again; see pgmjax mechanisms",
+        help=(
+            "an option of the mechanism, such as rounds=10; repeat for several; pgmjax mechanisms lists them"
+        ),
     )
     add_ledger_options(group)
 
@@ -180,28 +196,33 @@ def add_epsilon_options(group: Any, *, required: bool) -> None:
         "--relation",
         required=required,
         choices=[relation.value for relation in Relation],
-        help="which tables are neighbours; there is no default",
+        help="neighbouring relation; has no default",
     )
 
 
 def add_ledger_options(group: Any) -> None:
     """Add the ledger, the run's key in it and the seed of insecure noise to a group of options."""
     group.add_argument(
-        "--ledger", metavar="FILE", help="charge the table's budget in this ledger, see pgmjax ledger init"
+        "--ledger",
+        metavar="FILE",
+        help="charge the table's budget in this ledger, made by pgmjax ledger init",
     )
     group.add_argument(
         "--key",
         metavar="NAME",
-        help="with --ledger: the run's name; asked again under it, the same answers come back free of charge "
-        "(by default the name follows from what is asked)",
+        help="with --ledger: name of the run; the same request under the same name returns the same "
+        "answers free of charge (default: derived from the request)",
     )
     group.add_argument(
         "--holder-log",
         metavar="FILE",
-        help="with --ledger: where to write what errors withhold, for the table's holder alone",
+        help="with --ledger: write details that errors withhold to FILE, for the table's holder alone",
     )
     group.add_argument(
-        "--insecure-seed", type=int, metavar="N", help="repeatable noise that protects nothing: research only"
+        "--insecure-seed",
+        type=int,
+        metavar="N",
+        help="seed of repeatable noise, which protects nothing: research only",
     )
 
 
@@ -212,20 +233,23 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--dry-run",
         action="store_true",
-        help="print what would be measured, its noise, and the time and memory of the fit; nothing is read "
-        "or spent",
+        help="print what would be measured, its noise, and the time and memory of the fit; read and "
+        "spend nothing",
     )
     group.add_argument(
         "--resume",
         metavar="DIR.partial",
-        help="instead of all else: go on from the noisy answers that an interrupted or failed release left, "
-        "at no further cost; options of fit and output may be given again",
+        help="instead of all else: continue from the noisy answers that an interrupted or failed "
+        "release left, at no further cost; you can change the options of fit and output",
     )
     group.add_argument(
         "--add-rows",
         type=int,
         metavar="N",
-        help="instead of all else: draw N more rows from the release in folder TABLE, into a new file there",
+        help=(
+            "instead of all else: draw N more rows from the release in folder TABLE and write them "
+            "to a new file there"
+        ),
     )
 
 
@@ -235,26 +259,31 @@ def add_prior_option(group: Any) -> None:
         "--from",
         dest="prior",
         metavar="DIR",
-        help="an earlier release over the same domain: what is not measured now follows that one",
+        help=("an earlier release over the same domain; the model follows it where nothing is measured now"),
     )
 
 
 def add_output_options(group: Any) -> None:
     """Add the options of a fit and of the folder that is written."""
-    group.add_argument("--steps", type=int, default=3000, metavar="N", help="most steps of the fit (3000)")
-    group.add_argument("--solver", default=Estimator.solver, metavar="NAME", help="method of the fit")
+    group.add_argument(
+        "--steps", type=int, default=3000, metavar="N", help="maximum number of steps of the fit (3000)"
+    )
+    group.add_argument("--solver", default=Estimator.solver, metavar="NAME", help="solver for the fit")
     # a release is fitted only once: float64 costs little and certifies a smaller gap
     group.add_argument("--dtype", default="float64", choices=["float32", "float64"])
     group.add_argument(
-        "--rows", type=int, metavar="N", help="synthetic rows (the estimated total, at most 10 million)"
+        "--rows",
+        type=int,
+        metavar="N",
+        help="number of synthetic rows (default: the estimated total, at most 10 million)",
     )
     group.add_argument("--synthetic", default="parquet", choices=release_folder.SYNTHETIC_FORMATS)
     group.add_argument(
-        "--codes", action="store_true", help="synthetic rows as codes of the domain instead of values"
+        "--codes", action="store_true", help="write synthetic rows as codes of the domain instead of values"
     )
-    group.add_argument("--out", metavar="DIR", help="folder to make; it must not exist")
+    group.add_argument("--out", metavar="DIR", help="folder to write; it must not exist")
     group.add_argument("--json", action="store_true", help="print one JSON object")
-    group.add_argument("--quiet", action="store_true", help="print nothing and show no progress")
+    group.add_argument("--quiet", action="store_true", help="print nothing, and show no progress")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -300,11 +329,11 @@ def _dry_run(arguments: argparse.Namespace) -> None:
     _check_combination(arguments)
     if arguments.discover is not None:
         raise ValueError(
-            "--dry-run needs the whole domain, and --discover would find it in the table: describe the "
-            "columns."
+            "--dry-run needs a complete domain, and --discover would find it in the table: describe "
+            "the open columns instead."
         )
     if not arguments.demo and not pathlib.Path(arguments.table).exists():
-        raise ValueError(f"There is no table {arguments.table}.")
+        raise ValueError(f"There is no table {arguments.table}: check the path.")
     mechanism = _mechanism(arguments)
     domain = demo.domain() if arguments.demo else read_domain(arguments.domain)
     workload = _workload(arguments, domain)
@@ -318,7 +347,7 @@ def _dry_run(arguments: argparse.Namespace) -> None:
     for line in found.lines(arguments.steps, arguments.rows):
         print(line)
     _say_left_out(arguments, domain, gone)
-    print("Nothing was read and nothing was spent.")
+    print("No record was read and no budget was spent.")
 
 
 def read_prior(folder: str | None, domain: Domain) -> tuple[Any, dict[str, Any] | None]:
@@ -338,12 +367,12 @@ def read_prior(folder: str | None, domain: Domain) -> tuple[Any, dict[str, Any] 
 def _add_rows(arguments: argparse.Namespace) -> None:
     """Draw more rows from a release into a new file beside its first ones."""
     if arguments.table is None:
-        raise ValueError("--add-rows draws rows from a release: name its folder.")
+        raise ValueError("--add-rows draws rows from a release: give its folder.")
     given = {name for name, value in vars(arguments).items() if value != _DEFAULTS.get(name)}
     other = sorted(given - {"table", "add_rows", "codes", "synthetic", "json", "quiet", "run", "usage_error"})
     if other:
         raise ValueError(
-            f"--{other[0].replace('_', '-')} does not go with --add-rows, which only draws rows."
+            f"--{other[0].replace('_', '-')} cannot be used with --add-rows, which only draws rows."
         )
     if arguments.add_rows < 1:
         raise ValueError(f"--add-rows must be at least 1, got {arguments.add_rows}.")
@@ -441,7 +470,7 @@ def _begun(arguments: argparse.Namespace, out: pathlib.Path) -> run_folder.RunFo
         out.rmdir()
         folder = run_folder.RunFolder(partial)
     except OSError as error:
-        raise ValueError(f"{out} cannot be made: {error.strerror}.") from error
+        raise ValueError(f"{out} cannot be written: {error.strerror}.") from error
     stored = {name: value for name, value in vars(arguments).items() if name not in ("run", "usage_error")}
     for name in ("table", "domain", "workload", "ledger", "holder_log", "out"):
         if stored[name] is not None:
@@ -454,9 +483,9 @@ def _begun(arguments: argparse.Namespace, out: pathlib.Path) -> run_folder.RunFo
     ):
         folder.close()
         raise ValueError(
-            f"{partial} keeps the noisy answers of another run, which was interrupted: go on with it (pgmjax "
-            f"release --resume {shlex.quote(str(partial))}), name another --out, or remove it. Nothing was "
-            "spent."
+            f"{partial} holds the noisy answers of another run that was interrupted. Continue that "
+            f"run (pgmjax release --resume {shlex.quote(str(partial))}), give another --out, or "
+            "remove the folder. Nothing was spent."
         )
     if folder.is_complete:
         return folder
@@ -485,8 +514,8 @@ def _check_ours(partial: pathlib.Path) -> None:
     )
     if not begun:
         raise ValueError(
-            f"{partial} was not left by an interrupted release, and the noisy answers would be kept there: "
-            "rename it, or name another --out. Nothing was spent."
+            f"{partial} was not left by an interrupted release, but this run would keep its noisy "
+            "answers there. Rename that folder, or give another --out. Nothing was spent."
         )
 
 
@@ -511,13 +540,16 @@ def _resumed(arguments: argparse.Namespace) -> argparse.Namespace:
     partial = pathlib.Path(arguments.resume)
     stored = _command(partial)
     if stored is None:
-        raise ValueError(f"{arguments.resume} is no folder that an interrupted release left.")
+        raise ValueError(
+            f"{arguments.resume} is not a folder that an interrupted release left: give the folder "
+            "OUT.partial of that run."
+        )
     given = {name: value for name, value in vars(arguments).items() if value != _DEFAULTS.get(name)}
     other = [name for name in given if name not in (*_OUTPUT, "resume", "run", "usage_error")]
     if other:
         raise ValueError(
-            f"--{other[0].replace('_', '-')} was decided when the run began: with --resume give options of "
-            "fit and output only."
+            f"--{other[0].replace('_', '-')} was fixed when the run began: with --resume you can only "
+            "give options of fit and output."
         )
     # an option that a version before did not have is not in its file
     return argparse.Namespace(**{**vars(arguments), **stored, **given, "resume": None})
@@ -550,7 +582,9 @@ def _tell(arguments: argparse.Namespace, domain: Domain, out: pathlib.Path, reco
     except BrokenPipeError:
         process.discard()
     except OSError as error:
-        raise OSError(f"The release is at {out}, but printing this failed: {error.strerror}.") from error
+        raise OSError(
+            f"The release was written to {out}, but printing this summary failed: {error.strerror}."
+        ) from error
 
 
 def show_progress(arguments: argparse.Namespace) -> bool | None:
@@ -565,7 +599,7 @@ def read_domain(path: str) -> Domain:
         ValueError: there is no such file, or no domain in it.
     """
     if not pathlib.Path(path).exists():
-        raise ValueError(f"There is no domain file {path}.")
+        raise ValueError(f"There is no domain file {path}: check the path.")
     return Domain.read(path)
 
 
@@ -576,58 +610,60 @@ def check_table(arguments: argparse.Namespace) -> None:
         ValueError: options that do not go together, or one that is missing.
     """
     if arguments.demo == (arguments.table is not None):
-        raise ValueError("Name a TABLE, or give --demo for the table that comes with the extra 'demo'.")
+        raise ValueError("Give a TABLE, or --demo to use the table of the extra 'demo'.")
     unit_of(arguments)
     if arguments.demo and (arguments.domain or arguments.no_header or arguments.weights or arguments.unit):
-        raise ValueError(
-            "--demo brings its own domain: leave out --domain, --no-header, --weights and --unit."
-        )
+        raise ValueError("--demo has its own domain: leave out --domain, --no-header, --weights and --unit.")
     discover = getattr(arguments, "discover", None)
     if not arguments.demo and arguments.domain is None and discover is None:
         raise ValueError(
-            "--domain is missing: the domain must be public and is never read off the table. Write "
-            "one (pgmjax "
-            "domain draft makes a start), or have it found for a share of the budget: --discover 0.1."
+            "--domain is missing. The domain must be public and is never read off the table. Write a "
+            "domain file (pgmjax domain draft writes a first version), or find the domain for a "
+            "share of the budget with --discover 0.1."
         )
     if discover is not None and getattr(arguments, "prior", None) is not None:
         raise ValueError(
-            "--from does not go with --discover: an earlier release is over its own domain, which is not the "
-            "one that is found. Ask by that domain: --domain, the file domain.json of its folder."
+            "--from cannot be used with --discover: the earlier release has its own domain, which "
+            "differs from the one to be found. Use the earlier domain instead: --domain with the "
+            "file domain.json of its folder."
         )
     if discover is not None:
         others = {name: getattr(arguments, name) for name in ("demo", "no_header", "weights", "rows_outside")}
         named = [f"--{name.replace('_', '-')}" for name, value in others.items() if value]
         if named:
             raise ValueError(
-                f"--discover does not go with {named[0]}: it needs a table that names its columns, whose "
-                "records have no weights, and what happens to rows outside is a part of what it finds."
+                f"--discover cannot be used with {named[0]}: it needs a table with column names and "
+                "without weights, and it fixes what happens to rows outside the domain."
             )
         if arguments.ledger is not None and arguments.domain is not None:
             raise ValueError(
-                "The account of a table in a ledger says which of its columns are open: leave --domain out."
+                "A ledger's account fixes which columns of the table are open: leave out --domain."
             )
     if arguments.key is not None and arguments.ledger is None:
         raise ValueError("--key names a run in a ledger: give --ledger FILE too.")
     if arguments.ledger is not None and arguments.rows_outside is not None:
-        raise ValueError("--rows-outside is the holder's: with --ledger it was fixed by pgmjax ledger init.")
+        raise ValueError(
+            "--rows-outside cannot be used with --ledger: the table's holder fixed it with pgmjax "
+            "ledger init."
+        )
     if arguments.ledger is None and arguments.holder_log is not None:
-        raise ValueError("--holder-log goes with --ledger: without one, you are the table's holder.")
+        raise ValueError("--holder-log needs --ledger: without a ledger, you are the table's holder.")
 
 
 def _check_combination(arguments: argparse.Namespace) -> None:
     """Reject incompatible options before anything is read."""
     check_table(arguments)
     if arguments.workload is not None and arguments.all_kway is not None:
-        raise ValueError("Give --workload or --all-kway, not both.")
+        raise ValueError("Give either --workload or --all-kway, not both.")
     if arguments.workload is None and arguments.all_kway is None and not arguments.demo:
         raise ValueError("Say what to measure: --workload FILE, or --all-kway K.")
     if arguments.weights is not None and arguments.rows is None:
         raise ValueError(
-            "--rows is missing: with --weights the estimated total is no number of rows, and the number of "
-            "records is private. Say how many synthetic rows to draw."
+            "--rows is missing. With --weights the estimated total is not a number of rows, and the "
+            "number of records is private. Give the number of synthetic rows to draw."
         )
     if arguments.max_cells is not None and arguments.workload is not None:
-        raise ValueError("--max-cells goes with --all-kway: a workload file is measured whole.")
+        raise ValueError("--max-cells needs --all-kway: a workload file is always measured whole.")
 
 
 def read_workload(path: str, domain: Domain) -> Workload:
@@ -637,7 +673,7 @@ def read_workload(path: str, domain: Domain) -> Workload:
         ValueError: there is no such file, or no workload over the domain in it.
     """
     if not pathlib.Path(path).exists():
-        raise ValueError(f"There is no workload file {path}.")
+        raise ValueError(f"There is no workload file {path}: check the path.")
     workload = Workload.read(path)
     workload.validate(domain)
     return workload
@@ -656,7 +692,7 @@ def _open_workload(arguments: argparse.Namespace) -> Workload | KWay:
     """Return the workload over a domain that is not known yet."""
     if arguments.workload is not None:
         if not pathlib.Path(arguments.workload).exists():
-            raise ValueError(f"There is no workload file {arguments.workload}.")
+            raise ValueError(f"There is no workload file {arguments.workload}: check the path.")
         return Workload.read(arguments.workload)
     return KWay(arguments.all_kway, arguments.max_cells)
 
@@ -669,16 +705,17 @@ def open_undescribed(arguments: argparse.Namespace) -> OpenTable:
         ValueError: there is no such file, or its columns have no names.
     """
     if not pathlib.Path(arguments.table).exists():
-        raise ValueError(f"There is no table {arguments.table}.")
+        raise ValueError(f"There is no table {arguments.table}: check the path.")
     checks.optional("duckdb", extra="tables")
     draft = None
     if arguments.domain is not None:
         if not pathlib.Path(arguments.domain).exists():
-            raise ValueError(f"There is no domain file {arguments.domain}.")
+            raise ValueError(f"There is no domain file {arguments.domain}: check the path.")
         draft = Draft.read(arguments.domain)
         if not draft.open:
             raise ValueError(
-                "--discover finds what a domain leaves open, and this one describes every column."
+                "--discover finds the columns that a domain leaves open, and this domain describes "
+                "every column: leave out --discover."
             )
     return OpenTable.read(arguments.table, draft, unit=unit_of(arguments), encoding=arguments.text_encoding)
 
@@ -717,7 +754,7 @@ def open_table(arguments: argparse.Namespace, domain: Domain) -> Dataset:
     if arguments.demo:
         return demo.load()
     if not pathlib.Path(arguments.table).exists():
-        raise ValueError(f"There is no table {arguments.table}.")
+        raise ValueError(f"There is no table {arguments.table}: check the path.")
     checks.optional("duckdb", extra="tables")  # the file is read late, when the budget is about to be charged
     try:
         return Dataset.read(
@@ -750,13 +787,16 @@ def print_cost(record: Any, drawn: bool, source: str | None) -> None:
     """
     kept = record["ledger"]
     if kept:
-        free = "" if drawn else ", whose answers were there already: no further cost"
+        free = "" if drawn else ", answers kept from an earlier run: no further cost"
         print(f"  ledger   {kept['account']}, charge {kept['charge']}{free}")
         print(f"  key      {kept['key']}\n  head     {kept['head']}")
     if source is not None:
         print(f"  table    {source}")
     if not kept:
-        print("  holder   you: without --ledger, whoever runs this holds the table and may see its errors")
+        print(
+            "  holder   you: without --ledger, whoever runs this command holds the table and may see "
+            "its errors"
+        )
     print(report_text.cost(record))
 
 
@@ -766,16 +806,16 @@ def _print(
     fit = record["fit"]
     print(f"Release written to {out}")
     print(f"  report   {out / 'report.html'}")
-    print(f"  ask it   pgmjax query {shlex.quote(arguments.out)} {shlex.quote(_example(domain))}")
+    print(f"  query    pgmjax query {shlex.quote(arguments.out)} {shlex.quote(_example(domain))}")
     numbers = f"loss {report_text.number(fit['loss'])}, gap {report_text.number(fit['gap'])}"
     print(f"  fit      {fit['status']} after {fit['steps']} steps, {numbers}")
     if ended := report_text.ending(record):
         print(f"           {ended}")
     _print_left_out(arguments, domain, record)
     if record["answered_by"] == "learner":
-        print("  answers  by the trained model in predictor/, not by the engine's")
+        print("  answers  from the trained model in predictor/, not from the fitted model")
     elif record["answered_by"] != "engine":
-        print(f"  answers  by {record['answered_by']} least squares, not by the model")
+        print(f"  answers  from {record['answered_by']} least squares, not from the model")
     for name, reason in record.get("discovery", {}).get("left_out", {}).items():
         print(f"  left out column {name}: {reason}")
     for line in accuracy.lines(record["accuracy"]):
@@ -804,8 +844,9 @@ def _say_left_out(arguments: argparse.Namespace, domain: Domain, gone: list[Cliq
         most = demo.MAX_CELLS if arguments.max_cells is None and arguments.demo else arguments.max_cells
         named = "; ".join(", ".join(clique) for clique in gone[:_SHOWN])
         print(
-            f"  left out {len(gone):,} of {math.comb(len(domain), k):,} marginals, with which the model "
-            f"would have more than {most or 0:,} cells (--max-cells): {named}{'; ...' * (len(gone) > _SHOWN)}"
+            f"  left out {len(gone):,} of {math.comb(len(domain), k):,} marginals, because the model "
+            f"would have more than {most or 0:,} cells with them (--max-cells): "
+            f"{named}{'; ...' * (len(gone) > _SHOWN)}"
         )
 
 
@@ -822,7 +863,7 @@ def read_options(mechanism: type[Any], words: Sequence[str]) -> dict[str, Any]:
     for word in words:
         name, equals, text = word.partition("=")
         if not equals or not name:
-            raise ValueError(f"--option takes NAME=VALUE, got {word!r}.")
+            raise ValueError(f"--option needs NAME=VALUE, got {word!r}.")
         if name not in known:
             listed = ", ".join(known) or "none"
             raise ValueError(f"The mechanism {mechanism.name} has no option {name!r}; it has: {listed}.")

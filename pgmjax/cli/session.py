@@ -25,10 +25,10 @@ def add_parser(commands: Any) -> None:
     """Add the command to the parser's subcommands."""
     parser = commands.add_parser(
         "session",
-        help="ask a table online, each answer as accurate as it has to be",
-        description="A session answers one count at a time: free from what was answered before where that is "
-        "accurate enough, else for the least budget, else not at all. Its cap is charged to the table's "
-        "account in a ledger when it is begun.",
+        help="answer queries on a table one at a time, each as accurately as required",
+        description="A session answers one count at a time. It answers free of charge if earlier answers are "
+        "accurate enough. Otherwise it measures with the smallest sufficient budget, or refuses. "
+        "When a session begins, its cap is charged to the table's account in a ledger.",
         epilog="Example: pgmjax session ask budgets.ledger 'sex=Male,age<30' --half-width 50 --table "
         "people.csv.gz --domain people.yaml --cap 1 --relation add-remove",
     )
@@ -42,29 +42,48 @@ def _add_ask(parts: Any) -> None:
     parser = _add(
         parts,
         "ask",
-        "ask how many rows satisfy a condition",
-        "Ask how many rows satisfy conditions. Without --table, only what the history tells is answered. "
-        "Exits with 1 if the answer is refused.",
+        "count the rows that satisfy a condition",
+        "Count the rows that satisfy a condition. Without --table, the session only answers from its "
+        "history of noisy answers. Exits with 1 if the answer is refused.",
         "pgmjax session ask budgets.ledger 'sex=Male,age<30' --half-width 50 --delta 0.05",
     )
     parser.add_argument("condition", metavar="CONDITION", help="such as 'sex=Male,age<30'")
     parser.add_argument(
-        "--half-width", type=float, required=True, metavar="W", help="half the longest interval (rows)"
+        "--half-width",
+        type=float,
+        required=True,
+        metavar="W",
+        help="largest half-width of the interval (rows)",
     )
     parser.add_argument(
-        "--delta", type=float, default=0.05, metavar="D", help="how often it may miss the truth (0.05)"
+        "--delta",
+        type=float,
+        default=0.05,
+        metavar="D",
+        help="largest probability that the interval misses the truth (0.05)",
     )
     parser.add_argument(
-        "--table", metavar="TABLE", help="the table, to measure what the history does not tell"
+        "--table", metavar="TABLE", help="the table, to measure what the history does not answer"
     )
-    parser.add_argument("--domain", metavar="FILE", help="with --table: its public domain, .json or .yaml")
+    parser.add_argument(
+        "--domain", metavar="FILE", help="with --table: its public domain file, .json or .yaml"
+    )
     add_file_options(parser)
     add_unit_options(parser)
     # kept as text, so that 0.1 is exactly one tenth
-    parser.add_argument("--cap", metavar="E", help="with --table: the session's epsilon, the same every time")
-    parser.add_argument("--relation", choices=[relation.value for relation in Relation], help="with --table")
     parser.add_argument(
-        "--insecure-seed", type=int, metavar="N", help="repeatable noise that protects nothing: research only"
+        "--cap", metavar="E", help="with --table: the session's epsilon, the same in every call"
+    )
+    parser.add_argument(
+        "--relation",
+        choices=[relation.value for relation in Relation],
+        help="with --table: neighbouring relation",
+    )
+    parser.add_argument(
+        "--insecure-seed",
+        type=int,
+        metavar="N",
+        help="seed of repeatable noise, which protects nothing: research only",
     )
     parser.set_defaults(run=_ask)
 
@@ -73,8 +92,9 @@ def _add_status(parts: Any) -> None:
     parser = _add(
         parts,
         "status",
-        "what was asked and what is left",
-        "Show what a session has answered, what that cost in the dearest cell, and its cap.",
+        "show the queries of a session and what is left",
+        "Show what a session has answered, what that cost in the cell with the highest cost, and the "
+        "session's cap.",
         "pgmjax session status budgets.ledger",
     )
     parser.set_defaults(run=_status)
@@ -85,11 +105,11 @@ def _add_export(parts: Any) -> None:
         parts,
         "export",
         "write the history of noisy answers into a folder",
-        "Write all noisy answers of a session into a folder, to be read with History.load, for "
-        "kernel PCA, maximum entropy, or another session.",
+        "Write all noisy answers of a session to a folder. History.load reads it for kernel PCA, "
+        "maximum entropy, or another session.",
         "pgmjax session export budgets.ledger --out history",
     )
-    parser.add_argument("--out", required=True, metavar="DIR", help="folder to make; it must not exist")
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder to write; it must not exist")
     parser.set_defaults(run=_export)
 
 
@@ -100,7 +120,9 @@ def _add(parts: Any, command: str, help: str, description: str, example: str) ->
     parser.add_argument("file", metavar="FILE", help="the ledger that keeps the session")
     parser.add_argument("--name", default=NAME, metavar="NAME", help=f"the session's name ({NAME})")
     parser.add_argument(
-        "--account", metavar="NAME", help="the table's account, where several have a session of that name"
+        "--account",
+        metavar="NAME",
+        help="the table's account, if several accounts have a session of that name",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     return parser
@@ -131,16 +153,16 @@ def _session(arguments: argparse.Namespace) -> Session:
         named = [name for name in options if getattr(arguments, name) is not None]
         if named:
             said = named[0].removeprefix("text_").replace("_", "-")
-            raise ValueError(f"--{said} goes with --table: name the table too.")
+            raise ValueError(f"--{said} needs --table: give the table too.")
         return _read(arguments)
     if arguments.account is not None:
-        raise ValueError("--account goes without --table, which says whose account it is.")
+        raise ValueError("--account cannot be used with --table: the table determines the account.")
     missing = [name for name in with_table if getattr(arguments, name) is None]
     if missing:
-        raise ValueError(f"--{missing[0]} is missing: a table is asked with --domain, --cap and --relation.")
+        raise ValueError(f"--{missing[0]} is missing: --table needs --domain, --cap and --relation.")
     for path in (arguments.table, arguments.domain):
         if not pathlib.Path(path).exists():
-            raise ValueError(f"There is no file {path}.")
+            raise ValueError(f"There is no file {path}: check the path.")
     unit = unit_of(arguments)
     domain = Domain.read(arguments.domain)
     query_text.parse(arguments.condition, domain)  # reject a bad condition before the cap is charged
@@ -177,24 +199,26 @@ def _status(arguments: argparse.Namespace) -> None:
         print(json.dumps({**told, "secure": secure, "seed": seed, **counts, "answers": listed}))
         return
     kinds = f"{counts['history']} free, {counts['measured']} measured, {counts['refused']} refused"
-    print(f"Session {arguments.name}: {len(answers)} asked, {kinds}.")
+    print(f"Session {arguments.name}: {len(answers)} queries, {kinds}.")
     whom = report_text.unit_name({"unit": unit})
-    print(f"  cost     epsilon {cost} of {cap} in the dearest cell, {relation}, protecting {whom}")
+    print(
+        f"  cost     epsilon {cost} of {cap} in the cell with the highest cost, {relation}, protecting {whom}"
+    )
     if not secure:
-        print("  noise    repeatable: for research, it protects nobody")
+        print("  noise    repeatable: it protects nobody, use it for research only")
 
 
 def _export(arguments: argparse.Namespace) -> None:
     out = pathlib.Path(arguments.out)
     if out.exists():
-        raise ValueError(f"{out} exists: name a folder that does not.")
+        raise ValueError(f"{out} already exists: give the name of a new folder.")
     with _read(arguments) as session:
         session.history.save(out)
         number, secure, seed = session.history.num_rows, session.secure, session.seed
     if arguments.json:
         print(json.dumps({"out": str(out), "answers": number, "secure": secure, "seed": seed}))
     else:
-        warning = "" if secure else "; repeatable noise, for research only"
+        warning = "" if secure else "; the noise is repeatable, use them for research only"
         print(f"{number} noisy answers written to {out}{warning}")
 
 

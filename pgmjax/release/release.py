@@ -55,7 +55,7 @@ class Spent:
 def check_prior(earlier: Any, domain: Domain) -> None:
     """Refuse an earlier model that is none, or is of another domain; see `Release.with_prior`."""
     if not isinstance(earlier, GraphicalModel):
-        raise TypeError(f"The prior must be a graphical model, got {type(earlier).__name__}.")
+        raise TypeError(f"The prior must be a GraphicalModel, got {type(earlier).__name__}.")
     if earlier.domain != domain:
         changed = [
             name
@@ -65,8 +65,8 @@ def check_prior(earlier: Any, domain: Domain) -> None:
             or earlier.domain.attribute(name) != domain.attribute(name)
         ]
         raise ValueError(
-            "The earlier release is over another domain, and cannot be the prior: see "
-            f"{', '.join(changed) or 'the order of its attributes'}. Use the domain of that release."
+            "The earlier release has another domain, so it cannot be the prior. They differ in "
+            f"{', '.join(changed) or 'the order of their attributes'}. Use the domain of that release."
         )
 
 
@@ -151,7 +151,8 @@ class Release:
         check_prior(earlier, self.domain)
         if not self.measurements or type(self) is not Release:
             raise ValueError(
-                f"A release of {self.mechanism} takes no prior: it is not fitted to measurements."
+                f"A release of {self.mechanism} cannot have a prior, because it is not fitted to "
+                "measurements."
             )
         estimator = Estimator() if estimator is None else estimator
         fit = estimator.fit(self.domain, self.measurements, self.model.total, prior=earlier)
@@ -239,8 +240,9 @@ class Release:
         if self.spent.delta:
             degree += f" and delta = {as_text(self.spent.delta)}"
         promise = (
-            f"This release is differentially private with {degree}: if {self._neighbours()}, "
-            f"the probability of any result changes at most by a factor of exp({as_text(self.spent.epsilon)})"
+            f"This release is differentially private with {degree}: if {self._neighbours()}, the "
+            "probability of any result changes by at most a factor of "
+            f"exp({as_text(self.spent.epsilon)})"
         )
         promise += f", up to {as_text(self.spent.delta)}. " if self.spent.delta else ". "
         promise += self._public()
@@ -248,7 +250,7 @@ class Release:
         if self.secure:
             return promise + made + "The noise came from a vetted sampler and cannot be repeated."
         return (
-            "NOT FOR PUBLICATION: the noise of this run can be repeated, so that it protects nothing. "
+            "NOT FOR PUBLICATION: the noise of this run can be repeated, so it protects nothing. "
             "With secure noise the following would hold. " + promise + made.rstrip()
         )
 
@@ -259,7 +261,7 @@ class Release:
         rows = sum(measurement.values.size for measurement in self.measurements)
         distributions = sorted({measurement.noise for measurement in self.measurements})
         if distributions == ["response"]:
-            return f"{rows:,} counts of what the records answered for themselves by randomised response"
+            return f"{rows:,} counts of records that were perturbed one by one by randomised response"
         named = " or ".join(map(str.capitalize, distributions))
         return f"{rows:,} counts, each released with discrete {named} noise"
 

@@ -58,7 +58,7 @@ def test_answers_lie_within_their_error(data, universe, encoding):
     ):
         assert np.abs(answer - exact.reshape(-1)).max() / ROWS < 6 * bounds[clique]
     assert {m.noise for m in release.measurements} == {"response"}
-    assert "what the records answered for themselves" in release.statement()
+    assert "records that were perturbed one by one" in release.statement()
 
 
 def test_the_fit_meets_the_spread_of_the_counts(data):
@@ -233,7 +233,7 @@ def test_bad_requests_read_nothing(data, tmp_path):
         made(share={"c": 2}).run(data, Workload.of_marginals([("a", "b")]))
     with pytest.raises(ValueError, match="'z'"):
         made().perturb(data, ["z"], row_order_is_public=True)
-    with pytest.raises(ValueError, match="exists already"):
+    with pytest.raises(ValueError, match="already exists"):
         made().perturb(data, row_order_is_public=True, out=tmp_path)
     with pytest.raises(TypeError, match=r"must be a pgmjax\.Dataset, got dict"):
         made().perturb({}, row_order_is_public=True)

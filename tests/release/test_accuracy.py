@@ -94,7 +94,10 @@ def test_the_worst_column_is_that_of_the_worst_verdict():
         {"attributes": ["b"], "verdict": "noise", "relative": 0.03, "small": 20.0, "moved": 0.9},
     ]
     said = list(accuracy.lines({"columns": columns, "tables": []}))
-    assert said[1] == "Worst: noisy counts of b below 0 moved 90 % of the records to other values."
+    assert (
+        said[1]
+        == "Worst: making negative noisy counts of b non-negative moved 90 % of the records to other values."
+    )
     assert "within more than 1,000 % (b" in said[2]
 
 
@@ -118,7 +121,10 @@ def test_a_column_of_thousands_of_values_is_noise_and_said_to_be(tmp_path, capsy
     words = ["release", "t.csv", "--domain", "d.json", "--all-kway", "1", "--epsilon", "0.2"]
     assert main([*words, "--relation", "replace-one", "--steps", "30", "--out", "r"]) == 0
     said = capsys.readouterr().out
-    assert "1 good, 1 noise (code)" in said and "Worst: the count of code" in said
+    assert (
+        "1 good, 1 noise (code)" in said
+        and "Worst: for a typical record, the count of its value of code" in said
+    )
     saved = folder.read("r")
     assert [one["verdict"] for one in saved.record["accuracy"]["columns"]] == ["noise", "good"]
     page = (tmp_path / "r" / "report.html").read_text()
@@ -133,7 +139,7 @@ def test_a_column_of_thousands_of_values_is_noise_and_said_to_be(tmp_path, capsy
     first, second = capsys.readouterr().out.splitlines()
     assert (
         "95% interval of the noisy counts" in first
-        and "no interval, as no measured marginal has these" in second
+        and "no interval, because no measured marginal has all these" in second
     )
     assert main(["query", "r", "--marginal", "age", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
