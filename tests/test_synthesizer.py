@@ -268,7 +268,7 @@ def test_arguments_are_as_in_scikit_learn(fitted):
 
 def test_a_second_fit_is_refused_before_it_spends(fitted):
     before = fitted.release
-    with pytest.raises(ValueError, match=r"fitted already.*Nothing was spent"):
+    with pytest.raises(ValueError, match=r"already fitted.*Nothing was spent"):
         fitted.fit(FRAME, DOMAIN)
     assert fitted.release is before
     again = pj.Synthesizer(**fitted.get_params())
@@ -317,7 +317,7 @@ BAD = [
     (lambda: frame(age=[1, 2]), {}, "The possible values of the columns are unknown"),
     (lambda: frame(age=[1, 2]), {"domain": AGE, "discover": 0.1}, "leave discover out"),
     (lambda: frame(age=[1], sex=[1]), {"domain": AGE}, "the domain lacks sex"),
-    (lambda: frame(sex=[1]), {"domain": {**AGE, "sex": 2}}, "the frame lacks age"),
+    (lambda: frame(sex=[1]), {"domain": {**AGE, "sex": 2}}, "The frame lacks age"),
     (lambda: frame(age=[]), {"domain": AGE}, "has no row"),
     (lambda: pd.DataFrame({0: [1]}), {"domain": AGE}, "Every column name must be a non-empty string, got 0"),
     (
@@ -338,7 +338,7 @@ BAD = [
     (lambda: frame(age=[1]), {"domain": "none.yaml"}, "none.yaml"),
     (lambda: frame(age=["a", "b"]), {"discover": 0.1}, "without a delta"),
     (lambda: frame(age=[1]), {"discover": 2}, r"share must be a share in \(0, 1\)"),
-    (lambda: frame(age=[1])["age"], {"domain": AGE}, "must have columns with names, got a Series"),
+    (lambda: frame(age=[1])["age"], {"domain": AGE}, "must have named columns, got a Series"),
     (lambda: pl.LazyFrame({"age": [1]}), {"domain": AGE}, r"is lazy: call collect\(\) first"),
     (lambda: frame(age=[1]), {"domain": 5}, "a domain file or its content, got int"),
     (lambda: frame(age=[1]), {"domain": AGE, "workload": "age"}, "workload must be a pgmjax.Workload"),

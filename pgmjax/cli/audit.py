@@ -50,20 +50,13 @@ def add_parser(commands: Any, main: Callable[[Sequence[str]], int]) -> None:
     )
     parser.add_argument("--epsilon", default="1", metavar="E", help="epsilon that the mechanism claims (1)")
     parser.add_argument(
-        "--pairs",
-        type=int,
-        default=60,
-        metavar="N",
-        help="number of pairs of neighbouring tables to replay (60)",
+        "--pairs", type=int, default=60, metavar="N", help="pairs of neighbouring tables to replay (60)"
     )
     parser.add_argument(
         "--runs",
         type=int,
         metavar="N",
-        help=(
-            "number of black-box runs for each table; 0 makes none (default: 2000, or 0 for "
-            "mechanisms that fit a model in each run)"
-        ),
+        help="black-box runs for each table; 0 makes none (default: 2000, or 0 if each run fits a model)",
     )
     parser.add_argument(
         "--seconds",
@@ -76,15 +69,11 @@ def add_parser(commands: Any, main: Callable[[Sequence[str]], int]) -> None:
         "--no-coverage",
         dest="coverage",
         action="store_false",
-        help=("do not record which lines of the library the matrix reaches; recording slows the audit down"),
+        help="do not record which lines of the library the matrix reaches; recording slows the audit down",
     )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of all random choices (0)")
     parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="seed for tables, settings and noise (0)"
-    )
-    parser.add_argument(
-        "--mutants",
-        action="store_true",
-        help="also plant every known bug in turn and report which ones the audit catches",
+        "--mutants", action="store_true", help="also plant each seeded bug and report which ones are caught"
     )
     parser.add_argument(
         "--processes",
@@ -283,7 +272,7 @@ def _print_verdicts(found: dict[str, str | None], width: int) -> None:
 
 def _print_catches(seeded: dict[str, str | None], width: int) -> None:
     if seeded:
-        print("\nplanted bugs")
+        print("\nseeded bugs")
     for name, said in seeded.items():
         print(f"{name.ljust(width)}  {'MISSED' if said is None else f'caught: {said}'}")
 

@@ -29,6 +29,13 @@ from pgmjax.privacy.ledger import Account, ChargeRecord, Ledger
 from pgmjax.privacy.ledger.account import budget_row, definition_row, label_delta_of
 
 _TABLES = (".parquet", files.EXCEL, *files.SUFFIXES)
+_INIT = (
+    "Open an account for a table and fix its budget. The budget cannot be changed later. The "
+    "ledger file is created if it does not exist. Run this command as the holder of the "
+    "table: every record is checked against --domain, the widest domain that runs may ask "
+    "about. The ledger recognises the table by a keyed digest of its bytes. FILE.key holds "
+    "the key."
+)
 
 
 def add_parser(commands: Any) -> None:
@@ -54,11 +61,7 @@ def _add_init(parts: Any) -> None:
     parser = parts.add_parser(
         "init",
         help="open an account with a budget for a table",
-        description="Open an account for a table and fix its budget. The budget cannot be changed later. The "
-        "ledger file is created if it does not exist. Run this command as the holder of the "
-        "table: every record is checked against --domain, the widest domain that runs may ask "
-        "about. The ledger recognises the table by a keyed digest of its bytes. FILE.key holds "
-        "the key.",
+        description=_INIT,
         epilog="Example: pgmjax ledger init budgets.ledger --demo --name diamonds --epsilon 3 "
         "--relation add-remove",
     )
@@ -81,10 +84,8 @@ def _add_init(parts: Any) -> None:
     parser.add_argument(
         "--measure",
         choices=["pure", "zcdp", "renyi"],
-        help=(
-            "what is summed: epsilons (default without delta), rhos (default with delta), or Renyi "
-            "divergences"
-        ),
+        help="what is summed: epsilons (default without delta), rhos (default with delta), or Renyi "
+        "divergences",
     )
     parser.add_argument(
         "--research", action="store_true", help="allow repeatable noise, which protects nobody"
@@ -94,10 +95,8 @@ def _add_init(parts: Any) -> None:
     people.add_argument(
         "--same-people-as",
         metavar="NAME",
-        help=(
-            "if the ledger has other accounts: the table is about the same people as this account, "
-            "and shares its budget"
-        ),
+        help="if the ledger has other accounts: the table is about the same people as this account, "
+        "and shares its budget",
     )
     people.add_argument(
         "--other-people",

@@ -109,10 +109,8 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         "--encoding",
         default="direct",
         choices=ENCODINGS,
-        help=(
-            "direct (default): one category as the answer; the others: one bit for each category, "
-            "better for many categories"
-        ),
+        help="direct (default): one category as the answer; the others: one bit for each category, "
+        "better for many categories",
     )
     group.add_argument(
         "--useless",
@@ -312,8 +310,8 @@ def statement(table: PerturbedTable) -> str:
     promise = (
         f"Every record was perturbed by itself by randomised response, in {len(table.groups):,} group(s) of "
         f"attributes. Taken together, {whose}{count} are differentially private with epsilon = {epsilon} "
-        f"(local differential privacy): if {whole} are changed, the probability of any answers changes by at "
-        f"most a factor of exp({epsilon}). The number of records is public. The rows are sorted by their "
+        f"(local differential privacy): if {whole} are changed, the probability of any answers changes at "
+        f"most by a factor of exp({epsilon}). The number of records is public. The rows are sorted by their "
         "answers, so their order says nothing about the order of the table. "
     )
     if table.secure:

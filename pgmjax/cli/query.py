@@ -41,9 +41,7 @@ def add_parser(commands: Any) -> None:
     """Add the command to the parser's subcommands."""
     parser = commands.add_parser(
         "query",
-        help=(
-            "query a release or a perturbed table: count rows that satisfy a condition, or print a marginal"
-        ),
+        help="query a release or a perturbed table: count rows that satisfy a condition, or print a marginal",
         description="Query the folder of a release, a fit or a perturbed table. A release answers from its "
         "model. Each answer has a 95 % interval of the noisy counts if these determine it. A "
         "perturbed table answers by unbiased estimates. Each has its standard error and an "

@@ -128,10 +128,8 @@ def add_encoding_option(group: Any, name: str = "--encoding") -> None:
         name,
         dest="text_encoding",
         metavar="NAME",
-        help=(
-            "encoding of a text file, such as cp1252 (default: utf-8, or utf-16 if the file begins "
-            "with its mark)"
-        ),
+        help="encoding of a text file, such as cp1252 (default: utf-8, or utf-16 if the file begins "
+        "with its mark)",
     )
 
 
@@ -140,16 +138,14 @@ def add_unit_options(group: Any) -> None:
     group.add_argument(
         "--unit",
         metavar="COLUMN",
-        help=(
-            "protect all records that share a value of this column, such as all records of one "
-            "person (default: protect one record)"
-        ),
+        help="protect all records that share a value of this column, such as all records of one "
+        "person (default: protect one record)",
     )
     group.add_argument(
         "--max-records",
         type=int,
         metavar="K",
-        help=("with --unit: the most records of one unit that count; further ones are left out at random"),
+        help="with --unit: the most records of one unit that count; further ones are left out at random",
     )
 
 
@@ -179,9 +175,7 @@ def _add_privacy(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help=(
-            "an option of the mechanism, such as rounds=10; repeat for several; pgmjax mechanisms lists them"
-        ),
+        help="an option of the mechanism, such as rounds=10; repeat for more; pgmjax mechanisms lists them",
     )
     add_ledger_options(group)
 
@@ -246,10 +240,8 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         "--add-rows",
         type=int,
         metavar="N",
-        help=(
-            "instead of all else: draw N more rows from the release in folder TABLE and write them "
-            "to a new file there"
-        ),
+        help="instead of all else: draw N more rows from the release in folder TABLE and write them "
+        "to a new file there",
     )
 
 
@@ -259,7 +251,7 @@ def add_prior_option(group: Any) -> None:
         "--from",
         dest="prior",
         metavar="DIR",
-        help=("an earlier release over the same domain; the model follows it where nothing is measured now"),
+        help="an earlier release over the same domain; the model follows it where nothing is measured now",
     )
 
 

@@ -280,7 +280,7 @@ class Budget(SingleProcess):
             >>> print(budget.statement())
             Of epsilon 1 that may be spent on this table, 0.25 is spent, in 1 access (1 pure), and 0.75 is \
 left. If one record is added to the table or removed from it, the probability of anything that was made from \
-the answers so far changes by at most a factor of exp(0.25).
+the answers so far changes at most by a factor of exp(0.25).
         """
         return f"{self._account()} {self._promise()}"
 
@@ -308,8 +308,8 @@ the answers so far changes by at most a factor of exp(0.25).
             )
         if self._unit == "epsilon":
             return (
-                f"{change}the probability of anything that was made from the answers so far changes by "
-                f"at most a factor of exp({as_text(self.spent)})."
+                f"{change}the probability of anything that was made from the answers so far changes at most "
+                f"by a factor of exp({as_text(self.spent)})."
             )
         return (
             f"{change}what was made from the answers so far is protected by zero-concentrated differential "

@@ -240,9 +240,8 @@ class Release:
         if self.spent.delta:
             degree += f" and delta = {as_text(self.spent.delta)}"
         promise = (
-            f"This release is differentially private with {degree}: if {self._neighbours()}, the "
-            "probability of any result changes by at most a factor of "
-            f"exp({as_text(self.spent.epsilon)})"
+            f"This release is differentially private with {degree}: if {self._neighbours()}, "
+            f"the probability of any result changes at most by a factor of exp({as_text(self.spent.epsilon)})"
         )
         promise += f", up to {as_text(self.spent.delta)}. " if self.spent.delta else ". "
         promise += self._public()
@@ -250,7 +249,7 @@ class Release:
         if self.secure:
             return promise + made + "The noise came from a vetted sampler and cannot be repeated."
         return (
-            "NOT FOR PUBLICATION: the noise of this run can be repeated, so it protects nothing. "
+            "NOT FOR PUBLICATION: the noise of this run can be repeated, so that it protects nothing. "
             "With secure noise the following would hold. " + promise + made.rstrip()
         )
 
@@ -261,7 +260,7 @@ class Release:
         rows = sum(measurement.values.size for measurement in self.measurements)
         distributions = sorted({measurement.noise for measurement in self.measurements})
         if distributions == ["response"]:
-            return f"{rows:,} counts of records that were perturbed one by one by randomised response"
+            return f"{rows:,} counts of what the records answered for themselves by randomised response"
         named = " or ".join(map(str.capitalize, distributions))
         return f"{rows:,} counts, each released with discrete {named} noise"
 

@@ -72,7 +72,7 @@ def test_failures_are_told_and_not_fatal(grid, capsys):
     assert main(["bench", "run", str(grid)]) == 0
     said = capsys.readouterr()
     assert "2 cells of people, 1-way, randomized-response, epsilon 0.001 failed or refused" in said.err
-    assert "2 are not done" in said.out and "--retry-failed" in said.out
+    assert "2 cells failed or were refused" in said.out and "--retry-failed" in said.out
     assert main(["bench", "report", "small.duckdb"]) == 0
 
 

@@ -69,7 +69,7 @@ def test_an_earlier_release_over_another_domain(table, tmp_path, capsys):
     assert release("--all-kway", "1") == 0
     (tmp_path / "d.json").write_text('{"a": 3, "b": 4}')
     assert release("--all-kway", "1", "--from", "r", out="next") == 2
-    assert "another domain, and cannot be the prior: see b" in capsys.readouterr().err
+    assert "another domain, so it cannot be the prior. They differ in b" in capsys.readouterr().err
     assert not (tmp_path / "next.partial").exists()
     words = ["release", "t.csv", "--discover", "0.1", "--epsilon", "1", "--relation", "add-remove"]
     assert main([*words, "--all-kway", "1", "--from", "r", "--out", "next"]) == 2

@@ -366,7 +366,7 @@ def test_a_resumed_run_is_the_run_that_was_begun(table, capsys, monkeypatch):
     partial = str(table / "out.partial")
     for words, said in (
         (arguments(table, epsilon="2"), "holds the noisy answers of another run"),
-        (["release", "--resume", partial, "--epsilon", "2"], "--epsilon was decided when the run began"),
+        (["release", "--resume", partial, "--epsilon", "2"], "--epsilon was fixed when the run began"),
         (["release", "--resume", str(table)], "is not a folder that an interrupted release left"),
     ):
         capsys.readouterr()

@@ -58,7 +58,7 @@ def test_answers_lie_within_their_error(data, universe, encoding):
     ):
         assert np.abs(answer - exact.reshape(-1)).max() / ROWS < 6 * bounds[clique]
     assert {m.noise for m in release.measurements} == {"response"}
-    assert "records that were perturbed one by one" in release.statement()
+    assert "what the records answered for themselves" in release.statement()
 
 
 def test_the_fit_meets_the_spread_of_the_counts(data):

@@ -98,7 +98,7 @@ def test_the_worst_column_is_that_of_the_worst_verdict():
         said[1]
         == "Worst: making negative noisy counts of b non-negative moved 90 % of the records to other values."
     )
-    assert "within more than 1,000 % (b" in said[2]
+    assert "of the values of b, the worst column, is known to within more than 1,000 %" in said[2]
 
 
 def test_small_groups_are_the_fifth_with_fewest_records():
@@ -174,7 +174,7 @@ def test_a_fit_that_did_not_end_is_explained():
     from pgmjax.release.text import ending
 
     fit = {"status": "MAX_STEPS", "steps": 3, "loss": 272.0, "gap": 37_200.0}
-    assert "may be 37,200 above the least there is" in ending({"fit": fit})
+    assert "may be 37,200 above the least possible loss" in ending({"fit": fit})
     assert "at most 0.37% above the least" in ending({"fit": {**fit, "gap": 1.0}})
     assert ending({"fit": {**fit, "status": "CONVERGED"}}) == ""
 

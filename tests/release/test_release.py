@@ -60,7 +60,7 @@ def test_statement_of_a_pure_release():
         "This release is differentially private with epsilon = 0.5: if one record is added to the "
         "table or removed from it, the probability"
     )
-    assert "by at most a factor of exp(0.5). " in said
+    assert "at most by a factor of exp(0.5). " in said
     assert "6 counts, each released with discrete Laplace noise" in said
     assert said.endswith("The noise came from a vetted sampler and cannot be repeated.")
 

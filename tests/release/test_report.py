@@ -150,7 +150,7 @@ def test_many_attributes_are_cut_off_with_a_word(small_release, monkeypatch):
 def test_promise_names_what_happens_to_the_number_of_records(relation, word, number, small_release):
     record = {**folder.describe(small_release), "relation": relation}
     text = " ".join(report_text.promise(record))
-    assert word in text and "exp(0.5) is 1.649" in text and "adds up" in text
+    assert word in text and "exp(0.5) is 1.649" in text and "add up" in text
     assert (
         f"under {relation}, protecting one record (the number of records is {number})."
         in report_text.cost(record)
@@ -180,7 +180,7 @@ def test_certificate_reads_the_numbers(small_release):
     record = folder.describe(small_release)
     record["fit"] = {"status": "CONVERGED", "steps": 5, "loss": 120.0, "gap": 20.0}
     text = " ".join(report_text.certificate(record, 300))
-    assert "loss below 100" in text and "costs at most 20" in text and "about 150" in text
+    assert "loss below 100" in text and "lower the loss by at most 20" in text and "about 150" in text
     record["fit"] = {"status": "NOT_FINITE", "steps": 5, "loss": None, "gap": None}
     assert "certificate" not in " ".join(report_text.certificate(record, 300))
     assert dict(report_text.fit_rows(record, 300))["loss"] == "unknown"

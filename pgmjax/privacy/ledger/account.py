@@ -103,8 +103,8 @@ class Account:
         times = "no charge" if not self.charges else f"{self.charges} charge{'s' * (self.charges > 1)}"
         said = (
             f"Account {self.name}: all releases of this table together are differentially private with "
-            f"{promise}. If {self._neighbours()}, the probability of anything made from them changes by "
-            f"at most a factor of exp({as_text(self.epsilon)})"
+            f"{promise}. If {self._neighbours()}, the probability of anything made from them changes at "
+            f"most by a factor of exp({as_text(self.epsilon)})"
             f"{', up to delta' if self.delta else ''}. Of {self._counted()} {as_text(self.cap)}, "
             f"{as_text(self.spent)} is spent, in {times}, and {as_text(self.remaining)} is left."
         )

@@ -370,7 +370,7 @@ def test_statement_of_a_pure_account(table):
     assert table.account("table").statement() == (
         "Account table: all releases of this table together are differentially private with epsilon = 1. If "
         "one record is added to the table or removed from it, the probability of anything made from them "
-        "changes by at most a factor of exp(1). Of epsilon 1, 0.25 is spent, in 1 charge, and 0.75 is left."
+        "changes at most by a factor of exp(1). Of epsilon 1, 0.25 is spent, in 1 charge, and 0.75 is left."
     )
 
 

@@ -165,7 +165,7 @@ def test_only_what_is_open_may_be_found(path, ledger):
     ("options", "said"),
     [
         (["--rows-outside", "clip"], "--rows-outside must be drop"),
-        (["--weights", "age", "--max-weight", "3"], "--weights does not go with columns to be discovered"),
+        (["--weights", "age", "--max-weight", "3"], "--weights cannot be used with columns to be discovered"),
         (["--delta", "0"], "may be text: job"),
     ],
 )
