@@ -54,7 +54,7 @@ class Answer(NamedTuple):
 
     def __str__(self) -> str:
         if self.low is None or self.high is None:
-            return f"{self.estimate:,.1f} rows (not determined by what was measured)"
+            return f"{self.estimate:,.1f} rows (no interval: not determined by what was measured)"
         return f"{self.estimate:,.1f} rows (95 % interval {self.low:,.1f} to {self.high:,.1f})"
 
 
@@ -120,7 +120,9 @@ class Synthesizer:
         known = self.get_params()
         for name, value in params.items():
             if name not in known:
-                raise ValueError(f"Synthesizer has no argument {name!r}; it has {', '.join(known)}.")
+                raise ValueError(
+                    f"Synthesizer has no argument {name!r}. Its arguments are {', '.join(known)}."
+                )
             setattr(self, name, value)
         return self
 
@@ -154,8 +156,8 @@ class Synthesizer:
         """
         if self._release is not None:
             raise ValueError(
-                "This Synthesizer is fitted already, and to fit it again would spend epsilon again. If that "
-                "is meant, take a new one: Synthesizer(**synth.get_params()). Nothing was spent."
+                "This Synthesizer is already fitted, and another fit would spend epsilon again. If "
+                "you want that, make a new one: Synthesizer(**synth.get_params()). Nothing was spent."
             )
         known = _described(domain)
         check_unit(self.unit, () if known is None else _columns(known))
@@ -164,9 +166,9 @@ class Synthesizer:
         extra = [] if known is None else [name for name in held.names if name not in _columns(known)]
         if missing or extra:
             raise ValueError(
-                "The domain and the frame have other columns: the frame lacks "
-                f"{', '.join(missing) or 'none'}, the domain lacks {', '.join(extra) or 'none'}. Leave such "
-                "columns out of the one, or add them to the other. Nothing was spent."
+                "The domain and the frame have different columns. The frame lacks "
+                f"{', '.join(missing) or 'none'}; the domain lacks {', '.join(extra) or 'none'}. "
+                "Remove these columns, or add them where they are missing. Nothing was spent."
             )
         given: dict[str, Any] = {"ledger": ledger, "key": key, "show_progress": show_progress}
         data: Dataset | OpenTable
@@ -177,9 +179,9 @@ class Synthesizer:
         else:
             if discover is None:
                 raise ValueError(
-                    "Nothing says what the columns may hold, which must not be read off the table: give a "
-                    "domain (pgmjax domain draft begins one), or discover=0.1 to find it for a tenth of "
-                    "epsilon. Nothing was spent."
+                    "The possible values of the columns are unknown, and they must not be read off "
+                    "the table. Give a domain (pgmjax domain draft writes a first version), or find "
+                    "one for a tenth of epsilon with discover=0.1. Nothing was spent."
                 )
             given["discover"] = Discovery(discover)
             data = OpenTable.from_frame(table, known, unit=self.unit)
@@ -252,7 +254,7 @@ class Synthesizer:
         release = self.release
         page = render(release_folder.describe(release), release.model, release.measurements)
         if os.path.lexists(path):
-            raise ValueError(f"{os.fspath(path)} exists already: name a new file.")
+            raise ValueError(f"{os.fspath(path)} already exists: give a new file name.")
         with open(path, "x", encoding="utf-8") as file:
             file.write(page)
 
@@ -267,11 +269,13 @@ class Synthesizer:
         if isinstance(self.mechanism, Mechanism):
             own, same = self.mechanism, PrivacyParameters(**given)
             if (own.epsilon, own.delta, own.relation) != (same.epsilon, same.delta, same.relation):
-                raise ValueError("The mechanism must have the synthesizer's epsilon, delta and relation.")
+                raise ValueError(
+                    "The epsilon, delta and relation of the mechanism must be those of the Synthesizer."
+                )
             if backend is None:
                 return own
             if own.backend is not None:
-                raise ValueError("The mechanism has a backend of its own: leave insecure_seed out.")
+                raise ValueError("The mechanism already has a noise backend: leave insecure_seed out.")
             return dataclasses.replace(own, backend=backend)
         names = mechanisms.names()
         if self.mechanism != "auto" and self.mechanism not in names:
@@ -315,8 +319,8 @@ def _described(domain: Any) -> Domain | Draft | None:
         return domain
     if not isinstance(domain, Mapping | str | os.PathLike):
         raise TypeError(
-            "domain must be a Domain, a domain file or its content, got "
-            f"{type(domain).__name__}. Nothing was spent."
+            f"domain must be a Domain, a domain file or its content, got {type(domain).__name__}. "
+            "Nothing was spent."
         )
     draft = Draft(domain) if isinstance(domain, Mapping) else Draft.read(domain)
     return draft if draft.open else Domain(draft.closed)
@@ -510,8 +514,8 @@ def _column(arrow: Any, frame: Any, name: str) -> Any:
         pass
     # raised out here, so that the error does not carry along the other one, which quotes a value
     raise ValueError(
-        f"Column {name!r} has values of several types, or numbers beyond 64 bits: make them "
-        f"one type, such as frame[{name!r}].astype(str). Nothing was spent."
+        f"Column {name!r} has values of several types, or numbers beyond 64 bits. Convert it to one "
+        f"type, such as frame[{name!r}].astype(str). Nothing was spent."
     )
 
 
@@ -522,8 +526,8 @@ def _read(reader: Callable[[Any], Any], frame: Any) -> Any:
     except Exception as error:
         failure = type(error).__name__
     raise ValueError(
-        f"The {type(frame).__name__} could not be read: it failed with {failure}. Details are withheld, "
-        "since they may quote records: run it by itself to see them. Nothing was spent."
+        f"Reading the {type(frame).__name__} failed with {failure}. Details are withheld because they "
+        "may quote records. Run your query or conversion by itself to see them. Nothing was spent."
     )
 
 
@@ -531,14 +535,14 @@ def _check_kind(frame: Any) -> None:
     """Refuse what is no table of rows and columns, such as one column or a query that was not run."""
     kind = type(frame).__name__
     if kind == "LazyFrame":
-        raise TypeError("The frame is lazy: collect() it first. Nothing was spent.")
+        raise TypeError("The frame is lazy: call collect() first. Nothing was spent.")
     if kind == "Series" or (kind in ("Array", "ChunkedArray") and not hasattr(frame, "schema")):
-        raise TypeError(f"The frame must have columns with names, got a {kind}: to_frame() makes one.")
+        raise TypeError(f"The frame must have named columns, got a {kind}: convert it with to_frame().")
     known = kind in ("DataFrame", "DuckDBPyRelation") and hasattr(frame, "columns")
     if not known and not hasattr(frame, "__arrow_c_stream__"):
         raise TypeError(
-            "The frame must be one of pandas, polars, pyarrow or DuckDB, or have the Arrow C stream, got "
-            f"{kind}."
+            "The frame must be a pandas, polars, pyarrow or DuckDB table, or offer the Arrow C "
+            f"stream, got {kind}."
         )
 
 
@@ -546,13 +550,15 @@ def _check_names(names: list[Any]) -> None:
     strange = [name for name in names if not isinstance(name, str) or not name.strip()]
     if strange:
         raise ValueError(
-            f"Every column needs a name that is a text, got {strange[0]!r}: rename it. Nothing was spent."
+            f"Every column name must be a non-empty string, got {strange[0]!r}: rename it. Nothing was spent."
         )
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ValueError(f"Several columns are called {', '.join(twice)}: rename them. Nothing was spent.")
+        raise ValueError(
+            f"Several columns have the same name: {', '.join(twice)}. Rename them. Nothing was spent."
+        )
     if not names:
-        raise ValueError("The frame has no column. Nothing was spent.")
+        raise ValueError("The frame has no columns. Nothing was spent.")
 
 
 def _check_index(frame: Any) -> None:
@@ -560,6 +566,6 @@ def _check_index(frame: Any) -> None:
     index = frame.index
     if index.nlevels > 1 or index.name is not None or index.dtype.kind not in "iu":
         raise ValueError(
-            "The frame has an index that is not the numbers of its rows: make it a column, reset_index(), or "
-            "drop it, reset_index(drop=True). Nothing was spent."
+            "The frame has an index other than row numbers. Make it a column with reset_index(), or "
+            "drop it with reset_index(drop=True). Nothing was spent."
         )

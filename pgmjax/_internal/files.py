@@ -71,10 +71,12 @@ def check_target(out: str | os.PathLike[str]) -> pathlib.Path:
     """
     target = pathlib.Path(out).absolute()
     if os.path.lexists(target):
-        raise ValueError(f"{os.fspath(out)} exists already: name a new folder, none is ever overwritten.")
+        raise ValueError(f"{os.fspath(out)} already exists: give a new folder, none is ever overwritten.")
     above = next(parent for parent in target.parents if parent.exists())
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
-        raise ValueError(f"{os.fspath(out)} cannot be made: {above} is not a folder that can be written to.")
+        raise ValueError(
+            f"{os.fspath(out)} cannot be written: {above} is not a folder that can be written to."
+        )
     return target
 
 
@@ -102,7 +104,7 @@ def reserve(out: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
             folder.mkdir()
             lock = try_lock(folder)
         except OSError as error:
-            raise ValueError(f"{os.fspath(out)} cannot be made: {error.strerror}.") from error
+            raise ValueError(f"{os.fspath(out)} cannot be written: {error.strerror}.") from error
         yield folder
         check_target(target)
         folder.rename(target)

@@ -134,7 +134,9 @@ def _meant(message: str, parser: argparse.ArgumentParser) -> str:
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="pgmjax",
-        description="Release a table under differential privacy as one consistent model, and ask it.",
+        description=(
+            "Release a table under differential privacy as one consistent model, and query the release."
+        ),
         epilog="Exit codes: 0 done, 1 failed, 2 bad input or usage, 130 interrupted.",
     )
     parser.add_argument("--version", action="version", version=f"pgmjax {__version__}")

@@ -192,11 +192,11 @@ def _print(found: _Findings) -> None:
     _print_verdicts(found.primitives, width)
     if found.matrix is not None:
         _print_matrix(found.matrix)
-        print("\nlargest privacy loss found by search")
+        print("\nlargest privacy loss found by the search")
         for each in found.searched:
             print(each)
     if found.coverage:
-        print("\ncoverage of privacy and mechanisms by primitives and matrix")
+        print("\nlines of privacy and mechanisms reached by the noise checks and the matrix")
         print(report.coverage_table(found.coverage))
     _print_catches(found.seeded, width)
 
@@ -214,10 +214,10 @@ def _print_catches(seeded: dict[str, str | None], width: int) -> None:
 
 
 def _print_matrix(matrix: audit.MatrixAudit) -> None:
-    print(f"\nmatrix of settings and refusals: {sum(matrix.visited.values()):,} cases visited")
+    print(f"\nmatrix: {sum(matrix.visited.values()):,} settings and refusals tried")
     for kind, number in matrix.visited.items():
         print(f"{number:7,}  {kind}")
     most = ", ".join(f"{name} {number:,}" for name, number in matrix.largest.items())
-    print(f"most numbers of a run, each with a draw of its own: {most}")
+    print(f"largest outputs of a run whose numbers all have their own noise: {most}")
     for case, fault in matrix.faults:
         print(f"FAILED: {case}: {fault}")

@@ -38,15 +38,18 @@ def run(arguments: argparse.Namespace) -> None:
             )
         except KeyboardInterrupt:
             raise process.Interrupted(
-                f"interrupted; what was done is in {path}. The same command goes on from there."
+                f"interrupted; finished results are in {path}. Run the same command again to continue."
             ) from None
     if arguments.json:
         facts = {"total": outcome.total, "ran": outcome.ran, "failed": outcome.failed}
         print(json.dumps({"results": str(path), **facts, "seconds": outcome.seconds}))
         return
-    print(f"{outcome.total:,} cells in {path}: {outcome.ran:,} of this run, in {_time(outcome.seconds)}")
+    print(f"{outcome.total:,} cells in {path}: {outcome.ran:,} in this run, in {_time(outcome.seconds)}")
     if outcome.failed:
-        print(f"  {outcome.failed:,} are not done: see the page for why, or run again with --retry-failed")
+        print(
+            f"  {outcome.failed:,} cells failed or were refused: the page says why, --retry-failed "
+            "runs them again"
+        )
     print(f"  page     pgmjax bench report {path}")
 
 
@@ -55,9 +58,9 @@ def report(arguments: argparse.Namespace) -> None:
     results = pathlib.Path(arguments.results)
     out = pathlib.Path(arguments.out) if arguments.out else results.with_suffix(".html")
     if out.resolve() == results.resolve():
-        raise ValueError(f"the page would replace the file of results {results}: give another --out.")
+        raise ValueError(f"The page would replace the file of results {results}: give another --out.")
     if out.is_dir() or not out.absolute().parent.is_dir():
-        raise ValueError(f"--out must be a file in a folder that is there, got {out}.")
+        raise ValueError(f"--out must be a file in an existing folder, got {out}.")
     with sweeps.ResultFile(results, read_only=True) as opened:
         page = sweeps.render(opened, arguments.sweep)
     part = out.with_name(f".{out.name}.{os.getpid()}")
@@ -99,7 +102,7 @@ class _Watch:
         if progress.failures:
             error = (progress.failures[0]["error"] or "").strip().splitlines()[-1:] or [""]
             cells = "cell" if len(progress.failures) == 1 else "cells"
-            process.say(f"{len(progress.failures)} {cells} of {progress.group} not done: {error[0]}")
+            process.say(f"{len(progress.failures)} {cells} of {progress.group} failed or refused: {error[0]}")
         if self._terminal:
             if self._bar is None:
                 self._bar = Progress("cells", progress.total - progress.done + progress.ran).__enter__()

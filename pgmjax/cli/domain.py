@@ -33,13 +33,13 @@ from pgmjax.discovery.open_table import open_entry
 from pgmjax.discovery.probes import MISSING_TEXTS
 
 _KINDS = """\
-# A domain file: one entry a column. Values are never read off a private table; write what is known of them,
-# or leave "discover" and have it found for a share of the budget: pgmjax release --discover 0.1
+# One entry for each column. Never read values off a private table: write what is publicly known.
+# If you leave "discover", pgmjax release --discover 0.1 finds the values for a tenth of the budget.
 #   sex: {labels: [F, M], missing: true}                labels, and a bucket for missing values
-#   job: {labels: {cook: [cook, chef]}, other: true}    spellings of one label, and one code for all others
-#   code: {labels_file: codes.txt}                      labels, one a line of another file
+#   job: {labels: {cook: [cook, chef]}, other: true}    two spellings of a label; a code for all others
+#   code: {labels_file: codes.txt}                      a file with one label on each line
 #   age: {min: 0, max: 120, step: 5}                    whole numbers, in cells of five
-#   income: {bins: [0, 1000.5, 5000], clip: true}       numbers; those beyond the ends count in the end cells
+#   income: {bins: [0, 1000.5, 5000], clip: true}       numbers; clip counts outside ones in the end cells
 #   price: {bins: [0, 10, 100], grid: 0.01, decimal: ","}
 #   born: {from: "1900-01-01", to: "2024-12-31", step: year, format: "%d.%m.%Y"}
 #   visit: {dates: ["2024-01-01", "2024-07-01", "2025-01-01"]}
@@ -86,17 +86,19 @@ def schema_text() -> str:
 def _draft(arguments: argparse.Namespace) -> None:
     types = files.column_types(arguments.table, arguments.encoding)
     if arguments.unit is not None and arguments.unit not in types:
-        raise ValueError(f"--unit names {arguments.unit!r}, and {arguments.table} has no such column.")
+        raise ValueError(
+            f"--unit names the column {arguments.unit!r}, which {arguments.table} does not have."
+        )
     types.pop(arguments.unit, None)
     if not types:
-        raise ValueError(f"{arguments.table} has no column but the unit's.")
+        raise ValueError(f"{arguments.table} has no column besides the unit's.")
     if arguments.out is not None:
         _check_new(arguments.out)
     entries: dict[str, Any]
     if arguments.public:
         warnings.warn(
-            "--public reads every value, and the domain shows which occur: use it only where that table is "
-            "public.",
+            "--public reads every value, and the domain shows which values occur. Use it only if the "
+            "table is public.",
             UserWarning,
             stacklevel=2,
         )
@@ -128,9 +130,9 @@ def _check_new(path: str) -> None:
         ValueError: something of that name is there.
     """
     if os.path.lexists(path):
-        raise ValueError(f"{path} exists already: name another file, or remove it.")
+        raise ValueError(f"{path} already exists: give another file name, or remove the file.")
     if not pathlib.Path(path).absolute().parent.is_dir():
-        raise ValueError(f"{path} cannot be made: there is no folder for it.")
+        raise ValueError(f"{path} cannot be written: its folder does not exist.")
 
 
 def _public(arguments: argparse.Namespace, names: list[str]) -> dict[str, Any]:
@@ -177,7 +179,7 @@ def _typed(texts: list[str | None]) -> list[Any]:
 
 def _finite(text: str) -> float:
     if math.isinf(float(text)):
-        raise ValueError("it is too large.")
+        raise ValueError("The number is too large.")
     return float(text)
 
 
@@ -278,14 +280,12 @@ def _check(arguments: argparse.Namespace) -> None:
         _log(findings, arguments.holder_log)
     bad = [name for name, found in findings.items() if not found.is_good]
     if bad:
-        raise RuntimeError(
-            f"{len(bad)} of {len(findings)} columns have rows that the domain has no place for."
-        )
+        raise RuntimeError(f"{len(bad)} of {len(findings)} columns have rows that do not fit the domain.")
     if lacking:
         raise RuntimeError(f"{len(lacking)} columns of the domain are not in the table.")
     if not findings:
-        raise RuntimeError("No column is described, so that nothing was checked.")
-    print(f"All rows have a place in all {len(findings)} columns.")
+        raise RuntimeError("The domain describes no column of the table, so nothing was checked.")
+    print(f"All rows fit the domain in all {len(findings)} columns.")
 
 
 def _findings(
@@ -316,7 +316,7 @@ def _count(found: _Findings, array: Any) -> None:
 
 def _tell(findings: dict[str, _Findings], lacking: list[str], left_out: list[str], draft: Draft) -> None:
     """Print counts and remedies."""
-    print("These counts are exact: they are for the table's holder alone.")
+    print("These counts are exact. Keep them to yourself: they are for the table's holder alone.")
     for name, found in findings.items():
         if not found.is_good:
             print(f"  {name}: {found.said()}")
@@ -327,7 +327,7 @@ def _tell(findings: dict[str, _Findings], lacking: list[str], left_out: list[str
     if left_out:
         print(f"  not in the domain: {', '.join(left_out)}")
     if draft.open:
-        print(f"  to be discovered, so not checked: {', '.join(draft.open)}")
+        print(f"  not checked, because they are to be discovered: {', '.join(draft.open)}")
 
 
 def _remedies(found: _Findings) -> list[str]:
@@ -347,9 +347,9 @@ def _remedies(found: _Findings) -> list[str]:
         elif found.attribute.bins is not None:
             said += _for_out_of_range(found.attribute, outside)
         else:
-            said.append("a larger size if these are codes; `labels: [...]` if they are not")
+            said.append("use a larger size if these are codes; use `labels: [...]` if they are not")
     if found.missing:
-        said.append("`missing: true` makes a bucket for them")
+        said.append("`missing: true` gives rows without a value a bucket of their own")
     return said
 
 
@@ -358,7 +358,8 @@ def _for_unreadable(attribute: Attribute, texts: collections.Counter[str]) -> li
     marks = [text for text in MISSING_TEXTS if text in {text.strip() for text in texts}]
     if marks:
         said.append(
-            f"`missing: {json.dumps([*attribute.missing_markers, *marks])}` reads such texts as no value"
+            f"`missing: {json.dumps([*attribute.missing_markers, *marks])}` reads these texts as "
+            "missing values"
         )
     rest = [text.strip() for text, _ in texts.most_common(_TRIED + len(marks)) if text.strip() not in marks]
     if not rest:
@@ -381,8 +382,9 @@ def _for_unreadable(attribute: Attribute, texts: collections.Counter[str]) -> li
     if best < len(rest):
         what = "numbers" if attribute.time is None else "dates"
         said.append(
-            f"what is left is in no known form of {what}: correct the table, add what means no value to "
-            "`missing: [...]`, or describe the column by `labels` (--holder-log lists the values)"
+            f"the remaining texts are in no known form of {what}: correct the table, add texts that "
+            "mean a missing value to `missing: [...]`, or describe the column by `labels` "
+            "(--holder-log lists the values)"
         )
     return said
 
@@ -404,18 +406,22 @@ def _for_no_label(attribute: Attribute, texts: collections.Counter[str]) -> list
     alike = sum(rows for text, rows in texts.items() if text.strip().casefold() in folded)
     if alike:
         share = _share(alike, texts.total())
-        said.append(f"{share} differ from a label in capitals only: `labels: {{LABEL: [SPELLING, ...]}}`")
+        said.append(
+            f"{share} differ from a label only in capitals or spaces: `labels: {{LABEL: [SPELLING, ...]}}`"
+        )
     quoted = {_number(label) for label in labels if isinstance(label, str)} - {None}
     if any(_number(text) in quoted for text in texts):
-        said.append("numbers among the labels: without quotes, 1 reads 1.0 and 01 too")
+        said.append("some labels are quoted numbers: without quotes, the label 1 also reads 1.0 and 01")
     elif len({isinstance(label, str) for label in labels}) > 1:
         said.append(
-            "the labels mix text with numbers or true and false: in YAML, put what is meant as text in quotes"
+            "the labels mix text with numbers or true and false: in YAML, put quotes around the "
+            "labels that are text"
         )
     marks = [text for text in MISSING_TEXTS if text in texts]
     if marks:
         said.append(
-            f"`missing: {json.dumps([*attribute.missing_markers, *marks])}` reads such texts as no value"
+            f"`missing: {json.dumps([*attribute.missing_markers, *marks])}` reads these texts as "
+            "missing values"
         )
     return [
         *said,
@@ -434,10 +440,8 @@ def _for_out_of_range(attribute: Attribute, texts: Iterable[str]) -> list[str]:
     said = []
     if attribute.time is None and any(attribute.bins[0] <= number < attribute.bins[-1] for number in between):
         grid = f"{attribute.grid or 1:g}"
-        said.append(
-            f"some lie between the steps of {grid}: `bins: [...]` without a grid has a place for them"
-        )
-    return [*said, "`clip: true` counts them in the end cells; or wider ends, if these are public"]
+        said.append(f"some lie between the steps of {grid}: `bins: [...]` without a grid accepts them")
+    return [*said, "`clip: true` counts them in the end cells; use wider ends if these are public"]
 
 
 def _log(findings: dict[str, _Findings], out: str) -> None:

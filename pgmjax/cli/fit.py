@@ -39,7 +39,8 @@ def run(arguments: argparse.Namespace) -> None:
         raise ValueError(f"{arguments.measurements}: {error}") from error
     if arguments.total is None and not found.tells_total:
         raise ValueError(
-            "Every table lacks cells, so that the number of records cannot be estimated: give it, --total N."
+            "Every table lacks some cells, so the number of records cannot be estimated. Give it "
+            "with --total N."
         )
     fit = release.estimator_of(arguments).fit(domain, found.measurements, arguments.total, prior=earlier)
     rows: dict[str, Any] = {"synthetic_rows": arguments.rows, "synthetic_format": arguments.synthetic}
@@ -61,9 +62,11 @@ def _tell(
     absent = sum(found.absent)
     print(f"Model written to {out}")
     print(f"  report   {out / 'report.html'}")
-    print(f"  ask it   pgmjax query {out} {first.name}={first.code_names()[0]}")
-    numbers = f"{values - absent:,} numbers, {absent:,} cells without one"
+    print(f"  query    pgmjax query {out} {first.name}={first.code_names()[0]}")
+    numbers = f"{values - absent:,} counts; {absent:,} cells have none"
     print(f"  read     {len(found.measurements)} tables, {numbers}")
     loss, gap = report_text.number(fit.loss), report_text.number(fit.gap)
     print(f"  fit      {fit.status.name} after {fit.steps:,} steps, loss {loss}, gap {gap}")
-    print("No table was read and nothing was spent: what the numbers promise is said by who published them.")
+    print(
+        "No private table was read and no budget was spent. The publisher of the counts states their privacy."
+    )

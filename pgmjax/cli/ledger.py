@@ -29,6 +29,13 @@ from pgmjax.privacy.ledger import Account, ChargeRecord, Ledger
 from pgmjax.privacy.ledger.account import budget_row, definition_row, label_delta_of
 
 _TABLES = (".parquet", files.EXCEL, *files.SUFFIXES)
+_INIT = (
+    "Open an account for a table and fix its budget. The budget cannot be changed later. The "
+    "ledger file is created if it does not exist. Run this command as the holder of the "
+    "table: every record is checked against --domain, the widest domain that runs may ask "
+    "about. The ledger recognises the table by a keyed digest of its bytes. FILE.key holds "
+    "the key."
+)
 
 
 def _init(arguments: argparse.Namespace) -> None:
@@ -66,12 +73,13 @@ def _set_domain(arguments: argparse.Namespace) -> None:
         account = ledger.account(arguments.name)
         definition = _definition(arguments, account.relation)
         if definition is None:
-            raise ValueError("--domain is missing: the widest domain that may be asked about.")
+            raise ValueError("--domain is missing: give the widest domain that runs may ask about.")
         definition_row(account.name, definition, arguments.record_is, account.relation)
         table = _checked(arguments, definition)
         if ledger.digest_of(table) not in (account.digest, *account.versions):
             raise ValueError(
-                f"This is not the table of account {account.name!r}, or its file was changed: nothing is set."
+                f"This is not the table of account {account.name!r}, or its file was changed. Nothing "
+                "was set."
             )
         account = ledger.set_domain(account.name, definition, unit=arguments.record_is)
         _print_account(arguments, ledger, account)
@@ -83,8 +91,8 @@ def _add_another(arguments: argparse.Namespace) -> None:
         definition = account.definition or account.open
         if definition is None:
             raise ValueError(
-                f"Account {account.name!r} has no domain by which a table could be checked: complete it with "
-                f"pgmjax ledger set-domain {arguments.file} {account.name} TABLE --domain FILE."
+                f"Account {account.name!r} has no domain, so no table can be checked. Give it one "
+                f"with pgmjax ledger set-domain {arguments.file} {account.name} TABLE --domain FILE."
             )
         table = _checked(arguments, definition)
         account = ledger.add_version(account.name, ledger.digest_of(table))
@@ -93,7 +101,7 @@ def _add_another(arguments: argparse.Namespace) -> None:
 
 def _check_table(arguments: argparse.Namespace) -> None:
     if arguments.demo == (arguments.table is not None):
-        raise ValueError("Name a TABLE, or give --demo for the table that comes with the extra 'demo'.")
+        raise ValueError("Give a TABLE, or --demo to use the table of the extra 'demo'.")
 
 
 def _definition(arguments: argparse.Namespace, relation: Relation) -> TableDefinition | OpenDefinition | None:
@@ -103,12 +111,12 @@ def _definition(arguments: argparse.Namespace, relation: Relation) -> TableDefin
         given = [name for name in options if getattr(arguments, name)]
         given += ["encoding"] if arguments.text_encoding else []
         if given:
-            raise ValueError(f"--{given[0].replace('_', '-')} goes with --domain: name the domain file too.")
+            raise ValueError(f"--{given[0].replace('_', '-')} needs --domain: give the domain file too.")
         return None
     if arguments.domain is not None and not pathlib.Path(arguments.domain).exists():
         raise ValueError(package_files.absent("domain file", arguments.domain))
     if arguments.demo and arguments.unit is not None:
-        raise ValueError("The demo table has no column that names a unit: leave out --unit, --max-records.")
+        raise ValueError("The demo table has no column for a unit: leave out --unit and --max-records.")
     unit = unit_of(arguments)
     draft = None if arguments.domain is None else Draft.read(arguments.domain)
     if draft is not None and draft.open:
@@ -124,14 +132,15 @@ def _check_open(arguments: argparse.Namespace, draft: Draft, relation: Relation)
     if arguments.weights is not None or arguments.no_header:
         given = "--weights" if arguments.weights is not None else "--no-header"
         raise ValueError(
-            f"{given} does not go with columns to be discovered: their table names its columns, and its "
-            f"records have no weights. Describe {', '.join(draft.open)} in the domain, or leave {given} out."
+            f"{given} cannot be used with columns to be discovered: their table must name its "
+            f"columns, and its records cannot have weights. Describe {', '.join(draft.open)} in the "
+            f"domain, or leave {given} out."
         )
     wanted = outside_of_found(relation)
     if arguments.rows_outside not in (None, wanted):
         raise ValueError(
-            f"--rows-outside must be {wanted} under {relation.value} where columns are to be discovered, or "
-            f"left out, got {arguments.rows_outside}."
+            f"--rows-outside must be {wanted} or left out under {relation.value} if columns are to be "
+            f"discovered, got {arguments.rows_outside}."
         )
 
 
@@ -171,8 +180,8 @@ def _encoding(arguments: argparse.Namespace, definition: TableDefinition | OpenD
     """Return the encoding that a table is read in: the definition's, if it is a text file."""
     if known_encoding(arguments.text_encoding) not in (None, definition.encoding):
         raise ValueError(
-            f"The account's text files are {definition.encoding or 'UTF-8'}: save this one as that, or as "
-            "Parquet."
+            f"The account's text files have the encoding {definition.encoding or 'UTF-8'}: save this "
+            "file in it, or as Parquet."
         )
     text = any(suffix.lower() in files.SUFFIXES for suffix in pathlib.Path(arguments.table).suffixes[-2:])
     return definition.encoding if text else None
@@ -186,13 +195,13 @@ def _print_account(arguments: argparse.Namespace, ledger: Ledger, account: Accou
     print(account.statement())
     if account.definition is None and account.open is None:
         print(
-            f"  domain   none yet: no run is taken until  pgmjax ledger set-domain {arguments.file} "
-            f"{account.name} TABLE --domain FILE"
+            "  domain   none yet: no run is possible until  pgmjax ledger set-domain "
+            f"{arguments.file} {account.name} TABLE --domain FILE"
         )
     if account.versions:
-        print(f"  tables   {1 + len(account.versions)}, of the same people")
+        print(f"  tables   {1 + len(account.versions)}, about the same people")
     print(f"  ledger   {path}")
-    print(f"  key      {path}.key (secret; keep a copy of it apart)")
+    print(f"  key      {path}.key (secret; keep a separate copy)")
     print(f"  head     {head}")
 
 
@@ -208,7 +217,7 @@ def _show(arguments: argparse.Namespace) -> None:
         print(json.dumps({"ledger": str(path), "head": head, "accounts": listed}))
         return
     if not books:
-        print(f"{path} holds no account yet.")
+        print(f"{path} holds no account yet: pgmjax ledger init opens one.")
     for account, charges in books:
         print(account.statement())
         for line in _lines(account, charges):
@@ -218,12 +227,12 @@ def _show(arguments: argparse.Namespace) -> None:
 def _write_domain(arguments: argparse.Namespace, accounts: list[Account]) -> None:
     """Write the domain of the one account that was named to a new file."""
     if arguments.name is None:
-        raise ValueError("--domain writes the domain of one account: say which, --name NAME.")
+        raise ValueError("--domain writes the domain of one account: choose it with --name NAME.")
     (account,) = accounts
     held = account.definition or account.open
     if held is None:
         raise ValueError(
-            f"Account {account.name!r} has no domain yet: pgmjax ledger set-domain gives it one."
+            f"Account {account.name!r} has no domain yet: give it one with pgmjax ledger set-domain."
         )
     content = (held.draft if isinstance(held, OpenDefinition) else held.domain).to_dict()
     place = pathlib.Path(arguments.domain)
@@ -252,8 +261,8 @@ def _verify(arguments: argparse.Namespace) -> None:
     if arguments.json:
         print(json.dumps(found.to_dict()))
     elif found.ok:
-        noted = ", and the head noted earlier is in the chain" if arguments.head else ""
-        print(f"{found.rows} rows, no fault found{noted}.\n  head     {found.head}")
+        noted = ", and the chain contains the given head" if arguments.head else ""
+        print(f"{found.rows} rows checked, no fault found{noted}.\n  head     {found.head}")
     else:
         print("\n".join(found.faults))
     found.raise_if_bad()
@@ -274,7 +283,7 @@ def _table(text: str) -> pathlib.Path:
     kind = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])
     if not path.is_dir() and kind not in _TABLES:
         raise ValueError(
-            f"{path.name} is no kind of table that can be released: expected .parquet (or a folder of them), "
-            f".xlsx, {', '.join(files.SUFFIXES)}, or one of these text kinds with .gz."
+            f"{path.name} has a file type that cannot be read: expected .parquet (or a folder of such "
+            f"files), .xlsx, {', '.join(files.SUFFIXES)}, or one of these text types with .gz."
         )
     return path

@@ -83,13 +83,16 @@ def _after_interrupt(arguments: argparse.Namespace, mechanism: Any, out: pathlib
 def _check_combination(arguments: argparse.Namespace) -> None:
     """Reject incompatible options before anything is read."""
     if arguments.weights is not None:
-        raise ValueError("Randomised response takes no weights: every record answers once. Leave them out.")
+        raise ValueError(
+            "Randomised response cannot use weights, because each record counts once: leave out "
+            "--weights and --max-weight."
+        )
     release.check_table(arguments)
     given = [bool(arguments.groups), arguments.each, arguments.workload is not None]
     if sum(given) > 1:
-        raise ValueError("Give one of --groups, --each and --workload.")
+        raise ValueError("Give only one of --groups, --each and --workload.")
     if not any(given) and not arguments.demo:
-        raise ValueError("Say what records answer about: --groups NAMES, --each, or --workload FILE.")
+        raise ValueError("Say which attributes to perturb: --groups NAMES, --each, or --workload FILE.")
 
 
 def _group(domain: Domain, text: str) -> Clique:
@@ -233,16 +236,16 @@ def statement(table: PerturbedTable) -> str:
     whole = "its values" if table.unit is None else "the values in them"
     count = "" if table.unit is None else f" (at most {table.unit.max_records} count)"
     promise = (
-        f"Every record answered for itself by randomised response, about {len(table.groups):,} group(s) of "
-        f"attributes; {whose}{count} together are differentially private with epsilon = {epsilon} (local "
-        f"differential privacy): if {whole} are changed, the probability of any answers changes at most by "
-        f"a factor of exp({epsilon}). The number of records is public. The rows are sorted by their answers, "
-        "so that their order says nothing of the order of the table. "
+        f"Every record was perturbed by itself by randomised response, in {len(table.groups):,} group(s) of "
+        f"attributes. Taken together, {whose}{count} are differentially private with epsilon = {epsilon} "
+        f"(local differential privacy): if {whole} are changed, the probability of any answers changes at "
+        f"most by a factor of exp({epsilon}). The number of records is public. The rows are sorted by their "
+        "answers, so their order says nothing about the order of the table. "
     )
     if table.secure:
         return promise + "The noise came from a vetted sampler and cannot be repeated."
     return (
-        "NOT FOR PUBLICATION: the noise of this run can be repeated, so that it protects nothing. With "
+        "NOT FOR PUBLICATION: the noise of this run can be repeated, so it protects nothing. With "
         "secure noise the following would hold. " + promise.rstrip()
     )
 
@@ -283,7 +286,9 @@ def _tell(
     except BrokenPipeError:
         process.discard()
     except OSError as error:
-        raise OSError(f"The table is at {out}, but printing this failed: {error.strerror}.") from error
+        raise OSError(
+            f"The table was written to {out}, but printing this summary failed: {error.strerror}."
+        ) from error
 
 
 def _print(
@@ -292,13 +297,13 @@ def _print(
     first = domain.attribute(record["groups"][0][0])
     asked = shlex.quote(f"{first.name}={first.code_names()[0]}")
     print(f"Perturbed table written to {out}")
-    print(f"  ask it   pgmjax query {shlex.quote(arguments.out)} {asked}")
+    print(f"  query    pgmjax query {shlex.quote(arguments.out)} {asked}")
     for group, encoding, epsilon in zip(
         record["groups"], record["encodings"], record["epsilons"], strict=True
     ):
         print(f"  group    {', '.join(group)}: {encoding}, epsilon {epsilon}")
     if record["responses"] is None and arguments.responses != "none":
-        print("  rows     in table/ only: a plain file is for the direct encoding, and not too many rows")
+        print("  rows     in table/ only: a plain file needs the direct encoding and not too many rows")
     elif record["responses"] is not None:
         print(f"  rows     {out / record['responses']}, sorted")
     release.print_cost(record, drawn, demo.TERMS if arguments.demo else None)

@@ -32,15 +32,19 @@ from pgmjax.queries import text as query_text
 from pgmjax.release import folder as release_folder
 from pgmjax.release.accuracy import unbiased
 
-_NO_INTERVAL = "no interval, as no measured marginal has these columns together: the model's guess"
+_NO_INTERVAL = (
+    "no interval, because no measured marginal has all these columns: the estimate rests on the model alone"
+)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Compute the answers and print them."""
     if not arguments.condition and not arguments.marginal:
-        raise ValueError("Give a condition such as 'sex=Male,age<30', or --marginal with attribute names.")
+        raise ValueError(
+            "Give a condition such as 'sex=Male,age<30', or give --marginal with attribute names."
+        )
     if arguments.condition and arguments.marginal:
-        raise ValueError("Give conditions or --marginal, not both.")
+        raise ValueError("Give either conditions or --marginal, not both.")
     perturbed = perturb.read(arguments.folder)
     if perturbed is not None:
         if arguments.marginal:
@@ -136,7 +140,7 @@ def _perturbed_conditions(table: PerturbedTable, texts: list[str], as_json: bool
         count = f"{answers.value[i]:,.1f} of {table.rows:,} rows ({answers.value[i] / table.rows:.2%})"
         error = f"standard error {answers.stddev[i]:,.1f}"
         interval = f"{LEVEL:.0%} interval {low[i]:,.1f} to {high[i]:,.1f}"
-        warning = " (more noise than the answer has range)" if answers.useless[i] else ""
+        warning = " (useless: the noise may exceed the range of the answer)" if answers.useless[i] else ""
         print(f"{text}: {count}, {error}, {interval}{warning}")
 
 

@@ -63,8 +63,8 @@ def unit_of(arguments: argparse.Namespace) -> Unit | None:
     """
     if (arguments.unit is None) != (arguments.max_records is None):
         raise ValueError(
-            "--unit COLUMN and --max-records K go together: whom to protect, and how many of their "
-            "records count."
+            "Give --unit COLUMN and --max-records K together: the unit to protect, and how many of "
+            "its records count."
         )
     return None if arguments.unit is None else Unit(arguments.unit, arguments.max_records)
 
@@ -113,8 +113,8 @@ def _dry_run(arguments: argparse.Namespace) -> None:
     _check_combination(arguments)
     if arguments.discover is not None:
         raise ValueError(
-            "--dry-run needs the whole domain, and --discover would find it in the table: describe the "
-            "columns."
+            "--dry-run needs a complete domain, and --discover would find it in the table: describe "
+            "the open columns instead."
         )
     if not arguments.demo and not pathlib.Path(arguments.table).exists():
         raise ValueError(files.absent("table", arguments.table))
@@ -131,7 +131,7 @@ def _dry_run(arguments: argparse.Namespace) -> None:
     for line in found.lines(arguments.steps, arguments.rows):
         print(line)
     _say_left_out(arguments, domain, gone)
-    print("Nothing was read and nothing was spent.")
+    print("No record was read and no budget was spent.")
 
 
 def read_prior(folder: str | None, domain: Domain) -> tuple[Any, dict[str, Any] | None]:
@@ -156,12 +156,12 @@ def read_prior(folder: str | None, domain: Domain) -> tuple[Any, dict[str, Any] 
 def _add_rows(arguments: argparse.Namespace) -> None:
     """Draw more rows from a release into a new file beside its first ones."""
     if arguments.table is None:
-        raise ValueError("--add-rows draws rows from a release: name its folder.")
+        raise ValueError("--add-rows draws rows from a release: give its folder.")
     given = {name for name, value in vars(arguments).items() if value != DEFAULTS.get(name)}
     other = sorted(given - {"table", "add_rows", "codes", "synthetic", "json", "quiet", "run", "usage_error"})
     if other:
         raise ValueError(
-            f"--{other[0].replace('_', '-')} does not go with --add-rows, which only draws rows."
+            f"--{other[0].replace('_', '-')} cannot be used with --add-rows, which only draws rows."
         )
     if arguments.add_rows < 1:
         raise ValueError(f"--add-rows must be at least 1, got {arguments.add_rows}.")
@@ -273,7 +273,7 @@ def _begun(arguments: argparse.Namespace, out: pathlib.Path) -> run_folder.RunFo
         out.rmdir()
         folder = run_folder.RunFolder(partial)
     except OSError as error:
-        raise ValueError(f"{out} cannot be made: {error.strerror}.") from error
+        raise ValueError(f"{out} cannot be written: {error.strerror}.") from error
     stored = {name: value for name, value in vars(arguments).items() if name not in ("run", "usage_error")}
     for name in ("table", "domain", "workload", "ledger", "holder_log", "out"):
         if stored[name] is not None:
@@ -286,9 +286,9 @@ def _begun(arguments: argparse.Namespace, out: pathlib.Path) -> run_folder.RunFo
     ):
         folder.close()
         raise ValueError(
-            f"{partial} keeps the noisy answers of another run, which was interrupted: go on with it (pgmjax "
-            f"release --resume {shlex.quote(str(partial))}), name another --out, or remove it. Nothing was "
-            "spent."
+            f"{partial} holds the noisy answers of another run that was interrupted. Continue that "
+            f"run (pgmjax release --resume {shlex.quote(str(partial))}), give another --out, or "
+            "remove the folder. Nothing was spent."
         )
     if folder.is_complete:
         return folder
@@ -317,8 +317,8 @@ def _check_ours(partial: pathlib.Path) -> None:
     )
     if not begun:
         raise ValueError(
-            f"{partial} was not left by an interrupted release, and the noisy answers would be kept there: "
-            "rename it, or name another --out. Nothing was spent."
+            f"{partial} was not left by an interrupted release, but this run would keep its noisy "
+            "answers there. Rename that folder, or give another --out. Nothing was spent."
         )
 
 
@@ -343,13 +343,16 @@ def _resumed(arguments: argparse.Namespace) -> argparse.Namespace:
     partial = pathlib.Path(arguments.resume)
     stored = _command(partial)
     if stored is None:
-        raise ValueError(f"{arguments.resume} is no folder that an interrupted release left.")
+        raise ValueError(
+            f"{arguments.resume} is not a folder that an interrupted release left: give the folder "
+            "OUT.partial of that run."
+        )
     given = {name: value for name, value in vars(arguments).items() if value != DEFAULTS.get(name)}
     other = [name for name in given if name not in (*_OUTPUT, "resume", "run", "usage_error")]
     if other:
         raise ValueError(
-            f"--{other[0].replace('_', '-')} was decided when the run began: with --resume give options of "
-            "fit and output only."
+            f"--{other[0].replace('_', '-')} was fixed when the run began: with --resume you can only "
+            "give options of fit and output."
         )
     # an option that a version before did not have is not in its file
     return argparse.Namespace(**{**vars(arguments), **stored, **given, "resume": None})
@@ -382,7 +385,9 @@ def _tell(arguments: argparse.Namespace, domain: Domain, out: pathlib.Path, reco
     except BrokenPipeError:
         process.discard()
     except OSError as error:
-        raise OSError(f"The release is at {out}, but printing this failed: {error.strerror}.") from error
+        raise OSError(
+            f"The release was written to {out}, but printing this summary failed: {error.strerror}."
+        ) from error
 
 
 def show_progress(arguments: argparse.Namespace) -> bool | None:
@@ -408,18 +413,16 @@ def check_table(arguments: argparse.Namespace) -> None:
         ValueError: options that do not go together, or one that is missing.
     """
     if arguments.demo == (arguments.table is not None):
-        raise ValueError("Name a TABLE, or give --demo for the table that comes with the extra 'demo'.")
+        raise ValueError("Give a TABLE, or --demo to use the table of the extra 'demo'.")
     unit_of(arguments)
     if arguments.demo and (arguments.domain or arguments.no_header or arguments.weights or arguments.unit):
-        raise ValueError(
-            "--demo brings its own domain: leave out --domain, --no-header, --weights and --unit."
-        )
+        raise ValueError("--demo has its own domain: leave out --domain, --no-header, --weights and --unit.")
     discover = getattr(arguments, "discover", None)
     if not arguments.demo and arguments.domain is None and discover is None:
         raise ValueError(
-            "--domain is missing: the domain must be public and is never read off the table. Write "
-            "one (pgmjax "
-            "domain draft makes a start), or have it found for a share of the budget: --discover 0.1."
+            "--domain is missing. The domain must be public and is never read off the table. Write a "
+            "domain file (pgmjax domain draft writes a first version), or find the domain for a "
+            "share of the budget with --discover 0.1."
         )
     if discover is not None and getattr(arguments, "prior", None) is not None:
         raise ValueError(
@@ -432,37 +435,40 @@ def check_table(arguments: argparse.Namespace) -> None:
         named = [f"--{name.replace('_', '-')}" for name, value in others.items() if value]
         if named:
             raise ValueError(
-                f"--discover does not go with {named[0]}: it needs a table that names its columns, whose "
-                "records have no weights, and what happens to rows outside is a part of what it finds."
+                f"--discover cannot be used with {named[0]}: it needs a table with column names and "
+                "without weights, and it fixes what happens to rows outside the domain."
             )
         if arguments.ledger is not None and arguments.domain is not None:
             raise ValueError(
-                "The account of a table in a ledger says which of its columns are open: leave --domain out."
+                "A ledger's account fixes which columns of the table are open: leave out --domain."
             )
     if arguments.key is not None and arguments.ledger is None:
         raise ValueError("--key names a run in a ledger: give --ledger FILE too.")
     if arguments.ledger is not None and arguments.rows_outside is not None:
-        raise ValueError("--rows-outside is the holder's: with --ledger it was fixed by pgmjax ledger init.")
+        raise ValueError(
+            "--rows-outside cannot be used with --ledger: the table's holder fixed it with pgmjax "
+            "ledger init."
+        )
     if arguments.ledger is None and arguments.holder_log is not None:
-        raise ValueError("--holder-log goes with --ledger: without one, you are the table's holder.")
+        raise ValueError("--holder-log needs --ledger: without a ledger, you are the table's holder.")
 
 
 def _check_combination(arguments: argparse.Namespace) -> None:
     """Reject incompatible options before anything is read."""
     check_table(arguments)
     if arguments.workload is not None and arguments.all_kway is not None:
-        raise ValueError("Give --workload or --all-kway, not both.")
+        raise ValueError("Give either --workload or --all-kway, not both.")
     if arguments.workload is None and arguments.all_kway is None and not arguments.demo:
         raise ValueError(
             "Nothing says what to measure: give --all-kway 2 for all pairs of columns, or --workload FILE."
         )
     if arguments.weights is not None and arguments.rows is None:
         raise ValueError(
-            "--rows is missing: with --weights the estimated total is no number of rows, and the number of "
-            "records is private. Say how many synthetic rows to draw."
+            "--rows is missing. With --weights the estimated total is not a number of rows, and the "
+            "number of records is private. Give the number of synthetic rows to draw."
         )
     if arguments.max_cells is not None and arguments.workload is not None:
-        raise ValueError("--max-cells goes with --all-kway: a workload file is measured whole.")
+        raise ValueError("--max-cells needs --all-kway: a workload file is always measured whole.")
 
 
 def read_workload(path: str, domain: Domain) -> Workload:
@@ -513,7 +519,8 @@ def open_undescribed(arguments: argparse.Namespace) -> OpenTable:
         draft = Draft.read(arguments.domain)
         if not draft.open:
             raise ValueError(
-                "--discover finds what a domain leaves open, and this one describes every column."
+                "--discover finds the columns that a domain leaves open, and this domain describes "
+                "every column: leave out --discover."
             )
     return OpenTable.read(arguments.table, draft, unit=unit_of(arguments), encoding=arguments.text_encoding)
 
@@ -594,13 +601,16 @@ def print_cost(record: Any, drawn: bool, source: str | None) -> None:
     """
     kept = record["ledger"]
     if kept:
-        free = "" if drawn else ", whose answers were there already: no further cost"
+        free = "" if drawn else ", answers kept from an earlier run: no further cost"
         print(f"  ledger   {kept['account']}, charge {kept['charge']}{free}")
         print(f"  key      {kept['key']}\n  head     {kept['head']}")
     if source is not None:
         print(f"  table    {source}")
     if not kept:
-        print("  holder   you: without --ledger, whoever runs this holds the table and may see its errors")
+        print(
+            "  holder   you: without --ledger, whoever runs this command holds the table and may see "
+            "its errors"
+        )
     print(report_text.cost(record))
 
 
@@ -610,16 +620,16 @@ def _print(
     fit = record["fit"]
     print(f"Release written to {out}")
     print(f"  report   {out / 'report.html'}")
-    print(f"  ask it   pgmjax query {shlex.quote(arguments.out)} {shlex.quote(_example(domain))}")
+    print(f"  query    pgmjax query {shlex.quote(arguments.out)} {shlex.quote(_example(domain))}")
     numbers = f"loss {report_text.number(fit['loss'])}, gap {report_text.number(fit['gap'])}"
     print(f"  fit      {fit['status']} after {fit['steps']} steps, {numbers}")
     if ended := report_text.ending(record):
         print(f"           {ended}")
     _print_left_out(arguments, domain, record)
     if record["answered_by"] == "learner":
-        print("  answers  by the trained model in predictor/, not by the engine's")
+        print("  answers  from the trained model in predictor/, not from the fitted model")
     elif record["answered_by"] != "engine":
-        print(f"  answers  by {record['answered_by']} least squares, not by the model")
+        print(f"  answers  from {record['answered_by']} least squares, not from the model")
     for name, reason in record.get("discovery", {}).get("left_out", {}).items():
         print(f"  left out column {name}: {reason}")
     for line in accuracy.lines(record["accuracy"]):
@@ -648,8 +658,9 @@ def _say_left_out(arguments: argparse.Namespace, domain: Domain, gone: list[Cliq
         most = demo.MAX_CELLS if arguments.max_cells is None and arguments.demo else arguments.max_cells
         named = "; ".join(", ".join(clique) for clique in gone[:_SHOWN])
         print(
-            f"  left out {len(gone):,} of {math.comb(len(domain), k):,} marginals, with which the model "
-            f"would have more than {most or 0:,} cells (--max-cells): {named}{'; ...' * (len(gone) > _SHOWN)}"
+            f"  left out {len(gone):,} of {math.comb(len(domain), k):,} marginals, because the model "
+            f"would have more than {most or 0:,} cells with them (--max-cells): "
+            f"{named}{'; ...' * (len(gone) > _SHOWN)}"
         )
 
 
@@ -666,7 +677,7 @@ def read_options(mechanism: type[Any], words: Sequence[str]) -> dict[str, Any]:
     for word in words:
         name, equals, text = word.partition("=")
         if not equals or not name:
-            raise ValueError(f"--option takes NAME=VALUE, got {word!r}.")
+            raise ValueError(f"--option needs NAME=VALUE, got {word!r}.")
         if name not in known:
             listed = ", ".join(known) or "none"
             raise ValueError(f"The mechanism {mechanism.name} has no option {name!r}; it has: {listed}.")

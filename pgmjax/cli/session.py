@@ -43,16 +43,16 @@ def _session(arguments: argparse.Namespace) -> Session:
         named = [name for name in options if getattr(arguments, name) is not None]
         if named:
             said = named[0].removeprefix("text_").replace("_", "-")
-            raise ValueError(f"--{said} goes with --table: name the table too.")
+            raise ValueError(f"--{said} needs --table: give the table too.")
         return _read(arguments)
     if arguments.account is not None:
-        raise ValueError("--account goes without --table, which says whose account it is.")
+        raise ValueError("--account cannot be used with --table: the table determines the account.")
     missing = [name for name in with_table if getattr(arguments, name) is None]
     if missing:
-        raise ValueError(f"--{missing[0]} is missing: a table is asked with --domain, --cap and --relation.")
+        raise ValueError(f"--{missing[0]} is missing: --table needs --domain, --cap and --relation.")
     for path in (arguments.table, arguments.domain):
         if not pathlib.Path(path).exists():
-            raise ValueError(f"There is no file {path}.")
+            raise ValueError(f"There is no file {path}: check the path.")
     unit = unit_of(arguments)
     domain = Domain.read(arguments.domain)
     query_text.parse(arguments.condition, domain)  # reject a bad condition before the cap is charged
@@ -89,24 +89,26 @@ def _status(arguments: argparse.Namespace) -> None:
         print(json.dumps({**told, "secure": secure, "seed": seed, **counts, "answers": listed}))
         return
     kinds = f"{counts['history']} free, {counts['measured']} measured, {counts['refused']} refused"
-    print(f"Session {arguments.name}: {len(answers)} asked, {kinds}.")
+    print(f"Session {arguments.name}: {len(answers)} queries, {kinds}.")
     whom = report_text.unit_name({"unit": unit})
-    print(f"  cost     epsilon {cost} of {cap} in the dearest cell, {relation}, protecting {whom}")
+    print(
+        f"  cost     epsilon {cost} of {cap} in the cell with the highest cost, {relation}, protecting {whom}"
+    )
     if not secure:
-        print("  noise    repeatable: for research, it protects nobody")
+        print("  noise    repeatable: it protects nobody, use it for research only")
 
 
 def _export(arguments: argparse.Namespace) -> None:
     out = pathlib.Path(arguments.out)
     if out.exists():
-        raise ValueError(f"{out} exists: name a folder that does not.")
+        raise ValueError(f"{out} already exists: give the name of a new folder.")
     with _read(arguments) as session:
         session.history.save(out)
         number, secure, seed = session.history.num_rows, session.secure, session.seed
     if arguments.json:
         print(json.dumps({"out": str(out), "answers": number, "secure": secure, "seed": seed}))
     else:
-        warning = "" if secure else "; repeatable noise, for research only"
+        warning = "" if secure else "; the noise is repeatable, use them for research only"
         print(f"{number} noisy answers written to {out}{warning}")
 
 

@@ -20,10 +20,11 @@ from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, Selec
 from pgmjax.release import run_folder
 
 _RESUME = (
-    "Run the same command again, or pgmjax release --resume {}: it goes on from them, at no further cost"
+    "Run the same command again, or pgmjax release --resume {}: it continues from these answers "
+    "at no further cost"
 )
 _LONGEST = 200  # bytes of a name, of the 255 that file systems allow
-AGAIN = "Run the same command again: it goes on under the same charge of the ledger, at no further cost."
+AGAIN = "Run the same command again: it continues under the same charge in the ledger, at no further cost."
 
 
 @passes_on

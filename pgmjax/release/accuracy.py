@@ -289,21 +289,25 @@ def lines(record: Mapping[str, Any]) -> Iterator[str]:
     yield f"Accuracy: of {len(columns)} column{'s' * (len(columns) != 1)}, {', '.join(told)}."
     known = [one for one in columns if one.get("relative") is not None]
     if not known:
-        yield "No column was measured by itself or in a table, so that no count has an interval."
+        yield "No column was measured alone or in a table, so no count has an interval."
         return
     worst = max(known, key=lambda one: (VERDICTS.index(one["verdict"]), one["relative"]))
     name, moved = worst["attributes"][0], worst["moved"]
     if _verdict(worst["relative"], 0.0) == worst["verdict"]:
         yield (
-            f"Worst: the count of {name} that a typical record is in is known to within "
+            f"Worst: for a typical record, the count of its value of {name} is known to within "
             f"{percent(worst['relative'])} (95 % interval)."
         )
     else:
-        yield f"Worst: noisy counts of {name} below 0 moved {percent(moved)} of the records to other values."
+        yield (
+            f"Worst: making negative noisy counts of {name} non-negative moved {percent(moved)} of "
+            "the records to other values."
+        )
     small = max(known, key=lambda one: one["small"])
     yield (
-        "Small groups: the fifth of the values with fewest records is known to within "
-        f"{percent(small['small'])} ({small['attributes'][0]}{', the worst column' * (len(known) > 1)})."
+        "Small groups: the rarest fifth of the values of "
+        f"{small['attributes'][0]}{', the worst column,' * (len(known) > 1)} is known to within "
+        f"{percent(small['small'])}."
     )
 
 

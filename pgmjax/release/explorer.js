@@ -28,7 +28,7 @@
   function fillSecond() {
     const a = Number(first.value), before = second.value;
     second.textContent = "";
-    add(second, "option", "(nothing)").value = "";
+    add(second, "option", "(no second column)").value = "";
     data.columns.forEach((column, b) => {
       if (b === a || !data.pairs[Math.min(a, b) + "," + Math.max(a, b)]) return;
       add(second, "option", column.name).value = String(b);
@@ -57,7 +57,7 @@
   }
   function sum() {
     const fitted = lines.reduce((all, line) => all + line.fitted, 0);
-    let said = number(lines.length) + (lines.length === 1 ? " line, " : " lines, ") + "together " +
+    let said = number(lines.length) + (lines.length === 1 ? " line, " : " lines, ") + "in total " +
       number(fitted) + " of " + number(data.total) + " fitted";
     if (lines.length && lines[0].noisy !== null) {
       const noisy = lines.reduce((all, line) => all + line.noisy, 0);
@@ -99,7 +99,7 @@
     });
     if (lines.length > BARS) {
       const rest = lines.slice(BARS).reduce((all, line) => all + line.fitted, 0);
-      add(place, "p", "The other " + number(lines.length - BARS) + " lines together: " + number(rest) + " fitted.", "note");
+      add(place, "p", "The other " + number(lines.length - BARS) + " lines in total: " + number(rest) + " fitted.", "note");
     }
   }
   function write() {

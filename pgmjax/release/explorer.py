@@ -37,18 +37,18 @@ def section(model: GraphicalModel, measurements: Sequence[LinearMeasurement]) ->
     data = json.dumps(content, separators=(",", ":"), ensure_ascii=True).replace("<", "\\u003c")
     left_out = content["left_out"]
     more = (
-        f'<p class="note">Not in this page, which would be too large: {left_out:,} of the pairs. Ask for '
-        "them with pgmjax query.</p>"
+        f'<p class="note">{left_out:,} pairs are left out, because the page would be too large. '
+        "pgmjax query prints them.</p>"
         if left_out
         else ""
     )
     return f"""<section id="explore">
 <h2>Explore</h2>
-<p class="note">Choose a column, or two. The interval holds the count in the table with 95 % probability, for
-each line by itself. It is made from the noisy counts alone; the fitted count, which uses all that was
-measured, may lie outside.</p>
-<noscript><p class="warn">This part needs JavaScript. It fetches nothing: all its numbers are in this
-file.</p></noscript>
+<p class="note">Choose one column or two. Each line's interval, taken by itself, contains the count in
+the table with 95 % probability. It is computed from the noisy counts alone. The fitted count uses everything
+that was measured, so it may lie outside the interval.</p>
+<noscript><p class="warn">This section needs JavaScript. It loads nothing from the network: all its numbers
+are in this file.</p></noscript>
 <div class="controls">
 <label>Column <select id="x-first"></select></label>
 <label>by <select id="x-second"></select></label>

@@ -67,9 +67,9 @@ def one_way(
     return f"""<section>
 <h2>One attribute at a time</h2>
 <p class="note"><span class="key"></span>fitted count &ensp; <span class="key dot"></span>noisy count, with
-two standard deviations of its noise each way. Where an attribute was not measured alone, its noisy counts
-are the average, weighted by 1/variance, of the measured marginals that contain it; where it was measured
-through other queries only, no noisy counts are drawn.</p>
+two standard deviations of its noise each way. If an attribute was not measured alone, its noisy counts
+are the average, weighted by 1/variance, of the measured marginals that contain it. If it was measured only
+through other queries, no noisy counts are drawn.</p>
 <div class="plots">{"".join(figures)}</div>{more}
 </section>"""
 
@@ -89,9 +89,9 @@ def _one_way_figure(model: GraphicalModel, measurements: Sequence[LinearMeasurem
     if noisy is not None:
         gathered = f"in {noisy.sources} measured marginal{'s' if noisy.sources > 1 else ''}"
     elif others:
-        gathered = f"measured through other queries ({', '.join(others)})"
+        gathered = f"measured only through other queries ({', '.join(others)})"
     else:
-        gathered = "not measured: uniform"
+        gathered = "not measured: uniform unless there is a prior"
     caption = f"{model.domain[name]:,} values, {escape(gathered)}{rest}"
     return f"<figure><h3>{escape(name)}</h3>{svg}<figcaption>{caption}</figcaption></figure>\n"
 
@@ -105,7 +105,7 @@ def _largest_svg(
     figure, axes = _figure(4.6, 4.6)
     some, wide = (None if values is None else np.asarray(values)[top] for values in (noisy, stddev))
     drawing.largest(axes, [names[code] for code in top], fitted[top], some, wide, _PAGE)
-    said = f". Drawn are the {len(top)} largest; the other {len(others):,} together: "
+    said = f". The {len(top)} largest are drawn; the other {len(others):,} together: "
     said += f"{fitted[others].sum():,.0f} fitted"
     if noisy is not None:
         spread = 2 * math.sqrt(float(np.square(np.asarray(stddev)[others]).sum()))
@@ -127,8 +127,9 @@ def two_way(
         return ""
     return f"""<section>
 <h2>Pairs of attributes</h2>
-<p class="note">The measured pairs with most cells: noisy counts on the left, fitted counts on the right, on
-one scale. Colour grows with the square root of the count; negative noisy counts are drawn as 0.</p>
+<p class="note">The measured pairs with the most cells. Noisy counts are on the left and fitted counts on
+the right, on one scale. Colour grows with the square root of the count. Negative noisy counts are drawn
+as 0.</p>
 <div class="pairs">{"".join(figures)}</div>
 </section>"""
 
@@ -161,8 +162,8 @@ def measured(model: GraphicalModel, measurements: Sequence[LinearMeasurement]) -
     rows = "\n".join(_measured_row(model, measurement) for measurement in measurements)
     return f"""<section>
 <h2>What was measured</h2>
-<p class="note">Fit: root mean square of (fitted - noisy) / stddev. Noise alone leaves about 1, less where the
-model is free to follow it.</p>
+<p class="note">Fit is the root mean square of (fitted - noisy) / stddev. It is about 1 if only noise is
+left, and less if the model can follow the noise.</p>
 <div class="tall scroll"><table>
 <thead><tr><th>attributes</th><th class="n">values</th><th>noise</th><th class="n">stddev</th>
 <th class="n">fit</th></tr></thead>

@@ -149,8 +149,9 @@ def default_rows(release: Release) -> int:
     """
     if release.weighted:
         raise ValueError(
-            "synthetic_rows must be given (--rows): the records have weights, whose total is no number of "
-            "rows, and the number of records is private."
+            "synthetic_rows (--rows) is missing. The records have weights, so their total is not a "
+            "number of rows, and the number of records is private. Give the number of synthetic rows "
+            "to draw."
         )
     return min(round(release.model.total), MOST_ROWS)
 
@@ -237,7 +238,10 @@ class SavedRelease:
         """The fitted model, loaded on first access."""
         found = load_model(self.folder / "model")
         if isinstance(found, RegionModel):
-            raise ValueError(f"{self.folder} is corrupt: no release has a model of regions.")
+            raise ValueError(
+                f"{self.folder} is corrupt: a release cannot hold a model of regions. Make or copy "
+                "the release again."
+            )
         return found
 
     def measurements(self) -> Any:
@@ -295,7 +299,9 @@ def model_in(folder: str | os.PathLike[str]) -> tuple[GraphicalModel | MixtureMo
         record = files.read(fitted, "a fit of pgmjax", FIT_FORMAT, FORMAT_VERSION)
         model = load_model(pathlib.Path(folder) / "model")
         if isinstance(model, RegionModel):
-            raise ValueError(f"{folder} is corrupt: no fit has a model of regions.")
+            raise ValueError(
+                f"{folder} is corrupt: a fit cannot hold a model of regions. Make or copy the fit again."
+            )
         return model, record
     saved = read(folder)
     return saved.model, saved.record
@@ -317,8 +323,7 @@ def read(folder: str | os.PathLike[str]) -> SavedRelease:
     path = where / "release.json"
     if not path.is_file():
         raise ValueError(
-            f"{name} is not a release: there is no release.json in it. Name a folder that pgmjax release "
-            "wrote."
+            f"{name} is not a release: it has no release.json. Give a folder written by `pgmjax release`."
         )
     record = files.read(path, "a release of pgmjax", FORMAT, FORMAT_VERSION)
     lacking = [key for key in _KEYS if key not in record]

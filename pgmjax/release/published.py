@@ -15,8 +15,8 @@ from pgmjax.release import tables
 from pgmjax.release.report import render_fit
 
 _STATEMENT = (
-    "The noisy answers here were published elsewhere, and everything else follows from them: no record was "
-    "read and no noise was added. Whoever published them says what they promise."
+    "The noisy answers were published elsewhere. This fit read no record, added no noise, and "
+    "computed everything else from those answers. Their publisher states what privacy they have."
 )
 
 

@@ -55,7 +55,7 @@ class Spent:
 def check_prior(earlier: Any, domain: Domain) -> None:
     """Refuse an earlier model that is none, or is of another domain; see `Release.with_prior`."""
     if not isinstance(earlier, GraphicalModel):
-        raise TypeError(f"The prior must be a graphical model, got {type(earlier).__name__}.")
+        raise TypeError(f"The prior must be a GraphicalModel, got {type(earlier).__name__}.")
     if earlier.domain != domain:
         changed = [
             name
@@ -65,8 +65,8 @@ def check_prior(earlier: Any, domain: Domain) -> None:
             or earlier.domain.attribute(name) != domain.attribute(name)
         ]
         raise ValueError(
-            "The earlier release is over another domain, and cannot be the prior: see "
-            f"{', '.join(changed) or 'the order of its attributes'}. Use the domain of that release."
+            "The earlier release has another domain, so it cannot be the prior. They differ in "
+            f"{', '.join(changed) or 'the order of their attributes'}. Use the domain of that release."
         )
 
 
@@ -151,7 +151,8 @@ class Release:
         check_prior(earlier, self.domain)
         if not self.measurements or type(self) is not Release:
             raise ValueError(
-                f"A release of {self.mechanism} takes no prior: it is not fitted to measurements."
+                f"A release of {self.mechanism} cannot have a prior, because it is not fitted to "
+                "measurements."
             )
         estimator = Estimator() if estimator is None else estimator
         fit = estimator.fit(self.domain, self.measurements, self.model.total, prior=earlier)

@@ -131,9 +131,8 @@ def _warning(record: Mapping[str, Any]) -> str:
     if record["secure"]:
         return ""
     return f"""<p class="warn"><strong>Not for publication.</strong> The noise can be repeated (seed
-    {record["seed"]}), so
-anyone who knows how can take it away again. A release like this is for repeatable research and protects
-nobody.</p>
+    {record["seed"]}), so anyone who knows how can remove it. Such a release is for repeatable research
+and protects nobody.</p>
 """
 
 
@@ -150,10 +149,10 @@ def _accuracy(record: Mapping[str, Any]) -> str:
         for one in record["accuracy"]["columns"]
     )
     told = _paragraphs(accuracy.lines(record["accuracy"]))
-    publish = """<p class="note">Within: half of a 95 % interval of the noisy counts, over the count. Good is
-up to 10 %, noise is beyond 50 %, or where counts below 0 moved many records to other values. All files of
-this folder follow from noisy answers and may be published; a ledger, its key and a holder's log may
-not.</p>"""
+    publish = """<p class="note">"Within" is half the width of a 95 % interval of the noisy counts, divided by
+the count. A column is good up to 10 %. It is noise beyond 50 %, or if making negative counts non-negative
+moved many records to other values. All files of this folder follow from noisy answers and may be published.
+Do not publish a ledger, its key or a holder's log.</p>"""
     table = f'<div class="tall scroll"><table><thead>{head}</thead><tbody>{rows}</tbody></table></div>'
     return _section("How good it is", f"{told}{table}{publish}")
 
@@ -200,16 +199,16 @@ def _asking(model: GraphicalModel, record: Mapping[str, Any]) -> str:
     files = {
         "measurements.parquet": "the noisy answers: clique, row, value, stddev, noise",
         "answers.parquet": "the answers to the workload: query, a column for each attribute, clique, cell, "
-        "estimate, stddev of its noise",
+        "estimate, stddev, noise_stddev, low, high",
         "synthetic.*": f"rows drawn from the model, as {written}",
         "model/": "the fitted model",
-        "release.json": "what was spent, for machines",
+        "release.json": "the guarantee, the budget spent and the fit, for programs",
     }
     items = "".join(f"<li><code>{name}</code>: {words}</li>\n" for name, words in files.items())
     return _section(
-        "How to ask more",
-        "<p>With DIR the folder this report lies in. Answers come from the model and cost nothing.</p>\n"
-        f"<pre>{escape(commands)}</pre>\n<pre>{escape(python)}</pre>\n<ul>\n{items}</ul>",
+        "Query the release",
+        "<p>DIR is the folder of this report. Answers come from the model and cost no further "
+        f"privacy.</p>\n<pre>{escape(commands)}</pre>\n<pre>{escape(python)}</pre>\n<ul>\n{items}</ul>",
     )
 
 

@@ -73,7 +73,7 @@ class RunFolder:
             self._lock = files.try_lock(self.folder)
         except BlockingIOError:
             raise ValueError(
-                f"Another process is using {self.folder}: wait for it, or name another folder."
+                f"Another process is using {self.folder}: wait for it, or give another folder."
             ) from None
         self._measured: list[LinearMeasurement] = []
 
@@ -107,12 +107,13 @@ class RunFolder:
         record = files.read(path, "a run of pgmjax", FORMAT, FORMAT_VERSION)
         if record["request"] != asked:
             raise ValueError(
-                f"{self.folder} keeps the answers of another run: name another folder, or ask for the same."
+                f"{self.folder} holds the answers of another run: give another folder, or repeat that "
+                "run's request."
             )
         if data.identity(bytes.fromhex(record["key"])) != record["table"]:
             raise ValueError(
-                f"The table is not the one that the answers in {self.folder} are about, or was changed: put "
-                "it back. Nothing was spent."
+                f"The answers in {self.folder} are about another table, or the table was changed: use "
+                "the original table. Nothing was spent."
             )
 
     def key(self) -> bytes:
@@ -132,8 +133,8 @@ class RunFolder:
         for path in (self.folder / _ANSWERS).glob(f"{number:06d}-*.npy"):
             if path.stem.partition("-")[2] != asked:
                 raise IdempotencyConflict(
-                    f"Step {number} in {self.folder} was answered for another request: the run is not the "
-                    "one that was begun there. Nothing was shown."
+                    f"Step {number} in {self.folder} holds the answer to another request, so this is "
+                    "not the run that was begun there. No answer was shown."
                 )
             return np.asarray(np.load(path, allow_pickle=False))
         return None

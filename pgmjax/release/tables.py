@@ -229,12 +229,14 @@ def read(path: pathlib.Path) -> Any:
     arrow = checks.optional("pyarrow", extra="tables")
     parquet = checks.optional("pyarrow.parquet", extra="tables")
     if not path.is_file():
-        raise ValueError(f"There is no {path}: the release is not complete.")
+        raise ValueError(f"There is no {path}, so the release is incomplete: make or copy it again.")
     try:
         _require_memory(path, parquet.read_metadata(path))
         return parquet.read_table(path)
     except (arrow.ArrowException, OSError) as error:
-        raise ValueError(f"{path} is damaged: it cannot be read as Parquet.") from error
+        raise ValueError(
+            f"{path} is damaged, as it cannot be read as Parquet: make or copy the release again."
+        ) from error
 
 
 def _require_memory(path: pathlib.Path, metadata: Any) -> None:
@@ -244,7 +246,8 @@ def _require_memory(path: pathlib.Path, metadata: Any) -> None:
     needed = sum(max(each.total_uncompressed_size, _VALUE_BYTES * each.num_values) for each in columns)
     if needed > (free := available_bytes()):
         raise ValueError(
-            f"{path} holds {readable_bytes(needed)} or more, and {readable_bytes(free)} of memory are free."
+            f"{path} holds {readable_bytes(needed)} or more, and only {readable_bytes(free)} of "
+            "memory are free."
         )
 
 

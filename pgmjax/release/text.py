@@ -26,7 +26,9 @@ def cost(record: Mapping[str, Any]) -> str:
     number = "is secret" if record["relation"] == "add-remove" else "is public"
     if record.get("weighted"):
         number += ", their weights are secret"
-    warning = "" if record["secure"] else " Seeded noise: it protects NOBODY, for research only."
+    warning = (
+        "" if record["secure"] else " Seeded noise: this release protects NOBODY and is for research only."
+    )
     whom = f"{record['relation']}, protecting {unit_name(record)}"
     return f"Spent: {spent} under {whom} (the number of records {number}).{warning}"
 
@@ -40,8 +42,8 @@ def promise(record: Mapping[str, Any]) -> list[str]:
     found = []
     if record.get("discovery"):
         found = [
-            _plain("""Bins, labels and dates of columns that nobody had described were found in the table, at
-            a part of the cost above: what is promised covers that choice too.""")
+            _plain("""The domain file left columns open. Their bins, labels and dates were found in the table
+            for a part of the cost above, so the guarantee covers this choice too.""")
         ]
     if record.get("prior") is not None:
         found.append(_prior(record["prior"]))
@@ -49,12 +51,13 @@ def promise(record: Mapping[str, Any]) -> list[str]:
         record["statement"] + factor,
         _whom(record) + _total(record),
         *found,
-        _plain("""All else here, from the model to the synthetic rows, was computed from the noisy counts
-            without looking at the table again, and so costs nothing more. Releasing from the same table
-            another time adds up: epsilons and deltas are summed."""),
-        _plain("""The attributes and their values, the choice of what to measure and all settings are taken to
-            be public; if one of them was chosen by looking at the table in another way, that choice is not
-            covered. The time the computation took is not covered either."""),
+        _plain("""Everything else here, from the model to the synthetic rows, was computed from the noisy
+            counts without looking at the table again, so it costs no further privacy. The costs of several
+            releases from the same table add up: epsilons and deltas are summed."""),
+        _plain("""The attributes and their possible values, the choice of what to measure and all settings
+            are taken to be public. If one of them was chosen by looking at the table in another way, the
+            guarantee does not cover that choice. It does not cover the time that the computation took
+            either."""),
     ]
 
 
@@ -62,9 +65,10 @@ def _prior(earlier: Mapping[str, Any]) -> str:
     """Return a sentence on the earlier release that a model begins with."""
     cost = ", ".join(f"{name} = {value}" for name, value in earlier.get("spent", {}).items())
     told = f" (mechanism {earlier['mechanism']}; {cost})" if cost else ""
-    return _plain(f"""Of all models that fit the noisy counts equally well, this one is the nearest to that of
-        an earlier release{told}: what was not measured here follows that one. If both are of the same
-        people, their costs add up; what is promised above is of this release alone.""")
+    return _plain(f"""Of all models that fit the noisy counts equally well, this one is nearest to the model
+        of an earlier release{told}. Where nothing was measured here, it follows the earlier model. If both
+        releases are about the same people, their costs add up: the guarantee above is for this release
+        alone.""")
 
 
 def unit_name(record: Mapping[str, Any]) -> str:
@@ -81,9 +85,9 @@ def unit_name(record: Mapping[str, Any]) -> str:
 def _whom(record: Mapping[str, Any]) -> str:
     """Return sentences about the unit of privacy, with a space after them."""
     if record.get("unit") is None:
-        return "The unit protected is one record: a person who stands in several is protected less. "
-    said = f"""The unit protected is {unit_name(record)}: of one with more, as many count, chosen at random,
-        and the others were left out. A record that names no {record["unit"]["column"]} is protected alone."""
+        return "The unit protected is one record. A person who has several records is protected less. "
+    said = f"""The unit protected is {unit_name(record)}. If one had more records, only that many were
+        used, chosen at random. A record without a {record["unit"]["column"]} is protected by itself."""
     return f"{_plain(said)} "
 
 
@@ -106,27 +110,27 @@ def total_name(record: Mapping[str, Any]) -> str:
 def _total(record: Mapping[str, Any]) -> str:
     """Return sentences about the number of records and their weights."""
     if total_public(record):
-        return "The number of records is not protected and is shown here as it is."
+        return "The number of records is not protected and is shown exactly."
     if not record.get("weighted"):
-        return "The number of records is protected too: the one shown here is an estimate."
+        return "The number of records is protected too: the number shown here is an estimate."
     number = (
         "protected too" if record["relation"] == "add-remove" else "taken to be public and not shown here"
     )
     return _plain(f"""Records have weights of at most {record["max_weight"]:,}, a bound that is public. The
-        weights and their total are protected: the total weight shown here is an estimate. The number of
-        records is {number}.""")
+        weights and their total are protected: the total weight shown here is an estimate. The number
+        of records is {number}.""")
 
 
 def spent_rows(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the rows of the budget table: parameter and exact value."""
-    yield "epsilon asked for", record["epsilon"]
-    yield "delta asked for", record["delta"]
+    yield "epsilon requested", record["epsilon"]
+    yield "delta requested", record["delta"]
     for name, value in record["spent"].items():
         yield f"{name} spent", value
     if record.get("discovery"):
         cost = record["discovery"]["cost"]
         parts = (f"{name} {cost[name]}" for name in ("epsilon", "rho", "delta") if cost.get(name, "0") != "0")
-        yield "of it for finding the domain", ", ".join(parts)
+        yield "part spent on finding the domain", ", ".join(parts)
     yield "neighbouring tables", record["relation"]
     yield "unit of privacy", unit_name(record)
     if record.get("weighted"):
@@ -168,19 +172,19 @@ def certificate(record: Mapping[str, Any], values: int) -> list[str]:
     elif loss is not None and gap is not None:
         floor = number(max(loss - gap, 0.0))
         said.append(
-            _plain(f"""The gap is a certificate: no distribution at all, of whatever structure, has a loss
-                below {floor}. Stopping where the fit did costs at most {number(min(gap, loss))}.""")
+            _plain(f"""The gap is a certified bound: no distribution, whatever its structure, has a loss below
+                {floor}. Continuing the fit could lower the loss by at most {number(min(gap, loss))}.""")
         )
     if ended := ending(record):
         said.append(ended)
     half = f"{values / 2:,.0f}"
     said.append(
         _plain(f"""The loss is half the sum of squared distances between fitted and noisy values, each in
-            standard deviations of its noise. Distances that are noise and nothing else would give about
-            {half}, half the number of noisy values; a model with many free cells follows part of the noise
-            and stays below. Much more than that would mean that the noisy answers contradict one another
-            by more than their noise. All this says how well the noisy answers are met, not how near the table
-            is.""")
+            standard deviations of its noise. If the distances were only noise, the loss would be about
+            {half}, half the number of noisy values. A model with many free cells follows part of the noise
+            and has a lower loss. A much higher loss would mean that the noisy answers contradict one another
+            by more than their noise. The loss measures how well the model fits the noisy answers, not how
+            close it is to the table.""")
     )
     return said
 
@@ -200,16 +204,14 @@ def ending(record: Mapping[str, Any], limit: str = "--steps") -> str:
     if fit["status"] in ("CONVERGED", "NOISE_LEVEL"):
         return ""
     if fit["loss"] is None or fit["gap"] is None:
-        return "The fit ended without a bound on how far it is from the best one."
+        return "The fit ended without a bound on its distance from the best fit."
     share = fit["gap"] / max(fit["loss"], 1.0)
     if share <= _NEAR:
-        return (
-            f"The fit ended close to the best one: its loss is at most {share:.2%} above the least there is."
-        )
+        return f"The fit is close to the best fit: its loss is at most {share:.2%} above the least possible."
     return (
-        f"The fit ended far from the best one: its loss of {number(fit['loss'])} may be {number(fit['gap'])} "
-        f"above the least there is. The noisy answers are kept: pgmjax fit fits them again, with more steps "
-        f"({limit}) and at no cost."
+        f"The fit may be far from the best fit: its loss of {number(fit['loss'])} may be "
+        f"{number(fit['gap'])} above the least possible loss. The noisy answers are kept: pgmjax fit fits "
+        f"them again, with more steps ({limit}) and at no cost."
     )
 
 

@@ -118,5 +118,7 @@ class TrainedRelease(Release):
 
     def _trained(self) -> Predictor:
         if self.predictor is None:
-            raise ValueError("this release holds no trained model: only `MLDP.run` returns one that does.")
+            raise ValueError(
+                "This release holds no trained model: only MLDP's `run` returns a release with one."
+            )
         return self.predictor

@@ -34,9 +34,9 @@ def test_what_fails_leaves_nothing(tmp_path, error):
 
 def test_nothing_is_overwritten(tmp_path):
     (tmp_path / "made").mkdir()
-    with pytest.raises(ValueError, match="exists already"):
+    with pytest.raises(ValueError, match="already exists"):
         check_target(tmp_path / "made")
-    with pytest.raises(ValueError, match="exists already"), reserve(tmp_path / "made"):
+    with pytest.raises(ValueError, match="already exists"), reserve(tmp_path / "made"):
         pytest.fail("the block ran")
 
 

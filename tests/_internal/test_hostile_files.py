@@ -268,7 +268,7 @@ def test_a_table_of_a_release_that_runs_on_is_refused(tmp_path, monkeypatch):
     assert (tmp_path / "t.parquet").stat().st_size < 10_000
     assert tables.read(tmp_path / "t.parquet").num_rows == 1_000_000
     monkeypatch.setattr(tables, "available_bytes", lambda: 7_000_000)
-    with pytest.raises(ValueError, match=r"holds 7\.63 MiB or more, and 6\.68 MiB of memory are free"):
+    with pytest.raises(ValueError, match=r"holds 7\.63 MiB or more, and only 6\.68 MiB of memory are free"):
         tables.read(tmp_path / "t.parquet")
 
 

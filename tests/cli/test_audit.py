@@ -32,7 +32,7 @@ def test_all_mechanisms_in_a_table(capsys):
     assert len(audited) == 2 * sum(len(mechanisms.relations(each)) for each in mechanisms.names().values())
     assert {line.split(" ")[0] for line in table} == {*mechanisms.names(), *frontends.names()}
     text = "\n".join(lines)
-    assert "cases visited" in text and "largest privacy loss found by search" in text
+    assert "settings and refusals tried" in text and "largest privacy loss found by the search" in text
     assert all(line.endswith("passed") for line in audited)
     assert all(any(relation.value in line for line in audited) for relation in Relation)
 
@@ -66,7 +66,7 @@ def test_matrix_search_and_coverage_are_in_the_record_and_in_the_text(capsys, wi
     assert "AIM.plan" in files["mechanisms/aim.py"]["unreached"]
     assert main([*words, "--no-coverage"]) == 0
     text = capsys.readouterr().out
-    assert "cases visited" in text and "  large" in text and "not reached" not in text
+    assert "settings and refusals tried" in text and "  large" in text and "not reached" not in text
 
 
 def test_a_fault_of_the_matrix_is_told_and_fails(capsys, without_primitives):

@@ -42,7 +42,7 @@ def grid(tmp_path, monkeypatch):
 def test_run_again_and_report(grid, tmp_path, capsys):
     assert main(["bench", "run", str(grid)]) == 0
     said = capsys.readouterr()
-    assert "4 cells in small.duckdb: 4 of this run" in said.out
+    assert "4 cells in small.duckdb: 4 in this run" in said.out
     assert "4 of 4 cells" in said.err and "a second, 0:00:00 left" in said.err
     assert main(["bench", "run", str(grid), "--json", "--quiet"]) == 0
     said = capsys.readouterr()
@@ -71,8 +71,8 @@ def test_failures_are_told_and_not_fatal(grid, capsys):
     grid.write_text(GRID.replace("[0.5, 2]", '["0.001"]') + '[[mechanisms]]\nname = "randomized-response"\n')
     assert main(["bench", "run", str(grid)]) == 0
     said = capsys.readouterr()
-    assert "2 cells of people, 1-way, randomized-response, epsilon 0.001 not done" in said.err
-    assert "2 are not done" in said.out and "--retry-failed" in said.out
+    assert "2 cells of people, 1-way, randomized-response, epsilon 0.001 failed or refused" in said.err
+    assert "2 cells failed or were refused" in said.out and "--retry-failed" in said.out
     assert main(["bench", "report", "small.duckdb"]) == 0
 
 
@@ -106,7 +106,7 @@ def test_a_page_never_replaces_the_results(grid, tmp_path, capsys):
     assert main(["bench", "report", "small.duckdb", "--out", str(tmp_path / "small.duckdb")]) == 2
     assert "would replace the file of results" in capsys.readouterr().err
     assert main(["bench", "report", "small.duckdb", "--out", "no/such/folder.html"]) == 2
-    assert "a folder that is there" in capsys.readouterr().err
+    assert "an existing folder" in capsys.readouterr().err
     assert (tmp_path / "small.duckdb").read_bytes() == before
 
 
@@ -120,7 +120,7 @@ def test_an_interrupt_ends_with_130_and_the_run_goes_on(grid, tmp_path):
         child.send_signal(signal.SIGINT)
         _, said = child.communicate()
     assert child.returncode == 130
-    assert "interrupted; what was done is in small.duckdb" in said
+    assert "interrupted; finished results are in small.duckdb" in said
     with ResultFile("small.duckdb") as results:  # it may have been interrupted before it was filled
         assert len(results.rows()) < 24
     assert main(["bench", "run", str(grid), "--quiet"]) == 0

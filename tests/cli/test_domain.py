@@ -38,7 +38,7 @@ def test_a_draft_holds_names_and_no_values(table, capsys):
     assert not any(value in text for value in ("Zaphod", "judge", "412", "17"))
     capsys.readouterr()
     assert main(["domain", "draft", str(table / "t.csv"), "--out", str(out)]) == 2
-    assert "exists already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert main(["domain", "draft", str(table / "t.csv")]) == 0
     assert '"age": "discover"' in capsys.readouterr().out
 
@@ -52,7 +52,7 @@ def test_a_draft_of_parquet_knows_its_types(tmp_path, capsys):
         False,
         True,
     )
-    with pytest.warns(UserWarning, match="only where that table is public"):
+    with pytest.warns(UserWarning, match="only if the table is public"):
         assert main(["domain", "draft", str(tmp_path / "t.parquet"), "--public"]) == 0
     assert "secret" in capsys.readouterr().out
 
@@ -82,13 +82,13 @@ def test_a_check_counts_what_has_no_place(table, capsys):
     rows = list(csv.reader((table / "bad.csv").open(encoding="utf-8")))
     assert ["age", "412", "outside", "1"] in rows and ["price", "9.5", "unreadable", "1"] in rows
     assert ["job", "judge", "outside", "1"] in rows and (table / "bad.csv").stat().st_mode & 0o777 == 0o600
-    assert main(asked) == 2 and "exists already" in capsys.readouterr().err
+    assert main(asked) == 2 and "already exists" in capsys.readouterr().err
 
 
 def test_a_table_that_fits(table, capsys):
     pj.Domain({"who": {"labels": ["Zaphod"], "other": True}}).write(table / "d.json")
     assert main(["domain", "check", str(table / "t.csv"), str(table / "d.json")]) == 0
-    assert "All rows have a place" in capsys.readouterr().out
+    assert "All rows fit the domain" in capsys.readouterr().out
 
 
 def test_dates_in_two_forms_are_told_from_dates_in_one_other(tmp_path, capsys):
@@ -210,7 +210,7 @@ def test_remedies_are_told_and_work(tmp_path, capsys):
     pj.Domain({name: spec for name, (_, spec) in UNTIDY.items()}).write(tmp_path / "d.json")
     assert main(["domain", "check", table, str(tmp_path / "d.json")]) == 1
     said = capsys.readouterr()
-    assert "10 of 11 columns have rows that the domain has no place for" in said.err
+    assert "10 of 11 columns have rows that do not fit the domain" in said.err
     parts, name = {}, ""
     for line in said.out.splitlines()[1:]:
         name = line[2:].split(":")[0] if not line.startswith("    ") else name
@@ -235,7 +235,7 @@ def test_ambiguous_forms_are_both_told(tmp_path, capsys):
     said = capsys.readouterr().out
     assert '`decimal: ","` or `thousands: ","` reads all of them' in said
     assert '`format: "%d/%m/%Y"` or `format: "%m/%d/%Y"` reads all of them' in said
-    assert "what is left is in no known form of numbers" in said
+    assert "the remaining texts are in no known form of numbers" in said
     lines = ["n", *(f"{k}.5" for k in range(1200))]
     (tmp_path / "t.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     pj.Domain({"n": {"bins": [0, 9999], "decimal": ","}}).write(tmp_path / "d.json")
@@ -251,7 +251,7 @@ def test_columns_that_the_table_or_the_domain_lacks(table, capsys):
     assert said.out.splitlines()[1:] == [
         "  not in the table: gone",
         "  not in the domain: price, job",
-        "  to be discovered, so not checked: who",
+        "  not checked, because they are to be discovered: who",
     ]
     assert "1 columns of the domain are not in the table" in said.err
     (table / "d.yaml").write_text("who: discover\n", encoding="utf-8")
@@ -332,16 +332,16 @@ def test_tables_without_names_and_of_codes(tmp_path, capsys):
     ("words", "message"),
     [
         (["draft", "t.npy"], "does not name its columns"),
-        (["draft", "t.csv", "--unit", "whom"], "--unit names 'whom'"),
-        (["draft", "one.csv", "--unit", "who"], "has no column but the unit's"),
-        (["draft", "t.csv", "--out", "none/d.yaml"], "there is no folder for it"),
+        (["draft", "t.csv", "--unit", "whom"], "--unit names the column 'whom'"),
+        (["draft", "one.csv", "--unit", "who"], "has no column besides the unit's"),
+        (["draft", "t.csv", "--out", "none/d.yaml"], "its folder does not exist"),
         (["draft", "t.csv", "--out", "d.txt"], "must end in .json, .yaml or .yml"),
         (["draft", "t.csv", "--public", "--max-labels", "0"], "max_labels must be an integer >= 1"),
         (["check", "none.csv", "d.json"], "There is no table"),
         (["check", "t.csv", "none.json"], "There is no domain file none.json"),
         (["check", "t.csv", "bad.json"], "Domain file bad.json"),
         (["check", "t.npy", "d.json"], "a column for each of the domain's 2 attributes, got 3 columns"),
-        (["check", "t.csv", "d.json", "--holder-log", "t.csv"], "t.csv exists already"),
+        (["check", "t.csv", "d.json", "--holder-log", "t.csv"], "t.csv already exists"),
         (["check", "t.csv", "d.json", "--encoding", "klingon"], "must be that of a text file"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

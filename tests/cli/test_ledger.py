@@ -119,9 +119,9 @@ def test_verify(file, table, capsys):
     spend(file)
     capsys.readouterr()
     assert main(["ledger", "verify", str(file)]) == 0
-    assert "5 rows, no fault found." in capsys.readouterr().out
+    assert "5 rows checked, no fault found." in capsys.readouterr().out
     assert main(["ledger", "verify", str(file), "--head", head]) == 0
-    assert "the head noted earlier is in the chain" in capsys.readouterr().out
+    assert "the chain contains the given head" in capsys.readouterr().out
     assert main(["ledger", "verify", str(file), "--head", head, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["ok"] is True
 
@@ -161,7 +161,7 @@ def test_bad_use(file, table, tmp_path, capsys):
         (["verify", str(file)], 2, "There is no ledger"),
         (["show", str(table)], 1, "not a ledger"),
         (["show", str(tmp_path)], 1, "is a folder"),
-        (["init", str(file), "--name", "a", "--epsilon", "1", "--relation", "add-remove"], 2, "Name a TABLE"),
+        (["init", str(file), "--name", "a", "--epsilon", "1", "--relation", "add-remove"], 2, "Give a TABLE"),
         (["init", str(file), str(table), "--name", "a", "--epsilon", "1"], 2, "--relation"),
         ([], 2, "COMMAND"),
     ]
@@ -169,7 +169,7 @@ def test_bad_use(file, table, tmp_path, capsys):
         assert main(["ledger", *words]) == code
         assert said in capsys.readouterr().err
     assert init(file, tmp_path / "people.ods") == 2
-    assert "no kind of table that can be released" in capsys.readouterr().err
+    assert "has a file type that cannot be read" in capsys.readouterr().err
     assert init(file, table) == 0 and init(file, table, epsilon="9") == 2
     assert "its budget stays as it is" in capsys.readouterr().err
     assert main(["ledger", "show", str(file), "--name", "nobody"]) == 2

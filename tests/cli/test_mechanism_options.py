@@ -40,8 +40,8 @@ def test_values_are_json_or_text():
 @pytest.mark.parametrize(
     "words, said",
     [
-        (["rounds"], "--option takes NAME=VALUE, got 'rounds'"),
-        (["=3"], "takes NAME=VALUE"),
+        (["rounds"], "--option needs NAME=VALUE, got 'rounds'"),
+        (["=3"], "needs NAME=VALUE"),
         (["speed=3"], "has no option 'speed'; it has: rounds, share, arm, degree, names"),
         (["epsilon=3"], "has no option 'epsilon'"),
         (["rounds=3", "rounds=4"], "--option rounds is given twice"),

@@ -162,9 +162,9 @@ def test_a_seed_is_repeatable_and_marked(table, capsys):
 
 REFUSED = [
     ({"relation": "add-remove"}, "works under replace-one only, got add-remove: each record answers"),
-    ({"weights": "region"}, "takes no weights"),
-    ({"groups": None}, "Say what records answer about: --groups NAMES, --each, or --workload FILE"),
-    ({"each": True}, "Give one of --groups, --each and --workload"),
+    ({"weights": "region"}, "cannot use weights"),
+    ({"groups": None}, "Say which attributes to perturb: --groups NAMES, --each, or --workload FILE"),
+    ({"each": True}, "Give only one of --groups, --each and --workload"),
     ({"groups": ["age,sex", "sex"]}, "--groups name 'sex' twice"),
     ({"groups": ["height"]}, "names 'height', which is not an attribute of the domain"),
     ({"groups": [","]}, "not an attribute"),
@@ -187,7 +187,7 @@ def test_an_existing_folder_is_refused_before_the_table_is_read(table, capsys, m
     (table / "out").mkdir()
     monkeypatch.setattr(pj.Dataset, "read", lambda *given, **more: pytest.fail("the table was opened"))
     assert main(arguments(table)) == 2
-    assert "exists already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
 
 
 def interrupted(*given, **more):
@@ -235,7 +235,7 @@ def test_a_table_is_charged_once_and_asked_again_for_free(table, ledger, capsys)
     said = capsys.readouterr().out
     assert "ledger   small, charge 1\n" in said
     assert main(arguments(table, ledger=ledger, out=table / "two")) == 0
-    assert "charge 1, whose answers were there already: no further cost" in capsys.readouterr().out
+    assert "charge 1, answers kept from an earlier run: no further cost" in capsys.readouterr().out
     for name in ("table/answers-0.npy", "table/answers-1.npy", "responses.parquet"):
         assert (table / "one" / name).read_bytes() == (table / "two" / name).read_bytes()
     record = json.loads((table / "one" / "release.json").read_text())
@@ -270,7 +270,7 @@ def test_another_domain_is_held_to_the_definition(table, ledger, small_domain, c
     [
         ({"insecure_seed": "1"}, "takes secure noise only"),
         ({"ledger": "none.ledger"}, "There is no ledger none.ledger"),
-        ({"rows_outside": "clip"}, "--rows-outside is the holder's"),
+        ({"rows_outside": "clip"}, "--rows-outside cannot be used with --ledger"),
         ({"relation": "add-remove"}, "works under replace-one only"),
     ],
     ids=str,
@@ -283,7 +283,7 @@ def test_refusals_cost_nothing_in_a_ledger(table, ledger, more, words, capsys):
 def test_an_interrupted_run_goes_on_under_its_charge(table, ledger, capsys, monkeypatch):
     monkeypatch.setattr(row_file, "write", interrupted)
     assert main(arguments(table, ledger=ledger)) == 130
-    assert "Run the same command again: it goes on under the same charge" in capsys.readouterr().err
+    assert "Run the same command again: it continues under the same charge" in capsys.readouterr().err
     monkeypatch.undo()
     assert main(arguments(table, ledger=ledger)) == 0
     assert "no further cost" in capsys.readouterr().out and spent(ledger, capsys) == "6"

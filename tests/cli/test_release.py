@@ -168,7 +168,7 @@ BAD = [
     ({"domain": None}, "--domain is missing"),
     ({"workload": None}, "Nothing says what to measure: give --all-kway 2"),
     ({"all_kway": "2"}, "not both"),
-    ({"max_cells": "9"}, "--max-cells goes with --all-kway"),
+    ({"max_cells": "9"}, "--max-cells needs --all-kway"),
     ({"workload": None, "all_kway": "0"}, "--all-kway must be >= 1, got 0"),
     ({"workload": None, "all_kway": "9"}, "k must be an integer in 1..4, got 9"),
     ({"workload": None, "all_kway": "two"}, "invalid int value"),
@@ -177,11 +177,11 @@ BAD = [
     ({"solver": "magic"}, "solver must be"),
     ({"insecure_seed": "-1"}, "seed"),
     ({"table": "nowhere.csv"}, "There is no table nowhere.csv"),
-    ({"domain": "nowhere.json"}, "There is no domain file nowhere.json."),
-    ({"workload": "nowhere.json"}, "There is no workload file nowhere.json."),
-    ({"out": "/proc/none"}, "/proc/none cannot be made"),
-    ({"out": "n" * 256}, "cannot be made"),
-    ({"demo": True}, "Name a TABLE, or give --demo"),
+    ({"domain": "nowhere.json"}, "There is no domain file nowhere.json: check the path."),
+    ({"workload": "nowhere.json"}, "There is no workload file nowhere.json: check the path."),
+    ({"out": "/proc/none"}, "/proc/none cannot be written"),
+    ({"out": "n" * 256}, "cannot be written"),
+    ({"demo": True}, "Give a TABLE, or --demo"),
     ({"weights": "nothing", "max_weight": "2"}, "nothing"),
 ]
 
@@ -232,7 +232,7 @@ def test_existing_folder_is_refused_before_the_table_is_read(table, capsys, monk
     (table / "out").mkdir()
     monkeypatch.setattr(release_command, "open_table", lambda *a: pytest.fail("the table was opened"))
     assert main(arguments(table)) == 2
-    assert "exists already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert os.listdir(table / "out") == []
 
 
@@ -282,7 +282,7 @@ def test_a_long_name_is_possible(table):
 def resumable(table):
     partial = table / "out.partial"
     again = f"Run the same command again, or pgmjax release --resume {partial}"
-    return f"the noisy answers are in {partial}. {again}: it goes on from them, at no further cost"
+    return f"the noisy answers are in {partial}. {again}: it continues from these answers at no further cost"
 
 
 def test_interrupt_while_measuring_fitting_or_writing(table, capsys, monkeypatch):
@@ -328,7 +328,7 @@ def test_a_baseline_answers_the_workload_in_place_of_the_model(answer, table, ca
     given = {"mechanism": "hdmm", "insecure_seed": "1"}
     words = [*arguments(table, **given), "--option", "strategy=identity", "--option", f"answer={answer}"]
     assert main(words) == 0
-    assert f"answers  by {answer} least squares, not by the model" in capsys.readouterr().out
+    assert f"answers  from {answer} least squares, not from the model" in capsys.readouterr().out
     saved = release_folder.read(table / "out")
     assert saved.record["answered_by"] == answer
     schema = parquet.read_schema(table / "out" / "answers.parquet")
@@ -376,16 +376,16 @@ def test_a_resumed_run_is_the_run_that_was_begun(table, capsys, monkeypatch):
     monkeypatch.undo()
     partial = str(table / "out.partial")
     for words, said in (
-        (arguments(table, epsilon="2"), "keeps the noisy answers of another run"),
-        (["release", "--resume", partial, "--epsilon", "2"], "--epsilon was decided when the run began"),
-        (["release", "--resume", str(table)], "is no folder that an interrupted release left"),
+        (arguments(table, epsilon="2"), "holds the noisy answers of another run"),
+        (["release", "--resume", partial, "--epsilon", "2"], "--epsilon was fixed when the run began"),
+        (["release", "--resume", str(table)], "is not a folder that an interrupted release left"),
     ):
         capsys.readouterr()
         assert main(words) == 2 and said in capsys.readouterr().err
     before = (table / "t.csv").read_text()
     (table / "t.csv").write_text(before + before.splitlines()[-1] + "\n")
     assert main(["release", "--resume", partial]) == 2
-    assert "was changed: put it back" in capsys.readouterr().err
+    assert "was changed: use the original table" in capsys.readouterr().err
     (table / "t.csv").write_text(before)
     assert main(["release", "--resume", partial]) == 0
 
@@ -394,7 +394,7 @@ def test_weights_need_a_number_of_rows(table, capsys):
     """Two thousand records with weights asked for 10^9 synthetic rows."""
     words = arguments(table, weights="w", max_weight="5", rows=None)
     assert main(words) == 2
-    assert "--rows is missing: with --weights" in capsys.readouterr().err
+    assert "--rows is missing. With --weights" in capsys.readouterr().err
 
 
 def test_a_failure_while_measuring_says_that_the_budget_is_spent(table, capsys, monkeypatch):

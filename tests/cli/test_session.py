@@ -61,7 +61,7 @@ def test_ask_look_and_export(folder, capsys):
     assert ask(folder, *table(folder), width=0.5) == 1
     assert "more than the cap" in capsys.readouterr().err
     assert call(folder, "status") == 0
-    assert "4 asked, 2 free, 1 measured, 1 refused" in capsys.readouterr().out
+    assert "4 queries, 2 free, 1 measured, 1 refused" in capsys.readouterr().out
     assert call(folder, "status", "--json") == 0
     assert len(json.loads(capsys.readouterr().out)["answers"]) == 4
     assert call(folder, "export", "--out", folder / "h") == 0
@@ -73,10 +73,10 @@ def test_ask_look_and_export(folder, capsys):
 @pytest.mark.parametrize(
     "words, message",
     [
-        (["--cap", "1"], "--cap goes with --table"),
+        (["--cap", "1"], "--cap needs --table"),
         (["--name", "other"], "no session 'other'"),
         (["--account", "other"], "of account 'other'"),
-        (["--table", "nowhere.csv", "--account", "small"], "--account goes without --table"),
+        (["--table", "nowhere.csv", "--account", "small"], "--account cannot be used with --table"),
         (
             ["--table", "nowhere.csv", "--domain", "x", "--cap", "1", "--relation", "add-remove"],
             "nowhere.csv",

@@ -117,7 +117,7 @@ def test_other_tables_of_the_account_are_in_its_encoding_or_no_text(folder, caps
     assert main([*init, "--domain", "d.yaml", "--encoding", "cp1252"]) == 0
     (folder / "v.csv").write_bytes("town\nGenève\n".encode("cp1252"))
     assert main(["ledger", "add-version", "b.ledger", "a", "v.csv", "--encoding", "utf-16"]) == 2
-    assert "The account's text files are cp1252" in capsys.readouterr().err
+    assert "The account's text files have the encoding cp1252" in capsys.readouterr().err
     assert main(["ledger", "add-version", "b.ledger", "a", "v.csv"]) == 0
     pq = pytest.importorskip("pyarrow.parquet")
     pa = pytest.importorskip("pyarrow")

@@ -42,13 +42,13 @@ def test_the_command_reads_and_spends_nothing(tmp_path, capsys, monkeypatch):
     assert main(words) == 0
     said = capsys.readouterr().out
     assert "Will be measured: 2 tables of 16,200 counts" in said or "Will be measured: 1 tables" in said
-    assert "left out" in said and "b, c" in said and "Nothing was read and nothing was spent" in said
+    assert "left out" in said and "b, c" in said and "No record was read and no budget was spent" in said
     assert main([*words, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["left_out"] and found["tables"][0]["stddev"] > 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["d.json", "t.csv"]
     assert main([*words, "--discover", "0.1"]) == 2
-    assert "--dry-run needs the whole domain" in capsys.readouterr().err
+    assert "--dry-run needs a complete domain" in capsys.readouterr().err
 
 
 def test_cells_below_the_noise_are_counted():

@@ -94,8 +94,11 @@ def test_the_worst_column_is_that_of_the_worst_verdict():
         {"attributes": ["b"], "verdict": "noise", "relative": 0.03, "small": 20.0, "moved": 0.9},
     ]
     said = list(accuracy.lines({"columns": columns, "tables": []}))
-    assert said[1] == "Worst: noisy counts of b below 0 moved 90 % of the records to other values."
-    assert "within more than 1,000 % (b" in said[2]
+    assert (
+        said[1]
+        == "Worst: making negative noisy counts of b non-negative moved 90 % of the records to other values."
+    )
+    assert "of the values of b, the worst column, is known to within more than 1,000 %" in said[2]
 
 
 def test_small_groups_are_the_fifth_with_fewest_records():
@@ -118,7 +121,10 @@ def test_a_column_of_thousands_of_values_is_noise_and_said_to_be(tmp_path, capsy
     words = ["release", "t.csv", "--domain", "d.json", "--all-kway", "1", "--epsilon", "0.2"]
     assert main([*words, "--relation", "replace-one", "--steps", "30", "--out", "r"]) == 0
     said = capsys.readouterr().out
-    assert "1 good, 1 noise (code)" in said and "Worst: the count of code" in said
+    assert (
+        "1 good, 1 noise (code)" in said
+        and "Worst: for a typical record, the count of its value of code" in said
+    )
     saved = folder.read("r")
     assert [one["verdict"] for one in saved.record["accuracy"]["columns"]] == ["noise", "good"]
     page = (tmp_path / "r" / "report.html").read_text()
@@ -133,7 +139,7 @@ def test_a_column_of_thousands_of_values_is_noise_and_said_to_be(tmp_path, capsy
     first, second = capsys.readouterr().out.splitlines()
     assert (
         "95% interval of the noisy counts" in first
-        and "no interval, as no measured marginal has these" in second
+        and "no interval, because no measured marginal has all these" in second
     )
     assert main(["query", "r", "--marginal", "age", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -168,7 +174,7 @@ def test_a_fit_that_did_not_end_is_explained():
     from pgmjax.release.text import ending
 
     fit = {"status": "MAX_STEPS", "steps": 3, "loss": 272.0, "gap": 37_200.0}
-    assert "may be 37,200 above the least there is" in ending({"fit": fit})
+    assert "may be 37,200 above the least possible loss" in ending({"fit": fit})
     assert "at most 0.37% above the least" in ending({"fit": {**fit, "gap": 1.0}})
     assert ending({"fit": {**fit, "status": "CONVERGED"}}) == ""
 

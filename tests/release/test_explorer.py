@@ -148,7 +148,7 @@ def test_a_page_has_a_limit(made, monkeypatch):
     monkeypatch.setattr(explorer, "MOST_BYTES", 8000)
     found = explorer.numbers(*made)
     assert "0,1" in found["pairs"] and found["left_out"] == 2
-    assert "too large: 2 of the pairs" in explorer.section(*made)
+    assert "2 pairs are left out, because the page would be too large" in explorer.section(*made)
 
 
 def test_a_name_cannot_end_the_script(made):
@@ -173,7 +173,7 @@ def test_a_reader_clicks_through(made, tmp_path):
         assert [row[1] for row in found] == ["cook & co"] * 3
         low, high = noisy[0].values[0, 1] - 5.88, noisy[0].values[0, 1] + 5.88
         assert found[0][3] == " to ".join(f"{end:.0f}" if end >= 100 else f"{end:.1f}" for end in (low, high))
-        assert page.ask("document.querySelector('#x-sum').textContent").startswith("3 lines, together")
+        assert page.ask("document.querySelector('#x-sum').textContent").startswith("3 lines, in total")
         page.choose("#x-second", "2")
         page.choose("#x-filter", "")
         assert page.ask(rows)[0][3] == "not measured together"

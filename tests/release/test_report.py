@@ -61,7 +61,7 @@ def test_sections_and_numbers(page, small_release):
         "One attribute at a time",
     ):
         assert heading in page
-    for heading in ("Pairs of attributes", "What was measured", "How to ask more", "Made with"):
+    for heading in ("Pairs of attributes", "What was measured", "Query the release", "Made with"):
         assert heading in page
     assert "epsilon = 0.5" in page and "add-remove" in page
     assert small_release.fit.status.name in page
@@ -133,7 +133,7 @@ def test_without_measured_pairs_the_section_is_left_out(small_release):
 def test_only_what_is_in_no_measurement_is_called_uniform(small_release):
     cumulative = [small_release.measurements[3]]  # prefixes of age, by sex
     page = figures.one_way(small_release.model, cumulative, False)
-    assert page.count("measured through other queries (prefix)") == 2  # age and sex
+    assert page.count("measured only through other queries (prefix)") == 2  # age and sex
     assert page.count("not measured: uniform") == 2
     assert figures.two_way(small_release.model, cumulative, False) == ""
 
@@ -150,7 +150,7 @@ def test_many_attributes_are_cut_off_with_a_word(small_release, monkeypatch):
 def test_promise_names_what_happens_to_the_number_of_records(relation, word, number, small_release):
     record = {**folder.describe(small_release), "relation": relation}
     text = " ".join(report_text.promise(record))
-    assert word in text and "exp(0.5) is 1.649" in text and "adds up" in text
+    assert word in text and "exp(0.5) is 1.649" in text and "add up" in text
     assert (
         f"under {relation}, protecting one record (the number of records is {number})."
         in report_text.cost(record)
@@ -160,8 +160,8 @@ def test_promise_names_what_happens_to_the_number_of_records(relation, word, num
 @pytest.mark.parametrize(
     ("relation", "weighted", "name", "words"),
     [
-        ("add-remove", False, "records (estimate)", "the one shown here is an estimate"),
-        ("replace-one", False, "records", "is shown here as it is"),
+        ("add-remove", False, "records (estimate)", "the number shown here is an estimate"),
+        ("replace-one", False, "records", "is shown exactly"),
         ("add-remove", True, "total weight (estimate)", "The number of records is protected too."),
         ("replace-one", True, "total weight (estimate)", "taken to be public and not shown here."),
     ],
@@ -180,7 +180,7 @@ def test_certificate_reads_the_numbers(small_release):
     record = folder.describe(small_release)
     record["fit"] = {"status": "CONVERGED", "steps": 5, "loss": 120.0, "gap": 20.0}
     text = " ".join(report_text.certificate(record, 300))
-    assert "loss below 100" in text and "costs at most 20" in text and "about 150" in text
+    assert "loss below 100" in text and "lower the loss by at most 20" in text and "about 150" in text
     record["fit"] = {"status": "NOT_FINITE", "steps": 5, "loss": None, "gap": None}
     assert "certificate" not in " ".join(report_text.certificate(record, 300))
     assert dict(report_text.fit_rows(record, 300))["loss"] == "unknown"
@@ -211,4 +211,4 @@ def test_a_unit_of_privacy_is_said_wherever_the_guarantee_is(small_release):
     for said in (page, report_text.cost(record), " ".join(report_text.promise(record))):
         assert "one person_id, of at most 4 records" in said
     assert "all records of one person_id (at most 4 count)" in release.statement()
-    assert "stands in several" not in page + release.statement()
+    assert "has several records" not in page + release.statement()

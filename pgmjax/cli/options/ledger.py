@@ -15,9 +15,10 @@ def add_parser(commands: Any) -> None:
     """Add the command to the parser's subcommands."""
     parser = commands.add_parser(
         "ledger",
-        help="keep privacy budgets of tables across releases",
-        description="A ledger is a file that keeps the privacy budgets of tables: what may be spent on each, "
-        "what was spent on what, and the noisy answers, so that no release is forgotten.",
+        help="keep the privacy budgets of tables across releases",
+        description="A ledger is a file that keeps the privacy budgets of tables: how much may be spent on "
+        "each table, what was spent so far, and the noisy answers. With a ledger, no release is "
+        "forgotten.",
         epilog="Example: pgmjax ledger init budgets.ledger people.csv.gz --domain people.yaml "
         "--name people --epsilon 3 --relation add-remove",
     )
@@ -42,15 +43,19 @@ def _add_init(parts: Any) -> None:
     )
     parser.add_argument("file", metavar="FILE", help="the ledger, on a disk of this machine")
     _add_table(parser)
-    parser.add_argument("--demo", action="store_true", help=f"instead of TABLE: {demo.NAME}, a real table")
+    parser.add_argument(
+        "--demo", action="store_true", help=f"use {demo.NAME}, a real public table, instead of TABLE"
+    )
     parser.add_argument("--name", metavar="NAME", help="what to call the table's account")
     # kept as text: 0.1 is then one tenth and not its nearest float
     parser.add_argument("--epsilon", metavar="E", help="what all its releases together may cost")
-    parser.add_argument("--delta", default="0", metavar="D", help="0 (default) is pure differential privacy")
+    parser.add_argument(
+        "--delta", default="0", metavar="D", help="0 (default) means pure differential privacy"
+    )
     parser.add_argument(
         "--relation",
         choices=[relation.value for relation in Relation],
-        help="which tables are neighbours; there is no default",
+        help="neighbouring relation; has no default",
     )
     parser.add_argument(
         "--measure",
@@ -79,15 +84,17 @@ def _add_init(parts: Any) -> None:
 def _add_set_domain(parts: Any) -> None:
     parser = parts.add_parser(
         "set-domain",
-        help="complete an account that has no domain, such as one of pgmjax 0.1",
-        description="Complete an account that was made without a domain, for good. This is for whoever holds "
-        "the table: every record is checked.",
+        help="give an account a domain if it has none, such as one made by pgmjax 0.1",
+        description="Give a domain to an account that was made without one. The domain cannot be changed "
+        "later. Run this command as the holder of the table: every record is checked.",
         epilog="Example: pgmjax ledger set-domain budgets.ledger people people.csv.gz --domain people.yaml",
     )
     parser.add_argument("file", metavar="FILE", help="the ledger")
-    parser.add_argument("name", metavar="NAME", help="the account")
+    parser.add_argument("name", metavar="NAME", help="name of the account")
     _add_table(parser)
-    parser.add_argument("--demo", action="store_true", help=f"instead of TABLE: {demo.NAME}, a real table")
+    parser.add_argument(
+        "--demo", action="store_true", help=f"use {demo.NAME}, a real public table, instead of TABLE"
+    )
     _add_definition(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run="ledger:_set_domain")
@@ -96,14 +103,15 @@ def _add_set_domain(parts: Any) -> None:
 def _add_version(parts: Any) -> None:
     parser = parts.add_parser(
         "add-version",
-        help="add a table of the same people to an account",
-        description="Add another table of the same people to an account: with an appended row, in another "
-        "format, next month's export. What is asked of it is charged to the same budget. This is for whoever "
-        "holds the table: every record is checked against the account's domain.",
+        help="add a table about the same people to an account",
+        description="Add another table about the same people to an account, such as one with new rows, "
+        "another file format, or next month's export. Runs on it are charged to the same budget. "
+        "Run this command as the holder of the table: every record is checked against the "
+        "account's domain.",
         epilog="Example: pgmjax ledger add-version budgets.ledger people people-2.csv.gz",
     )
     parser.add_argument("file", metavar="FILE", help="the ledger")
-    parser.add_argument("name", metavar="NAME", help="the account")
+    parser.add_argument("name", metavar="NAME", help="name of the account")
     _add_table(parser, needed=True)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run="ledger:_add_another")
@@ -117,15 +125,15 @@ def _add_table(parser: argparse.ArgumentParser, needed: bool = False) -> None:
 
 
 def _add_definition(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("definition of the table")
+    group = parser.add_argument_group("reading the table")
     group.add_argument(
         "--domain",
         metavar="FILE",
-        help="the widest domain that may be asked about; columns that it leaves open "
-        '("discover") are found by the first release with --discover',
+        help='the widest domain that runs may ask about; columns marked "discover" are found by the '
+        "first release with --discover",
     )
-    group.add_argument("--weights", metavar="NAME", help="column of record weights (whole numbers)")
-    group.add_argument("--max-weight", type=int, metavar="N", help="public bound on a weight")
+    group.add_argument("--weights", metavar="NAME", help="column with the weights of records (whole numbers)")
+    group.add_argument("--max-weight", type=int, metavar="N", help="public upper bound on a record's weight")
     group.add_argument(
         "--rows-outside",
         choices=ROWS_OUTSIDE,
@@ -134,21 +142,23 @@ def _add_definition(parser: argparse.ArgumentParser) -> None:
     )
     add_unit_options(group)
     group.add_argument(
-        "--record-is", metavar="WORD", help="what one record is of, such as a visit; for the records"
+        "--record-is",
+        metavar="WORD",
+        help="name of the unit that one record stands for, such as visit; kept as a note",
     )
 
 
 def _add_show(parts: Any) -> None:
     parser = parts.add_parser(
         "show",
-        help="what was granted and what is left",
-        description="Show the accounts of a ledger and the charges made to them.",
+        help="show budgets and what is left of them",
+        description="Show the accounts of a ledger and their charges.",
         epilog="Example: pgmjax ledger show budgets.ledger --name people",
     )
     parser.add_argument("file", metavar="FILE", help="the ledger")
-    parser.add_argument("--name", metavar="NAME", help="this account only")
+    parser.add_argument("--name", metavar="NAME", help="show this account only")
     parser.add_argument(
-        "--domain", metavar="FILE", help="with --name: write the account's domain to this file, .json"
+        "--domain", metavar="FILE", help="with --name: write the account's domain to this new .json file"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run="ledger:_show")
@@ -157,13 +167,14 @@ def _add_show(parts: Any) -> None:
 def _add_verify(parts: Any) -> None:
     parser = parts.add_parser(
         "verify",
-        help="look for damage, changed rows and wrong sums",
-        description="Verify a ledger: its pages, its rules, the chain that seals its rows, its sums. Note "
-        "the head that is printed where nobody can change it, and give it next time: then an older copy that "
-        "was put back is noticed too. Exits with 1 if anything is wrong.",
+        help="check a ledger for damage, changed rows and wrong sums",
+        description="Check a ledger: its pages, its rules, the hash chain over its rows, and its sums. The "
+        "command prints the head of the chain. Keep the head where nobody can change it, and "
+        "give it as --head next time: then you also notice if somebody put back an older copy of "
+        "the ledger. Exits with 1 if anything is wrong.",
         epilog="Example: pgmjax ledger verify budgets.ledger --head 9f86d0...",
     )
     parser.add_argument("file", metavar="FILE", help="the ledger")
-    parser.add_argument("--head", metavar="HASH", help="the head noted earlier")
+    parser.add_argument("--head", metavar="HASH", help="the head that you kept from an earlier check")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run="ledger:_verify")

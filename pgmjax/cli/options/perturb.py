@@ -16,11 +16,12 @@ def add_parser(commands: Any) -> None:
     """Add the command to the parser's subcommands."""
     parser = commands.add_parser(
         "perturb",
-        help="have every record answer for itself by randomised response, write a folder",
-        description="Local differential privacy: every record answers for itself by randomised response, and "
-        "the answers, one row a record, may be published. Writes a folder: release.json with the guarantee, "
-        "table/ (pgmjax.local.load reads it) and responses.parquet, with the rows sorted. pgmjax query asks "
-        "it. For marginals alone, pgmjax release has far less noise.",
+        help="randomise each record's answers locally, and write a folder",
+        description="Local differential privacy: randomised response perturbs each record's own values. The "
+        "perturbed rows may be published. The command writes a folder: release.json with the "
+        "guarantee, table/ (read it with pgmjax.local.load) and responses.parquet, with the rows "
+        "sorted. pgmjax query answers from the folder. If you only need marginals, pgmjax "
+        "release has far less noise.",
         epilog="Example: pgmjax perturb --demo --epsilon 2 --relation replace-one --out demo-perturbed, or "
         "with a table of your own: pgmjax perturb people.csv.gz --domain people.yaml --groups age,sex "
         "--groups region --epsilon 2 --relation replace-one --out people-perturbed",
@@ -31,43 +32,51 @@ def add_parser(commands: Any) -> None:
     release.add_ledger_options(group)
     group = parser.add_argument_group("output")
     group.add_argument(
-        "--responses", default="parquet", choices=RESPONSES, help="plain file of the rows, if not too large"
+        "--responses",
+        default="parquet",
+        choices=RESPONSES,
+        help="format of the plain file of the rows; not written if there are too many",
     )
-    group.add_argument("--out", required=True, metavar="DIR", help="folder to make; it must not exist")
+    group.add_argument("--out", required=True, metavar="DIR", help="folder to write; it must not exist")
     group.add_argument("--json", action="store_true", help="print one JSON object")
-    group.add_argument("--quiet", action="store_true", help="print nothing and show no progress")
+    group.add_argument("--quiet", action="store_true", help="print nothing, and show no progress")
     parser.set_defaults(run="perturb:run", max_weight=None)
 
 
 def _add_table(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("table and answers")
+    group = parser.add_argument_group("table and attributes")
     release.add_table_options(group, encoding="--text-encoding")
     group.add_argument("--weights", help=argparse.SUPPRESS)  # refused with the reason
     group.add_argument(
         "--rows-outside",
         choices=("clip", "missing"),
-        help="without --ledger, if records lie outside the domain: they answer as in the end bins (clip), or "
-        "with their values missing (missing)",
+        help="without --ledger, if records lie outside the domain: count them in the end bins (clip), "
+        "or count their values as missing (missing)",
     )
     group.add_argument(
         "--groups",
         action="append",
         default=[],
         metavar="NAMES",
-        help="attributes to answer about together, such as age,sex; may be given again, for equal parts of "
-        "epsilon",
+        help="attributes to perturb together, such as age,sex; repeat the option for several groups, "
+        "which share epsilon equally",
     )
-    group.add_argument("--each", action="store_true", help="instead: each attribute of the domain by itself")
-    group.add_argument("--workload", metavar="FILE", help="instead: each attribute of a workload by itself")
+    group.add_argument(
+        "--each", action="store_true", help="instead: make each attribute of the domain a group"
+    )
+    group.add_argument(
+        "--workload", metavar="FILE", help="instead: make each attribute of a workload a group"
+    )
     group.add_argument(
         "--encoding",
         default="direct",
         choices=ENCODINGS,
-        help="direct (default): one category; the others: one bit per category, better for many categories",
+        help="direct (default): one category as the answer; the others: one bit for each category, "
+        "better for many categories",
     )
     group.add_argument(
         "--useless",
         default="refuse",
         choices=USELESS,
-        help="where the noise would exceed what is estimated: refuse (default), or answer all the same",
+        help="if the noise would exceed what is estimated: refuse (default), or answer anyway",
     )

@@ -29,7 +29,7 @@ def add_parser(commands: Any) -> None:
     """Add the command to the parser's subcommands."""
     parser = commands.add_parser(
         "release",
-        help="measure a table with noise, fit a model, write a folder",
+        help="measure a table with noise, fit a model and write a folder",
         description="Measure a table with noise, fit one model to the noisy answers and write a folder: "
         "release.json, model/, measurements.parquet, answers.parquet, synthetic rows and report.html.",
         epilog="Example: pgmjax release --demo --epsilon 1 --relation add-remove --out demo-release, or with "
@@ -44,10 +44,10 @@ def add_parser(commands: Any) -> None:
 
 
 def _add_table(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("table and questions")
+    group = parser.add_argument_group("table and workload")
     add_table_options(group)
-    group.add_argument("--weights", metavar="NAME", help="column of record weights (whole numbers)")
-    group.add_argument("--max-weight", type=int, metavar="N", help="public bound on a weight")
+    group.add_argument("--weights", metavar="NAME", help="column with the weights of records (whole numbers)")
+    group.add_argument("--max-weight", type=int, metavar="N", help="public upper bound on a record's weight")
     group.add_argument(
         "--rows-outside",
         choices=ROWS_OUTSIDE,
@@ -57,16 +57,17 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--discover",
         metavar="SHARE",
-        help="find bins, labels and dates of the columns that the domain leaves open, or of all without "
-        "--domain, for this share of the budget, such as 0.1; text needs --delta",
+        help="find the bins, labels and dates of columns that the domain leaves open (of all columns "
+        "without --domain); SHARE is a share of the budget, such as 0.1; text columns need "
+        "--delta",
     )
-    group.add_argument("--workload", metavar="FILE", help="JSON list of what to measure and answer")
+    group.add_argument("--workload", metavar="FILE", help="JSON list of the queries to measure and answer")
     group.add_argument("--all-kway", type=int, metavar="K", help="instead: all marginals of K attributes")
     group.add_argument(
         "--max-cells",
         type=int,
         metavar="N",
-        help="with --all-kway: take them smallest first while the model stays under N cells",
+        help="with --all-kway: add marginals, smallest first, while the model has at most N cells",
     )
 
 
@@ -78,15 +79,19 @@ def add_table_options(group: Any, encoding: str = "--encoding") -> None:
         encoding: the name of the option for a text file's encoding.
     """
     group.add_argument("table", nargs="?", metavar="TABLE", help=".csv, .csv.gz, .tsv, .parquet, .xlsx, ...")
-    group.add_argument("--demo", action="store_true", help=f"instead of TABLE: {demo.NAME}, a real table")
-    group.add_argument("--domain", metavar="FILE", help="the table's public domain: .json or .yaml")
+    group.add_argument(
+        "--demo", action="store_true", help=f"use {demo.NAME}, a real public table, instead of TABLE"
+    )
+    group.add_argument("--domain", metavar="FILE", help="the table's public domain file: .json or .yaml")
     add_file_options(group, encoding)
     add_unit_options(group)
 
 
 def add_file_options(group: Any, encoding: str = "--encoding") -> None:
     """Add the options that say how a text file is read; see `add_table_options`."""
-    group.add_argument("--no-header", action="store_true", help="columns are unnamed, in the domain's order")
+    group.add_argument(
+        "--no-header", action="store_true", help="the columns have no names and stand in the domain's order"
+    )
     add_encoding_option(group, encoding)
 
 
@@ -96,7 +101,8 @@ def add_encoding_option(group: Any, name: str = "--encoding") -> None:
         name,
         dest="text_encoding",
         metavar="NAME",
-        help="of a text file, such as cp1252 (utf-8, or utf-16 if it begins with the mark of that)",
+        help="encoding of a text file, such as cp1252 (default: utf-8, or utf-16 if the file begins "
+        "with its mark)",
     )
 
 
@@ -105,27 +111,30 @@ def add_unit_options(group: Any) -> None:
     group.add_argument(
         "--unit",
         metavar="COLUMN",
-        help="protect all records of one value of this column, such as a person's, and not one record",
+        help="protect all records that share a value of this column, such as all records of one "
+        "person (default: protect one record)",
     )
     group.add_argument(
         "--max-records",
         type=int,
         metavar="K",
-        help="with --unit: records of one unit that count, others are left out at random",
+        help="with --unit: the most records of one unit that count; further ones are left out at random",
     )
 
 
 def _add_privacy(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("privacy")
     add_epsilon_options(group, required=False)  # not with --resume
-    group.add_argument("--delta", default="0", metavar="D", help="0 (default) is pure differential privacy")
+    group.add_argument(
+        "--delta", default="0", metavar="D", help="0 (default) means pure differential privacy"
+    )
     group.add_argument("--mechanism", default="marginals", choices=MECHANISMS)
     group.add_argument(
         "--option",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="an option of the mechanism, such as rounds=10; may be given again; see pgmjax mechanisms",
+        help="an option of the mechanism, such as rounds=10; repeat for more; pgmjax mechanisms lists them",
     )
     add_ledger_options(group)
 
@@ -140,28 +149,33 @@ def add_epsilon_options(group: Any, *, required: bool) -> None:
         "--relation",
         required=required,
         choices=[relation.value for relation in Relation],
-        help="which tables are neighbours; there is no default",
+        help="neighbouring relation; has no default",
     )
 
 
 def add_ledger_options(group: Any) -> None:
     """Add the ledger, the run's key in it and the seed of insecure noise to a group of options."""
     group.add_argument(
-        "--ledger", metavar="FILE", help="charge the table's budget in this ledger, see pgmjax ledger init"
+        "--ledger",
+        metavar="FILE",
+        help="charge the table's budget in this ledger, made by pgmjax ledger init",
     )
     group.add_argument(
         "--key",
         metavar="NAME",
-        help="with --ledger: the run's name; asked again under it, the same answers come back free of charge "
-        "(by default the name follows from what is asked)",
+        help="with --ledger: name of the run; the same request under the same name returns the same "
+        "answers free of charge (default: derived from the request)",
     )
     group.add_argument(
         "--holder-log",
         metavar="FILE",
-        help="with --ledger: where to write what errors withhold, for the table's holder alone",
+        help="with --ledger: write details that errors withhold to FILE, for the table's holder alone",
     )
     group.add_argument(
-        "--insecure-seed", type=int, metavar="N", help="repeatable noise that protects nothing: research only"
+        "--insecure-seed",
+        type=int,
+        metavar="N",
+        help="seed of repeatable noise, which protects nothing: research only",
     )
 
 
@@ -172,20 +186,21 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--dry-run",
         action="store_true",
-        help="print what would be measured, its noise, and the time and memory of the fit; nothing is read "
-        "or spent",
+        help="print what would be measured, its noise, and the time and memory of the fit; read and "
+        "spend nothing",
     )
     group.add_argument(
         "--resume",
         metavar="DIR.partial",
-        help="instead of all else: go on from the noisy answers that an interrupted or failed release left, "
-        "at no further cost; options of fit and output may be given again",
+        help="instead of all else: continue from the noisy answers that an interrupted or failed "
+        "release left, at no further cost; you can change the options of fit and output",
     )
     group.add_argument(
         "--add-rows",
         type=int,
         metavar="N",
-        help="instead of all else: draw N more rows from the release in folder TABLE, into a new file there",
+        help="instead of all else: draw N more rows from the release in folder TABLE and write them "
+        "to a new file there",
     )
 
 
@@ -195,14 +210,16 @@ def add_prior_option(group: Any) -> None:
         "--from",
         dest="prior",
         metavar="DIR",
-        help="an earlier release over the same domain: what is not measured now follows that one",
+        help="an earlier release over the same domain; the model follows it where nothing is measured now",
     )
 
 
 def add_output_options(group: Any) -> None:
     """Add the options of a fit and of the folder that is written."""
-    group.add_argument("--steps", type=int, default=3000, metavar="N", help="most steps of the fit (3000)")
-    group.add_argument("--solver", default="auto", metavar="NAME", help="method of the fit")
+    group.add_argument(
+        "--steps", type=int, default=3000, metavar="N", help="maximum number of steps of the fit (3000)"
+    )
+    group.add_argument("--solver", default="auto", metavar="NAME", help="solver for the fit")
     group.add_argument(
         "--regularisation",
         default="none",
@@ -213,12 +230,15 @@ def add_output_options(group: Any) -> None:
     # a release is fitted only once: float64 costs little and certifies a smaller gap
     group.add_argument("--dtype", default="float64", choices=["float32", "float64"])
     group.add_argument(
-        "--rows", type=int, metavar="N", help="synthetic rows (the estimated total, at most 10 million)"
+        "--rows",
+        type=int,
+        metavar="N",
+        help="number of synthetic rows (default: the estimated total, at most 10 million)",
     )
     group.add_argument("--synthetic", default="parquet", choices=SYNTHETIC_FORMATS)
     group.add_argument(
-        "--codes", action="store_true", help="synthetic rows as codes of the domain instead of values"
+        "--codes", action="store_true", help="write synthetic rows as codes of the domain instead of values"
     )
-    group.add_argument("--out", metavar="DIR", help="folder to make; it must not exist")
+    group.add_argument("--out", metavar="DIR", help="folder to write; it must not exist")
     group.add_argument("--json", action="store_true", help="print one JSON object")
-    group.add_argument("--quiet", action="store_true", help="print nothing and show no progress")
+    group.add_argument("--quiet", action="store_true", help="print nothing, and show no progress")

@@ -15,10 +15,10 @@ def add_parser(commands: Any) -> None:
     """Add the command to the parser's subcommands."""
     parser = commands.add_parser(
         "session",
-        help="ask a table online, each answer as accurate as it has to be",
-        description="A session answers one count at a time: free from what was answered before where that is "
-        "accurate enough, else for the least budget, else not at all. Its cap is charged to the table's "
-        "account in a ledger when it is begun.",
+        help="answer queries on a table one at a time, each as accurately as required",
+        description="A session answers one count at a time. It answers free of charge if earlier answers are "
+        "accurate enough. Otherwise it measures with the smallest sufficient budget, or refuses. "
+        "When a session begins, its cap is charged to the table's account in a ledger.",
         epilog="Example: pgmjax session ask budgets.ledger 'sex=Male,age<30' --half-width 50 --table "
         "people.csv.gz --domain people.yaml --cap 1 --relation add-remove",
     )
@@ -32,29 +32,48 @@ def _add_ask(parts: Any) -> None:
     parser = _add(
         parts,
         "ask",
-        "ask how many rows satisfy a condition",
-        "Ask how many rows satisfy conditions. Without --table, only what the history tells is answered. "
-        "Exits with 1 if the answer is refused.",
+        "count the rows that satisfy a condition",
+        "Count the rows that satisfy a condition. Without --table, the session only answers from its "
+        "history of noisy answers. Exits with 1 if the answer is refused.",
         "pgmjax session ask budgets.ledger 'sex=Male,age<30' --half-width 50 --delta 0.05",
     )
     parser.add_argument("condition", metavar="CONDITION", help="such as 'sex=Male,age<30'")
     parser.add_argument(
-        "--half-width", type=float, required=True, metavar="W", help="half the longest interval (rows)"
+        "--half-width",
+        type=float,
+        required=True,
+        metavar="W",
+        help="largest half-width of the interval (rows)",
     )
     parser.add_argument(
-        "--delta", type=float, default=0.05, metavar="D", help="how often it may miss the truth (0.05)"
+        "--delta",
+        type=float,
+        default=0.05,
+        metavar="D",
+        help="largest probability that the interval misses the truth (0.05)",
     )
     parser.add_argument(
-        "--table", metavar="TABLE", help="the table, to measure what the history does not tell"
+        "--table", metavar="TABLE", help="the table, to measure what the history does not answer"
     )
-    parser.add_argument("--domain", metavar="FILE", help="with --table: its public domain, .json or .yaml")
+    parser.add_argument(
+        "--domain", metavar="FILE", help="with --table: its public domain file, .json or .yaml"
+    )
     add_file_options(parser)
     add_unit_options(parser)
     # kept as text, so that 0.1 is exactly one tenth
-    parser.add_argument("--cap", metavar="E", help="with --table: the session's epsilon, the same every time")
-    parser.add_argument("--relation", choices=[relation.value for relation in Relation], help="with --table")
     parser.add_argument(
-        "--insecure-seed", type=int, metavar="N", help="repeatable noise that protects nothing: research only"
+        "--cap", metavar="E", help="with --table: the session's epsilon, the same in every call"
+    )
+    parser.add_argument(
+        "--relation",
+        choices=[relation.value for relation in Relation],
+        help="with --table: neighbouring relation",
+    )
+    parser.add_argument(
+        "--insecure-seed",
+        type=int,
+        metavar="N",
+        help="seed of repeatable noise, which protects nothing: research only",
     )
     parser.set_defaults(run="session:_ask")
 
@@ -63,8 +82,9 @@ def _add_status(parts: Any) -> None:
     parser = _add(
         parts,
         "status",
-        "what was asked and what is left",
-        "Show what a session has answered, what that cost in the dearest cell, and its cap.",
+        "show the queries of a session and what is left",
+        "Show what a session has answered, what that cost in the cell with the highest cost, and the "
+        "session's cap.",
         "pgmjax session status budgets.ledger",
     )
     parser.set_defaults(run="session:_status")
@@ -75,11 +95,11 @@ def _add_export(parts: Any) -> None:
         parts,
         "export",
         "write the history of noisy answers into a folder",
-        "Write all noisy answers of a session into a folder, to be read with History.load, for "
-        "kernel PCA, maximum entropy, or another session.",
+        "Write all noisy answers of a session to a folder. History.load reads it for kernel PCA, "
+        "maximum entropy, or another session.",
         "pgmjax session export budgets.ledger --out history",
     )
-    parser.add_argument("--out", required=True, metavar="DIR", help="folder to make; it must not exist")
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder to write; it must not exist")
     parser.set_defaults(run="session:_export")
 
 
@@ -90,7 +110,9 @@ def _add(parts: Any, command: str, help: str, description: str, example: str) ->
     parser.add_argument("file", metavar="FILE", help="the ledger that keeps the session")
     parser.add_argument("--name", default=NAME, metavar="NAME", help=f"the session's name ({NAME})")
     parser.add_argument(
-        "--account", metavar="NAME", help="the table's account, where several have a session of that name"
+        "--account",
+        metavar="NAME",
+        help="the table's account, if several accounts have a session of that name",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     return parser

@@ -200,7 +200,7 @@ def test_the_commands_of_the_holder(tmp_path, capsys):
     words += ["--relation", "add-remove", "--ledger", out, "--steps", 5, "--out", tmp_path / "r", "--quiet"]
     assert main([*map(str, words)]) == 0
     assert main([*map(str, words[:-2]), str(tmp_path / "s"), "--rows-outside", "clip"]) == 2
-    assert "is the holder's" in capsys.readouterr().err
+    assert "the table's holder fixed it" in capsys.readouterr().err
     with Ledger.open(out) as ledger:
         assert str(ledger.account("t").spent) == "1/2"
         assert ledger.account("t").to_dict()["definition"]["rows_outside"] == "drop"

@@ -165,7 +165,7 @@ def test_only_what_is_open_may_be_found(path, ledger):
     ("options", "said"),
     [
         (["--rows-outside", "clip"], "--rows-outside must be drop"),
-        (["--weights", "age", "--max-weight", "3"], "--weights does not go with columns to be discovered"),
+        (["--weights", "age", "--max-weight", "3"], "--weights cannot be used with columns to be discovered"),
         (["--delta", "0"], "may be text: job"),
     ],
 )
@@ -190,7 +190,7 @@ def test_the_command_line_from_draft_to_domain(path, tmp_path, capsys, monkeypat
     ask = ["release", "t.csv", "--ledger", "c.ledger", "--epsilon", "1", "--delta", "1e-6", "--all-kway", "1"]
     ask += ["--relation", "replace-one", "--steps", "20", "--rows", "10", "--discover", "0.3"]
     assert main([*ask, "--out", "r", "--domain", "d.json"]) == 2
-    assert "leave --domain out" in capsys.readouterr().err
+    assert "leave out --domain" in capsys.readouterr().err
     assert main([*ask, "--out", "r"]) == 0
     assert main(["ledger", "show", "c.ledger", "--name", "t", "--domain", "found.json"]) == 0
     found = json.loads((tmp_path / "found.json").read_text())
