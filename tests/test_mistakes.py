@@ -20,7 +20,7 @@ SAYS = {
     "The domain file is a list": "such as {age: {min: 0, max: 99}}, got list",
     "The ledger is spent": "Ask for less, or use the releases that there are: pgmjax ledger show lists them.",
     "A query with an unknown operator": "behind 'sex', got '~F'",
-    "A query of a folder that is no release": "Name a folder that pgmjax release wrote.",
+    "A query of a folder that is no release": "Give a folder written by `pgmjax release`.",
     "An earlier release over another domain": "Give the file that it was made with as --domain, or",
     "A negative standard deviation": "--stddev must be finite and > 0, got -5",
     "A model that is too large": "or give --max-cells N, or --all-kway a smaller K.",

@@ -171,13 +171,13 @@ TOLD = {
     "born": ("3 no date, 1 missing", '`format: "%d.%m.%Y"` reads all of them', "`missing: true`"),
     "seen": ("4 no date", '`missing: ["NULL"]`', "no `format`, for ISO dates, reads all of them"),
     "sex": (
-        *("2 not among the labels", "differ from a label in capitals only"),
+        *("2 not among the labels", "differ from a label only in capitals"),
         *('`missing: ["?"]`', "`other: true`"),
     ),
-    "grade": ("2 not among the labels", "numbers among the labels: without quotes", "`other: true`"),
+    "grade": ("2 not among the labels", "some labels are quoted numbers: without quotes", "`other: true`"),
     "mixed": (
         "1 not among the labels",
-        "in capitals only",
+        "only in capitals",
         "the labels mix text with numbers or true and false",
         "`other: true`",
     ),

@@ -73,7 +73,7 @@ def test_an_earlier_release_over_another_domain(table, tmp_path, capsys):
     assert not (tmp_path / "next.partial").exists()
     words = ["release", "t.csv", "--discover", "0.1", "--epsilon", "1", "--relation", "add-remove"]
     assert main([*words, "--all-kway", "1", "--from", "r", "--out", "next"]) == 2
-    assert "--from cannot be used with --discover" in capsys.readouterr().err
+    assert "--from does not go with --discover" in capsys.readouterr().err
 
 
 def test_published_numbers(table, tmp_path, capsys):
