@@ -276,8 +276,8 @@ def lines(record: Mapping[str, Any]) -> Iterator[str]:
         >>> for line in lines({"columns": [column], "tables": []}):
         ...     print(line)
         Accuracy: of 1 column, 1 noise (age).
-        Worst: the count of age that a typical record is in is known to within 140 % (95 % interval).
-        Small groups: the fifth of the values with fewest records is known to within 300 % (age).
+        Worst: for a typical record, the count of its value of age is known to within 140 % (95 % interval).
+        Small groups: the rarest fifth of the values of age is known to within 300 %.
     """
     columns = record["columns"]
     names = {
