@@ -14,6 +14,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # threads of linear algebra in several processes wait for one another: a test took 32 s, and 4 s alone
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 program_cache.switch_on()
+# a run meets thousands of structures and comes back to many: dropping their programs costs time
+os.environ.setdefault("PGMJAX_MAX_MAPS", "30000")
 
 # Tracing makes millions of small objects beside the many that stay: collecting them as often as Python does
 # by itself took an eighth of a run with kept programs.
