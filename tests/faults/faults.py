@@ -446,7 +446,7 @@ FITS = (
     Fault(
         "the gap of a fit forgets the prior's part",
         "fitting",
-        "gap = max(loss + _relative_entropy(objective, solution.point) - solution.lower_bound, 0.0)",
+        "gap = max(loss + beside - solution.lower_bound, 0.0)",
         "gap = max(loss - solution.lower_bound, 0.0)",
     ),
     Fault(
