@@ -146,6 +146,7 @@ class _Kept:
 
 
 _KEPT = _Kept()
+max_maps()  # a wrong setting is refused when the library is loaded, before anything is spent
 
 
 def _key(arguments: tuple[Any, ...], named: dict[str, Any], static: tuple[int, ...]) -> Hashable:

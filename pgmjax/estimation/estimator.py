@@ -137,7 +137,7 @@ class Estimator:
             )
         if self.stop == "noise":
             noise_level(self.loss, ())
-        regularisation.check(self.regularisation, self.loss)
+        regularisation.check(self.regularisation, self.loss, self.stop)
 
     def plan(
         self,

@@ -131,6 +131,7 @@ class FitProblem:
         """Return the weight of a pull towards the product of the model's one-way marginals; 0 for none."""
         setting = self.estimator.regularisation
         off = setting == "none" or self.known.prior is not None or self.estimator.stop == "noise"
+        off = off or self.estimator.max_steps < 2  # a first part finds the product, a second is pulled
         if off or not regularisation.is_known_for(self.estimator.loss):
             return 0.0
         return regularisation.weight_of(setting, self.domain, self.measurements, self.total)

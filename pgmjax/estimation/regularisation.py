@@ -36,6 +36,8 @@ LOOKS, LOOK, STRETCH = 6, 50, 2.0
 SLIGHT = 1e-9
 """Weight in the first part, in shares of the total."""
 MOST_CODES = 2000
+LARGEST = 1e12
+"""The largest weight (records): beyond it a model is its reference, and float32 overflows."""
 
 Reference = dict[str, np.ndarray]
 """Logarithm of each attribute's probabilities."""
@@ -75,13 +77,13 @@ class Regularisation:
         )
 
 
-def check(setting: Any, loss: Any) -> None:
-    """Refuse what is not a setting, or one that the loss does not have.
+def check(setting: Any, loss: Any, stop: str = "optimum") -> None:
+    """Refuse what is not a setting, or one that the loss or the end of the fit does not allow.
 
     Raises:
         TypeError: neither a text nor a number.
-        ValueError: an unknown text, a number that is negative, infinite or NaN, or one for a loss that is not
-            l2.
+        ValueError: an unknown text, a number that is negative, infinite, NaN or above `LARGEST`, or one for a
+            loss that is not l2 or for `stop="noise"`.
     """
     if isinstance(setting, str):
         if setting not in SETTINGS:
@@ -90,6 +92,13 @@ def check(setting: Any, loss: Any) -> None:
             )
         return
     checks.number("regularisation", setting, at_least=0)
+    if setting > LARGEST:
+        raise ValueError(
+            f"regularisation must be at most {LARGEST:g} records, got {setting:g}: a share of the number of "
+            "records, such as a hundredth, is usual."
+        )
+    if setting > 0 and stop == "noise":
+        raise ValueError("regularisation and stop='noise' both keep a model off the noise: choose one.")
     if setting > 0 and not is_known_for(loss):
         raise ValueError(
             "a weight of regularisation needs loss='l2', for which it is defined: leave it out or choose "

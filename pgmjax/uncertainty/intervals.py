@@ -75,7 +75,8 @@ def error_bars(
         total: the number of records if it is public, as it was given to the fit; None if it was estimated.
         draws: of the bootstrap, >= 2.
         seed: of the bootstrap. The noise redrawn protects nothing.
-        estimator: repeats the fit in the bootstrap, as the model was fitted; None for `Estimator()`.
+        estimator: repeats the fit in the bootstrap, as the model was fitted; None for `Estimator()`, with the
+            weight of the fit's regularisation.
         constraints: as in the fit. They hold without error, and the fits of the bootstrap keep to them;
             `laplace` makes use of impossible cells only, so that with a `FixedMarginal` its
             deviations are too wide. Cells that the model holds impossible need not be given again.
@@ -115,7 +116,8 @@ def error_bars(
         raise TypeError(f"estimator must be an Estimator, got {type(estimator).__name__}.")
 
     known = SideInformation.of(domain, constraints, prior, prior_weight)
-    pulled = known.weight is not None or (isinstance(fit, Fit) and fit.regularisation is not None)
+    own = fit.regularisation if isinstance(fit, Fit) else None
+    pulled = known.weight is not None or own is not None
     if pulled and method == "laplace":
         raise ValueError(_PULLED)
     zeros = zeros_of(model, constraints)
@@ -136,7 +138,7 @@ def error_bars(
             asked,
             draws=draws,
             seed=seed,
-            estimator=estimator or Estimator(),
+            estimator=estimator or Estimator(regularisation=own.weight if own else "none"),
             total=total,
             constraints=[*zeros, *fixed],
             prior=prior,

@@ -90,6 +90,21 @@ def test_a_weight_of_zero_is_the_optimum_and_a_large_one_the_product():
     np.testing.assert_allclose(model.marginal(("a", "b")), product, atol=0.1)
 
 
+@pytest.mark.parametrize("steps", [1, 2, 3, 60])
+def test_few_steps_still_give_a_model(steps):
+    noisy = measured(table(), 5.0)
+    fit = pj.Estimator(regularisation="auto", max_steps=steps).fit(DOMAIN, noisy, TOTAL)
+    assert fit.steps <= steps and np.isfinite(fit.loss) and np.isfinite(fit.gap)
+    assert (fit.regularisation is None) == (steps == 1)
+
+
+def test_noise_above_all_counts_and_the_largest_weight_give_a_model():
+    noisy = measured(table(), 1e7)
+    assert np.isfinite(pj.Estimator(regularisation="auto").fit(DOMAIN, noisy, TOTAL).loss)
+    heavy = pj.Estimator(regularisation=regularisation.LARGEST).fit(DOMAIN, measured(table(), 5.0), TOTAL)
+    assert np.isfinite(heavy.loss) and heavy.regularisation.divergence < 1e-6
+
+
 def test_rows_of_a_batch_are_single_fits():
     rows = [measured(table(), stddev, 7) for stddev in (2.0, 9.0, 40.0)]
     estimator = pj.Estimator(regularisation="auto")
@@ -146,7 +161,7 @@ def test_a_prior_the_noise_stop_and_other_losses_switch_it_off():
         assert fit.regularisation is None
 
 
-@pytest.mark.parametrize("wrong", ["much", -1.0, float("nan"), float("inf"), None, [1.0]])
+@pytest.mark.parametrize("wrong", ["much", -1.0, float("nan"), float("inf"), 1e13, None, [1.0], True])
 def test_wrong_settings_are_refused(wrong):
     with pytest.raises((TypeError, ValueError), match="regularisation"):
         pj.Estimator(regularisation=wrong)
@@ -155,6 +170,8 @@ def test_wrong_settings_are_refused(wrong):
 def test_weights_need_the_squared_loss_and_no_prior():
     with pytest.raises(ValueError, match="needs loss='l2'"):
         pj.Estimator(regularisation=2.0, loss="l1")
+    with pytest.raises(ValueError, match="choose one"):
+        pj.Estimator(regularisation=2.0, stop="noise")
     prior = pj.GraphicalModel.from_potentials(DOMAIN, {}, TOTAL)
     with pytest.raises(ValueError, match="both pull"):
         pj.Estimator(regularisation=2.0).fit(DOMAIN, measured(table(), 5.0), TOTAL, prior=prior)
@@ -170,6 +187,10 @@ def test_error_bars_of_a_pulled_fit_claim_nothing_that_the_pull_breaks():
         fit, noisy, PAIRS[:1], method="bootstrap", draws=4, total=TOTAL, estimator=estimator
     )
     assert np.isnan(bars.intervals).all() and np.isfinite(bars.stddevs).all()
+    alike = pj.uncertainty.error_bars(fit, noisy, PAIRS[:1], method="bootstrap", draws=4, total=TOTAL)
+    np.testing.assert_allclose(
+        alike.stddevs, bars.stddevs, rtol=0.05
+    )  # its own weight, if no estimator is given
     linear = pj.uncertainty.error_bars(fit, noisy, PAIRS[:1], total=TOTAL)
     plain = pj.uncertainty.error_bars(pj.Estimator().fit(DOMAIN, noisy, TOTAL), noisy, PAIRS[:1], total=TOTAL)
     np.testing.assert_array_equal(linear.intervals, plain.intervals)
