@@ -10,7 +10,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.estimation.mixture_fit import fit_mixture
 from pgmjax.estimation.region_fit import fit_local, plan_local
 from pgmjax.estimation.side_information import SideInformation
-from pgmjax.estimation.solvers.stopping import Status
+from pgmjax.estimation.solvers.stopping import USUAL, Status
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.mixture import MixtureModel
@@ -77,7 +77,7 @@ def fit(
         "loss": settings.loss,
         "constraints": known.zeros,
         "max_steps": settings.max_steps,
-        "tol": settings.tol,
+        "tol": USUAL if settings.tol is None else settings.tol,
         "max_bytes": settings.max_bytes,
         "progress": settings.progress,
     }

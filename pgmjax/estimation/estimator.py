@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -32,6 +33,11 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
 from pgmjax.model.clique_vector import CliqueVector, summed
 from pgmjax.model.graphical import GraphicalModel
+
+_STOP_NOISE = (
+    "stop='noise' is deprecated and goes with the next release: leave it out. The default, "
+    "regularisation='auto', keeps a model off the noise and is nearer to the truth; 'none' gives the optimum."
+)
 
 
 @told
@@ -84,21 +90,25 @@ class Estimator:
             configured solver.
         oracle: `auto` (the cheaper by forecast), `contraction`, `message_passing`, `brute_force`.
         max_steps: maximum number of solver steps, >= 1.
-        tol: stop when gap <= tol * max(1, loss).
+        tol: stop when the certified gap is at most `tol * max(1, loss)`. None for what noise makes invisible:
+            the certified gap, or an estimate of the excess loss from its last fall, is at most 0.02 standard
+            deviations of the loss under the noise, sqrt(m / 2) for l2 and m measured values (1e-4 for losses
+            of which no noise level is known).
         dtype: `float32` or `float64` (on the device; no global JAX flag is changed). The result of a
             float32 fit is evaluated in float64; if its precision is exhausted before the tolerance is
             met, it ends as STALLED with a gap within 100 tolerances and otherwise continues in float64,
             if memory allows.
         max_bytes: memory limit of a fit; None for that of the device.
         progress: None for a progress bar in terminals and notebooks, False for no bar.
-        stop: `optimum`, or `noise`: also end as NOISE_LEVEL once the loss is at most its expectation under
-            the noise of the measurements alone (for l2 half the number of measured values). Below that
-            level a model overfits the noise: the discrepancy principle of Morozov 1966.
+        stop: `optimum`. The other choice is deprecated in favour of `regularisation="auto"` and goes with the
+            next release: `noise` also ends as NOISE_LEVEL once the loss is at most its expectation under
+            the noise of the measurements alone (for l2 half the number of measured values), by the
+            discrepancy principle of Morozov 1966.
         approximate: behaviour of `fit` if no exact plan fits in memory: False refuses; True uses convex
             belief propagation, or a mixture of products if its regions do not fit either (or for
             `stop="noise"`); `convex` and `mixture` select one. `Fit.method` reports the choice. `plan`,
             `fit_batch` and the mechanisms are exact or refuse.
-        regularisation: "none" for the optimum of the loss, "auto", or a weight in records. With a weight the
+        regularisation: "auto", "none" for the optimum of the loss, or a weight in records. With a weight the
             fit minimises the loss plus the weight times the relative entropy of the model to the product of
             its own one-way marginals, found on the way (see `Regularisation`); "auto" chooses the weight from
             the noise. Only the loss l2 has it, and exact fits; a `prior` and `stop="noise"` switch it off.
@@ -115,17 +125,18 @@ class Estimator:
     solver: Any = "auto"
     oracle: str = "auto"
     max_steps: int = 1000
-    tol: float = 1e-4
+    tol: float | None = None
     dtype: str = "float32"
     max_bytes: int | None = None
     progress: bool | None = None
     stop: str = "optimum"
     approximate: bool | str = False
-    regularisation: float | str = "none"
+    regularisation: float | str = "auto"
 
     def __post_init__(self) -> None:
         checks.integer("max_steps", self.max_steps, low=1)
-        checks.number("tol", self.tol, at_least=0)
+        if self.tol is not None:
+            checks.number("tol", self.tol, at_least=0)
         checks.choice("dtype", self.dtype, ("float32", "float64"))
         checks.choice("oracle", self.oracle, ("auto", *oracles.names()))
         solvers.build(self.solver)
@@ -137,6 +148,7 @@ class Estimator:
             )
         if self.stop == "noise":
             noise_level(self.loss, ())
+            warnings.warn(_STOP_NOISE, DeprecationWarning, stacklevel=3)
         regularisation.check(self.regularisation, self.loss, self.stop)
 
     def plan(

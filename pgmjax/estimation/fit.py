@@ -29,7 +29,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.estimation import certificate, feasibility, losses, regularisation, solvers
 from pgmjax.estimation.losses.augmented import Augmented, Equalities
 from pgmjax.estimation.losses.base import BoundLoss
-from pgmjax.estimation.losses.build import noise_level
+from pgmjax.estimation.losses.build import known_noise_level, noise_level
 from pgmjax.estimation.losses.tilted import Tilted
 from pgmjax.estimation.side_information import SideInformation
 from pgmjax.estimation.solvers.loop import FitSteps, Solution, run_single, solve_steps
@@ -141,7 +141,8 @@ class FitProblem:
         level = -math.inf
         if self.estimator.stop == "noise":
             level = noise_level(self.estimator.loss, self.measurements)
-        return StoppingRule(self.estimator.tol, self.estimator.max_steps, level)
+        spread = math.sqrt(known_noise_level(self.estimator.loss, self.measurements))
+        return StoppingRule.of(self.estimator.tol, self.estimator.max_steps, spread, level)
 
     def bind(self, dtype: str) -> BoundLoss:
         """Return the loss of the measurements, augmented by any fixed marginals."""
@@ -454,7 +455,8 @@ def _minimise_in_rounds(
     lower_bound, missed, least, narrowest = -math.inf, math.inf, math.inf, math.inf
     best: tuple[Solution, Problem] | None = None
     while True:
-        goal = dataclasses.replace(stop, tol=max(stop.tol / 2, FIRST_TOL * SHARPER**number))
+        tol = max(stop.tol / 2, FIRST_TOL * SHARPER**number)
+        goal = dataclasses.replace(stop, tol=tol, invisible=stop.invisible / 2, estimated=False)
         with precision(dtype):
             bound = Augmented.of(bound.inner.cast(dtype), host, dtype)
         end, objective = yield from minimise(problem, oracle, bound, tables, dtype, goal, done, smoothing)
@@ -604,8 +606,8 @@ class FitSettings(Protocol):
         """Maximum number of steps."""
 
     @property
-    def tol(self) -> float:
-        """Relative tolerance on the gap."""
+    def tol(self) -> float | None:
+        """Relative tolerance on the gap; None for what noise makes invisible."""
 
     @property
     def stop(self) -> str:

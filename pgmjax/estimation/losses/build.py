@@ -134,6 +134,12 @@ def noise_level(loss: Any, measurements: Sequence[LinearMeasurement]) -> float:
     )
 
 
+def known_noise_level(loss: Any, measurements: Sequence[LinearMeasurement]) -> float:
+    """Return the `noise_level` of a loss, 0 for one whose level is unknown."""
+    known = loss in ("l2", "l1") if isinstance(loss, str) else isinstance(loss, L2 | L1)
+    return noise_level(loss, measurements) if known else 0.0
+
+
 def _mean_absolute(measurement: LinearMeasurement) -> float:
     """Return the mean absolute noise in standard deviations, by the continuous distribution of its family."""
     means = {"gaussian": _GAUSSIAN, "laplace": _LAPLACE, "response": _GAUSSIAN}

@@ -19,7 +19,7 @@ import numpy as np
 
 from pgmjax._internal.jit import jit, precision
 from pgmjax.estimation.solvers.problem import Evaluation, Problem, Solver, Vector, negligible
-from pgmjax.estimation.solvers.stopping import Status, StoppingRule
+from pgmjax.estimation.solvers.stopping import Status, StoppingRule, excess_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -166,6 +166,8 @@ def solve_steps(
     dtype = np.dtype(potentials.dtype).name
     start: Any = potentials
     sound: StepResult | None = None
+    losses: list[tuple[int, float]] = []
+    before = done
     while True:
         now = min(block, stop.max_steps - done)
         result = yield StepRequest(problem, solver, start, now, dtype)
@@ -181,6 +183,7 @@ def solve_steps(
         gap = max(loss - lower_bound, 0.0)
         if watch is not None:
             watch(now, loss, gap, result.point)
-        status = stop.status(loss, gap, done, result.stalled, slack)
+        losses.append((done - before, loss))
+        status = stop.status(loss, gap, done, result.stalled, slack, excess_of(losses))
         if status is not None:
             return Solution(result.point(), status, done, lower_bound)

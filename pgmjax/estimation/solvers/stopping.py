@@ -9,13 +9,16 @@ from __future__ import annotations
 import dataclasses
 import enum
 import math
+from collections.abc import Sequence
+from typing import Self
 
 
 class Status(enum.IntEnum):
     """Status of a finished fit.
 
     Attributes:
-        CONVERGED: the certified gap is within the tolerance.
+        CONVERGED: the certified gap is within the tolerance. With `tol=None` also if the loss left to gain,
+            as its last fall tells, is less than noise makes visible.
         MAX_STEPS: the steps ran out before that.
         STALLED: the loss no longer falls at this precision; the gap bounds its suboptimality.
         NOT_FINITE: the loss was not finite at the starting point.
@@ -35,6 +38,8 @@ NEAR = 100
 PATIENCE = 4  # rounds under fixed marginals without a gap that is a tenth less
 FIRST_SMOOTHING = 8.0  # standard deviations: the first stage of a loss with kinks is as easy as L2
 FINEST = 1e-12  # of the loss: smoothing that changes it by less is negligible
+INVISIBLE = 0.02  # of the loss's standard deviation under the noise
+USUAL, ROUNDING = 1e-4, 1e-6  # relative tolerances: where no noise level is known, and beside one
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +53,8 @@ class StoppingRule:
     Attributes:
         tol: relative tolerance: a gap converges at `tol * max(1, loss)`; below 0 never.
         max_steps: maximum number of steps of the whole fit.
+        invisible: an absolute tolerance beside it: an excess loss that noise hides; 0 for none.
+        estimated: whether an estimate of the excess loss may end a fit, instead of the certified gap.
         noise_level: loss at which to stop before the optimum; minus infinity for none.
         sharp_enough: a gap above the tolerance with a slack this many times below it is not due to
             smoothing: the fit has stalled; infinity continues with less smoothing.
@@ -61,12 +68,38 @@ class StoppingRule:
     max_steps: int
     noise_level: float = -math.inf
     sharp_enough: float = 10.0
+    invisible: float = 0.0
+    estimated: bool = False
+
+    @classmethod
+    def of(cls, tol: float | None, max_steps: int, visible: float, noise_level: float = -math.inf) -> Self:
+        """Return the rule of a tolerance.
+
+        Args:
+            tol: relative tolerance of the certified gap; None for what noise makes invisible.
+            max_steps: maximum number of steps of the whole fit.
+            visible: standard deviation of the loss under the noise alone; 0 if unknown.
+            noise_level: loss at which to stop before the optimum.
+        """
+        if tol is not None:
+            return cls(tol, max_steps, noise_level)
+        if visible == 0:
+            return cls(USUAL, max_steps, noise_level)
+        return cls(ROUNDING, max_steps, noise_level, invisible=INVISIBLE * visible, estimated=True)
 
     def converged(self, loss: float, gap: float) -> bool:
         """Return whether a gap meets the tolerance."""
-        return gap <= self.tol * max(1.0, loss)
+        return gap <= max(self.tol * max(1.0, loss), self.invisible)
 
-    def status(self, loss: float, gap: float, steps: int, stalled: bool, slack: float = 0.0) -> Status | None:
+    def status(
+        self,
+        loss: float,
+        gap: float,
+        steps: int,
+        stalled: bool,
+        slack: float = 0.0,
+        excess: float = math.inf,
+    ) -> Status | None:
         """Return the solver's status after a block of steps, or None to continue.
 
         Args:
@@ -76,12 +109,15 @@ class StoppingRule:
             stalled: whether the solver can make no further progress at this precision.
             slack: slack of the smoothing; if positive, CONVERGED may also mean that only this stage is
                 done: its gap is below the slack.
+            excess: estimate of `loss - optimum` (see `excess_of`).
         """
         if not math.isfinite(loss):
             return Status.NOT_FINITE
         if loss + slack <= self.noise_level:
             return Status.NOISE_LEVEL
         if self.converged(loss, gap + slack) or gap < slack:
+            return Status.CONVERGED
+        if self.estimated and self.converged(loss, excess + slack):
             return Status.CONVERGED
         if stalled:
             return Status.STALLED
@@ -125,7 +161,7 @@ class StoppingRule:
         if ended is Status.NOISE_LEVEL:
             return ended
         gap = loss + slack - lower_bound
-        if self.converged(loss, max(gap, 0.0)):
+        if self.converged(loss, max(gap, 0.0)) or (self.estimated and ended is Status.CONVERGED):
             return Status.CONVERGED
         if ended is Status.MAX_STEPS or steps >= self.max_steps:
             return Status.MAX_STEPS
@@ -150,3 +186,20 @@ class StoppingRule:
         if steps >= self.max_steps:
             return Status.MAX_STEPS
         return Status.STALLED if idle >= PATIENCE else None
+
+
+def excess_of(losses: Sequence[tuple[int, float]]) -> float:
+    """Return an estimate of `loss - optimum`: how far the loss fell in the second half of the steps.
+
+    A method whose excess loss falls as `1 / steps` still has as much to gain as it gained in that half, an
+    accelerated one (`1 / steps**2`) a third of it.
+
+    Args:
+        losses: steps so far and the loss then, after each block.
+
+    Returns:
+        The fall; infinity where no block ended within the first half.
+    """
+    steps, last = losses[-1]
+    before = [loss for done, loss in losses if 2 * done <= steps]
+    return abs(before[-1] - last) if before else math.inf
