@@ -1,12 +1,13 @@
 """Coverage of error bars on Adult: how often an interval holds the table's answer.
 
-    PGMJAX_DATA=... python bench/coverage.py [--trials N] [--bootstrap-trials N] [--draws N] [--seconds S]
+    PGMJAX_DATA=... python bench/coverage.py [--trials N] [--scales S ...] [--draws N] [--seconds S]
         [--again] [--table]
 
-Six marginals are measured with discrete Gaussian noise, drawn with the trial's number as seed; a model is
-fitted; every method of `pgmjax.uncertainty.error_bars` gives its error bars of nine queries that the
-measurements determine and three that they do not. Runs are kept in bench/results/coverage.jsonl, a line a
-method and trial, with for each group of answers the share whose interval holds the exact answer:
+Six marginals are measured with discrete Gaussian noise, drawn with the trial's number as seed; models are
+fitted, pulled (the default) and at their optimum; the methods of `pgmjax.uncertainty.error_bars` give error
+bars of nine queries that the measurements determine and three that they do not. Runs are kept in
+bench/results/coverage.jsonl, a line a method, scale and trial, with for each group of answers the share whose
+interval holds the exact answer:
 
 given: answers that get an interval.
 all: every determined answer.
@@ -19,6 +20,7 @@ model: undetermined ones. They get no interval; this is the share that one of th
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import pathlib
 import statistics
@@ -32,7 +34,13 @@ import numpy as np
 import pgmjax as pj
 from pgmjax.measurements.noise import DiscreteGaussian
 
-SCALE = 30.0  # of the noise, counts
+SCALES = (30.0, 100.0, 300.0)  # of the noise, counts
+METHODS = {
+    "linear": ("auto", "linear"),
+    "laplace, optimum": ("none", "laplace"),
+    "bootstrap, optimum": ("none", "bootstrap"),
+    "bootstrap": ("auto", "bootstrap"),
+}
 LEVELS = (0.90, 0.95)
 GROUPS = ("given", "all", "away", "near", "model")
 AWAY = 4.0
@@ -78,9 +86,9 @@ def exact(data: pj.Dataset, queries: list[pj.queries.Query]) -> list[np.ndarray]
     return [np.ravel(query.apply(tables[query.clique])) for query in queries]
 
 
-def noisy(answers: list[np.ndarray], trial: int) -> list[pj.LinearMeasurement]:
+def noisy(answers: list[np.ndarray], scale: float, trial: int) -> list[pj.LinearMeasurement]:
     """Return measurements with noise of a trial."""
-    distribution, generator = DiscreteGaussian(SCALE), np.random.default_rng(trial)
+    distribution, generator = DiscreteGaussian(scale), np.random.default_rng(trial)
     support = np.arange(-distribution.radius(1e-12), distribution.radius(1e-12) + 1)
     chances = distribution.probabilities(support)
     return [
@@ -91,8 +99,9 @@ def noisy(answers: list[np.ndarray], trial: int) -> list[pj.LinearMeasurement]:
     ]
 
 
-def line(bars: pj.uncertainty.ErrorBars, truth: np.ndarray) -> harness.Line:
+def line(of_level: dict[float, pj.uncertainty.ErrorBars], truth: np.ndarray) -> harness.Line:
     """Return the coverage of one trial, group by group and level by level."""
+    bars = of_level[LEVELS[-1]]
     away = bars.determined & (bars.values >= AWAY * bars.stddevs)
     given = np.isfinite(bars.intervals).all(axis=1)
     which = {
@@ -113,22 +122,25 @@ def line(bars: pj.uncertainty.ErrorBars, truth: np.ndarray) -> harness.Line:
         result[group]["rmse"] = float(np.sqrt(np.mean(misses[known] ** 2)))
         for level in LEVELS:
             z = statistics.NormalDist().inv_cdf(0.5 + 0.5 * level)
-            result[group][f"{level:.2f}"] = float(np.mean(misses[known] <= z * widths[known]))
+            half = z * widths[known]
+            if group == "given":
+                half = np.diff(of_level[level].intervals[chosen], axis=1)[known, 0] / 2
+            result[group][f"{level:.2f}"] = float(np.mean(misses[known] <= half))
     return result
 
 
 def table(lines: list[harness.Line]) -> str:
     """Return the kept lines as a table: means over trials, with standard errors by trial."""
-    rows = ["| method | answers | trials | answers a trial | 90 % | 95 % | mean stddev | rms error |"]
-    rows.append("|" + "---|" * 8)
-    for method in ("linear", "laplace", "bootstrap"):
+    rows = ["| method | scale | answers | trials | answers a trial | 90 % | 95 % | mean stddev | rms error |"]
+    rows.append("|" + "---|" * 9)
+    for method, scale in itertools.product(METHODS, SCALES):
         for group in GROUPS:
-            # The first lines had no `given`; what they hold is of methods that give all answers of `all` one.
-            mine = [kept.get(group, kept["all"]) for kept in lines if kept["method"] == method]
+            mine = [kept[group] for kept in lines if (kept["method"], kept["scale"]) == (method, scale)]
             found = [one for one in mine if one["answers"]]
             if not found:
                 continue
-            cells = [method, group, str(len(found)), f"{np.mean([f['answers'] for f in found]):.0f}"]
+            counted = f"{np.mean([f['answers'] for f in found]):.0f}"
+            cells = [method, f"{scale:.0f}", group, str(len(found)), counted]
             for level in LEVELS:
                 shares = 100 * np.array([f[f"{level:.2f}"] for f in found])
                 error = shares.std(ddof=1) / np.sqrt(len(shares)) if len(shares) > 1 else float("nan")
@@ -143,44 +155,47 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--trials", type=int, default=200, help="of linear and laplace; 200")
-    parser.add_argument("--bootstrap-trials", type=int, default=200, help="of the bootstrap; 200")
+    parser.add_argument("--trials", type=int, default=100, help="of each method and scale; 100")
+    parser.add_argument("--scales", type=float, nargs="+", default=SCALES, help="of the noise (counts)")
     parser.add_argument("--draws", type=int, default=30, help="of the bootstrap; 30")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no trial after so many")
     parser.add_argument("--again", action="store_true", help="run what is in the file of results once more")
     parser.add_argument("--table", action="store_true", help="run nothing")
     asked = parser.parse_args()
-    kept = {} if asked.again else {(one["method"], one["trial"]): one for one in harness.read(PATH)}
+    lines = [] if asked.again or not PATH.exists() else harness.read(PATH)
+    kept = {(one["method"], one["scale"], one["trial"]): one for one in lines}
     if not asked.table:
         run(asked, kept)
     print(table(list(kept.values())))
 
 
-def run(asked: argparse.Namespace, kept: dict[tuple[str, int], harness.Line]) -> None:
+def run(asked: argparse.Namespace, kept: dict[tuple[str, float, int], harness.Line]) -> None:
     """Run the trials that are not kept."""
     began = time.perf_counter()
     domain, data = load()
     answers, truth = exact(data, MEASURED), np.concatenate(exact(data, ASKED))
     about = harness.provenance()
-    estimator = pj.Estimator(max_steps=3000, progress=False)
-    counts = {"linear": asked.trials, "laplace": asked.trials, "bootstrap": asked.bootstrap_trials}
-    for trial in range(max(counts.values())):
-        methods = [m for m, count in counts.items() if trial < count and (m, trial) not in kept]
+    for trial, scale in itertools.product(range(asked.trials), asked.scales):
+        methods = [method for method in METHODS if (method, scale, trial) not in kept]
         if not methods or time.perf_counter() - began > asked.seconds:
             continue
-        measurements = noisy(answers, trial)
-        fit = estimator.fit(domain, measurements)
-        for method in methods:
+        measurements = noisy(answers, scale, trial)
+        for name in methods:
+            regularisation, method = METHODS[name]
+            estimator = pj.Estimator(max_steps=3000, progress=False, regularisation=regularisation)
             start = time.perf_counter()
-            bars = pj.uncertainty.error_bars(
-                fit, measurements, ASKED, method=method, draws=asked.draws, seed=trial, estimator=estimator
-            )
-            spent = time.perf_counter() - start
-            made = {"method": method, "trial": trial, "draws": asked.draws, "scale": SCALE, "seconds": spent}
-            made |= {**line(bars, truth), **about, "date": harness.now(), "load": harness.load_average()}
+            fit = estimator.fit(domain, measurements)
+            settings = {"method": method, "draws": asked.draws, "seed": trial, "estimator": estimator}
+            of_level = {
+                level: pj.uncertainty.error_bars(fit, measurements, ASKED, level=level, **settings)
+                for level in LEVELS
+            }
+            made = {"method": name, "scale": scale, "trial": trial, "draws": asked.draws}
+            made |= {"seconds": round(time.perf_counter() - start, 2), "status": fit.status.name}
+            made |= {**line(of_level, truth), **about, "date": harness.now(), "load": harness.load_average()}
             harness.append(PATH, made)
-            kept[method, trial] = made
-            harness.say(f"trial {trial}, {method}: {spent:.1f} s, fit {fit.status.name}")
+            kept[name, scale, trial] = made
+        harness.say(f"trial {trial}, scale {scale:g}: {', '.join(methods)}")
 
 
 if __name__ == "__main__":

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pgmjax import Domain, LinearMeasurement
+from pgmjax import Domain, GraphicalModel, LinearMeasurement
 from pgmjax.measurements.estimates import Estimates
 from pgmjax.measurements.marginals import noisy_marginal
-from pgmjax.uncertainty.intervals import of_stddevs
+from pgmjax.uncertainty import error_bars
 
 
 @pytest.mark.parametrize("shape", [(), (4,), (2, 3)])
@@ -27,8 +27,8 @@ def test_without_a_standard_deviation_there_is_no_interval():
 
 @pytest.mark.parametrize("level", [0, 1, 1.5, float("nan")])
 def test_a_level_lies_between_nought_and_one(level):
-    seen = np.ones(1, bool)
-    bars = of_stddevs(np.ones(1), np.ones(1), seen, seen, level=0.9, method="linear", sizes=(1,))
+    noisy = [LinearMeasurement(("a",), [5.0, 7.0], stddev=2.0)]
+    bars = error_bars(GraphicalModel.from_potentials(Domain({"a": 2}), {}, total=12), noisy, [("a",)])
     for estimates in (Estimates(np.ones(1), np.ones(1)), bars):
         with pytest.raises(ValueError, match="level"):
             estimates.interval(level)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.uncertainty.intervals import of_stddevs
+from pgmjax.measurements.estimates import Estimates
+from pgmjax.uncertainty.intervals import ErrorBars
 from tests.uncertainty.structures import DOMAIN, QUERIES, measurements
 
 error_bars = pj.uncertainty.error_bars
@@ -15,7 +16,9 @@ error_bars = pj.uncertainty.error_bars
 
 @pytest.fixture(scope="module")
 def fit():
-    return pj.Estimator(dtype="float64", tol=1e-8, max_steps=3000, progress=False).fit(DOMAIN, measurements())
+    return pj.Estimator(dtype="float64", tol=1e-8, max_steps=3000, progress=False, regularisation="none").fit(
+        DOMAIN, measurements()
+    )
 
 
 def test_three_methods_agree_at_an_interior_optimum(fit):
@@ -146,7 +149,8 @@ def test_wrong_inputs_say_what_to_do(fit, change, kind, said):
 def bars():
     values, stddevs = np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 0.5])
     seen = np.array([True, False, True])
-    return of_stddevs(values, stddevs, seen, seen, level=0.9, method="laplace", sizes=(1, 2))
+    intervals = Estimates(values, np.where(seen, stddevs, np.nan)).interval(0.9)
+    return ErrorBars(values, stddevs, intervals, seen, 0.9, "laplace", (1, 2), np.zeros(3))
 
 
 def test_intervals_are_gaussian_and_missing_where_nothing_determines():
