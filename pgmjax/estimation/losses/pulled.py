@@ -8,17 +8,22 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
 from pgmjax.estimation.losses.base import BoundLoss
-from pgmjax.estimation.region_divergence import RegionDivergence
+from pgmjax.estimation.region_divergence import RegionDivergence, counting_numbers
+from pgmjax.inference.plan.regions import region_graph
+from pgmjax.inference.plan.structure import Structure
 
 
 @functools.partial(
     jax.tree_util.register_dataclass,
     data_fields=["inner", "divergence", "place", "weight", "least"],
     meta_fields=[],
+    drop_fields=["attributes"],
 )
 @dataclasses.dataclass(frozen=True, eq=False)
 class Pulled(BoundLoss):
@@ -32,6 +37,8 @@ class Pulled(BoundLoss):
         place: for each cell of the outer regions its position in the vector of all marginals.
         weight: of D (records).
         least: least probability of a value in the product.
+        attributes: with their sizes, in the order of the divergence's variables; empty after a JAX
+            transformation.
     """
 
     inner: BoundLoss
@@ -39,6 +46,29 @@ class Pulled(BoundLoss):
     place: Any
     weight: Any
     least: Any
+    attributes: tuple[tuple[str, int], ...] = ()
+
+    @classmethod
+    def of(cls, inner: BoundLoss, domain: Domain, weight: float, least: float) -> Pulled:
+        """Pull a loss.
+
+        Args:
+            inner: the loss.
+            domain: the attributes.
+            weight: weight of the relative entropy (records).
+            least: least probability of a value in the product.
+        """
+        structure, names = Structure.named(domain.sizes, inner.cliques)
+        graph = region_graph(structure)
+        starts = np.cumsum([0, *map(structure.cells, structure.cliques)])
+        place = [
+            starts[structure.cliques.index(region)] + np.arange(structure.cells(region))
+            for region in graph.outer
+        ]
+        divergence = RegionDivergence.of(graph, counting_numbers(graph))
+        attributes = tuple(zip(names, structure.sizes, strict=True))
+        at = np.concatenate(place).astype(np.int32)
+        return cls(inner, divergence, at, np.float64(weight), np.float64(least), attributes)
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
@@ -52,24 +82,31 @@ class Pulled(BoundLoss):
 
     def __call__(self, marginals: Sequence[Any]) -> Any:
         """Return the pulled loss of marginals in probabilities, a scalar."""
-        return self.flat(jax.numpy.concatenate([jax.numpy.ravel(table) for table in marginals]))
+        return self.flat(jnp.concatenate([jnp.ravel(table) for table in marginals]))
 
     def flat(self, marginals: Any) -> Any:
         """Return the pulled loss of all tables in one vector."""
-        return self.inner.flat(marginals) + self.weight * self.distance(marginals)
+        weight = jnp.asarray(self.weight, marginals.dtype)
+        return self.inner.flat(marginals) + weight * self.distance(marginals)
 
     def distance(self, marginals: Any) -> Any:
         """Return D of all tables in one vector (nats)."""
         outer = marginals[self.place]
-        logarithms = self.divergence.floored(outer, self.least)
+        logarithms = self.divergence.floored(outer, jnp.asarray(self.least, outer.dtype))
         return self.divergence.cross_entropy(outer, logarithms) - self.divergence.entropy(outer)
+
+    def towards(self, marginals: Sequence[np.ndarray]) -> tuple[float, dict[str, np.ndarray]]:
+        """Return D of some tables, and the logarithms of the product's probabilities by attribute."""
+        vector = jnp.concatenate([jnp.ravel(table) for table in marginals])
+        logs = np.asarray(self.divergence.floored(vector[self.place], self.least))
+        sizes = [size for _, size in self.attributes]
+        parts = np.split(logs, np.cumsum(sizes)[:-1])
+        names = [name for name, _ in self.attributes]
+        return float(self.distance(vector)), dict(zip(names, parts, strict=True))
 
     def cast(self, dtype: Any) -> Pulled:
         """Return the loss with device arrays of another type."""
-        kind = np.dtype(dtype).type
-        return dataclasses.replace(
-            self, inner=self.inner.cast(dtype), weight=kind(self.weight), least=kind(self.least)
-        )
+        return dataclasses.replace(self, inner=self.inner.cast(dtype))
 
     def exact(self, marginals: Sequence[np.ndarray]) -> float:
         """Return the loss of the measurements alone, in float64."""
