@@ -161,33 +161,53 @@ def fit_mixture(
     wanted = _wanted(domain, components, warm_start)
     level = noise_level(loss, measurements) if stop == "noise" else -math.inf
     total = estimate_total(domain, measurements)[0] if total is None else total
+    weight = 0.0
+    if stop != "noise":
+        weight = pulls.usable_weight(regularisation, loss, domain, measurements, total, max_steps)
     floor = -math.inf if lower_bound is None else lower_bound
     rule = StoppingRule(tol, max_steps, level)
     with precision(dtype), Progress("fit_mixture", restarts * max_steps, progress) as bar:
         bound = losses.build(loss, domain, measurements, total, dtype)
-        if stop != "noise":
-            weight = pulls.usable_weight(regularisation, loss, domain, measurements, total, max_steps)
-            least = pulls.LEAST * pulls.noise_of(domain, measurements)[0] / total
-            bound = Pulled.of(bound, domain, weight, least) if weight > 0 else bound
+        if weight > 0:
+            bound = Pulled.of(bound, domain, measurements, weight, total)
         limit = memory_limit(max_bytes)
         number = _components(domain, bound.cliques, wanted, dtype, limit)
         plan = mixture_layout.layout(domain, bound.cliques, number, allowed)
         best: Descent | None = None
         for logits in starts(domain, number, restarts, seed, dtype, warm_start):
-            end = descend(
-                bound,
-                plan,
-                logits,
-                rate=RATE,
-                stop=rule,
-                floor=floor,
-                watch=lambda steps, value: bar.advance(steps, f"loss {value:.6g}"),
-            )
+            end = _descend_in_parts(bound, plan, logits, rule, floor, bar)
             if best is None or end.loss < best.loss or math.isnan(best.loss):
                 best = end
     assert best is not None
     model = model_of(domain, best.logits, float(total), bound.cliques, allowed)
     return _result(model, bound, best, floor)
+
+
+def _descend_in_parts(
+    bound: BoundLoss, plan: MixtureLayout, logits: Logits, rule: StoppingRule, floor: float, bar: Progress
+) -> Descent:
+    """Minimise the loss from one start; a pulled one first without its pull, down to the level of the noise.
+
+    A pull from the start would keep components alike before they have followed anything. A weight of zero
+    makes both parts one compiled program.
+    """
+
+    def part(bound: BoundLoss, logits: Logits, rule: StoppingRule) -> Descent:
+        def watch(steps: int, value: float) -> None:
+            bar.advance(steps, f"loss {value:.6g}")
+
+        return descend(bound, plan, logits, rate=RATE, stop=rule, floor=floor, watch=watch)
+
+    if not isinstance(bound, Pulled):
+        return part(bound, logits, rule)
+    free = dataclasses.replace(bound, weight=np.zeros_like(bound.weight))
+    few = dataclasses.replace(rule, max_steps=rule.max_steps // 2, noise_level=bound.noise_level)
+    first = part(free, logits, few)
+    if first.status is Status.NOT_FINITE:
+        return first
+    left = dataclasses.replace(rule, max_steps=rule.max_steps - first.steps)
+    end = part(bound, first.logits, left)
+    return dataclasses.replace(end, steps=first.steps + end.steps)
 
 
 def forecast_bytes(domain: Domain, cliques: Sequence[Clique], components: int, dtype: str) -> int:

@@ -122,7 +122,7 @@ class RegionDivergence:
         )
 
     def one_way(self, outer: Vector) -> Vector:
-        """Return the one-way marginals of all variables [values], from the regions' tables (probabilities)."""
+        """Return the one-way marginals of all variables [values], from the regions' tables."""
         return jnp.zeros(len(self.variable), outer.dtype).at[self.value].add(outer[self.first])
 
     def entropy(self, outer: Vector) -> Vector:

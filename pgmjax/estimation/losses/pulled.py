@@ -1,9 +1,10 @@
-"""A loss with a pull towards the product of the model's own one-way marginals, for fits without an entropy."""
+"""A loss with a pull towards the product of the model's own one-way marginals, for mixtures."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,17 +14,20 @@ import numpy as np
 
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
+from pgmjax.estimation import regularisation
 from pgmjax.estimation.losses.base import BoundLoss
+from pgmjax.estimation.losses.build import noise_level
 from pgmjax.estimation.region_divergence import RegionDivergence, counting_numbers
 from pgmjax.inference.plan.regions import region_graph
 from pgmjax.inference.plan.structure import Structure
+from pgmjax.measurements.linear import LinearMeasurement
 
 
 @functools.partial(
     jax.tree_util.register_dataclass,
     data_fields=["inner", "divergence", "place", "weight", "least"],
     meta_fields=[],
-    drop_fields=["attributes"],
+    drop_fields=["attributes", "noise_level"],
 )
 @dataclasses.dataclass(frozen=True, eq=False)
 class Pulled(BoundLoss):
@@ -39,6 +43,7 @@ class Pulled(BoundLoss):
         least: least probability of a value in the product.
         attributes: with their sizes, in the order of the divergence's variables; empty after a JAX
             transformation.
+        noise_level: expected loss L under the noise alone.
     """
 
     inner: BoundLoss
@@ -47,16 +52,25 @@ class Pulled(BoundLoss):
     weight: Any
     least: Any
     attributes: tuple[tuple[str, int], ...] = ()
+    noise_level: float = -math.inf
 
     @classmethod
-    def of(cls, inner: BoundLoss, domain: Domain, weight: float, least: float) -> Pulled:
-        """Pull a loss.
+    def of(
+        cls,
+        inner: BoundLoss,
+        domain: Domain,
+        measurements: Sequence[LinearMeasurement],
+        weight: float,
+        total: float,
+    ) -> Pulled:
+        """Pull the l2 loss of some measurements.
 
         Args:
             inner: the loss.
             domain: the attributes.
+            measurements: noisy answers.
             weight: weight of the relative entropy (records).
-            least: least probability of a value in the product.
+            total: number of records (counts).
         """
         structure, names = Structure.named(domain.sizes, inner.cliques)
         graph = region_graph(structure)
@@ -68,7 +82,9 @@ class Pulled(BoundLoss):
         divergence = RegionDivergence.of(graph, counting_numbers(graph))
         attributes = tuple(zip(names, structure.sizes, strict=True))
         at = np.concatenate(place).astype(np.int32)
-        return cls(inner, divergence, at, np.float64(weight), np.float64(least), attributes)
+        least = regularisation.LEAST * regularisation.noise_of(domain, measurements)[0] / total
+        level = noise_level("l2", measurements)
+        return cls(inner, divergence, at, np.float64(weight), np.float64(least), attributes, level)
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
