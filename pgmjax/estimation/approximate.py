@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from pgmjax.data.domain import Domain
-from pgmjax.estimation.mixture_fit import fit_mixture
-from pgmjax.estimation.region_fit import fit_local, plan_local
+from pgmjax.estimation.mixture_fit import MixtureFit, fit_mixture
+from pgmjax.estimation.region_fit import LocalFit, fit_local, plan_local
+from pgmjax.estimation.regularisation import Regularisation
 from pgmjax.estimation.side_information import SideInformation
 from pgmjax.estimation.solvers.stopping import USUAL, Status
 from pgmjax.inference.plan.forecast import ModelTooLargeError
@@ -29,8 +30,10 @@ class Approximation:
         status: how the fit ended.
         steps: solver steps.
         loss: of the model, in float64.
-        gap: bound on `loss` minus the least loss of any table; infinity without a certificate.
+        gap: bound on `loss` minus the least loss of any table; infinity without a certificate. With a pull
+            both are of loss plus pull, over locally consistent tables.
         method: `CONVEX` or `MIXTURE`.
+        regularisation: what the fit was pulled towards, and how much; None if it was not.
     """
 
     model: RegionModel | MixtureModel
@@ -39,6 +42,7 @@ class Approximation:
     loss: float
     gap: float
     method: str
+    regularisation: Regularisation | None = None
 
 
 def fit(
@@ -80,12 +84,19 @@ def fit(
         "tol": USUAL if settings.tol is None else settings.tol,
         "max_bytes": settings.max_bytes,
         "progress": settings.progress,
+        "regularisation": settings.regularisation,
     }
     if choice == "convex" or (choice is True and _regions_fit(settings, domain, measurements, known)):
         local = fit_local(domain, measurements, total, **shared)
-        return Approximation(local.model, local.status, local.steps, local.loss, local.gap, CONVEX)
+        return _approximation(local, CONVEX)
     mixed = fit_mixture(domain, measurements, total, dtype=settings.dtype, stop=settings.stop, **shared)
-    return Approximation(mixed.model, mixed.status, mixed.steps, mixed.loss, mixed.gap, MIXTURE)
+    return _approximation(mixed, MIXTURE)
+
+
+def _approximation(found: LocalFit | MixtureFit, method: str) -> Approximation:
+    return Approximation(
+        found.model, found.status, found.steps, found.loss, found.gap, method, found.regularisation
+    )
 
 
 def _regions_fit(

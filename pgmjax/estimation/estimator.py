@@ -111,7 +111,9 @@ class Estimator:
         regularisation: "auto", "none" for the optimum of the loss, or a weight in records. With a weight the
             fit minimises the loss plus the weight times the relative entropy of the model to the product of
             its own one-way marginals, found on the way (see `Regularisation`); "auto" chooses the weight from
-            the noise. Only the loss l2 has it, and exact fits; a `prior` and `stop="noise"` switch it off.
+            the noise. Only the loss l2 has it; a `prior` and `stop="noise"` switch it off. Then, and for
+            other losses with "auto", `Fit.regularisation` is None. Approximate fits sum the relative entropy
+            over regions (`estimation.region_divergence`).
 
     Example:
         >>> import pgmjax as pj
@@ -267,7 +269,8 @@ class Estimator:
                 raise ModelTooLargeError(f"{refusal} Or fit an approximate model: {how}.") from None
         found = approximate.fit(self.approximate, self, domain, noisy, float(total), known)
         model: Any = found.model
-        return Fit(model, found.status, found.steps, found.loss, found.gap, None, method=found.method)
+        end = found.status, found.steps, found.loss, found.gap
+        return Fit(model, *end, None, method=found.method, regularisation=found.regularisation)
 
     def fit_batch(
         self,

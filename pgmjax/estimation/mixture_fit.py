@@ -27,10 +27,13 @@ from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.estimation import losses, mixture_layout
+from pgmjax.estimation import regularisation as pulls
 from pgmjax.estimation.constraints import StructuralZeros
 from pgmjax.estimation.losses.base import BoundLoss
 from pgmjax.estimation.losses.build import noise_level
+from pgmjax.estimation.losses.pulled import Pulled
 from pgmjax.estimation.mixture_layout import Logits, MixtureLayout, Places
+from pgmjax.estimation.regularisation import Regularisation
 from pgmjax.estimation.solvers.stopping import Status, StoppingRule
 from pgmjax.inference.oracles.choose import memory_limit
 from pgmjax.inference.plan.forecast import ModelTooLargeError
@@ -67,15 +70,16 @@ class MixtureFit:
     """The result of fitting a mixture.
 
     Attributes:
-        model: the mixture with the least loss of all restarts.
+        model: the mixture with the least objective of all restarts.
         status: STALLED once the loss no longer falls (the usual case), MAX_STEPS, NOISE_LEVEL with
             `stop="noise"`, CONVERGED only if a lower bound was given and is met, NOT_FINITE.
         steps: steps of that restart.
         loss: loss of the model's marginals, in float64, as in `Fit.loss`.
-        gap: `loss - lower_bound`, infinite without a lower bound: the problem is not convex, so there is no
-            certificate of optimality.
+        gap: objective - `lower_bound`, infinite without a lower bound: the problem is not convex, so there is
+            no certificate of optimality. The objective is the loss, plus the pull if there is one.
         components: number of products.
         stationarity: Euclidean norm of the final gradient by the logits (the loss's unit per nat).
+        regularisation: what the fit was pulled towards, and how much; None if it was not.
     """
 
     model: MixtureModel
@@ -85,6 +89,7 @@ class MixtureFit:
     gap: float
     components: int
     stationarity: float
+    regularisation: Regularisation | None = None
 
 
 def fit_mixture(
@@ -105,6 +110,7 @@ def fit_mixture(
     tol: float = 1e-4,
     max_bytes: int | None = None,
     progress: bool | None = None,
+    regularisation: float | str = "none",
 ) -> MixtureFit:
     """Fit a mixture of products, for cliques too large for any exact plan.
 
@@ -126,6 +132,8 @@ def fit_mixture(
         tol: with a lower bound, stop when gap <= tol * max(1, loss).
         max_bytes: memory limit of the fit; None for that of the device.
         progress: None for a progress bar in terminals and notebooks, False for no bar.
+        regularisation: as in `Estimator`; the relative entropy is approximated over the measured cliques (see
+            `estimation.region_divergence`), exactly so if they form a junction tree.
 
     Raises:
         TypeError: arguments that are not measurements, constraints or a mixture.
@@ -142,6 +150,7 @@ def fit_mixture(
         ([[30.0, 0.0], [0.0, 10.0]], inf)
     """
     _check_settings(restarts, max_steps, dtype, stop, tol, lower_bound)
+    pulls.check(regularisation, loss, stop)
     if not isinstance(domain, Domain):
         raise TypeError(f"domain must be a Domain, got {type(domain).__name__}.")
     measurements = checks.several("measurements", measurements, "LinearMeasurement")
@@ -152,29 +161,53 @@ def fit_mixture(
     wanted = _wanted(domain, components, warm_start)
     level = noise_level(loss, measurements) if stop == "noise" else -math.inf
     total = estimate_total(domain, measurements)[0] if total is None else total
+    weight = 0.0
+    if stop != "noise":
+        weight = pulls.usable_weight(regularisation, loss, domain, measurements, total, max_steps)
     floor = -math.inf if lower_bound is None else lower_bound
     rule = StoppingRule(tol, max_steps, level)
     with precision(dtype), Progress("fit_mixture", restarts * max_steps, progress) as bar:
         bound = losses.build(loss, domain, measurements, total, dtype)
+        if weight > 0:
+            bound = Pulled.of(bound, domain, measurements, weight, total)
         limit = memory_limit(max_bytes)
         number = _components(domain, bound.cliques, wanted, dtype, limit)
         plan = mixture_layout.layout(domain, bound.cliques, number, allowed)
         best: Descent | None = None
         for logits in starts(domain, number, restarts, seed, dtype, warm_start):
-            end = descend(
-                bound,
-                plan,
-                logits,
-                rate=RATE,
-                stop=rule,
-                floor=floor,
-                watch=lambda steps, value: bar.advance(steps, f"loss {value:.6g}"),
-            )
+            end = _descend_in_parts(bound, plan, logits, rule, floor, bar)
             if best is None or end.loss < best.loss or math.isnan(best.loss):
                 best = end
     assert best is not None
     model = model_of(domain, best.logits, float(total), bound.cliques, allowed)
     return _result(model, bound, best, floor)
+
+
+def _descend_in_parts(
+    bound: BoundLoss, plan: MixtureLayout, logits: Logits, rule: StoppingRule, floor: float, bar: Progress
+) -> Descent:
+    """Minimise the loss from one start; a pulled one first without its pull, down to the level of the noise.
+
+    A pull from the start would keep components alike before they have followed anything. A weight of zero
+    makes both parts one compiled program.
+    """
+
+    def part(bound: BoundLoss, logits: Logits, rule: StoppingRule) -> Descent:
+        def watch(steps: int, value: float) -> None:
+            bar.advance(steps, f"loss {value:.6g}")
+
+        return descend(bound, plan, logits, rate=RATE, stop=rule, floor=floor, watch=watch)
+
+    if not isinstance(bound, Pulled):
+        return part(bound, logits, rule)
+    free = dataclasses.replace(bound, weight=np.zeros_like(bound.weight))
+    few = dataclasses.replace(rule, max_steps=rule.max_steps // 2, noise_level=bound.noise_level)
+    first = part(free, logits, few)
+    if first.status is Status.NOT_FINITE:
+        return first
+    left = dataclasses.replace(rule, max_steps=rule.max_steps - first.steps)
+    end = part(bound, first.logits, left)
+    return dataclasses.replace(end, steps=first.steps + end.steps)
 
 
 def forecast_bytes(domain: Domain, cliques: Sequence[Clique], components: int, dtype: str) -> int:
@@ -237,9 +270,15 @@ def _check_settings(restarts: Any, max_steps: Any, dtype: Any, stop: Any, tol: A
 
 def _result(model: MixtureModel, bound: BoundLoss, end: Descent, floor: float) -> MixtureFit:
     """Return the fit with the float64 loss of the model's own marginals."""
-    value = bound.exact([model.marginal(clique) / model.total for clique in bound.cliques])
-    gap = max(value - floor, 0.0)
-    return MixtureFit(model, end.status, end.steps, value, gap, model.components, end.stationarity)
+    tables = [model.marginal(clique) / model.total for clique in bound.cliques]
+    value, beside, pulled = bound.exact(tables), 0.0, None
+    if isinstance(bound, Pulled):
+        with precision("float64"):
+            divergence, logs = bound.cast("float64").towards(tables)
+        pulled = pulls.report(model.domain, model.total, float(bound.weight), max(divergence, 0.0), logs)
+        beside = pulled.weight * pulled.divergence
+    gap = max(value + beside - floor, 0.0)
+    return MixtureFit(model, end.status, end.steps, value, gap, model.components, end.stationarity, pulled)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

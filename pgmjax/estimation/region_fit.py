@@ -33,18 +33,23 @@ from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.estimation import losses, solvers
+from pgmjax.estimation import regularisation as pulls
 from pgmjax.estimation.constraints import StructuralZeros
 from pgmjax.estimation.feasibility import require_feasible
+from pgmjax.estimation.fit import NEAR_ENOUGH
 from pgmjax.estimation.losses.base import BoundLoss
+from pgmjax.estimation.losses.build import noise_level
+from pgmjax.estimation.region_divergence import RegionDivergence, counting_numbers
+from pgmjax.estimation.regularisation import Regularisation
 from pgmjax.estimation.solvers.loop import Solution, solve
 from pgmjax.estimation.solvers.problem import Evaluation, Gauge, Problem, Vector, rounding
 from pgmjax.estimation.solvers.stopping import FIRST_SMOOTHING, Status, StoppingRule
 from pgmjax.inference.ops.tables import host_join
 from pgmjax.inference.oracles import belief_propagation
-from pgmjax.inference.oracles.belief_propagation import CoverBP, forecast
+from pgmjax.inference.oracles.belief_propagation import ConvexBP, CoverBP, forecast
 from pgmjax.inference.oracles.choose import memory_limit
 from pgmjax.inference.plan.forecast import Forecast, require_memory
-from pgmjax.inference.plan.regions import RegionGraph, region_graph
+from pgmjax.inference.plan.regions import RegionGraph, index_maps, region_graph
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
@@ -54,6 +59,7 @@ from pgmjax.model.regions import METHOD, RegionModel
 STEP_TOL, STEP_SWEEPS = 1e-9, 20  # of the messages in one solver step, warm-started
 END_TOL, END_SWEEPS = 1e-11, 5000
 CONSISTENT = 1e-6  # residual above which there is a warning
+BOUND_TOL, BOUND_SWEEPS = 1e-10, 500  # of the messages in the certificate of a pulled fit
 
 # For the certificate: successive temperatures decrease by a factor of 10 ** 0.5.
 TEMPERATURES, COOLING_SWEEPS = 17, 10
@@ -106,6 +112,8 @@ class LocalFit:
             bound on the loss of every table, of unknown tightness.
         residual: see `RegionModel.residual`.
         plan: the region graph.
+        regularisation: what the fit was pulled towards, and how much; None if it was not. If it was, the gap
+            is that of loss plus weighted relative entropy, which is approximated over regions.
     """
 
     model: RegionModel
@@ -115,6 +123,7 @@ class LocalFit:
     gap: float
     residual: float
     plan: LocalPlan = dataclasses.field(repr=False)
+    regularisation: Regularisation | None = None
 
     def summary(self) -> str:
         """Return a short text summary of status and model."""
@@ -163,6 +172,7 @@ def fit_local(
     tol: float = 1e-4,
     max_bytes: int | None = None,
     progress: bool | None = None,
+    regularisation: float | str = "none",
 ) -> LocalFit:
     """Estimate the locally consistent tables that fit the measurements best, in float64.
 
@@ -176,6 +186,8 @@ def fit_local(
         tol: stop when gap <= tol * max(1, loss).
         max_bytes: memory limit; None for that of the device.
         progress: None for a progress bar in terminals and notebooks, False for no bar.
+        regularisation: as in `Estimator`; the relative entropy is approximated over the regions (see
+            `estimation.region_divergence`), exactly so if they form a junction tree.
 
     Warns:
         InconsistentWarning: the tables do not agree to a probability of 1e-6.
@@ -199,6 +211,7 @@ def fit_local(
     checks.integer("max_steps", max_steps, low=1)
     checks.number("tol", tol, at_least=0)
     losses.check(loss)
+    pulls.check(regularisation, loss)
     require_feasible(domain, constraints)
     count = estimate_total(domain, measurements)[0] if total is None else total
     count = checks.number("total", count, above=0)
@@ -209,13 +222,89 @@ def fit_local(
         problem = LocalProblem.over(oracle, bound, 1.0, [zeros.log_mask() for zeros in constraints])
         curvature = _curvature(problem, loss, domain, measurements, count)
         problem = dataclasses.replace(problem, curvature=curvature)
+        stop = StoppingRule(tol, max_steps, sharp_enough=math.inf)
+        weight = pulls.usable_weight(regularisation, loss, domain, measurements, count, max_steps)
         with Progress("fit", max_steps, progress) as bar:
-            stop = StoppingRule(tol, max_steps, sharp_enough=math.inf)
-            solution, problem = _minimise(problem, stop, bar)
+            if weight > 0:
+                level = noise_level(loss, measurements)
+                least = pulls.LEAST * pulls.noise_of(domain, measurements)[0] / count
+                solution, problem = _pulled(made, problem, weight, level, least, stop, bar)
+            else:
+                solution, problem = _minimise(problem, stop, bar)
         slow = dataclasses.replace(oracle, tol=END_TOL, max_sweeps=END_SWEEPS)
         settled = dataclasses.replace(problem, oracle=slow)
         x, distance = _settled(settled, solution.point.potentials)
-    return _finish(made, bound, domain, count, solution, np.asarray(x), float(distance))
+        divergence = float(problem.divergence(jnp.exp(x))) if problem.pull is not None else 0.0
+    fit = _finish(made, bound, domain, count, solution, np.asarray(x), float(distance))
+    return fit if problem.pull is None else _reported(fit, problem, solution, divergence)
+
+
+def _reported(fit: LocalFit, problem: LocalProblem, solution: Solution, divergence: float) -> LocalFit:
+    """Return the fit with its pull, and with the gap of loss plus pull."""
+    pull, model = problem.pull, fit.model
+    assert pull is not None
+    logs = named(fit.plan, np.asarray(pull.logarithms))
+    weight, divergence = float(pull.weight), max(divergence, 0.0)
+    gap = fit.gap
+    if solution.status is not Status.NOT_FINITE:
+        gap = max(fit.loss + weight * divergence - solution.lower_bound, 0.0)
+    found = pulls.report(model.domain, model.total, weight, divergence, logs)
+    return dataclasses.replace(
+        fit, model=dataclasses.replace(model, gap=math.nan), gap=gap, regularisation=found
+    )
+
+
+def named(made: LocalPlan, values: np.ndarray) -> dict[str, np.ndarray]:
+    """Return a vector of all values as an array for each attribute."""
+    parts = np.split(values, np.cumsum(made.graph.structure.sizes)[:-1])
+    return dict(zip(made.attributes, parts, strict=True))
+
+
+def _pulled(
+    made: LocalPlan,
+    problem: LocalProblem,
+    weight: float,
+    level: float,
+    least: float,
+    stop: StoppingRule,
+    bar: Progress,
+) -> tuple[Solution, LocalProblem]:
+    """Minimise the loss with a pull towards the product of the one-way marginals, found on the way.
+
+    The rounds are those of an exact fit, `estimation.fit`.
+
+    Args:
+        made: the region graph.
+        problem: the problem without a pull.
+        weight: of the relative entropy (records).
+        level: expected loss under the noise alone.
+        least: least probability of a value in the product.
+        stop: stopping rule of the whole fit.
+        bar: progress bar.
+    """
+    few = dataclasses.replace(stop, max_steps=max(1, stop.max_steps // 2), noise_level=level)
+    end, _ = _minimise(problem, few, bar)
+    if end.status is Status.NOT_FINITE:
+        return end, problem
+    numbers = counting_numbers(made.graph)
+    divergence = RegionDivergence.of(made.graph, numbers)
+    agreeing = problem.oracle.maps  # type: ignore[attr-defined]
+    oracle = ConvexBP(index_maps(made.graph, numbers), agreeing, tol=BOUND_TOL, max_sweeps=BOUND_SWEEPS)
+    bend = weight * float(np.max(numbers.outer / agreeing.weight))
+    curvature = np.asarray(float(problem.curvature) + bend)
+    reference: pulls.Reference = {}
+    for _ in range(pulls.LOOKS):
+        shares = named(made, np.asarray(divergence.one_way(end.point.marginals)))
+        reference, distance = pulls.moved(reference, shares, least)
+        logarithms = np.concatenate([reference[name] for name in made.attributes])
+        pull = RegionPull(divergence, np.asarray(weight), logarithms, oracle)
+        problem = dataclasses.replace(problem, curvature=curvature, pull=pull)
+        start, near = np.asarray(end.point.potentials), weight * distance < NEAR_ENOUGH * math.sqrt(level)
+        if near or end.steps + pulls.LOOK >= stop.max_steps:
+            break
+        few = dataclasses.replace(stop, max_steps=end.steps + pulls.LOOK)
+        end, _ = _minimise(problem, few, bar, start, end.steps)
+    return _minimise(problem, stop, bar, start, end.steps)
 
 
 @jit
@@ -256,15 +345,17 @@ def _finish(
     return LocalFit(model, solution.status, solution.steps, loss, gap, residual, made)
 
 
-def _minimise(problem: LocalProblem, stop: StoppingRule, bar: Progress) -> tuple[Solution, LocalProblem]:
+def _minimise(
+    problem: LocalProblem, stop: StoppingRule, bar: Progress, start: Any = None, done: int = 0
+) -> tuple[Solution, LocalProblem]:
     """Run the solver; a loss with kinks in stages of decreasing smoothing, as in an exact fit."""
     held: Any = problem.loss
     sharpest = held.loss.smoothing
     if sharpest is not None:
         eased = float(problem.curvature) * float(sharpest) / FIRST_SMOOTHING
         problem = _smoothed(problem, FIRST_SMOOTHING, eased)
-    lower_bound, done = -math.inf, 0
-    start: Any = np.zeros(len(problem.gauge.table))
+    lower_bound = -math.inf
+    start = np.zeros(len(problem.gauge.table)) if start is None else start
     while True:
         held = problem.loss
         slack = float(held.loss.slack())
@@ -354,11 +445,32 @@ class HeldLoss:
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
+class RegionPull:
+    """A pull towards a product: relative entropy to it, approximated over the regions, times a weight.
+
+    Attributes:
+        divergence: the relative entropy over regions.
+        weight: its weight (records).
+        logarithms: of the product's one-way marginals [values].
+        oracle: belief propagation with the same counting numbers, for the certificate.
+    """
+
+    divergence: RegionDivergence
+    weight: Any
+    logarithms: Any
+    oracle: ConvexBP
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
 class LocalProblem(Problem):
     """Minimise a loss over tables of the outer regions that agree on the inner ones.
 
-    `fixed` is 0 for possible cells of the outer tables and minus infinity for others.
+    `fixed` is 0 for possible cells of the outer tables and minus infinity for others. With a pull, the
+    objective is the loss plus the weighted relative entropy, which is convex in the tables.
     """
+
+    pull: RegionPull | None = None
 
     @classmethod
     def over(cls, oracle: CoverBP, loss: BoundLoss, curvature: Any, masks: list[np.ndarray]) -> LocalProblem:
@@ -380,6 +492,16 @@ class LocalProblem(Problem):
         sizes = np.bincount(maps.table, minlength=len(maps.weight)).tolist()
         return cls(oracle, held, curvature, Gauge.of(sizes, maps.length), fixed)
 
+    def divergence(self, beliefs: Vector) -> jax.Array:
+        """Return the relative entropy to the product over regions (nats)."""
+        assert self.pull is not None
+        held = self.pull.divergence
+        return held.cross_entropy(beliefs, jnp.asarray(self.pull.logarithms)) - held.entropy(beliefs)
+
+    def _objective(self, beliefs: Vector) -> jax.Array:
+        value = self.loss.flat(beliefs)
+        return value if self.pull is None else value + self.pull.weight * self.divergence(beliefs)
+
     def settled(self, potentials: Vector) -> tuple[Vector, jax.Array]:
         """Return log-beliefs of the outer regions [length] and their residual (probability)."""
         maps = self.oracle.maps  # type: ignore[attr-defined]
@@ -398,7 +520,7 @@ class LocalProblem(Problem):
         x, _ = self.settled(potentials)
         weight = jnp.asarray(maps.weight, potentials.dtype)[maps.table]
         beliefs = jnp.exp(x)
-        loss, gradient = jax.value_and_grad(self.loss.flat)(beliefs)
+        loss, gradient = jax.value_and_grad(self._objective)(beliefs)
         kept = jnp.where(jnp.isfinite(x), weight * x, potentials)
         return Evaluation(kept, beliefs, loss, gradient, jnp.zeros_like(loss))
 
@@ -408,6 +530,8 @@ class LocalProblem(Problem):
         The bound of `Problem.gap`, with its maximum bounded from above by messages that start at the point.
         It holds even if the messages have not converged or the point is inconsistent.
         """
+        if self.pull is not None:
+            return self._gap_with_pull(point, self.pull)
         maps = self.oracle.maps  # type: ignore[attr-defined]
         weight = jnp.asarray(maps.weight, point.loss.dtype)[maps.table]
         centred = self.gauge.centred(point.gradient, point.marginals)
@@ -416,3 +540,27 @@ class LocalProblem(Problem):
             maps, self.fixed - centred, TEMPERATURES, COOLING_SWEEPS, base
         )
         return jnp.maximum(jnp.vdot(centred, point.marginals) + best, 0) + rounding(point)
+
+    def _gap_with_pull(self, point: Evaluation, pull: RegionPull) -> jax.Array:
+        """Return the certificate with a pull: only the loss is linearised.
+
+        With g the gradient of the loss plus that of the weighted cross-entropy, the least <g, nu> - w H(nu)
+        is -w times a log-partition over regions, which belief propagation bounds from above. Any messages
+        give a bound.
+        """
+        maps = pull.oracle.maps
+        weight = jnp.asarray(pull.weight, point.loss.dtype)
+
+        def linear(beliefs: Vector) -> jax.Array:
+            logarithms = jnp.asarray(pull.logarithms, beliefs.dtype)
+            return self.loss.flat(beliefs) + weight * pull.divergence.cross_entropy(beliefs, logarithms)
+
+        slope = self.gauge.centred(jax.grad(linear)(point.marginals), point.marginals)
+        outer = self.fixed - slope / weight
+        scale = jnp.asarray(maps.weight, outer.dtype)[maps.table]
+        start = belief_propagation.normalised(maps, outer / scale)
+        x, messages, _, _ = pull.oracle.settle(start, belief_propagation.no_messages(maps, outer.dtype))
+        best = belief_propagation.upper_bound(maps, outer, x, messages)
+        gap = jnp.vdot(slope, point.marginals) + weight * (best - pull.divergence.entropy(point.marginals))
+        error = 4 * jnp.finfo(gap.dtype).eps * weight * abs(best)
+        return jnp.maximum(gap, 0) + rounding(point) + error

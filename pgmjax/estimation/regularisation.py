@@ -156,6 +156,31 @@ def weight_of(setting: float | str, domain: Domain, rows: Sequence[LinearMeasure
     return PULL * total / (spread + CROWD * total / cells)
 
 
+def usable_weight(
+    setting: float | str,
+    loss: Any,
+    domain: Domain,
+    rows: Sequence[LinearMeasurement],
+    total: float,
+    max_steps: int,
+) -> float:
+    """Return the weight of a fit (records); 0 where it cannot be regularised.
+
+    That is a loss other than l2, or a single step: a first part finds the product, a second is pulled.
+
+    Args:
+        setting: the weight, "auto" or "none".
+        loss: the loss or its name.
+        domain: the attributes.
+        rows: noisy answers.
+        total: the number of records (counts).
+        max_steps: maximum number of steps of the fit.
+    """
+    if max_steps < 2 or not is_known_for(loss):
+        return 0.0
+    return weight_of(setting, domain, rows, total)
+
+
 def cell_variance(measurement: LinearMeasurement, domain: Domain) -> float:
     """Return the mean variance of the least-squares estimates of a measured clique's cells (counts squared).
 
@@ -181,6 +206,22 @@ def _spread(block: AttributeQuery, size: int) -> float:
 
 def _mean_variance(matrix: np.ndarray) -> float:
     return float(np.trace(np.linalg.pinv(matrix.T @ matrix, hermitian=True))) / matrix.shape[1]
+
+
+def report(
+    domain: Domain, total: float, weight: float, divergence: float, logarithms: Reference
+) -> Regularisation:
+    """Return what a fit was pulled towards.
+
+    Args:
+        domain: the attributes.
+        total: the number of records (counts).
+        weight: weight of the relative entropy (records).
+        divergence: relative entropy of the fitted model to the reference (nats).
+        logarithms: of each attribute's probabilities in the reference.
+    """
+    logs: dict[Clique, np.ndarray] = {(name,): log for name, log in logarithms.items()}
+    return Regularisation(weight, divergence, GraphicalModel.from_potentials(domain, logs, total))
 
 
 def one_way(cliques: Sequence[Clique], marginals: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
