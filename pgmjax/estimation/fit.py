@@ -267,29 +267,88 @@ def _looked(
     Returns:
         The problem, the potentials so far, and the steps done.
     """
-    solver, done = solvers.build(problem.estimator.solver), 0
     reference: regularisation.Reference = {}
     level = noise_level(problem.estimator.loss, problem.measurements)
     few = dataclasses.replace(stop, max_steps=max(1, stop.max_steps // 2), noise_level=level)
     least = regularisation.LEAST * regularisation.noise_of(problem.domain, problem.measurements)[0]
-    problem = dataclasses.replace(problem, pull=Pull(regularisation.SLIGHT * problem.total))
+    problem, done = dataclasses.replace(problem, pull=Pull(regularisation.SLIGHT * problem.total)), 0
     for _ in range(regularisation.LOOKS):
-        with precision(dtype):
-            loss, curvature = _first_stage(solver, problem.bind(dtype), problem.domain)
-            objective = problem.objective(oracle, loss, curvature, dtype)
-            start = host_join(tables, dtype, len(objective.gauge.table))
-        end, _ = yield from _minimise_in_stages(problem, objective, solver, start, few, done)
-        if end.status is Status.NOT_FINITE:
+        part = yield from _part(problem, oracle, tables, dtype, few, done)
+        if part is None:
             return dataclasses.replace(problem, pull=None), tables, 0
-        bound = loss.inner if isinstance(loss, Augmented) else loss
-        shares = regularisation.one_way(bound.cliques, _tables(bound, end.point.marginals))
+        shares = regularisation.one_way(part.cliques, part.marginals)
         reference, distance = regularisation.moved(reference, shares, least / problem.total)
         problem = dataclasses.replace(problem, pull=Pull(weight, reference))
-        tables, done = tuple(table - table.max() for table in _tables(loss, end.point.potentials)), end.steps
+        tables, done = part.tables, part.steps
         if weight * distance < NEAR_ENOUGH * math.sqrt(level) or done + regularisation.LOOK >= stop.max_steps:
             break
         few = dataclasses.replace(stop, max_steps=done + regularisation.LOOK)
+    if problem.estimator.regularisation == "auto":
+        return (yield from _lighter(problem, oracle, tables, dtype, stop, done))
     return problem, tables, done
+
+
+def _lighter(
+    problem: FitProblem,
+    oracle: Oracle,
+    tables: Sequence[np.ndarray],
+    dtype: str,
+    stop: StoppingRule,
+    done: int,
+) -> FitSteps[tuple[FitProblem, Sequence[np.ndarray], int]]:
+    """Lower the weight as long as that lowers the estimated error of the measured cells; as `_looked`."""
+    assert problem.pull is not None
+    weight, reference = problem.pull.weight, problem.pull.logarithms
+    tried, least = problem, math.inf
+    while stop.max_steps - done >= 2 * regularisation.LOOK:
+        few = dataclasses.replace(stop, max_steps=stop.max_steps - regularisation.LOOK)
+        part = yield from _part(tried, oracle, tables, dtype, few, done)
+        if part is None:
+            break
+        done = part.steps
+        error = regularisation.estimated_error(
+            problem.domain, problem.measurements, part.cliques, part.marginals, weight, problem.total
+        )
+        if error > regularisation.WORTH * least:
+            break
+        problem, tables, least = tried, part.tables, error
+        if math.isinf(error):
+            break
+        weight *= regularisation.LIGHTER
+        tried = dataclasses.replace(problem, pull=Pull(weight, reference))
+    return problem, tables, done
+
+
+@dataclasses.dataclass(frozen=True)
+class _Part:
+    """A part of a fit: marginals of the loss's cliques (probabilities), potentials, and all steps so far."""
+
+    cliques: tuple[Clique, ...]
+    marginals: tuple[np.ndarray, ...]
+    tables: tuple[np.ndarray, ...]
+    steps: int
+
+
+def _part(
+    problem: FitProblem,
+    oracle: Oracle,
+    tables: Sequence[np.ndarray],
+    dtype: str,
+    stop: StoppingRule,
+    done: int,
+) -> FitSteps[_Part | None]:
+    """Fit until a rule ends it, at the first smoothing; return None if the loss was not finite."""
+    solver = solvers.build(problem.estimator.solver)
+    with precision(dtype):
+        loss, curvature = _first_stage(solver, problem.bind(dtype), problem.domain)
+        objective = problem.objective(oracle, loss, curvature, dtype)
+        start = host_join(tables, dtype, len(objective.gauge.table))
+    end, _ = yield from _minimise_in_stages(problem, objective, solver, start, stop, done)
+    if end.status is Status.NOT_FINITE:
+        return None
+    bound = loss.inner if isinstance(loss, Augmented) else loss
+    moved = tuple(table - table.max() for table in _tables(loss, end.point.potentials))
+    return _Part(bound.cliques, _tables(bound, end.point.marginals), moved, end.steps)
 
 
 def minimise(
