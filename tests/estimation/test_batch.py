@@ -8,6 +8,7 @@ import pytest
 import pgmjax as pj
 from pgmjax.estimation import batch
 from pgmjax.inference.plan.forecast import ModelTooLargeError
+from tests.optimum import to_optimum
 from tests.solver_names import SOLVERS
 
 DOMAIN = pj.Domain({"a": 3, "b": 4, "c": 5})
@@ -41,7 +42,7 @@ def test_rows_with_totals_and_stddevs_of_their_own():
     """N from 1e2 to 1e6, stddev from 0.1 to 30, so that rows end after different numbers of steps."""
     totals = [1e2, 1e3, 1e4, 1e5, 1e6, 3e2, 5e4]
     rows = [row(seed, total, (0.1, 1.0, 30.0)[seed % 3]) for seed, total in enumerate(totals)]
-    many = assert_rows_are_single_fits(pj.Estimator(dtype="float64", max_steps=600, tol=1e-6), rows, totals)
+    many = assert_rows_are_single_fits(to_optimum(dtype="float64", max_steps=600, tol=1e-6), rows, totals)
     assert len(set(many.steps.tolist())) > 1
     assert (many.gap <= 1e-6 * np.maximum(many.loss, 1))[many.status == pj.Status.CONVERGED].all()
 
@@ -49,28 +50,28 @@ def test_rows_with_totals_and_stddevs_of_their_own():
 def test_float32_rows_end_as_single_fits():
     totals = [100.0, 2000.0, 3e5]
     rows = [row(seed, total, 3.0) for seed, total in enumerate(totals)]
-    assert_rows_are_single_fits(pj.Estimator(max_steps=150, tol=1e-2), rows, totals)
+    assert_rows_are_single_fits(to_optimum(max_steps=150, tol=1e-2), rows, totals)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_every_solver(solver):
     totals = [200.0, 5000.0, 800.0]
     rows = [row(seed, total, 2.0) for seed, total in enumerate(totals)]
-    estimator = pj.Estimator(solver=solver, dtype="float64", max_steps=60, tol=1e-4)
+    estimator = to_optimum(solver=solver, dtype="float64", max_steps=60, tol=1e-4)
     assert_rows_are_single_fits(estimator, rows, totals, rtol=1e-7)
 
 
 def test_l1_rows_sharpen_on_their_own():
     totals = [100.0, 5000.0, 1e5]
     rows = [row(seed, total, 2.0 + seed) for seed, total in enumerate(totals)]
-    assert_rows_are_single_fits(pj.Estimator(loss="l1", dtype="float64", max_steps=250), rows, totals)
+    assert_rows_are_single_fits(to_optimum(loss="l1", dtype="float64", max_steps=250), rows, totals)
 
 
 def test_constraints_and_a_warm_start_hold_for_all_rows():
     possible = np.ones((3, 4), bool)
     possible[0, 0] = False
     zeros = pj.StructuralZeros(("a", "b"), possible)
-    estimator = pj.Estimator(dtype="float64", max_steps=100)
+    estimator = to_optimum(dtype="float64", max_steps=100)
     start = estimator.fit(DOMAIN, row(9), 1000.0).model
     rows = [row(seed) for seed in range(3)]
     settings = {"constraints": [zeros], "warm_start": start}
@@ -82,13 +83,13 @@ def test_more_rows_than_slots_wait_for_their_turn(monkeypatch):
     monkeypatch.setattr(batch, "slots_and_threads", lambda *_: (2, 1))
     totals = [float(10 ** (2 + seed % 4)) for seed in range(7)]
     rows = [row(seed, total) for seed, total in enumerate(totals)]
-    assert_rows_are_single_fits(pj.Estimator(dtype="float64", max_steps=130, tol=1e-4), rows, totals)
+    assert_rows_are_single_fits(to_optimum(dtype="float64", max_steps=130, tol=1e-4), rows, totals)
 
 
 def test_totals_are_estimated_row_by_row():
     rows = [row(seed, total, 0.5) for seed, total in enumerate([100.0, 4000.0])]
-    many = pj.Estimator(max_steps=50).fit_batch(DOMAIN, rows)
-    alone = [pj.Estimator(max_steps=50).fit(DOMAIN, r) for r in rows]
+    many = to_optimum(max_steps=50).fit_batch(DOMAIN, rows)
+    alone = [to_optimum(max_steps=50).fit(DOMAIN, r) for r in rows]
     assert [fit.model.total for fit in many] == [fit.model.total for fit in alone]
     assert abs(many[1].model.total - 4000) < 5
 
@@ -100,14 +101,14 @@ def test_one_stddev_in_one_row_and_one_a_value_in_another():
     query = pj.LinearMeasurement(("a",), [500.0, 900.0, 1000.0], 2.0, query="prefix")
     other = pj.LinearMeasurement(("a",), [480.0, 910.0, 990.0], [1.0, 2.0, 3.0], query="prefix")
     rows = [[*first, query], [*second, other]]
-    assert_rows_are_single_fits(pj.Estimator(dtype="float64", max_steps=100), rows, [1000.0, 900.0])
+    assert_rows_are_single_fits(to_optimum(dtype="float64", max_steps=100), rows, [1000.0, 900.0])
 
 
 def test_a_row_that_is_not_finite_leaves_the_others_alone():
     def loss(marginals):  # infinite where more than 50 records are asked for
         return (marginals["a", "b"] ** 2).sum() + 0 / (marginals["a", "b"].sum() < 50)
 
-    estimator = pj.Estimator(loss=pj.losses.Custom(loss), dtype="float64", max_steps=50)
+    estimator = to_optimum(loss=pj.losses.Custom(loss), dtype="float64", max_steps=50)
     many = estimator.fit_batch(DOMAIN, [row(0), row(1)], [40.0, 60.0])
     assert many[1].status is pj.Status.NOT_FINITE
     assert many[0].status is not pj.Status.NOT_FINITE
@@ -118,7 +119,7 @@ def test_the_second_batch_compiles_nothing():
     from pgmjax._internal import jit
     from pgmjax.estimation.solvers import batch as programs
 
-    estimator = pj.Estimator(max_steps=60)
+    estimator = to_optimum(max_steps=60)
     estimator.fit_batch(DOMAIN, [row(seed) for seed in range(4)], 1000.0)
     before = [jit.cache_size(program) for program in programs._programs(None)]
     faster = dataclasses.replace(estimator, max_steps=70)
@@ -127,14 +128,14 @@ def test_the_second_batch_compiles_nothing():
 
 
 def test_the_result_is_a_sequence_with_arrays():
-    many = pj.Estimator(max_steps=20).fit_batch(DOMAIN, [row(0), row(1)], [1000, 1000])
+    many = to_optimum(max_steps=20).fit_batch(DOMAIN, [row(0), row(1)], [1000, 1000])
     assert len(many) == 2 and many[1] is list(many)[1]
     assert many.status.shape == many.steps.shape == many.loss.shape == many.gap.shape == (2,)
     assert many.gap[0] == many[0].gap
 
 
 def test_memory_decides_how_many_rows_run_at_once():
-    plan = pj.Estimator().plan(DOMAIN, CLIQUES)
+    plan = to_optimum().plan(DOMAIN, CLIQUES)
     one = plan.peak_bytes + plan.copies * plan.oracle.forecast.inputs * plan.itemsize
     kept = 100 * batch.ROW_BYTES * plan.oracle.forecast.inputs
     for rows_at_once in (1, 3, 8):
@@ -147,7 +148,7 @@ def test_memory_decides_how_many_rows_run_at_once():
 
 def test_fits_within_max_bytes_are_the_same():
     rows = [row(seed) for seed in range(5)]
-    estimator = pj.Estimator(dtype="float64", max_steps=60)
+    estimator = to_optimum(dtype="float64", max_steps=60)
     plan = estimator.plan(DOMAIN, CLIQUES)
     inputs = plan.oracle.forecast.inputs
     need = plan.peak_bytes + plan.copies * inputs * 8 + 5 * batch.ROW_BYTES * inputs
@@ -177,7 +178,7 @@ def test_fits_within_max_bytes_are_the_same():
 )
 def test_rows_that_do_not_fit_together_are_refused(rows, error, message):
     with pytest.raises(error, match=message):
-        pj.Estimator().fit_batch(DOMAIN, rows)
+        to_optimum().fit_batch(DOMAIN, rows)
 
 
 @pytest.mark.parametrize(
@@ -186,4 +187,4 @@ def test_rows_that_do_not_fit_together_are_refused(rows, error, message):
 )
 def test_totals_that_do_not_fit_are_refused(totals, message):
     with pytest.raises(ValueError, match=message):
-        pj.Estimator().fit_batch(DOMAIN, [row(0), row(1)], totals)
+        to_optimum().fit_batch(DOMAIN, [row(0), row(1)], totals)

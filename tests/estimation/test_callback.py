@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
+from tests.optimum import to_optimum
 
 DOMAIN = pj.Domain({"a": 3, "b": 4, "c": 2})
 CLIQUES = [("a", "b"), ("c", "b")]
@@ -25,7 +26,7 @@ def watched(estimator, **given):
 
 @pytest.mark.parametrize("settings", [{}, {"loss": "l1"}, {"stop": "noise"}, {"solver": "mirror_descent"}])
 def test_the_callback_sees_the_trace(settings):
-    estimator = pj.Estimator(tol=1e-6, max_steps=400, **settings)
+    estimator = to_optimum(tol=1e-6, max_steps=400, **settings)
     seen, fit = watched(estimator)
     assert seen and [(p.step, p.loss, p.gap) for p in seen] == list(fit.trace)
     assert [p.step for p in seen] == sorted({p.step for p in seen}) and seen[-1].step == fit.steps
@@ -33,7 +34,7 @@ def test_the_callback_sees_the_trace(settings):
 
 def test_marginals_are_those_of_that_step_in_counts():
     """Against the loss they must have: half the squared distance from the answers, in standard deviations."""
-    seen, fit = watched(pj.Estimator(tol=1e-9, max_steps=200, dtype="float64"))
+    seen, fit = watched(to_optimum(tol=1e-9, max_steps=200, dtype="float64"))
     for progress in (seen[0], seen[-1]):
         tables = progress.marginals
         assert list(tables) == CLIQUES and all(t.dtype == np.float64 for t in tables.values())
@@ -56,16 +57,16 @@ def test_marginals_are_fetched_when_asked_for():
             assert "marginals" not in vars(progress)
 
     never = Never()
-    fit = pj.Estimator().fit(DOMAIN, noisy(), callback=never)
+    fit = to_optimum().fit(DOMAIN, noisy(), callback=never)
     assert never.steps == fit.steps
-    seen, _ = watched(pj.Estimator())
+    seen, _ = watched(to_optimum())
     assert seen[0].marginals is seen[0].marginals
 
 
 def test_a_callback_does_not_change_the_fit_and_under_fixed_marginals_it_is_called_too():
     fixed = [pj.FixedMarginal(("b",), [50.0, 50.0, 50.0, 100.0])]
-    seen, fit = watched(pj.Estimator(dtype="float64"), constraints=fixed)
-    alone = pj.Estimator(dtype="float64").fit(DOMAIN, noisy(), total=250.0, constraints=fixed)
+    seen, fit = watched(to_optimum(dtype="float64"), constraints=fixed)
+    alone = to_optimum(dtype="float64").fit(DOMAIN, noisy(), total=250.0, constraints=fixed)
     assert fit.steps == alone.steps and seen[-1].step == fit.steps
     np.testing.assert_array_equal(fit.model.marginal(("a",)), alone.model.marginal(("a",)))
 
@@ -75,16 +76,16 @@ def test_what_a_callback_raises_ends_the_fit():
         raise StopAsyncIteration("enough")
 
     with pytest.raises(StopAsyncIteration, match="enough"):
-        pj.Estimator().fit(DOMAIN, noisy(), callback=stop)
+        to_optimum().fit(DOMAIN, noisy(), callback=stop)
 
 
 def test_what_is_refused():
     with pytest.raises(TypeError, match="callback must be a function of one argument, got list"):
-        pj.Estimator().fit(DOMAIN, noisy(), callback=[])
+        to_optimum().fit(DOMAIN, noisy(), callback=[])
     wide = pj.Domain(dict.fromkeys("abcdef", 50))
     pairs = [
         pj.LinearMeasurement((x, y), np.ones((50, 50)), 1.0) for x in "abcdef" for y in "abcdef" if x < y
     ]
-    small = pj.Estimator(approximate=True, max_bytes=10**4)
+    small = to_optimum(approximate=True, max_bytes=10**4)
     with pytest.raises(pj.ModelTooLargeError, match="leave the callback out"):
         small.fit(wide, pairs, callback=print)

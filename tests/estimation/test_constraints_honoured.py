@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
+from tests.optimum import to_optimum
 
 NAMES = "abcd"
 DOMAIN = pj.Domain({"a": 3, "b": 2, "c": {"labels": ["x", "y", "z"]}, "d": 2})
@@ -49,7 +50,7 @@ def some_model(seed):
     for clique in STRUCTURES[seed % 3]:
         table = truth.sum(tuple(i for i, n in enumerate(NAMES) if n not in clique))
         measured.append(pj.LinearMeasurement(clique, table + rng.normal(size=table.shape) * 5, 5.0))
-    fit = pj.Estimator(max_steps=100, progress=False).fit(DOMAIN, measured, constraints=constraints)
+    fit = to_optimum(max_steps=100, progress=False).fit(DOMAIN, measured, constraints=constraints)
     return fit.model, allowed_joint(masks), constraints
 
 

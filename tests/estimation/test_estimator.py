@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
+from tests.optimum import to_optimum
 
 
 def simplex_projection(y, total):
@@ -16,7 +17,7 @@ def simplex_projection(y, total):
 
 def test_one_clique_is_projected_on_the_simplex():
     y = np.random.default_rng(0).normal(size=(4, 5)) * 30 + 10
-    fit = pj.Estimator(dtype="float64", max_steps=20_000, tol=1e-9).fit(
+    fit = to_optimum(dtype="float64", max_steps=20_000, tol=1e-9).fit(
         pj.Domain({"a": 4, "b": 5}), [pj.LinearMeasurement(("a", "b"), y, 2.0)], total=200
     )
     expected = simplex_projection(y.ravel(), 200).reshape(4, 5)
@@ -28,7 +29,7 @@ def test_decomposable_and_consistent_marginals_give_the_maximum_entropy_model():
     rng = np.random.default_rng(1)
     joint = rng.dirichlet(np.ones(24)).reshape(2, 3, 4) * 100
     ab, bc = joint.sum(2), joint.sum(0)
-    fit = pj.Estimator(dtype="float64", max_steps=5000, tol=1e-12).fit(
+    fit = to_optimum(dtype="float64", max_steps=5000, tol=1e-12).fit(
         pj.Domain({"a": 2, "b": 3, "c": 4}),
         [pj.LinearMeasurement(("a", "b"), ab, 1.0), pj.LinearMeasurement(("b", "c"), bc, 1.0)],
         total=100,
@@ -41,7 +42,7 @@ def test_unequal_noise_is_weighted_by_its_inverse_variance():
     """Two measurements of one marginal: the weighted mean, where it is inside the simplex."""
     domain = pj.Domain({"a": 3})
     first, second = np.array([50.0, 30.0, 20.0]), np.array([56.0, 24.0, 20.0])
-    fit = pj.Estimator(dtype="float64", tol=1e-12, max_steps=5000).fit(
+    fit = to_optimum(dtype="float64", tol=1e-12, max_steps=5000).fit(
         domain,
         [pj.LinearMeasurement(("a",), first, 1.0), pj.LinearMeasurement(("a",), second, 2.0)],
         total=100,
@@ -53,7 +54,7 @@ def test_prefix_measurements_invert():
     domain = pj.Domain({"a": 5})
     truth = np.array([10.0, 20, 5, 40, 25])
     m = pj.LinearMeasurement(("a",), np.cumsum(truth), 1.0, query=pj.queries.prefix())
-    fit = pj.Estimator(dtype="float64", tol=1e-12, max_steps=20_000).fit(domain, [m])
+    fit = to_optimum(dtype="float64", tol=1e-12, max_steps=20_000).fit(domain, [m])
     assert fit.model.total == pytest.approx(100)
     np.testing.assert_allclose(fit.model.marginal(("a",)), truth, atol=1e-4)
 
@@ -62,7 +63,7 @@ def test_scaling_values_and_total_scales_the_answer():
     domain = pj.Domain({"a": 2, "b": 3})
     y = np.random.default_rng(0).normal(size=(2, 3)) * 5 + 20
     small, large = (
-        pj.Estimator(dtype="float64", tol=1e-10, max_steps=3000)
+        to_optimum(dtype="float64", tol=1e-10, max_steps=3000)
         .fit(domain, [pj.LinearMeasurement(("a", "b"), c * y, 3.0 * c)], total=c * 120)
         .model.marginal(("a", "b"))
         for c in (1.0, 1000.0)
@@ -73,7 +74,7 @@ def test_scaling_values_and_total_scales_the_answer():
 def test_totals_above_what_float32_counts_stay_exact():
     domain = pj.Domain({"a": 2, "b": 2})
     y = np.array([[2**24 + 1, 3], [100_000, 7]], dtype=np.int64)
-    fit = pj.Estimator().fit(domain, [pj.LinearMeasurement(("a", "b"), y, 1.0)])
+    fit = to_optimum().fit(domain, [pj.LinearMeasurement(("a", "b"), y, 1.0)])
     assert fit.model.total == 2**24 + 1 + 3 + 100_000 + 7
     assert fit.model.marginal(("b", "a")).sum() == pytest.approx(fit.model.total, rel=1e-15)
 
@@ -90,7 +91,7 @@ def test_float32_and_float64_agree_on_five_digits_of_loss():
             pj.LinearMeasurement(clique, np.round(mu + rng.laplace(scale=50, size=mu.shape)), 70.0)
         )
     fits = [
-        pj.Estimator(dtype=dtype, max_steps=4000).fit(domain, measured, total=50_000)
+        to_optimum(dtype=dtype, max_steps=4000).fit(domain, measured, total=50_000)
         for dtype in ("float32", "float64")
     ]
     assert fits[0].loss == pytest.approx(fits[1].loss, rel=1e-5)
@@ -103,7 +104,7 @@ def test_warm_start_continues_where_the_model_was():
         pj.LinearMeasurement(c, rng.normal(size=domain.shape_of(c)) * 10 + 30, 5.0)
         for c in (("a", "b"), ("b", "c"))
     ]
-    estimator = pj.Estimator(dtype="float64", tol=1e-8, max_steps=5000)
+    estimator = to_optimum(dtype="float64", tol=1e-8, max_steps=5000)
     first = estimator.fit(domain, measured, total=600)
     again = estimator.fit(domain, measured, total=600, warm_start=first.model)
     assert again.steps <= 50 < first.steps
@@ -118,7 +119,7 @@ def test_structural_zeros_are_honoured():
     domain = pj.Domain({"age": 3, "driver": 2, "sex": 2})
     y = np.array([[40.0, 5.0], [20, 30], [10, 50]])
     zeros = pj.StructuralZeros(("driver", "age"), [[True, True, True], [False, True, True]])
-    fit = pj.Estimator().fit(domain, [pj.LinearMeasurement(("age", "driver"), y, 4.0)], constraints=[zeros])
+    fit = to_optimum().fit(domain, [pj.LinearMeasurement(("age", "driver"), y, 4.0)], constraints=[zeros])
     table = fit.model.marginal(("age", "driver"))
     assert table[0, 1] == 0 and table.sum() == pytest.approx(fit.model.total)
     assert fit.model.sample(500, seed=1)["driver"][fit.model.sample(500, seed=1)["age"] == 0].sum() == 0
@@ -132,7 +133,7 @@ def test_zeros_on_attributes_of_other_cliques():
         pj.LinearMeasurement(("b", "c"), np.full((3, 3), 10.0), 1.0),
     ]
     zeros = pj.StructuralZeros(("a", "c"), ~np.eye(3, dtype=bool))
-    fit = pj.Estimator(dtype="float64").fit(domain, measured, total=90, constraints=[zeros])
+    fit = to_optimum(dtype="float64").fit(domain, measured, total=90, constraints=[zeros])
     np.testing.assert_allclose(np.diag(fit.model.marginal(("a", "c"))), 0)
     assert fit.loss < 1e-3  # both marginals can be met without the forbidden pairs
 
@@ -144,7 +145,7 @@ def test_infeasible_constraints_are_named():
     harmless = pj.StructuralZeros(("a",), [True, True])
     m = pj.LinearMeasurement(("a",), [1.0, 1.0], 1.0)
     with pytest.raises(ValueError, match="infeasible") as error:
-        pj.Estimator().fit(domain, [m], total=2, constraints=[harmless, left, right])
+        to_optimum().fit(domain, [m], total=2, constraints=[harmless, left, right])
     assert "('a', 'b') and ('b',)" in str(error.value)
 
 
@@ -153,7 +154,7 @@ def test_a_model_that_does_not_fit_is_refused_with_figures():
     names = domain.attributes
     cliques = [(a, b) for i, a in enumerate(names) for b in names[:i]]
     with pytest.raises(pj.ModelTooLargeError, match=r"cells.*Measure fewer or smaller cliques"):
-        pj.Estimator(max_bytes=10**9).plan(domain, cliques)
+        to_optimum(max_bytes=10**9).plan(domain, cliques)
 
 
 @pytest.mark.parametrize(
@@ -168,25 +169,25 @@ def test_a_model_that_does_not_fit_is_refused_with_figures():
 )
 def test_bad_settings(setting, message):
     with pytest.raises(ValueError, match=message):
-        pj.Estimator(**setting)
+        to_optimum(**setting)
 
 
 def test_nothing_measured():
     with pytest.raises(ValueError):
-        pj.Estimator().fit(pj.Domain({"a": 2}), [], total=5)
+        to_optimum().fit(pj.Domain({"a": 2}), [], total=5)
 
 
 def test_a_total_that_nothing_tells():
     m = pj.LinearMeasurement(("a",), [3.0], 1.0, query=pj.queries.point(0))
     with pytest.raises(ValueError, match="total"):
-        pj.Estimator().fit(pj.Domain({"a": 3}), [m])
+        to_optimum().fit(pj.Domain({"a": 3}), [m])
 
 
 def test_importing_and_fitting_in_float64_changes_no_global_flag():
     import jax
 
     before = jax.config.jax_enable_x64
-    pj.Estimator(dtype="float64").fit(pj.Domain({"a": 2}), [pj.LinearMeasurement(("a",), [3.0, 4.0], 1.0)])
+    to_optimum(dtype="float64").fit(pj.Domain({"a": 2}), [pj.LinearMeasurement(("a",), [3.0, 4.0], 1.0)])
     assert jax.config.jax_enable_x64 == before
 
 
@@ -198,14 +199,14 @@ def test_a_float32_fit_reports_what_its_potentials_give(solver):
         pj.LinearMeasurement(("a", "b"), np.arange(6) + 1.0, 1.0),
         pj.LinearMeasurement(("b", "c"), np.arange(8.0) * 3 - 3, 2.0),
     ]
-    fit = pj.Estimator(solver=solver, tol=0, max_steps=3000).fit(domain, measured)
+    fit = to_optimum(solver=solver, tol=0, max_steps=3000).fit(domain, measured)
     bare = pj.GraphicalModel(domain, fit.model.potentials, fit.model.total)
     loss = 0.0
     for m in measured:
         np.testing.assert_allclose(fit.model.marginal(m.clique), bare.marginal(m.clique), rtol=1e-9)
         loss += 0.5 * float(np.sum(((bare.marginal(m.clique).ravel() - m.flat_values()) / m.stddev) ** 2))
     assert fit.loss == pytest.approx(loss, rel=1e-9)
-    best = pj.Estimator(dtype="float64", tol=1e-9, max_steps=20_000).fit(domain, measured)
+    best = to_optimum(dtype="float64", tol=1e-9, max_steps=20_000).fit(domain, measured)
     assert fit.loss - fit.gap <= best.loss + 1e-9 <= fit.loss + 2e-9 + best.gap
 
 
@@ -219,7 +220,7 @@ def test_float32_and_float64_agree_at_large_totals(total):
         for c, axis in ((("a", "b"), 2), (("b", "c"), 0))
     ]
     fits = [
-        pj.Estimator(dtype=dtype, max_steps=5000, tol=1e-6).fit(domain, measured, total=total)
+        to_optimum(dtype=dtype, max_steps=5000, tol=1e-6).fit(domain, measured, total=total)
         for dtype in ("float32", "float64")
     ]
     assert fits[0].loss == pytest.approx(fits[1].loss, rel=1e-5)
@@ -229,7 +230,7 @@ def test_float32_and_float64_agree_at_large_totals(total):
 def test_l1_that_can_be_met_exactly(solver):
     """The smoothing must not shrink into nothing, nor a finite end be thrown away."""
     m = pj.LinearMeasurement(("a",), [1.0, 2.0, 3.0], 1.0)
-    fit = pj.Estimator(loss="l1", solver=solver, tol=0, max_steps=1500).fit(pj.Domain({"a": 3}), [m], total=6)
+    fit = to_optimum(loss="l1", solver=solver, tol=0, max_steps=1500).fit(pj.Domain({"a": 3}), [m], total=6)
     assert fit.status is not pj.Status.NOT_FINITE
     assert 0 <= fit.loss <= fit.gap + 1e-9
     assert fit.loss < 1e-3
@@ -243,7 +244,7 @@ def test_l1_at_default_settings_certifies_an_ordinary_table():
         pj.LinearMeasurement(c, joint.sum(axis=axis) + rng.laplace(scale=50, size=domain.shape_of(c)), 50.0)
         for c, axis in ((("a", "b"), 2), (("b", "c"), 0))
     ]
-    fit = pj.Estimator(loss="l1", dtype="float64").fit(domain, measured, total=1e5)
+    fit = to_optimum(loss="l1", dtype="float64").fit(domain, measured, total=1e5)
     assert fit.gap <= 1e-2 * fit.loss
 
 
@@ -258,21 +259,21 @@ def test_l1_at_default_settings_certifies_an_ordinary_table():
             "must be StructuralZeros, AllowedSet, .*, got tuple",
         ),
         (lambda e, d, m: e.fit(d, [m], warm_start=3), "warm_start must be a GraphicalModel, got int"),
-        (lambda e, d, m: pj.Estimator(loss=None), "loss must be a name, a Loss or a function"),
-        (lambda e, d, m: pj.Estimator(solver=pj.solvers.LBFGS), "must be a name or a solver such as"),
+        (lambda e, d, m: to_optimum(loss=None), "loss must be a name, a Loss or a function"),
+        (lambda e, d, m: to_optimum(solver=pj.solvers.LBFGS), "must be a name or a solver such as"),
     ],
 )
 def test_wrong_types_are_named(call, message):
     domain = pj.Domain({"a": 3})
     with pytest.raises(TypeError, match=message):
-        call(pj.Estimator(), domain, pj.LinearMeasurement(("a",), [1.0, 2, 3], 1.0))
+        call(to_optimum(), domain, pj.LinearMeasurement(("a",), [1.0, 2, 3], 1.0))
 
 
 def test_warm_start_takes_what_is_finite():
     domain = pj.Domain({"a": 3, "b": 3})
     zeros = pj.StructuralZeros(("a", "b"), ~np.eye(3, dtype=bool))
     m = pj.LinearMeasurement(("a", "b"), np.arange(9.0).reshape(3, 3) + 5, 3.0)
-    estimator = pj.Estimator(dtype="float64", tol=1e-9, max_steps=3000)
+    estimator = to_optimum(dtype="float64", tol=1e-9, max_steps=3000)
     first = estimator.fit(domain, [m], constraints=[zeros])
     again = estimator.fit(domain, [m], constraints=[zeros], warm_start=first.model)
     assert again.steps <= first.steps

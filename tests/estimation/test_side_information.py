@@ -6,6 +6,7 @@ import pytest
 import pgmjax as pj
 from pgmjax.estimation.side_information import SideInformation
 from tests import joint_programs as cases
+from tests.optimum import to_optimum
 from tests.solver_names import SOLVERS
 
 DOMAIN, NOISY, TOTAL = cases.DOMAIN, cases.NOISY, cases.TOTAL
@@ -26,7 +27,7 @@ def test_a_pair_measured_exactly_replaces_that_of_the_prior(dtype):
     """Of all with the measured pair the nearest to q is pair(a, b) q(c | a, b)."""
     pair = cases.JOINT.sum(2) + 1
     measured = pj.LinearMeasurement(("b", "a"), pair.T, 0.01)
-    fit = pj.Estimator(dtype=dtype, tol=1e-8, max_steps=5000).fit(DOMAIN, [measured], prior=PRIOR)
+    fit = to_optimum(dtype=dtype, tol=1e-8, max_steps=5000).fit(DOMAIN, [measured], prior=PRIOR)
     expected = pair[:, :, None] * JOINT / JOINT.sum(2, keepdims=True)
     np.testing.assert_allclose(fit.model.marginal(("a", "b", "c")), expected, rtol=1e-3, atol=1e-3)
     assert fit.model.total == pytest.approx(pair.sum())
@@ -39,7 +40,7 @@ def test_a_product_and_a_saved_model_are_priors(tmp_path):
     )
     product.save(tmp_path)
     pair = np.array([[30.0, 10], [20, 5], [5, 30]])
-    estimator = pj.Estimator(dtype="float64", tol=1e-12, max_steps=5000)
+    estimator = to_optimum(dtype="float64", tol=1e-12, max_steps=5000)
     fit = estimator.fit(DOMAIN, [pj.LinearMeasurement(("a", "c"), pair, 1.0)], prior=pj.load(tmp_path))
     expected = pair[:, None, :] * marginals[1][None, :, None]
     np.testing.assert_allclose(fit.model.marginal(("a", "b", "c")), expected, rtol=1e-5)
@@ -54,7 +55,7 @@ def test_a_prior_over_other_cliques_than_are_measured():
     }
     prior = pj.GraphicalModel.from_potentials(DOMAIN, chain)
     wanted = np.array([10.0, 20, 30, 40])
-    fit = pj.Estimator(dtype="float64", tol=1e-12, max_steps=3000).fit(
+    fit = to_optimum(dtype="float64", tol=1e-12, max_steps=3000).fit(
         DOMAIN, [pj.LinearMeasurement(("b",), wanted, 1.0)], prior=prior
     )
     q = joint_of(prior)
@@ -69,7 +70,7 @@ def test_the_weighted_sum_is_minimised(weight, name):
     constraints = cases.CASES.get(name, [])
     optimum, expected = cases.least_squares(constraints, weight, JOINT)
     settings = {"constraints": constraints, "prior": PRIOR, "prior_weight": weight}
-    fit = pj.Estimator(dtype="float64", tol=1e-6, max_steps=5000).fit(DOMAIN, NOISY, TOTAL, **settings)
+    fit = to_optimum(dtype="float64", tol=1e-6, max_steps=5000).fit(DOMAIN, NOISY, TOTAL, **settings)
     reached = fit.loss + weight * divergence(joint_of(fit.model), JOINT)
     assert fit.status is pj.Status.CONVERGED and fit.gap <= 1e-6 * reached
     assert -1e-5 <= reached - optimum <= fit.gap + 1e-5
@@ -84,7 +85,7 @@ def test_the_weighted_sum_is_minimised(weight, name):
 )
 def test_every_solver(solver, dtype):
     optimum, _ = cases.least_squares([], 5.0, JOINT)
-    fit = pj.Estimator(solver=solver, dtype=dtype, max_steps=5000).fit(
+    fit = to_optimum(solver=solver, dtype=dtype, max_steps=5000).fit(
         DOMAIN, NOISY, TOTAL, prior=PRIOR, prior_weight=5.0
     )
     reached = fit.loss + 5 * divergence(joint_of(fit.model), JOINT)
@@ -95,19 +96,19 @@ def test_every_solver(solver, dtype):
 @pytest.mark.parametrize("loss", ["l1", "l2"])
 def test_a_gap_holds_wherever_the_fit_ends(loss):
     settings = {"prior": PRIOR, "prior_weight": 3.0}
-    best = pj.Estimator(loss=loss, dtype="float64", tol=1e-5, max_steps=20_000).fit(
+    best = to_optimum(loss=loss, dtype="float64", tol=1e-5, max_steps=20_000).fit(
         DOMAIN, NOISY, TOTAL, **settings
     )
     assert best.status is pj.Status.CONVERGED
     least = best.loss + 3 * divergence(joint_of(best.model), JOINT) - best.gap
     for steps in (1, 5, 30):
-        fit = pj.Estimator(loss=loss, max_steps=steps).fit(DOMAIN, NOISY, TOTAL, **settings)
+        fit = to_optimum(loss=loss, max_steps=steps).fit(DOMAIN, NOISY, TOTAL, **settings)
         assert fit.loss + 3 * divergence(joint_of(fit.model), JOINT) - fit.gap <= least + best.gap + 1e-6
 
 
 def test_a_uniform_prior_of_a_weight_and_an_ever_heavier_one():
     uniform = pj.GraphicalModel.from_potentials(DOMAIN, {})
-    estimator = pj.Estimator(dtype="float64", tol=1e-8, max_steps=5000)
+    estimator = to_optimum(dtype="float64", tol=1e-8, max_steps=5000)
     fit = estimator.fit(DOMAIN, NOISY, TOTAL, prior=uniform, prior_weight=20.0)
     optimum, _ = cases.least_squares([], 20.0)
     flat = np.full(DOMAIN.shape, 1 / 24)
@@ -123,16 +124,16 @@ def test_zeros_of_the_prior_stay_zeros():
         DOMAIN, {("a", "b", "c"): np.where(possible, np.log(JOINT), -np.inf)}
     )
     for weight in (0.0, 2.0):
-        fit = pj.Estimator().fit(DOMAIN, NOISY, TOTAL, prior=prior, prior_weight=weight)
+        fit = to_optimum().fit(DOMAIN, NOISY, TOTAL, prior=prior, prior_weight=weight)
         table = fit.model.marginal(("a", "b", "c"))
         assert (table[~possible] == 0).all() and (table[possible] > 0).all()
         assert np.isfinite(fit.gap)
     with pytest.raises(ValueError, match="the prior's zeros"):
-        pj.Estimator().fit(DOMAIN, NOISY, prior=prior, constraints=[pj.AllowedSet(("a", "b"), [(0, 1)])])
+        to_optimum().fit(DOMAIN, NOISY, prior=prior, constraints=[pj.AllowedSet(("a", "b"), [(0, 1)])])
 
 
 def test_warm_starts_and_batches():
-    estimator = pj.Estimator(dtype="float64", tol=1e-6, max_steps=3000)
+    estimator = to_optimum(dtype="float64", tol=1e-6, max_steps=3000)
     settings = {"prior": PRIOR, "prior_weight": 2.0}
     first = estimator.fit(DOMAIN, NOISY, TOTAL, **settings)
     again = estimator.fit(DOMAIN, NOISY, TOTAL, warm_start=first.model, **settings)
@@ -165,14 +166,14 @@ def test_warm_starts_and_batches():
 )
 def test_bad_input(settings, error, message):
     with pytest.raises(error, match=message):
-        pj.Estimator().fit(DOMAIN, NOISY, TOTAL, **settings)
+        to_optimum().fit(DOMAIN, NOISY, TOTAL, **settings)
     with pytest.raises(error, match=message):
-        pj.Estimator().fit_batch(DOMAIN, [NOISY], TOTAL, **settings)
+        to_optimum().fit_batch(DOMAIN, [NOISY], TOTAL, **settings)
 
 
 def test_stopping_at_the_noise_and_a_weight_are_one_too_many():
     with pytest.raises(ValueError, match="choose one"):
-        pj.Estimator(stop="noise").fit(DOMAIN, NOISY, TOTAL, prior=PRIOR, prior_weight=1.0)
+        to_optimum(stop="noise").fit(DOMAIN, NOISY, TOTAL, prior=PRIOR, prior_weight=1.0)
 
 
 @pytest.mark.parametrize(
@@ -187,13 +188,13 @@ def test_a_plan_and_a_fit_refuse_what_is_no_list_of_constraints(constraints, sai
     domain = pj.Domain({"a": 2})
     noisy = [pj.LinearMeasurement(("a",), [3.0, 4.0], 1.0)]
     with pytest.raises(TypeError, match=said):
-        pj.Estimator().plan(domain, [("a",)], constraints)
+        to_optimum().plan(domain, [("a",)], constraints)
     with pytest.raises(TypeError, match=said):
-        pj.Estimator().fit(domain, noisy, constraints=constraints)
+        to_optimum().fit(domain, noisy, constraints=constraints)
 
 
 @pytest.mark.parametrize("approximate", [False, "convex", "mixture"])
 def test_memory_that_is_no_number_is_refused(approximate):
     noisy = [pj.LinearMeasurement(("a",), [3.0, 4.0], 1.0)]
     with pytest.raises(TypeError, match="max_bytes"):
-        pj.Estimator(max_bytes="x", approximate=approximate).fit(pj.Domain({"a": 2}), noisy)
+        to_optimum(max_bytes="x", approximate=approximate).fit(pj.Domain({"a": 2}), noisy)

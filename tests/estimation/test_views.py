@@ -6,6 +6,7 @@ import pytest
 from matplotlib import pyplot
 
 import pgmjax as pj
+from tests.optimum import to_optimum
 
 matplotlib.use("Agg")
 DOMAIN = pj.Domain({"a": 4, "b": 5, "c": 3})
@@ -28,7 +29,7 @@ def measurements():
 
 @pytest.fixture(scope="module")
 def fit(measurements):
-    return pj.Estimator(progress=False, max_steps=220, tol=0).fit(DOMAIN, measurements)
+    return to_optimum(progress=False, max_steps=220, tol=0).fit(DOMAIN, measurements)
 
 
 def test_the_trace_has_every_block_and_ends_where_the_fit_ends(fit):
@@ -40,7 +41,7 @@ def test_the_trace_has_every_block_and_ends_where_the_fit_ends(fit):
 
 
 def test_a_smoothed_loss_is_certified_for_the_loss_itself(measurements):
-    fit = pj.Estimator(loss="l1", progress=False, max_steps=2000).fit(DOMAIN, measurements)
+    fit = to_optimum(loss="l1", progress=False, max_steps=2000).fit(DOMAIN, measurements)
     steps, loss, gap = np.array(fit.trace).T
     assert (np.diff(steps) > 0).all() and steps[-1] == fit.steps
     assert (loss <= fit.loss + fit.gap + gap).all()
@@ -49,7 +50,7 @@ def test_a_smoothed_loss_is_certified_for_the_loss_itself(measurements):
 
 def test_each_row_of_a_batch_has_its_own_trace(measurements):
     noisier = [pj.LinearMeasurement(m.clique, m.values * 2, 5.0) for m in measurements]
-    batch = pj.Estimator(progress=False, max_steps=200).fit_batch(DOMAIN, [measurements, noisier])
+    batch = to_optimum(progress=False, max_steps=200).fit_batch(DOMAIN, [measurements, noisier])
     ends = [fit.trace[-1] for fit in batch]
     assert [end[0] for end in ends] == batch.steps.tolist()
     assert [end[1] for end in ends] == pytest.approx(batch.loss.tolist(), rel=1e-4)

@@ -12,6 +12,7 @@ import pgmjax as pj
 from pgmjax.estimation.warm_start import starting_point
 from pgmjax.inference.plan import forecast
 from tests import models
+from tests.optimum import to_optimum
 
 DOMAIN = pj.Domain({"a": 3, "b": 2, "c": 4, "d": 3})
 
@@ -183,7 +184,7 @@ def loss_of(model, measurements):
 
 def test_a_growing_structure_starts_where_it_was_and_comes_further():
     """Each round adds a clique: the start fits the old answers as before, and few steps lead further."""
-    estimator = pj.Estimator(dtype="float64", tol=1e-5, max_steps=5000)
+    estimator = to_optimum(dtype="float64", tol=1e-5, max_steps=5000)
     short = dataclasses.replace(estimator, max_steps=20, tol=0.0)
     model = estimator.fit(DOMAIN, measured(4), total=5000).model
     for count in range(5, len(CLIQUES) + 1):
@@ -202,7 +203,7 @@ def test_a_growing_structure_starts_where_it_was_and_comes_further():
 
 
 def test_another_total_starts_from_the_same_distribution():
-    estimator = pj.Estimator(dtype="float64", tol=1e-6, max_steps=5000)
+    estimator = to_optimum(dtype="float64", tol=1e-6, max_steps=5000)
     first = estimator.fit(DOMAIN, measured(8), total=5000)
     doubled = [pj.LinearMeasurement(m.clique, 2 * m.values, 2 * m.stddev) for m in measured(8)]
     tables = starting_point(DOMAIN, CLIQUES, first.model)
@@ -216,10 +217,10 @@ def test_another_total_starts_from_the_same_distribution():
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_certificates_hold_from_any_start(dtype):
     """However bad the start: the loss less the certified gap never passes the optimum."""
-    best = pj.Estimator(dtype="float64", tol=1e-9, max_steps=20_000).fit(DOMAIN, measured(8), total=5000)
+    best = to_optimum(dtype="float64", tol=1e-9, max_steps=20_000).fit(DOMAIN, measured(8), total=5000)
     bad = model_over([("a", "c", "d"), ("b", "d")], seed=4, spread=100.0)
     for steps in (1, 10, 100):
-        fit = pj.Estimator(dtype=dtype, max_steps=steps, tol=0.0).fit(
+        fit = to_optimum(dtype=dtype, max_steps=steps, tol=0.0).fit(
             DOMAIN, measured(8), total=5000, warm_start=bad
         )
         assert fit.loss - fit.gap <= best.loss + 1e-6

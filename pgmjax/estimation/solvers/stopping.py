@@ -53,7 +53,7 @@ class StoppingRule:
     Attributes:
         tol: relative tolerance: a gap converges at `tol * max(1, loss)`; below 0 never.
         max_steps: maximum number of steps of the whole fit.
-        invisible: an absolute tolerance beside it: an excess loss that noise hides; 0 for none.
+        invisible: an absolute tolerance beside it: an excess loss that noise hides; minus infinity for none.
         estimated: whether an estimate of the excess loss may end a fit, instead of the certified gap.
         noise_level: loss at which to stop before the optimum; minus infinity for none.
         sharp_enough: a gap above the tolerance with a slack this many times below it is not due to
@@ -68,7 +68,7 @@ class StoppingRule:
     max_steps: int
     noise_level: float = -math.inf
     sharp_enough: float = 10.0
-    invisible: float = 0.0
+    invisible: float = -math.inf
     estimated: bool = False
 
     @classmethod

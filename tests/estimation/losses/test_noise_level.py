@@ -10,6 +10,7 @@ from pgmjax.estimation.losses import L1, L2
 from pgmjax.estimation.losses.build import noise_level
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy.seeded import SeededBackend
+from tests.optimum import to_optimum
 
 DOMAIN = pj.Domain({"a": 20, "b": 30, "c": 10})
 PAIRS = [("a", "b"), ("b", "c")]
@@ -55,8 +56,8 @@ def test_a_fit_ends_there_and_is_nearer_to_the_truth(dtype, solver):
     made, exact = measured(DiscreteLaplace(200.0))
     settings = {"dtype": dtype, "solver": solver, "max_steps": 3000, "progress": False}
     total = float(exact[0].sum())
-    early = pj.Estimator(stop="noise", **settings).fit(DOMAIN, made, total=total)
-    late = pj.Estimator(**settings).fit(DOMAIN, made, total=total)
+    early = to_optimum(stop="noise", **settings).fit(DOMAIN, made, total=total)
+    late = to_optimum(**settings).fit(DOMAIN, made, total=total)
     level = noise_level("l2", made)
     assert early.status is pj.Status.NOISE_LEVEL and early.steps < late.steps
     assert late.loss < early.loss <= level * (1 + 1e-6)
@@ -70,19 +71,19 @@ def test_a_fit_ends_there_and_is_nearer_to_the_truth(dtype, solver):
 def test_a_level_that_is_never_reached_changes_nothing():
     """Consistent noise far above its standard deviation: the optimum's loss is above the level."""
     made = [pj.LinearMeasurement(("a",), np.full(20, 100.0 * k), stddev=0.1) for k in (1, 3)]
-    fits = [pj.Estimator(stop=stop).fit(DOMAIN, made, total=4000) for stop in ("optimum", "noise")]
+    fits = [to_optimum(stop=stop).fit(DOMAIN, made, total=4000) for stop in ("optimum", "noise")]
     assert fits[0].status is fits[1].status is pj.Status.CONVERGED
     assert fits[0].loss == pytest.approx(fits[1].loss, rel=1e-4)
 
 
 def test_rows_of_a_batch_end_there_too():
     rows = [measured(DiscreteLaplace(200.0), seed)[0] for seed in range(3)]
-    batch = pj.Estimator(stop="noise", progress=False).fit_batch(DOMAIN, rows, totals=50_000.0)
+    batch = to_optimum(stop="noise", progress=False).fit_batch(DOMAIN, rows, totals=50_000.0)
     assert batch.status.tolist() == [pj.Status.NOISE_LEVEL] * 3
 
 
 def test_a_loss_without_a_level_is_refused():
     with pytest.raises(ValueError, match="needs a loss whose noise level is known, l2 or l1"):
-        pj.Estimator(loss=lambda marginals: 0.0, stop="noise")
+        to_optimum(loss=lambda marginals: 0.0, stop="noise")
     with pytest.raises(ValueError, match="stop must be one of 'optimum', 'noise'"):
-        pj.Estimator(stop="early")
+        to_optimum(stop="early")

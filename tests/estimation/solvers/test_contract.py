@@ -15,6 +15,7 @@ from pgmjax.estimation import losses, solvers
 from pgmjax.estimation.solvers import loop
 from pgmjax.estimation.solvers.problem import Problem
 from pgmjax.estimation.solvers.stopping import StoppingRule
+from tests.optimum import to_optimum
 
 NAMES = solvers.names()
 DOMAIN = pj.Domain({"a": 3, "b": 4, "c": 2, "d": 5})
@@ -66,7 +67,7 @@ def optima():
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("solver", NAMES)
 def test_meets_the_optimum_that_nnls_finds(solver, case, optima):
-    estimator = pj.Estimator(solver=solver, dtype="float64", max_steps=8000, tol=1e-6)
+    estimator = to_optimum(solver=solver, dtype="float64", max_steps=8000, tol=1e-6)
     fit = estimator.fit(DOMAIN, noisy(CASES[case]), total=1000)
     assert fit.status is pj.Status.CONVERGED
     assert fit.gap <= 1e-6 * max(1, fit.loss)
@@ -76,9 +77,9 @@ def test_meets_the_optimum_that_nnls_finds(solver, case, optima):
 
 @pytest.mark.parametrize("solver", NAMES)
 def test_l1_solvers_agree(solver):
-    estimator = pj.Estimator(loss="l1", solver=solver, dtype="float64", max_steps=8000, tol=1e-5)
+    estimator = to_optimum(loss="l1", solver=solver, dtype="float64", max_steps=8000, tol=1e-5)
     fit = estimator.fit(DOMAIN, noisy(CASES["chain"]), total=1000)
-    best = pj.Estimator(loss="l1", dtype="float64", max_steps=8000, tol=1e-7).fit(
+    best = to_optimum(loss="l1", dtype="float64", max_steps=8000, tol=1e-7).fit(
         DOMAIN, noisy(CASES["chain"]), total=1000
     )
     assert fit.status is pj.Status.CONVERGED
@@ -91,7 +92,7 @@ def test_any_convex_function(solver):
     custom = pj.losses.Custom(
         lambda marginals: jnp.sum((marginals["a", "b"] - 1.0) ** 4), cliques=(("a", "b"),)
     )
-    estimator = pj.Estimator(loss=custom, solver=solver, dtype="float64", max_steps=4000, tol=1e-5)
+    estimator = to_optimum(loss=custom, solver=solver, dtype="float64", max_steps=4000, tol=1e-5)
     fit = estimator.fit(DOMAIN, [], total=120)
     np.testing.assert_allclose(fit.model.marginal(("a", "b")), 10.0, rtol=1e-2)
     assert fit.loss == pytest.approx(12 * 9.0**4, rel=1e-4)
@@ -103,9 +104,9 @@ def test_one_trace_for_two_settings(solver):
     build = {"lbfgs": {"patience": 50}}.get(solver, {"patience": 700})
     other = dataclasses.replace(solvers.build(solver), **build)
     measured = noisy(CASES["chain"])
-    pj.Estimator(solver=solvers.build(solver), max_steps=50).fit(DOMAIN, measured, total=1000)
+    to_optimum(solver=solvers.build(solver), max_steps=50).fit(DOMAIN, measured, total=1000)
     before = jit.cache_size(loop._block)
-    pj.Estimator(solver=other, max_steps=50).fit(DOMAIN, noisy(CASES["chain"], seed=4), total=990)
+    to_optimum(solver=other, max_steps=50).fit(DOMAIN, noisy(CASES["chain"], seed=4), total=990)
     assert jit.cache_size(loop._block) == before
 
 
@@ -113,7 +114,7 @@ def test_one_trace_for_two_settings(solver):
 @pytest.mark.parametrize(("total", "stddev"), [(100, 1e-3), (100, 1e3), (1e9, 1e-3), (1e9, 1e3)], ids=str)
 def test_extreme_measurements_give_no_nan_in_float32(solver, total, stddev):
     measured = noisy(CASES["loop"], total=total, stddev=stddev)
-    fit = pj.Estimator(solver=solver, max_steps=300, tol=0.0).fit(DOMAIN, measured, total=total)
+    fit = to_optimum(solver=solver, max_steps=300, tol=0.0).fit(DOMAIN, measured, total=total)
     assert fit.status is not pj.Status.NOT_FINITE
     assert np.isfinite(fit.loss) and np.isfinite(fit.gap)
     uniform = losses.build("l2", DOMAIN, measured, total, "float32").exact(
@@ -127,7 +128,7 @@ def test_the_loss_falls(solver):
     """In float64 the loss after each block of steps never lies above an earlier one."""
     with jax.enable_x64(True):
         bound = losses.build("l2", DOMAIN, noisy(CASES["loop"]), 1000.0, "float64")
-        oracle = pj.Estimator().plan(DOMAIN, bound.cliques).oracle
+        oracle = to_optimum().plan(DOMAIN, bound.cliques).oracle
         problem = Problem.build(oracle, bound, np.asarray(bound.lipschitz()))
         seen = []
         start = np.zeros(oracle.length)
@@ -146,7 +147,7 @@ def test_the_loss_falls(solver):
 def test_certificate_bounds_the_true_distance(optima):
     """At every stage of a fit: loss - gap <= optimum."""
     for steps in (1, 5, 20, 100):
-        fit = pj.Estimator(dtype="float64", max_steps=steps, tol=0.0).fit(
+        fit = to_optimum(dtype="float64", max_steps=steps, tol=0.0).fit(
             DOMAIN, noisy(CASES["loop"]), total=1000
         )
         assert fit.loss - fit.gap <= optima["loop"] + 1e-5
@@ -175,7 +176,7 @@ def test_the_certificate_of_a_linear_loss_is_the_distance_itself(weight, dtype):
         lambda marginals: sum(jnp.vdot(prices[c].astype(np.float32), marginals[c]) for c in cliques),
         cliques=cliques,
     )
-    fit = pj.Estimator(loss=loss, dtype=dtype, max_steps=2, tol=0.0).fit(
+    fit = to_optimum(loss=loss, dtype=dtype, max_steps=2, tol=0.0).fit(
         DOMAIN, [], total=1, prior=prior, prior_weight=weight
     )
     p = fit.model.marginal(("a", "b", "c", "d"))
@@ -194,7 +195,7 @@ def test_averaged_marginals_have_the_rate_that_is_proved():
     measured = [pj.LinearMeasurement(("c",), [1.0], 2.0, difference)]
     with jax.enable_x64(True):
         bound = losses.build("l2", DOMAIN, measured, 100.0, "float64")
-        oracle = pj.Estimator().plan(DOMAIN, bound.cliques).oracle
+        oracle = to_optimum().plan(DOMAIN, bound.cliques).oracle
         problem = Problem.build(oracle, bound, np.asarray(bound.lipschitz()))
         solver = solvers.build("dual_averaging")
         state, step = solver.start(problem, np.zeros(oracle.length)), jax.jit(solver.step)
@@ -212,12 +213,12 @@ def test_averaged_marginals_have_the_rate_that_is_proved():
 def test_dual_averaging_needs_a_known_constant():
     custom = pj.losses.Custom(lambda m: jnp.sum(m["a",] ** 2), cliques=(("a",),))
     with pytest.raises(ValueError, match="needs the Lipschitz constant"):
-        pj.Estimator(loss=custom, solver="dual_averaging").fit(DOMAIN, [], total=10)
+        to_optimum(loss=custom, solver="dual_averaging").fit(DOMAIN, [], total=10)
 
 
 def test_a_loss_that_is_not_finite_ends_in_the_status():
     custom = pj.losses.Custom(lambda m: jnp.sum(m["a",]) * jnp.nan, cliques=(("a",),))
-    fit = pj.Estimator(loss=custom).fit(DOMAIN, [], total=10)
+    fit = to_optimum(loss=custom).fit(DOMAIN, [], total=10)
     assert fit.status is pj.Status.NOT_FINITE
     assert np.isnan(fit.loss) and np.isnan(fit.gap)
     np.testing.assert_allclose(fit.model.marginal(("a",)), 10 / 3)  # the starting point, still a model
@@ -227,7 +228,7 @@ def test_a_loss_that_is_not_finite_ends_in_the_status():
 @pytest.mark.parametrize("stddev", [1e-3, 1.0, 1e3])
 def test_ten_thousand_steps_in_float32(stddev):
     measured = noisy(CASES["loop"], total=1e5, stddev=stddev)
-    short = pj.Estimator(max_steps=1000, tol=0.0).fit(DOMAIN, measured, total=1e5)
-    long = pj.Estimator(max_steps=10_000, tol=0.0).fit(DOMAIN, measured, total=1e5)
+    short = to_optimum(max_steps=1000, tol=0.0).fit(DOMAIN, measured, total=1e5)
+    long = to_optimum(max_steps=10_000, tol=0.0).fit(DOMAIN, measured, total=1e5)
     assert np.isfinite(long.loss)
     assert long.loss <= short.loss * (1 + 1e-5)

@@ -13,6 +13,7 @@ from pgmjax.estimation.solvers import loop
 from pgmjax.estimation.solvers.problem import Problem
 from pgmjax.estimation.solvers.stopping import StoppingRule
 from tests import models
+from tests.optimum import to_optimum
 
 DOMAIN = pj.Domain({"a": 3, "b": 4, "c": 2, "d": 5})
 CLIQUES = [("a", "b"), ("b", "c"), ("c", "a"), ("d",)]
@@ -88,7 +89,7 @@ def watched_losses(solver, measured, total, steps):
     """Loss and rounding of a float32 fit, computed in float64, at the end of every block of 50 steps."""
     kept: list[np.ndarray] = []
     bound = losses.build("l2", DOMAIN, measured, total, "float32")
-    oracle = pj.Estimator().plan(DOMAIN, bound.cliques).oracle
+    oracle = to_optimum().plan(DOMAIN, bound.cliques).oracle
     problem = Problem.build(oracle, bound, np.asarray(bound.lipschitz()))
     watched = Watched(solvers.build(solver), lambda vector: kept.append(np.array(vector)))
     loop.solve(
@@ -123,7 +124,7 @@ def test_ten_thousand_steps(solver, sigma, total):
     """Estimator.fit at default settings but for the steps: ever longer fits end ever lower."""
     measured, ends = noisy(total, sigma), []
     for steps in (100, 1000, 10_000):
-        fit = pj.Estimator(solver=solver, max_steps=steps, tol=0.0).fit(DOMAIN, measured, total=total)
+        fit = to_optimum(solver=solver, max_steps=steps, tol=0.0).fit(DOMAIN, measured, total=total)
         assert fit.status is not pj.Status.NOT_FINITE
         assert np.isfinite(fit.loss) and np.isfinite(fit.gap)
         assert all(np.isfinite(table).all() for table in fit.model.potentials.tables)
@@ -143,7 +144,7 @@ def test_ten_thousand_steps_on_a_wider_structure(sigma, total):
     measured = noisy(total, sigma, domain, pairs, seed=1, sparse=0.02)
     ends = []
     for steps in (300, 10_000):
-        fit = pj.Estimator(max_steps=steps, tol=0.0).fit(domain, measured, total=total)
+        fit = to_optimum(max_steps=steps, tol=0.0).fit(domain, measured, total=total)
         assert fit.status is not pj.Status.NOT_FINITE and np.isfinite(fit.gap)
         ends.append(fit.loss)
     assert ends[1] <= ends[0] + rounding_of(fit, measured)
@@ -154,7 +155,7 @@ def test_the_step_survives_rounding():
     measured = noisy(5000.0, 20.0)
     with jax.enable_x64(True):
         bound = losses.build("l2", DOMAIN, measured, 5000.0, "float64")
-        oracle = pj.Estimator().plan(DOMAIN, bound.cliques).oracle
+        oracle = to_optimum().plan(DOMAIN, bound.cliques).oracle
         problem = Problem.build(oracle, bound, np.asarray(bound.lipschitz()))
         solver = solvers.Accelerated()
         state = loop._start(problem, solver, np.zeros(oracle.length))
@@ -166,7 +167,7 @@ def test_the_step_survives_rounding():
 def test_a_finished_fit_ends_where_it_starts():
     """A warm start at the optimum takes one block, not a search for the step size in rounding errors."""
     measured = noisy(5000.0, 20.0)
-    estimator = pj.Estimator(dtype="float64", tol=1e-5, max_steps=5000)
+    estimator = to_optimum(dtype="float64", tol=1e-5, max_steps=5000)
     first = estimator.fit(DOMAIN, measured, total=5000)
     again = estimator.fit(DOMAIN, measured, total=5000, warm_start=first.model)
     assert first.status is again.status is pj.Status.CONVERGED
