@@ -6,7 +6,7 @@ import scipy.optimize
 import scipy.special
 
 import pgmjax as pj
-from pgmjax.estimation import fit_local, fit_mixture, regularisation
+from pgmjax.estimation import fit_local, fit_mixture, mixture_fit, region_fit, regularisation
 from pgmjax.estimation.constraints import StructuralZeros
 from tests.estimation.test_approximate import BYTES
 from tests.estimation.test_approximate import DOMAIN as WIDE
@@ -253,3 +253,16 @@ def test_a_stop_at_the_noise_switches_it_off():
     assert fit_mixture(DOMAIN, noisy, TOTAL, stop="noise", regularisation="auto").regularisation is None
     with pytest.raises(ValueError, match="choose one"):
         fit_mixture(DOMAIN, noisy, TOTAL, stop="noise", regularisation=3.0)
+
+
+def test_the_forecasts_of_memory_count_the_pull():
+    cells = sum(DOMAIN.size(c) for c in TRIANGLE)
+    plain, pulled = (region_fit.plan_local(DOMAIN, TRIANGLE, pulled=p).peak_bytes for p in (False, True))
+    assert pulled - plain == 8 * region_fit.PULLED * cells
+    plain, pulled = (mixture_fit.forecast_bytes(DOMAIN, TRIANGLE, 10, "float32", p) for p in (False, True))
+    assert pulled > plain
+    noisy = measured(table(), TRIANGLE)
+    limit = {"max_bytes": plain, "components": 10}
+    assert fit_mixture(DOMAIN, noisy, TOTAL, max_steps=10, **limit).components == 10
+    with pytest.raises(pj.ModelTooLargeError):
+        fit_mixture(DOMAIN, noisy, TOTAL, regularisation="auto", **limit)
