@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pgmjax.data.domain import Domain
+from pgmjax.estimation import regularisation
 from pgmjax.estimation.mixture_fit import MixtureFit, fit_mixture
 from pgmjax.estimation.region_fit import LocalFit, fit_local, plan_local
 from pgmjax.estimation.regularisation import Regularisation
@@ -105,7 +106,8 @@ def _regions_fit(
     if settings.stop == "noise":
         return False
     try:
-        plan_local(domain, [m.clique for m in measurements], known.zeros, settings.max_bytes)
+        pulled = settings.regularisation != "none" and regularisation.is_known_for(settings.loss)
+        plan_local(domain, [m.clique for m in measurements], known.zeros, settings.max_bytes, pulled)
     except ModelTooLargeError:
         return False
     return True

@@ -50,6 +50,7 @@ RATE = 0.1
 # Copies held at the peak of a step.
 _LOGITS = 9  # logits, the best, both moments, gradient, probabilities and their gradients
 _CELLS = 6  # marginals as groups and in order, residuals, their gradients
+_PULLED = 30  # with a pull: regions and their parts, their logarithms, gradients and places
 _BATCH = 4  # both factors with their inputs, forwards and backwards
 
 BLOCK = 25
@@ -171,7 +172,7 @@ def fit_mixture(
         if weight > 0:
             bound = Pulled.of(bound, domain, measurements, weight, total)
         limit = memory_limit(max_bytes)
-        number = _components(domain, bound.cliques, wanted, dtype, limit)
+        number = _components(domain, bound, wanted, dtype, limit)
         plan = mixture_layout.layout(domain, bound.cliques, number, allowed)
         best: Descent | None = None
         for logits in starts(domain, number, restarts, seed, dtype, warm_start):
@@ -210,7 +211,9 @@ def _descend_in_parts(
     return dataclasses.replace(end, steps=first.steps + end.steps)
 
 
-def forecast_bytes(domain: Domain, cliques: Sequence[Clique], components: int, dtype: str) -> int:
+def forecast_bytes(
+    domain: Domain, cliques: Sequence[Clique], components: int, dtype: str, pulled: bool = False
+) -> int:
     """Return a rough, conservative estimate of a fit's peak memory in bytes.
 
     Args:
@@ -218,21 +221,23 @@ def forecast_bytes(domain: Domain, cliques: Sequence[Clique], components: int, d
         cliques: the measured cliques.
         components: number of products.
         dtype: type of the device arrays.
+        pulled: whether the fit is regularised.
     """
     cells, batch = mixture_layout.numbers(domain, cliques, components)
     logits = components * mixture_layout.Places.of(domain).cells
-    return (_LOGITS * logits + _CELLS * cells + _BATCH * batch) * np.dtype(dtype).itemsize
+    cells *= _CELLS + _PULLED if pulled else _CELLS
+    return (_LOGITS * logits + cells + _BATCH * batch) * np.dtype(dtype).itemsize
 
 
-def _components(domain: Domain, cliques: Sequence[Clique], wanted: int | None, dtype: str, limit: int) -> int:
+def _components(domain: Domain, bound: BoundLoss, wanted: int | None, dtype: str, limit: int) -> int:
     """Return the number of components, reduced by default to fit in memory, or refuse with the forecast."""
-    number = wanted
+    cliques, pulled, number = bound.cliques, isinstance(bound, Pulled), wanted
     if number is None:
         cells = sum(domain.size(clique) for clique in cliques)
         number = min(max(WORK // cells, FEWEST_COMPONENTS), MOST_COMPONENTS)
-        while number > FEWEST_COMPONENTS and forecast_bytes(domain, cliques, number, dtype) > limit:
+        while number > FEWEST_COMPONENTS and forecast_bytes(domain, cliques, number, dtype, pulled) > limit:
             number = max(number // 2, FEWEST_COMPONENTS)
-    need = forecast_bytes(domain, cliques, number, dtype)
+    need = forecast_bytes(domain, cliques, number, dtype, pulled)
     if need > limit:
         raise ModelTooLargeError(
             f"the mixture of {number} components needs about {readable_bytes(need)} and "

@@ -36,7 +36,7 @@ def counting_numbers(graph: RegionGraph) -> CountingNumbers:
         >>> from pgmjax.inference.plan.structure import Structure
         >>> numbers = counting_numbers(region_graph(Structure((2, 2, 2), ((0, 1), (1, 2), (2, 0)))))
         >>> numbers.outer.tolist(), numbers.inner.round(2).tolist()
-        ([1.0, 1.0, 1.0], [-1.0, -1.0, 0.0])
+        ([1.0, 1.0, 1.0], [-0.5, -1.0, -0.0])
     """
     found = regions.trees(graph)
     assert found.conditional is not None

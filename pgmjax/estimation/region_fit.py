@@ -59,6 +59,7 @@ from pgmjax.model.regions import METHOD, RegionModel
 STEP_TOL, STEP_SWEEPS = 1e-9, 20  # of the messages in one solver step, warm-started
 END_TOL, END_SWEEPS = 1e-11, 5000
 CONSISTENT = 1e-6  # residual above which there is a warning
+PULLED = 24  # numbers a cell that a pull takes: index maps, marginals on parts and messages
 BOUND_TOL, BOUND_SWEEPS = 1e-10, 500  # of the messages in the certificate of a pulled fit
 
 # For the certificate: successive temperatures decrease by a factor of 10 ** 0.5.
@@ -77,11 +78,13 @@ class LocalPlan:
         graph: the region graph of the measured and constrained cliques.
         attributes: name of each of its variables.
         max_bytes: memory limit.
+        pulled: whether the fit is regularised.
     """
 
     graph: RegionGraph
     attributes: tuple[str, ...]
     max_bytes: int
+    pulled: bool = False
 
     @property
     def forecast(self) -> Forecast:
@@ -91,7 +94,8 @@ class LocalPlan:
     @property
     def peak_bytes(self) -> int:
         """Peak memory of a fit in bytes."""
-        return self.forecast.peak_bytes(8, solvers.Accelerated().copies)
+        more = 8 * PULLED * self.graph.cells if self.pulled else 0
+        return self.forecast.peak_bytes(8, solvers.Accelerated().copies) + more
 
     def summary(self) -> str:
         """Return a two-line summary of the plan."""
@@ -135,6 +139,7 @@ def plan_local(
     cliques: Sequence[Clique],
     constraints: Sequence[StructuralZeros] = (),
     max_bytes: int | None = None,
+    pulled: bool = False,
 ) -> LocalPlan:
     """Plan a fit of these cliques, or refuse it with its forecast. Uses no data.
 
@@ -143,6 +148,7 @@ def plan_local(
         cliques: the cliques to be measured.
         constraints: impossible cells.
         max_bytes: memory limit; None for that of the device.
+        pulled: whether the fit is regularised, which takes more memory.
 
     Raises:
         ValueError: an unknown or repeated attribute.
@@ -156,7 +162,7 @@ def plan_local(
     named = [as_clique(domain, c) for c in (*cliques, *(z.clique for z in constraints))]
     structure, attributes = Structure.named(domain.sizes, named)
     limit = memory_limit(max_bytes)
-    made = LocalPlan(region_graph(structure), attributes, limit)
+    made = LocalPlan(region_graph(structure), attributes, limit, pulled)
     require_memory(made.forecast, attributes, made.peak_bytes, limit)
     return made
 
@@ -217,13 +223,13 @@ def fit_local(
     count = checks.number("total", count, above=0)
     with precision("float64"):
         bound = losses.build(loss, domain, measurements, count, "float64")
-        made = plan_local(domain, bound.cliques, constraints, max_bytes)
+        weight = pulls.usable_weight(regularisation, loss, domain, measurements, count, max_steps)
+        made = plan_local(domain, bound.cliques, constraints, max_bytes, weight > 0)
         oracle = CoverBP.build(made.graph.structure, tol=STEP_TOL, max_sweeps=STEP_SWEEPS)
         problem = LocalProblem.over(oracle, bound, 1.0, [zeros.log_mask() for zeros in constraints])
         curvature = _curvature(problem, loss, domain, measurements, count)
         problem = dataclasses.replace(problem, curvature=curvature)
         stop = StoppingRule(tol, max_steps, sharp_enough=math.inf)
-        weight = pulls.usable_weight(regularisation, loss, domain, measurements, count, max_steps)
         with Progress("fit", max_steps, progress) as bar:
             if weight > 0:
                 level = noise_level(loss, measurements)

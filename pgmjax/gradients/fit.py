@@ -40,9 +40,10 @@ class DifferentiableFit:
 
         sum_m weights[m] / 2 * sum(((Q_m mu - values[m]) / stddevs[m])**2) + prior_weight * KL(p || prior);
 
-    among several minimisers, the one nearest to the prior. Called with `FitParameters` it is a pure
-    function for `jax.grad`, `jax.jacobian`, `jax.jvp`, `jax.vmap` and `jax.jit`, differentiable once. In
-    float64 the whole call, including `jax.grad`, must be under `jax.enable_x64(True)`; `answers`,
+    among several minimisers, the one nearest to the prior. There is no other pull: the `regularisation` of
+    `Estimator` is not part of it. Called with `FitParameters` it is a pure function for `jax.grad`,
+    `jax.jacobian`, `jax.jvp`, `jax.vmap` and `jax.jit`, differentiable once. In float64 the whole call,
+    including `jax.grad`, must be under `jax.enable_x64(True)`; `answers`,
     `value_and_gradient`, `jacobian` and `diagnostics` do so themselves.
 
     `implicit` solves to full precision and differentiates the optimality conditions: correct at an interior
