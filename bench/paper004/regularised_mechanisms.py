@@ -4,10 +4,10 @@ A mechanism runs with each arm from the same seed: "none" fits to the optimum (`
 `tol=1e-4`), "default" is the library's, and "factored" is MWEM by factored multiplicative weights. Fifteen
 three-way workloads, replace-one neighbours. A run that has not ended after 15 minutes is kept as "not ended".
 
-    PGMJAX_DATA=... python bench/paper004/regularised_mechanisms.py [--mechanisms ...] [--tables ...] [--table]
+    PGMJAX_DATA=... python bench/paper004/regularised_mechanisms.py [--mechanisms ...] [--tables ...]
 
-Lines are kept in bench/results/paper004-regularised-mechanisms.jsonl; the same command goes on with those that
-lack. Adaptive mechanisms choose by the arm's own fits, so the arms may measure different marginals.
+Lines are kept in bench/results/paper004-regularised-mechanisms.jsonl; the same command goes on with those
+that lack, and --table prints what there is. Adaptive mechanisms choose by the arm's own fits, so the arms may measure different marginals.
 """
 
 from __future__ import annotations
