@@ -7,7 +7,8 @@ three-way workloads, replace-one neighbours. A run that has not ended after 15 m
     PGMJAX_DATA=... python bench/paper004/regularised_mechanisms.py [--mechanisms ...] [--tables ...]
 
 Lines are kept in bench/results/paper004-regularised-mechanisms.jsonl; the same command goes on with those
-that lack, and --table prints what there is. Adaptive mechanisms choose by the arm's own fits, so the arms may measure different marginals.
+that lack, and --table prints what there is. Adaptive mechanisms choose by the arm's own fits, so the arms may
+measure different marginals.
 """
 
 from __future__ import annotations
