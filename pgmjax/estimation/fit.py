@@ -136,6 +136,11 @@ class FitProblem:
             return 0.0
         return regularisation.weight_of(setting, self.domain, self.measurements, self.total)
 
+    def least(self) -> float:
+        """Return the least probability of a value in what a fit is pulled towards."""
+        spread, _ = regularisation.noise_of(self.domain, self.measurements)
+        return regularisation.LEAST * spread / self.total
+
     def stopping_rule(self) -> StoppingRule:
         """Return the fit's stopping rule."""
         level = -math.inf
@@ -241,7 +246,8 @@ def fit_steps(problem: FitProblem, start: GraphicalModel | None) -> FitSteps[Fit
     stop, done = problem.stopping_rule(), 0
     weight = problem.weight()
     if weight > 0:
-        problem, tables, done = yield from _looked(problem, weight, plan.oracle, tables, dtype, stop)
+        near = regularisation.reference_of(start, loss.cliques, problem.least())
+        problem, tables, done = yield from _looked(problem, weight, plan.oracle, tables, dtype, stop, near)
         with precision(dtype):
             loss = problem.bind(dtype)
     if isinstance(loss, Augmented):
@@ -259,25 +265,29 @@ def _looked(
     tables: Sequence[np.ndarray],
     dtype: str,
     stop: StoppingRule,
+    reference: regularisation.Reference,
 ) -> FitSteps[tuple[FitProblem, Sequence[np.ndarray], int]]:
     """Fit for a few steps, and return the problem with the pull that follows from them.
 
-    The pull of these steps is too slight to matter: it is there so that both parts are one compiled program.
+    Without a first reference the pull of the first part is too slight to matter: it is there so that all
+    parts are one compiled program.
 
     Returns:
         The problem, the potentials so far, and the steps done.
     """
-    reference: regularisation.Reference = {}
     level = noise_level(problem.estimator.loss, problem.measurements)
-    few = dataclasses.replace(stop, max_steps=max(1, stop.max_steps // 2), noise_level=level)
-    least = regularisation.LEAST * regularisation.noise_of(problem.domain, problem.measurements)[0]
-    problem, done = dataclasses.replace(problem, pull=Pull(regularisation.SLIGHT * problem.total)), 0
+    half, least, done = max(1, stop.max_steps // 2), problem.least(), 0
+    few = dataclasses.replace(stop, max_steps=half, noise_level=level)
+    problem = dataclasses.replace(problem, pull=Pull(regularisation.SLIGHT * problem.total))
+    if reference:
+        few = dataclasses.replace(stop, max_steps=min(half, regularisation.LOOK))
+        problem = dataclasses.replace(problem, pull=Pull(weight, reference))
     for _ in range(regularisation.LOOKS):
         part = yield from _part(problem, oracle, tables, dtype, few, done)
         if part is None:
             return dataclasses.replace(problem, pull=None), tables, 0
         shares = regularisation.one_way(part.cliques, part.marginals)
-        reference, distance = regularisation.moved(reference, shares, least / problem.total)
+        reference, distance = regularisation.moved(reference, shares, least)
         problem = dataclasses.replace(problem, pull=Pull(weight, reference))
         tables, done = part.tables, part.steps
         if weight * distance < NEAR_ENOUGH * math.sqrt(level) or done + regularisation.LOOK >= stop.max_steps:

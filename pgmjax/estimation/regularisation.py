@@ -20,7 +20,7 @@ from pgmjax.data.cliques import Clique, marginal_of
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.losses.l2 import L2
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.model.graphical import GraphicalModel
+from pgmjax.model.graphical import GraphicalModel, many_marginals
 from pgmjax.queries import AttributeQuery, Product, marginal
 from pgmjax.queries.blocks import Identity
 
@@ -284,6 +284,25 @@ def one_way(cliques: Sequence[Clique], marginals: Sequence[np.ndarray]) -> dict[
             if name not in found:
                 found[name] = marginal_of(clique, table, (name,)) / table.sum()
     return found
+
+
+def reference_of(model: GraphicalModel | None, cliques: Sequence[Clique], least: float) -> Reference:
+    """Return the product of an earlier model's one-way marginals, as a first reference.
+
+    Args:
+        model: the earlier model.
+        cliques: of the fit.
+        least: least probability of a value.
+
+    Returns:
+        The reference; empty without a model, or if the model's cliques lack an attribute of the fit, about
+        which it then knows nothing.
+    """
+    names = {name for clique in cliques for name in clique}
+    if model is None or not names <= {name for clique in model.potentials.cliques for name in clique}:
+        return {}
+    singles = [(name,) for name in model.domain.attributes if name in names]
+    return moved({}, one_way(singles, many_marginals(model, singles)), least)[0]
 
 
 def moved(reference: Reference, shares: dict[str, np.ndarray], least: float) -> tuple[Reference, float]:

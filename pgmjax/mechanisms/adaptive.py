@@ -81,17 +81,31 @@ def merged(domain: Domain, measurements: Sequence[LinearMeasurement]) -> list[Li
     return result
 
 
+def between_rounds(estimator: Estimator, steps: int | None) -> Estimator:
+    """Return the estimator of the fits between two rounds, which has no progress bar.
+
+    Args:
+        estimator: that of the last fit.
+        steps: the largest number of steps, with the estimator's own tolerance; None for a fit that ends where
+            noise hides what is left to gain (`tol=None`), with the estimator's own limit of steps.
+    """
+    if steps is None:
+        return dataclasses.replace(estimator, tol=None, progress=False)
+    return dataclasses.replace(estimator, max_steps=min(steps, estimator.max_steps), progress=False)
+
+
 def fit_on_the_way(
-    run: Run, measurements: Sequence[LinearMeasurement], steps: int, warm_start: GraphicalModel | None = None
+    run: Run,
+    measurements: Sequence[LinearMeasurement],
+    steps: int | None,
+    warm_start: GraphicalModel | None = None,
 ) -> GraphicalModel:
-    """Return a model fitted in at most `steps` steps, without a progress bar.
+    """Return a model fitted between two rounds: see `between_rounds`.
 
     Raises:
         FitError: the fit failed. The error carries the measurements, whose cost is spent.
     """
-    estimator = run.request.estimator
-    short = dataclasses.replace(estimator, max_steps=min(steps, estimator.max_steps), progress=False)
-    return fit_merged(run, short, measurements, warm_start).model
+    return fit_merged(run, between_rounds(run.request.estimator, steps), measurements, warm_start).model
 
 
 def fit_merged(

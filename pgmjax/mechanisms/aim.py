@@ -51,8 +51,8 @@ class AIM(Mechanism):
         share: the measurement's share of a round's budget, in (0, 1); the selection gets the rest.
         max_cells: the largest number of cells of the model's junction tree once the whole budget is spent.
             Before that, the limit is proportional to the budget spent.
-        steps: the largest number of solver steps of a fit between two rounds. The last fit uses the
-            estimator's own limit.
+        steps: the largest number of solver steps of a fit between two rounds. Default: the fit ends where
+            noise hides what is left to gain. The last fit uses the estimator's own tolerance and limit.
 
     Guarantees:
         delta = 0: epsilon-DP. delta > 0: rho-zCDP, hence (epsilon, delta)-DP, for the largest rho that
@@ -67,7 +67,7 @@ class AIM(Mechanism):
     rounds: int | None = None
     share: Any = "0.9"
     max_cells: int = 10_000_000
-    steps: int = 100
+    steps: int | None = None
 
     name: ClassVar[str] = "aim"
     summary: ClassVar[str] = (
@@ -82,7 +82,8 @@ class AIM(Mechanism):
         if self.rounds is not None:
             checks.integer("rounds", self.rounds, low=1)
         checks.integer("max_cells", self.max_cells, low=1)
-        checks.integer("steps", self.steps, low=1)
+        if self.steps is not None:
+            checks.integer("steps", self.steps, low=1)
 
     def plan(self, request: Request) -> dict[Clique, int]:
         """Return all candidate cliques with their weights."""

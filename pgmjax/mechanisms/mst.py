@@ -14,7 +14,7 @@ from pgmjax.data.counting import check_memory
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.mechanisms.adaptive import check_largest_clique
+from pgmjax.mechanisms.adaptive import between_rounds, check_largest_clique
 from pgmjax.mechanisms.base import Mechanism, Request, Run, carry_measurements
 from pgmjax.mechanisms.noise_sizes import distribution_for, grid_for, largest_sensitivity, on_grid
 from pgmjax.model.compression import Compression
@@ -39,7 +39,8 @@ class MST(Mechanism):
             attributes. They must not be chosen from the table.
         compress: whether values whose noisy count is below three standard deviations are merged within each
             attribute before pairs are selected and measured. The model distributes them evenly again.
-        steps: the largest number of solver steps of the fit to the one-way marginals.
+        steps: the largest number of solver steps of the fit to the one-way marginals. Default: it ends where
+            noise hides what is left to gain.
 
     Raises:
         TypeError: a parameter has the wrong type.
@@ -58,7 +59,7 @@ class MST(Mechanism):
 
     cliques: tuple[Clique, ...] = ()
     compress: bool = True
-    steps: int = 100
+    steps: int | None = None
 
     name: ClassVar[str] = "mst"
     summary: ClassVar[str] = "measure all attributes and a spanning tree of the pairs that depend most"
@@ -71,7 +72,8 @@ class MST(Mechanism):
         self._set(cliques=tuple(attribute_names(clique) for clique in given))
         if not isinstance(self.compress, bool):
             raise TypeError(f"compress must be True or False, got {type(self.compress).__name__}.")
-        checks.integer("steps", self.steps, low=1)
+        if self.steps is not None:
+            checks.integer("steps", self.steps, low=1)
 
     def plan(self, request: Request) -> list[Clique]:
         """Return the public cliques, which are always measured."""
@@ -109,9 +111,7 @@ class MST(Mechanism):
         merging = Compression.from_measurements(domain, measured if self.compress else [])
         model = None
         if parts.choices:
-            steps = min(self.steps, estimator.max_steps)
-            short = dataclasses.replace(estimator, max_steps=steps, progress=False)
-            model = _fit(run, short, merging, measured).model
+            model = _fit(run, between_rounds(estimator, self.steps), merging, measured).model
             chosen += self._choose(run, model, merging, forest, parts.choices)
         if chosen:
             queries = list(map(merging.query, chosen))

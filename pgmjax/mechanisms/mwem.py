@@ -36,8 +36,8 @@ class MWEM(Mechanism):
             the measured queries, not on the table. The whole domain's cells are limited by memory only.
         history: whether an update uses all measurements so far or only the newest. The engine requires all.
         sweeps: number of passes over the measurements in an update of multiplicative weights.
-        steps: the largest number of solver steps of the engine's fits between two rounds. The last fit uses
-            the estimator's own limit.
+        steps: the largest number of solver steps of the engine's fits between two rounds. Default: they end
+            where noise hides what is left to gain. The last fit uses the estimator's own tolerance and limit.
         total_share: the share of the budget for measuring the total first, if it is private.
 
     Raises:
@@ -71,7 +71,7 @@ class MWEM(Mechanism):
     max_cells: int | None = 2**21
     history: bool = True
     sweeps: int = 20
-    steps: int = 100
+    steps: int | None = None
     total_share: Any = "1/20"
 
     name: ClassVar[str] = "mwem"
@@ -89,11 +89,10 @@ class MWEM(Mechanism):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._set_shares("split", "total_share")
-        for name in ("rounds", "max_cells"):
+        for name in ("rounds", "max_cells", "steps"):
             if getattr(self, name) is not None:
                 checks.integer(name, getattr(self, name), low=1)
-        for name in ("sweeps", "steps"):
-            checks.integer(name, getattr(self, name), low=1)
+        checks.integer("sweeps", self.sweeps, low=1)
         checks.choice("select", self.select, ("marginals", "queries"))
         checks.choice("penalty", self.penalty, PENALTIES)
         checks.choice("estimate", self.estimate, ARMS)

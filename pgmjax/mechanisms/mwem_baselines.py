@@ -40,7 +40,7 @@ from pgmjax.inference import ops
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.growth import candidate_cells
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.mechanisms.adaptive import check_cells
+from pgmjax.mechanisms.adaptive import between_rounds, check_cells
 from pgmjax.model.graphical import GraphicalModel, many_marginals
 from pgmjax.queries import Query
 from pgmjax.queries.rows import transposed
@@ -53,7 +53,9 @@ BYTES = 24
 _STILL = 1e-9  # nats: if no exponent of a sweep is larger, further sweeps change nothing
 
 
-def make(arm: str, domain: Domain, estimator: Estimator, steps: int, sweeps: int, history: bool) -> Estimate:
+def make(
+    arm: str, domain: Domain, estimator: Estimator, steps: int | None, sweeps: int, history: bool
+) -> Estimate:
     """Return an estimate by name; the other arguments are described in `Engine` and `Weights`.
 
     Raises:
@@ -109,13 +111,13 @@ class Engine(Estimate):
     Args:
         domain: the attributes.
         estimator: the estimator of the last fit.
-        steps: the largest number of steps of the fits before it.
+        steps: the largest number of steps of the fits before it; None for those that noise makes useful.
     """
 
-    def __init__(self, domain: Domain, estimator: Estimator, steps: int):
+    def __init__(self, domain: Domain, estimator: Estimator, steps: int | None):
         self._domain = domain
         self._estimator = estimator
-        self._shorter = dataclasses.replace(estimator, max_steps=min(steps, estimator.max_steps))
+        self._shorter = between_rounds(estimator, steps)
         self._fit: Fit | None = None
         self._cliques: tuple[Clique, ...] = ()
 

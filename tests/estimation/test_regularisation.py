@@ -194,3 +194,26 @@ def test_error_bars_of_a_pulled_fit_claim_nothing_that_the_pull_breaks():
     linear = pj.uncertainty.error_bars(fit, noisy, PAIRS[:1], total=TOTAL)
     plain = pj.uncertainty.error_bars(pj.Estimator().fit(DOMAIN, noisy, TOTAL), noisy, PAIRS[:1], total=TOTAL)
     np.testing.assert_array_equal(linear.intervals, plain.intervals)
+
+
+def test_a_first_reference_is_the_earlier_models_one_way_marginals():
+    model = pj.GraphicalModel.from_potentials(DOMAIN, {("a", "b"): np.log(table().sum(axis=2))}, TOTAL)
+    found = regularisation.reference_of(model, [("a", "b")], 1e-6)
+    assert set(found) == {"a", "b"}
+    for name, log in found.items():
+        wanted = marginal(table(), (name,)) / table().sum()
+        assert np.exp(log) == pytest.approx(np.ravel(wanted), rel=1e-12)
+    assert regularisation.reference_of(None, PAIRS, 1e-6) == {}
+    assert regularisation.reference_of(model, PAIRS, 1e-6) == {}  # it knows nothing of c
+
+
+def test_a_warm_start_needs_no_part_without_a_pull_and_ends_where_a_cold_one_does():
+    noisy = measured(table(), 4.0)
+    estimator = pj.Estimator(progress=False)
+    cold = estimator.fit(DOMAIN, noisy, total=TOTAL)
+    warm = estimator.fit(DOMAIN, noisy, total=TOTAL, warm_start=cold.model)
+    assert warm.steps <= 150 and warm.regularisation.weight == cold.regularisation.weight
+    objectives = [
+        fit.loss + fit.regularisation.weight * fit.regularisation.divergence for fit in (cold, warm)
+    ]
+    assert abs(objectives[0] - objectives[1]) < 0.1 * np.sqrt(sum(m.values.size for m in noisy) / 2)

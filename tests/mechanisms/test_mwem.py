@@ -35,7 +35,7 @@ DATA = Dataset.from_columns(DOMAIN, CODES)
 WORKLOAD = Workload.of_marginals([("a", "b"), ("b", "c"), ("c", "a")])
 MIXED = Workload([["a", "b"], ["b", "c"], {"clique": ["c"], "queries": {"c": "prefix"}, "weight": 2}])
 SHORT = Estimator(max_steps=20, max_bytes=10**9, progress=False)
-FINE = Estimator(max_steps=3000, tol=1e-9, dtype="float64", progress=False)
+FINE = Estimator(max_steps=3000, tol=1e-9, dtype="float64", regularisation="none", progress=False)
 
 pytestmark = pytest.mark.filterwarnings("ignore:the noisy answers put the total")
 
@@ -274,12 +274,16 @@ def test_fits_between_rounds_are_short_and_start_from_the_last(monkeypatch):
         Estimator,
         "fit",
         lambda self, *given, **more: (
-            seen.append((self.max_steps, len(given[1]), more["warm_start"] is None))
+            seen.append((self.max_steps, self.tol, len(given[1]), more["warm_start"] is None))
             or fit(self, *given, **more)
         ),
     )
-    make(rounds=3, steps=7).run(DATA, Workload.of_marginals([("a", "b")]))
-    assert seen == [(7, 1, True), (7, 1, False), (20, 1, False)]
+    exact = Estimator(max_steps=20, tol=1e-4, progress=False)
+    make(rounds=3, steps=7, estimator=exact).run(DATA, Workload.of_marginals([("a", "b")]))
+    assert seen == [(7, 1e-4, 1, True), (7, 1e-4, 1, False), (20, 1e-4, 1, False)]
+    seen.clear()
+    make(rounds=2, estimator=exact).run(DATA, Workload.of_marginals([("a", "b")]))
+    assert seen == [(20, None, 1, True), (20, 1e-4, 1, False)]
 
 
 def test_answers_to_one_query_count_as_their_average():
