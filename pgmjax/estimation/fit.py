@@ -322,7 +322,7 @@ def _lighter(
         if error > regularisation.WORTH * least:
             break
         problem, tables, least = tried, part.tables, error
-        if math.isinf(error):
+        if not regularisation.ENOUGH < error < math.inf:
             break
         weight *= regularisation.LIGHTER
         tried = dataclasses.replace(problem, pull=Pull(weight, reference))

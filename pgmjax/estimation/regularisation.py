@@ -33,9 +33,11 @@ LEAST = 0.15
 """The least count of a value in the reference, in standard deviations of a cell's noise."""
 LOOKS, LOOK, STRETCH = 6, 50, 2.0
 """The reference is found in at most so many parts of the fit, of so many steps, with over-relaxed updates."""
-LIGHTER, WORTH, GROUPS = 0.4, 1.05, 20
+LIGHTER, WORTH, ENOUGH, GROUPS = 0.4, 1.05, 0.3, 20
 """The automatic weight is multiplied by `LIGHTER` as long as that raises the estimated error by no more than
-`WORTH`, since the estimate favours large weights. It is pooled over so many groups of cells."""
+`WORTH`, since the estimate favours large weights. It stays where the estimated error is below `ENOUGH` standard
+deviations of a cell's noise: the pull does well, and the estimate itself is uncertain by as much. The estimate
+is pooled over so many groups of cells."""
 SLIGHT = 1e-9
 """Weight in the first part, in shares of the total."""
 MOST_CODES = 2000
