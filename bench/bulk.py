@@ -43,7 +43,11 @@ def fitted(domain: pj.Domain, cliques: list[tuple[str, ...]], steps: int) -> pj.
         counts = np.bincount(cells, minlength=size**3)
         noisy = np.rint(counts + rng.normal(0, 20, counts.size))
         measured.append(pj.LinearMeasurement(clique, noisy, stddev=20.0))
-    return pj.Estimator(max_steps=steps).fit(domain, measured, total=50_000.0).model
+    return (
+        pj.Estimator(regularisation="none", tol=1e-4, max_steps=steps)
+        .fit(domain, measured, total=50_000.0)
+        .model
+    )
 
 
 def seconds(model: pj.GraphicalModel | pj.model.CalibratedModel) -> float:

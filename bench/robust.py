@@ -118,6 +118,7 @@ def run(case: cases.Case, sigma: float, records: float | None, options: argparse
     total, values = answers(case, sigma, records)
     seen = Seen(options.every)
     estimator = pj.Estimator(
+        regularisation="none",
         solver=Watched(pj.solvers.build(options.solver), seen),
         max_steps=options.steps,
         tol=options.tol,

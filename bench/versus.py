@@ -122,6 +122,7 @@ def _plan_keys(plan: pj.oracles.Plan) -> Line:
 def estimator(case: cases.Case, options: argparse.Namespace) -> pj.Estimator:
     """The settings of a case's fits."""
     return pj.Estimator(
+        regularisation="none",
         solver=options.solver,
         oracle=options.oracle,
         max_steps=options.steps or case.steps,

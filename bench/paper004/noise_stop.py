@@ -35,7 +35,7 @@ def trial(name: str, epsilon: float, seed: int) -> list[dict]:
     lines = []
     for stop in ("noise", "optimum"):
         start = time.perf_counter()
-        estimator = pj.Estimator(max_steps=STEPS, stop=stop, progress=False)
+        estimator = pj.Estimator(regularisation="none", tol=1e-4, max_steps=STEPS, stop=stop, progress=False)
         fit = estimator.fit(domain, measured, total=table.public_total())
         lines.append(
             {

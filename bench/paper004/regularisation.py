@@ -33,7 +33,10 @@ import pgmjax as pj
 
 OUT = ROOT / "bench" / "results" / "paper004-regularisation.jsonl"
 KEYS = ("table", "kind", "epsilon", "seed")
-SETTINGS: dict[str, dict[str, object]] = {"none": {"regularisation": "none", "tol": 1e-4}, "auto": {}}
+SETTINGS: dict[str, dict[str, object]] = {
+    "none": {"regularisation": "none", "tol": 1e-4},
+    "auto": {"regularisation": "auto", "tol": None},
+}
 HELD_OUT = {"gssvocab": ("carData", "GSSvocab"), "doctor": ("AER", "DoctorVisits")}
 
 

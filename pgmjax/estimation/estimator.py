@@ -150,7 +150,7 @@ class Estimator:
             )
         if self.stop == "noise":
             noise_level(self.loss, ())
-            warnings.warn(_STOP_NOISE, DeprecationWarning, stacklevel=3)
+            warnings.warn(_STOP_NOISE, DeprecationWarning, stacklevel=4)
         regularisation.check(self.regularisation, self.loss, self.stop)
 
     def plan(

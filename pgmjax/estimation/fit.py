@@ -310,7 +310,9 @@ def _lighter(
     assert problem.pull is not None
     weight, reference = problem.pull.weight, problem.pull.logarithms
     tried, least = problem, math.inf
-    while stop.max_steps - done >= 2 * regularisation.LOOK:
+    for _ in range(1 + regularisation.LIGHTEST):
+        if stop.max_steps - done < 2 * regularisation.LOOK:
+            break
         few = dataclasses.replace(stop, max_steps=stop.max_steps - regularisation.LOOK)
         part = yield from _part(tried, oracle, tables, dtype, few, done)
         if part is None:

@@ -33,11 +33,11 @@ LEAST = 0.15
 """The least count of a value in the reference, in standard deviations of a cell's noise."""
 LOOKS, LOOK, STRETCH = 6, 50, 2.0
 """The reference is found in at most so many parts of the fit, of so many steps, with over-relaxed updates."""
-LIGHTER, WORTH, ENOUGH, GROUPS = 0.4, 1.05, 0.3, 20
+LIGHTER, WORTH, ENOUGH, LIGHTEST, GROUPS, FEW = 0.4, 1.05, 0.3, 3, 20, 1000
 """The automatic weight is multiplied by `LIGHTER` as long as that raises the estimated error by no more than
-`WORTH`, since the estimate favours large weights. It stays where the estimated error is below `ENOUGH` standard
-deviations of a cell's noise: the pull does well, and the estimate itself is uncertain by as much. The estimate
-is pooled over so many groups of cells."""
+`WORTH`, since the estimate favours large weights, and `LIGHTEST` times at most. It stays where the estimated
+error is below `ENOUGH` standard deviations of a cell's noise: the pull does well, and the estimate itself is
+uncertain by as much. The estimate is pooled over `GROUPS` groups of cells and needs at least `FEW` cells."""
 SLIGHT = 1e-9
 """Weight in the first part, in shares of the total."""
 MOST_CODES = 2000
@@ -211,7 +211,7 @@ def estimated_error(
         total: the number of records (counts).
 
     Returns:
-        The estimate; infinity if no cells were measured.
+        The estimate; infinity if fewer than `FEW` cells were measured.
 
     References:
         Stein 1981, "Estimation of the mean of a multivariate normal distribution", Annals of Statistics 9.
@@ -226,12 +226,12 @@ def estimated_error(
         sizes.append(counts / spread)
         squares.append(((one.flat_values() - counts) / spread) ** 2)
         follows.append(counts / (counts + weight * spread**2 / total))
-    if not sizes:
+    if sum(map(len, sizes)) < FEW:
         return math.inf
     order = np.argsort(np.concatenate(sizes), kind="stable")
     square, follow = np.concatenate(squares)[order], np.concatenate(follows)[order]
     parts = zip(np.array_split(square, GROUPS), np.array_split(follow, GROUPS), strict=True)
-    risks = [(len(s), max(s.mean() - 1 + 2 * h.mean(), np.mean(h**2))) for s, h in parts if len(s)]
+    risks = [(len(s), max(s.mean() - 1 + 2 * h.mean(), np.mean(h**2))) for s, h in parts]
     return sum(count * math.sqrt(risk) for count, risk in risks) / len(square)
 
 

@@ -11,6 +11,8 @@ from pgmjax.estimation import approximate
 from pgmjax.model.mixture import MixtureModel
 from pgmjax.model.regions import RegionModel
 
+pytestmark = pytest.mark.filterwarnings("ignore:stop='noise' is deprecated")
+
 SIZE, COUNT = 4, 24  # all pairs: an exact model needs tables of some 4**23 cells
 DOMAIN = pj.Domain({f"q{i:02d}": SIZE for i in range(COUNT)})
 PAIRS = list(itertools.combinations(DOMAIN.attributes, 2))

@@ -6,6 +6,8 @@ import pytest
 import pgmjax as pj
 from tests.optimum import to_optimum
 
+pytestmark = pytest.mark.filterwarnings("ignore:stop='noise' is deprecated")
+
 DOMAIN = pj.Domain({"a": 3, "b": 4, "c": 2})
 CLIQUES = [("a", "b"), ("c", "b")]
 

@@ -25,6 +25,8 @@ from tests.joint_programs import (
 from tests.optimum import to_optimum
 from tests.solver_names import SOLVERS
 
+pytestmark = pytest.mark.filterwarnings("ignore:stop='noise' is deprecated")
+
 
 @pytest.mark.parametrize("constraints", CASES.values(), ids=CASES.keys())
 def test_squared_loss(constraints):

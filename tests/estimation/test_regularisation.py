@@ -7,6 +7,9 @@ import scipy.optimize
 import pgmjax as pj
 from pgmjax.estimation import regularisation
 from pgmjax.estimation.constraints import FixedMarginal, StructuralZeros
+from tests.optimum import to_optimum
+
+pytestmark = pytest.mark.filterwarnings("ignore:stop='noise' is deprecated")
 
 DOMAIN = pj.Domain({"a": 3, "b": 4, "c": 5})
 PAIRS = [("a", "b"), ("b", "c"), ("a", "c")]
@@ -82,8 +85,8 @@ def test_it_is_nearer_to_the_table_than_the_optimum_in_the_mean():
 
 def test_a_weight_of_zero_is_the_optimum_and_a_large_one_the_product():
     noisy = measured(table(), 5.0)
-    optimum = pj.Estimator().fit(DOMAIN, noisy, TOTAL)
-    none = pj.Estimator(regularisation=0).fit(DOMAIN, noisy, TOTAL)
+    optimum = to_optimum().fit(DOMAIN, noisy, TOTAL)
+    none = pj.Estimator(regularisation=0, tol=1e-4).fit(DOMAIN, noisy, TOTAL)
     assert none.loss == optimum.loss and none.regularisation is None and none.optimum_gap == none.gap
     model = pj.Estimator(regularisation=1e6).fit(DOMAIN, noisy, TOTAL).model
     product = np.outer(model.marginal(("a",)), model.marginal(("b",))) / TOTAL
@@ -217,3 +220,56 @@ def test_a_warm_start_needs_no_part_without_a_pull_and_ends_where_a_cold_one_doe
         fit.loss + fit.regularisation.weight * fit.regularisation.divergence for fit in (cold, warm)
     ]
     assert abs(objectives[0] - objectives[1]) < 0.1 * np.sqrt(sum(m.values.size for m in noisy) / 2)
+
+
+@pytest.mark.parametrize("solver", ["auto", "mirror_descent", "dual_averaging", "lbfgs"])
+def test_the_end_by_default_leaves_less_to_gain_than_noise_hides(solver):
+    noisy = measured(table(), 3.0)
+    best = to_optimum(dtype="float64", tol=1e-10, max_steps=20_000).fit(DOMAIN, noisy, TOTAL)
+    fit = pj.Estimator(regularisation="none", solver=solver, max_steps=20_000).fit(DOMAIN, noisy, TOTAL)
+    values = sum(m.values.size for m in noisy)
+    assert fit.status is pj.Status.CONVERGED
+    assert fit.loss - best.loss <= 0.02 * np.sqrt(values / 2) + best.gap
+
+
+def test_columns_that_follow_from_one_another_are_pulled_less():
+    domain, rng = pj.Domain({"age": 40, "group": 5, "job": 30}), np.random.default_rng(0)
+    ages = rng.multinomial(40_000, rng.dirichlet(np.ones(40)))
+    counts = np.zeros((40, 5, 30))
+    for age, people in enumerate(ages):
+        counts[age, age // 8] = rng.multinomial(people, rng.dirichlet(np.full(30, 0.3)))
+    noisy = [pj.LinearMeasurement(("age", "group", "job"), counts + rng.normal(0, 4, counts.shape), 4.0)]
+    usual = regularisation.weight_of("auto", domain, noisy, 40_000.0)
+    fits = [pj.Estimator(regularisation=r).fit(domain, noisy, 40_000.0) for r in ("auto", usual)]
+    assert fits[0].regularisation.weight < usual
+    errors = [abs(fit.model.marginal(("age", "group", "job")) - counts).sum() for fit in fits]
+    assert errors[0] < errors[1]
+
+
+def test_the_estimated_error_is_near_the_error_of_a_single_table():
+    domain, rng = pj.Domain({"a": 60, "b": 50}), np.random.default_rng(1)
+    counts = 30_000 * np.outer(rng.dirichlet(np.ones(60)), rng.dirichlet(np.ones(50)))
+    counts *= rng.lognormal(0, 0.3, counts.shape)
+    total, noisy = (
+        counts.sum(),
+        [pj.LinearMeasurement(("a", "b"), counts + rng.normal(0, 5, counts.shape), stddev=5.0)],
+    )
+    for weight in (1000.0, 5000.0):
+        model = pj.Estimator(regularisation=weight).fit(domain, noisy, total).model
+        shares = [model.marginal(("a", "b")) / total]
+        found = regularisation.estimated_error(domain, noisy, [("a", "b")], shares, weight, total)
+        error = np.sqrt(np.mean((model.marginal(("a", "b")) - counts) ** 2)) / 5
+        mean = np.mean(abs(model.marginal(("a", "b")) - counts)) / 5
+        assert 0.9 * mean < found < 1.1 * error
+    sums = [
+        pj.LinearMeasurement(
+            ("a", "b"), [total], 1.0, pj.queries.kronecker({"a": pj.queries.total(), "b": pj.queries.total()})
+        )
+    ]
+    assert regularisation.estimated_error(domain, sums, [("a", "b")], shares, 1.0, total) == np.inf
+
+
+def test_the_noise_stop_says_what_replaces_it():
+    with pytest.warns(DeprecationWarning, match="regularisation='auto'") as said:
+        pj.Estimator(stop="noise")
+    assert said[0].filename == __file__

@@ -9,6 +9,8 @@ from tests import joint_programs as cases
 from tests.optimum import to_optimum
 from tests.solver_names import SOLVERS
 
+pytestmark = pytest.mark.filterwarnings("ignore:stop='noise' is deprecated")
+
 DOMAIN, NOISY, TOTAL = cases.DOMAIN, cases.NOISY, cases.TOTAL
 JOINT = np.random.default_rng(1).dirichlet(np.ones(24)).reshape(DOMAIN.shape)
 PRIOR = pj.GraphicalModel.from_potentials(DOMAIN, {("a", "b", "c"): np.log(JOINT) + 3.0}, total=7.0)

@@ -24,6 +24,8 @@ from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import Workload
 from pgmjax.release import folder
 
+pytestmark = pytest.mark.filterwarnings("ignore:stop='noise' is deprecated")
+
 FALSE_ALARMS = 0.0  # the noise is seeded, or its values play no part
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})

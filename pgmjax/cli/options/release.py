@@ -222,10 +222,10 @@ def add_output_options(group: Any) -> None:
     group.add_argument("--solver", default="auto", metavar="NAME", help="solver for the fit")
     group.add_argument(
         "--regularisation",
-        default="none",
+        default="auto",
         metavar="W",
         help="pull the model towards independence, so that it follows less of the noise: auto chooses the "
-        "weight from the noise, a number is the weight in records (none)",
+        "weight from the noise, a number is the weight in records, none switches it off (auto)",
     )
     # a release is fitted only once: float64 costs little and certifies a smaller gap
     group.add_argument("--dtype", default="float64", choices=["float32", "float64"])

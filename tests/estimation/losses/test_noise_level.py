@@ -12,6 +12,8 @@ from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy.seeded import SeededBackend
 from tests.optimum import to_optimum
 
+pytestmark = pytest.mark.filterwarnings("ignore:stop='noise' is deprecated")
+
 DOMAIN = pj.Domain({"a": 20, "b": 30, "c": 10})
 PAIRS = [("a", "b"), ("b", "c")]
 

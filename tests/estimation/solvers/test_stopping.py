@@ -6,7 +6,7 @@ import math
 import pytest
 
 import pgmjax as pj
-from pgmjax.estimation.solvers.stopping import NEAR, PATIENCE, Status, StoppingRule
+from pgmjax.estimation.solvers.stopping import NEAR, PATIENCE, Status, StoppingRule, excess_of
 
 RULE = StoppingRule(tol=0.01, max_steps=100)
 NOISY = dataclasses.replace(RULE, noise_level=5.0)
@@ -83,3 +83,32 @@ def test_rounds_end_by_their_best_feasible_model():
 
 def test_the_status_has_one_home():
     assert pj.Status is Status is pj.solvers.Status
+
+
+def test_without_a_tolerance_an_excess_loss_may_be_what_noise_hides():
+    rule = StoppingRule.of(None, 100, visible=50.0)
+    assert rule.converged(1e3, 1.0) and not rule.converged(1e3, 1.01)  # 0.02 of 50
+    assert rule.converged(1e9, 999.0) and not rule.converged(1e9, 1001.0)  # rounding: 1e-6 of the loss
+    assert StoppingRule.of(1e-3, 100, visible=50.0) == StoppingRule(1e-3, 100)
+    assert StoppingRule.of(None, 100, visible=0.0) == StoppingRule(1e-4, 100)
+
+
+def test_an_estimate_of_the_excess_loss_ends_a_fit_only_without_a_tolerance():
+    for rule, wanted in ((StoppingRule.of(None, 100, 50.0), Status.CONVERGED), (RULE, None)):
+        assert rule.status(1e3, 500.0, 50, False, excess=0.9) is wanted
+        assert rule.status(1e3, 500.0, 50, False, excess=30.0) is None
+    rule = StoppingRule.of(None, 100, 50.0)
+    assert rule.float64_status(1e3, 500.0, 50, Status.CONVERGED, 0.0) is Status.CONVERGED
+    assert RULE.float64_status(1e6, -1e6, 50, Status.CONVERGED, 0.0) is None
+
+
+@pytest.mark.parametrize("steps", [100, 500, 1000])
+def test_the_estimate_is_at_least_the_excess_of_each_rate(steps):
+    # the excess itself for 1 / steps, and three times as much for 1 / steps**2
+    for power, most in ((1, 1.1), (2, 3.1)):
+        losses = [(k, 7.0 + 1e4 / k**power) for k in range(50, steps + 1, 50)]
+        excess = losses[-1][1] - 7.0
+        assert excess * 0.999 <= excess_of(losses) <= most * excess
+    geometric = [(k, 7.0 + 1e4 * 0.99**k) for k in range(50, steps + 1, 50)]
+    assert excess_of(geometric) >= 0.6 * 1e4 * 0.99**steps
+    assert excess_of(losses[:1]) == float("inf")
