@@ -26,7 +26,14 @@ from pgmjax.queries.workload import Workload
 from pgmjax.sweeps.fields import Fields, distinct, entries
 from pgmjax.sweeps.tables import TableSpec, located, read_spec
 
-_ESTIMATOR = {"max_steps": int, "tol": Decimal, "dtype": str, "solver": str, "stop": str}
+_ESTIMATOR = {
+    "max_steps": int,
+    "tol": Decimal,
+    "dtype": str,
+    "solver": str,
+    "stop": str,
+    "regularisation": str,
+}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,6 +15,7 @@ import numpy as np
 from pgmjax import random
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.estimation.feasibility import Constraint
+from pgmjax.measurements.estimates import normal_quantile
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import CONTINUOUS, Gaussian
 from pgmjax.model.graphical import GraphicalModel
@@ -105,12 +106,15 @@ def refitted(
 
 @dataclasses.dataclass(frozen=True)
 class PooledErrors:
-    """The errors of a model's answers; NaN where too few answers are determined.
+    """The errors of a model's answers.
 
     Attributes:
-        stddevs: root mean square error of each answer, by noise and bias together [answers].
-        biases: the part of the bias, in standard errors of least squares common to a group [answers].
-        half_widths: of intervals about the model's answers [answers].
+        stddevs: root mean square error of each answer, by noise and bias together [answers]; that of a fit to
+            the model where too few answers are determined.
+        biases: the part of the bias, in standard errors of least squares common to a group; NaN where too few
+            answers are determined [answers].
+        half_widths: of intervals about the model's answers; NaN where an answer is not determined, and for a
+            pulled fit where too few are [answers].
     """
 
     stddevs: np.ndarray
@@ -138,7 +142,9 @@ def pooled_errors(values: np.ndarray, refits: Refits, linear: LeastSquares, leve
         equation 2.8; the pooling over groups as in Armstrong, Kolesar and Plagborg-Moller 2022, "Robust
         empirical Bayes confidence intervals".
     """
-    stddevs, biases, widths = np.full((3, len(values)), np.nan)
+    stddevs, biases = np.sqrt(np.mean((refits.answers - values) ** 2, axis=0)), np.full(len(values), np.nan)
+    trusted = linear.determined & (not refits.pulled)
+    widths = normal_quantile(level) * np.where(trusted, stddevs, np.nan)
     exact = linear.determined & (linear.stddevs == 0)
     stddevs[exact], biases[exact], widths[exact] = 0.0, 0.0, 0.0
     known = np.flatnonzero(linear.determined & ~exact)

@@ -116,8 +116,7 @@ def error_bars(
         raise TypeError(f"estimator must be an Estimator, got {type(estimator).__name__}.")
 
     known = SideInformation.of(domain, constraints, prior, prior_weight)
-    own = fit.regularisation if isinstance(fit, Fit) else None
-    pulled = known.weight is not None or own is not None
+    pulled = known.weight is not None or (isinstance(fit, Fit) and fit.regularisation is not None)
     if pulled and method == "laplace":
         raise ValueError(_PULLED)
     zeros = zeros_of(model, constraints)
@@ -125,12 +124,14 @@ def error_bars(
     total = total_of(constraints, total)
     linear = least_squares(domain, noisy, row_tables(domain, asked), total, zeros, fixed)
     values = np.concatenate([np.ravel(model.answer(query)) for query in asked])
-    trusted, biases = linear.determined.copy(), np.zeros(len(values))
+    biases = np.zeros(len(values))
     if method == "linear":
         values, stddevs = np.where(linear.determined, linear.values, values), linear.stddevs
+        halves = normal_quantile(level) * stddevs
     elif method == "laplace":
         stddevs = laplace.stddevs(model, noisy, asked, total)
-        trusted &= ~(stddevs < _INTERIOR * linear.stddevs)
+        trusted = linear.determined & ~(stddevs < _INTERIOR * linear.stddevs)
+        halves = normal_quantile(level) * np.where(trusted, stddevs, np.nan)
     else:
         refits = bootstrap.refitted(
             model,
@@ -144,16 +145,10 @@ def error_bars(
             prior=prior,
             prior_weight=prior_weight,
         )
-        stddevs = np.sqrt(np.mean((refits.answers - values) ** 2, axis=0))
         errors = bootstrap.pooled_errors(values, refits, linear, level)
-        pooled, biases = np.isfinite(errors.stddevs), errors.biases
-        trusted &= pooled | (not refits.pulled)
-        stddevs = np.where(pooled, errors.stddevs, stddevs)
-    sizes = tuple(query.num_rows(domain) for query in asked)
-    halves = normal_quantile(level) * np.where(trusted, stddevs, np.nan)
-    if method == "bootstrap":
-        halves = np.where(pooled, errors.half_widths, halves)
+        stddevs, biases, halves = errors.stddevs, errors.biases, errors.half_widths
     intervals = np.stack([values - halves, values + halves], axis=-1)
+    sizes = tuple(query.num_rows(domain) for query in asked)
     return ErrorBars(values, stddevs, intervals, linear.determined, level, method, sizes, biases)
 
 

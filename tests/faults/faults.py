@@ -557,8 +557,8 @@ UNCERTAINTY = (
     Fault(
         "the bootstrap forgets its bias",
         "uncertainty",
-        "stddevs = np.sqrt(np.mean((answers - values) ** 2, axis=0))",
-        "stddevs = np.sqrt(np.mean((answers - answers.mean(axis=0)) ** 2, axis=0))",
+        "bias = max(float(np.mean(excess[group])), 0.0)",
+        "bias = 0.0",
     ),
     Fault(
         "redrawn Laplace noise takes the deviation for the scale",

@@ -173,7 +173,7 @@ def test_large_alpha_is_the_engines_l1_fit():
 def test_large_alpha_with_the_gaussian_penalty_is_the_engines_l2_fit():
     history = noisy_history(20, seed=1)
     scaled = MaxEntropy(alpha=100.0, penalty="gaussian", tol=1e-7).fit(history, TOTAL)
-    engine = Estimator(loss="l2", tol=1e-9, max_steps=20000, dtype="float64").fit(
+    engine = Estimator(regularisation="none", loss="l2", tol=1e-9, max_steps=20000, dtype="float64").fit(
         DOMAIN, history.measurements, total=TOTAL
     )
     found = 0.5 * np.sum(((scaled.answers - history.values) / history.stddevs) ** 2)
