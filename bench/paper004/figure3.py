@@ -3,9 +3,9 @@
     PGMJAX_DATA=... python bench/paper004/figure3.py [--splits equal optimal] [--trials 3]
 
 epsilon 1, replace-one. `l2, mirror descent` is the paper's Algorithm 1 with line search; `l2` and `l1` are
-the engine's own ways to the certified optimum; `l2, regularised` is the default estimator. Every checkpoint is
-a fit of its own from the start, so that the last one costs as much as all before it; the seeds are fitted in
-one batch.
+the engine's own ways to the certified optimum; `l2, regularised` is the default estimator. Every checkpoint
+is a fit of its own from the start, so that the last one costs as much as all before it; the seeds are fitted
+in one batch.
 """
 
 from __future__ import annotations
