@@ -77,7 +77,9 @@ def test_unrolled_and_implicit_gradients_meet():
 def test_the_fit_is_the_estimators(name):
     noisy = measurements(STRUCTURES[name])
     fit = DifferentiableFit(DOMAIN, noisy, [*ASKED, ("a", "b", "c")], TOTAL)
-    estimator = pj.Estimator(tol=1e-13, max_steps=20_000, dtype="float64", progress=False)
+    estimator = pj.Estimator(
+        regularisation="none", tol=1e-13, max_steps=20_000, dtype="float64", progress=False
+    )
     model = estimator.fit(DOMAIN, noisy, TOTAL).model
     for clique, answer in zip([*ASKED, ("a", "b", "c")], fit.answers(), strict=True):
         np.testing.assert_allclose(answer, model.marginal(clique), atol=1e-5)
@@ -239,8 +241,8 @@ def test_prior_and_its_weight_mean_what_they_mean_to_an_estimator(weight):
     )
     noisy = [pj.LinearMeasurement(("a", "b"), rng.uniform(20, 60, (3, 2)), 5.0)]
     fit = DifferentiableFit(domain, noisy, [("a", "c"), ("b",)], 250.0, prior, weight)
-    exact = pj.Estimator(dtype="float64", tol=1e-12, max_steps=5000, progress=False).fit(
-        domain, noisy, 250.0, prior=prior, prior_weight=weight
-    )
+    exact = pj.Estimator(
+        regularisation="none", dtype="float64", tol=1e-12, max_steps=5000, progress=False
+    ).fit(domain, noisy, 250.0, prior=prior, prior_weight=weight)
     for answer, clique in zip(fit.answers(), [("a", "c"), ("b",)], strict=True):
         np.testing.assert_allclose(answer, exact.model.marginal(clique), rtol=0, atol=1e-4)
