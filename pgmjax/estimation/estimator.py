@@ -369,8 +369,7 @@ def _finish(problem: FitProblem, end: FitResult) -> Fit:
     model = GraphicalModel(problem.domain, potentials, problem.total, known)
     pulled = None
     if end.pull is not None and end.divergence is not None:
-        logs: dict[Clique, np.ndarray] = {(name,): log for name, log in end.pull.logarithms.items()}
-        reference = GraphicalModel.from_potentials(problem.domain, logs, problem.total)
-        pulled = Regularisation(end.pull.weight, end.divergence, reference)
+        found = end.pull.weight, end.divergence, end.pull.logarithms
+        pulled = regularisation.report(problem.domain, problem.total, *found)
     trace = tuple(problem.trace)
     return Fit(model, end.status, end.steps, end.loss, end.gap, end.plan, trace, regularisation=pulled)
