@@ -3,6 +3,7 @@
 import importlib
 import pathlib
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -46,25 +47,36 @@ def test_the_error_is_the_mean_of_relative_distances(bench):
         relative(exact, [np.array([2.0, 2.0])])
 
 
-@pytest.mark.parametrize("mechanism", ["hdmm", "privbayes", "dual-query", "mwem"])
-def test_a_cell_has_both_arms(bench, monkeypatch, mechanism):
+@pytest.mark.parametrize("mechanism", ["hdmm", "privbayes", "dual-query", "mwem", "mst", "aim"])
+def test_a_trial_has_its_arms(bench, monkeypatch, mechanism):
     mechanisms = bench("mechanisms")
     monkeypatch.setattr(mechanisms, "STEPS", 50)
     monkeypatch.setattr(mechanisms, "GAME_STEPS", 50)
-    lines = list(mechanisms.MECHANISMS[mechanism](small_table(mechanisms), [0, 1]))
-    assert [line["seed"] for line in lines] == [0, 1]
-    for line in lines:
-        assert not line.get("failed")
-        assert {"paper", "engine"} <= set(line["errors"])
+    arms = {"optimum"}
+    arms |= {"regularised"} if mechanism != "dual-query" else set()
+    arms |= {"paper"} if mechanism not in ("mst", "aim") else set()
+    lines = [mechanisms.MECHANISMS[mechanism](small_table(mechanisms), seed, 1.0) for seed in (0, 1)]
+    for seed, line in enumerate(lines):
+        assert line["seed"] == seed and not line["failed"]
+        assert arms <= set(line["errors"])
         assert all(0 <= error < 4 for error in line["errors"].values())
     assert lines[0]["errors"] != lines[1]["errors"]
 
 
-def test_the_arms_of_hdmm_take_the_same_answers(bench, monkeypatch):
+def test_the_arms_of_hdmm_take_the_same_answers(bench):
     """With hardly any noise least squares and the engine both give the true answers."""
     mechanisms = bench("mechanisms")
-    (line,) = mechanisms.hdmm(small_table(mechanisms), [0], epsilon=60)
-    assert line["errors"]["paper"] < 0.005 and line["errors"]["engine"] < 0.005
+    line = mechanisms.hdmm(small_table(mechanisms), 0, epsilon=60)
+    assert all(line["errors"][arm] < 0.005 for arm in ("paper", "optimum", "regularised"))
+
+
+def test_an_arm_that_takes_too_long_is_named(bench, monkeypatch):
+    mechanisms = bench("mechanisms")
+    monkeypatch.setattr(mechanisms, "LIMIT", 1)
+    line = mechanisms.started(0)
+    with mechanisms.arm(line, "paper"):
+        time.sleep(30)
+    assert line["failed"] == {"paper": "not ended after 1 s"} and line["seconds"]["paper"] < 30
 
 
 def test_a_stopped_experiment_goes_on(bench, tmp_path):
@@ -84,15 +96,23 @@ def test_figure_1_says_what_failed_and_draws(bench, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     kept, figure1 = bench("kept"), bench("figure1")
     monkeypatch.setattr(kept.harness, "RESULTS", tmp_path)
-    results = kept.Kept("figure1", ("table", "mechanism", "seed"))
-    cell = {"table": "adult", "mechanism": "mwem", "seconds": 2.0}
-    results.add({**cell, "seed": 0, "errors": {"engine": 0.4}, "failed": {"paper": "does not fit"}})
-    results.add({**cell, "seed": 1, "errors": {"engine": 0.6, "paper": 0.9}})
+    results = kept.Kept("figure1", ("table", "mechanism", "epsilon", "seed"))
+    cell = {"table": "adult", "mechanism": "mwem", "epsilon": 1.0, "failed": {}}
+    results.add({**cell, "seed": 0, "errors": {"optimum": 0.4}, "failed": {"paper": "does not fit"}})
+    results.add({**cell, "seed": 1, "errors": {"optimum": 0.6, "paper": 0.9, "regularised": 0.3}})
     hdmm = {**cell, "mechanism": "hdmm", "seed": 0}
-    results.add({**hdmm, "errors": {"paper": 0.3, "engine": 0.1, "engine, noise level": 0.09}})
+    results.add({**hdmm, "errors": {"paper": 0.3, "optimum": 0.1, "regularised": 0.05}})
     rows = figure1.rows(results)
-    assert rows[0] == ["mwem", "adult", "0.900 (1 of 2 failed)", "0.500", "-", "-", "1.8", "-", "2", "2"]
-    assert rows[1][:2] == ["hdmm", "adult"] and rows[1][6:8] == ["3.0", "3.2"]
+    assert rows[0] == "mwem adult|0.900 (1 of 2 failed)|0.500|0.300|-|1.8|-|3.0|2".replace(" a", "|a").split(
+        "|"
+    )
+    assert rows[1][:2] == ["hdmm", "adult"] and rows[1][6:9] == ["3.0", "3.2", "6.0"]
+    gains = figure1.gains(results)
+    assert gains[0] == ["mwem", "adult", "1", "0.500", "0.333", "2", "paper does not fit"]
+    assert gains[1][3:5] == ["0.500", "0.167"]
+    assert figure1.ratio([{"a": 2.0, "regularised": 1.0}, {"a": 8.0, "regularised": 1.0}], "a").startswith(
+        "0.250"
+    )
     figure1.figure("paper004-figure1", lambda canvas: figure1.draw(results, canvas), (14, 3.6))
     assert (tmp_path / "paper004-figure1.png").stat().st_size > 10_000
 

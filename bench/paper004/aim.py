@@ -57,7 +57,7 @@ def trial(name: str, seed: int) -> Line:
     start = time.perf_counter()
     release = mechanism.run(data, workload, show_progress=False)
     seconds = time.perf_counter() - start
-    cliques, wide = tables.ADULT, tables.ADULT_WIDE
+    cliques, wide = tables.ADULT, tables.NUMERIC["adult"]
     truth = [table.astype(float) for table in data.marginals(cliques)]
     model = [release.model.marginal(clique) for clique in cliques]
     start = time.perf_counter()
@@ -86,7 +86,7 @@ def peer_trial(python: str, name: str, seed: int, timeout: float) -> Line:
         "table": str(pathlib.Path(os.environ["PGMJAX_DATA"]) / "adult" / "adult.csv.gz"),
         "domain": domain.sizes,
         "cliques": tables.ADULT,
-        "wide": tables.ADULT_WIDE,
+        "wide": tables.NUMERIC["adult"],
         "epsilon": float(EPSILON),
         "delta": float(DELTA),
         "seed": seed,

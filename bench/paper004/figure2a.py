@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 from kept import Kept, harness, median, parser, shown
-from mechanisms import Table, engine, hdmm_release
+from mechanisms import ARMS, Table, engine, hdmm_release
 from showing import figure, markdown
 from workload import relative
 
@@ -19,7 +19,6 @@ import pgmjax as pj
 from pgmjax.strategies import local_least_squares
 
 EPSILONS = [0.1, 0.3, 1.0, 3.0, 10.0]
-ARMS = {"engine": "optimum", "engine, noise level": "noise"}
 
 
 def trial(table: Table, seed: int, epsilons: list[float]) -> list[dict]:
@@ -32,7 +31,7 @@ def trial(table: Table, seed: int, epsilons: list[float]) -> list[dict]:
     ]
     asked = pj.Workload(queries)
     fits = {
-        arm: engine(stop=stop).fit_batch(table.domain, answers, table.total) for arm, stop in ARMS.items()
+        arm: engine(**options).fit_batch(table.domain, answers, table.total) for arm, options in ARMS.items()
     }
     lines = []
     for place, epsilon in enumerate(epsilons):
@@ -65,9 +64,9 @@ HEAD = [
     "epsilon",
     "least squares, workload",
     "measurements",
-    "engine, workload",
+    "optimum, workload",
     "measurements",
-    "noise level, workload",
+    "regularised, workload",
     "measurements",
     "trials",
 ]

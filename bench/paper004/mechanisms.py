@@ -1,14 +1,20 @@
-"""One cell of Figure 1: a mechanism on a table, by its paper's estimate and by the engine.
+"""One trial of a mechanism on a table: by its paper's estimate, at the optimum, and by the default fit.
 
-Every function takes a table, the seeds of its trials, and epsilon; it yields a line a trial with `errors`
-by arm and `seconds` in all.
+Every function takes a table, a seed and epsilon, and returns a line with `errors` and `seconds` by arm:
+"paper" is the mechanism's own estimate, "optimum" the engine's with `regularisation="none"`, "regularised"
+the default. Arms of mechanisms that measure first and fit once take the same noisy answers; those of MWEM,
+AIM and MST fit between their rounds, so that each chooses for itself. An arm that has not ended after 15
+minutes, or refuses, is in `failed`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import jax
 from harness import Line
@@ -22,6 +28,11 @@ REPLACE = pj.Relation.REPLACE_ONE
 DELTA = "0.001"  # of DualQuery, as in the paper
 STEPS = 2000
 GAME_STEPS = 3000
+LIMIT = 900  # seconds an arm may take
+ARMS: dict[str, dict[str, Any]] = {
+    "optimum": {"regularisation": "none", "tol": 1e-4},
+    "regularised": {"regularisation": "auto", "tol": None},
+}
 
 
 class Table:
@@ -30,8 +41,8 @@ class Table:
     def __init__(self, name: str):
         self.name = name
         self.domain, self.data = load(name)
-        self.workload = workload(name, self.domain)
         self.total = self.data.count()
+        self.workload = workload(name, self.domain, self.total)
 
     @functools.cached_property
     def exact(self) -> list:
@@ -52,10 +63,9 @@ class Table:
         return estimator.fit(self.domain, measurements, total=self.total)
 
 
-def engine(**settings: object) -> pj.Estimator:
+def engine(**settings: Any) -> pj.Estimator:
     """The engine as every arm uses it: at the optimum of the loss, unless its settings say otherwise."""
-    usual = {"max_steps": STEPS, "progress": False, "regularisation": "none", "tol": 1e-4}
-    return pj.Estimator(**{**usual, **settings})  # type: ignore[arg-type]
+    return pj.Estimator(**{"max_steps": STEPS, "progress": False, **ARMS["optimum"], **settings})
 
 
 def noise(seed: int) -> pj.privacy.SeededBackend:
@@ -63,26 +73,48 @@ def noise(seed: int) -> pj.privacy.SeededBackend:
     return pj.privacy.SeededBackend(seed, insecure=True)
 
 
-def hdmm(
-    table: Table, seeds: Sequence[int], epsilon: float = 1.0, split: str = "equal", strategy: str = "union"
-) -> Iterator[Line]:
-    """Local least squares against the engine, all trials fitted in one batch."""
-    if not seeds:
-        return
+def _late(*_: object) -> None:
+    raise TimeoutError(f"not ended after {LIMIT} s")
+
+
+@contextlib.contextmanager
+def arm(line: Line, name: str) -> Iterator[None]:
+    """Time an arm and keep the reason if it fails."""
     start = time.perf_counter()
-    releases = [hdmm_release(table, seed, epsilon, split, strategy) for seed in seeds]
-    answers = [list(release.measurements) for release in releases]
-    fits = {
-        name: engine(stop=stop).fit_batch(table.domain, answers, table.total)
-        for name, stop in (("engine", "optimum"), ("engine, noise level", "noise"))
-    }
-    seconds = (time.perf_counter() - start) / len(seeds)
-    for place, (seed, release) in enumerate(zip(seeds, releases, strict=True)):
+    signal.signal(signal.SIGALRM, _late)
+    signal.alarm(LIMIT)
+    try:
+        yield
+    except (ValueError, RuntimeError, TimeoutError) as failure:  # refused, ended by a guard, or late
+        line["failed"][name] = str(failure)
+    finally:
+        signal.alarm(0)
+        line["seconds"][name] = round(time.perf_counter() - start, 1)
+
+
+def started(seed: int) -> Line:
+    """A line to be filled."""
+    return {"seed": seed, "errors": {}, "seconds": {}, "failed": {}, "ends": {}}
+
+
+def refitted(line: Line, table: Table, measurements: Sequence[pj.LinearMeasurement], **settings: Any) -> None:
+    """Fit the same answers by every arm of the engine."""
+    for name, options in ARMS.items():
+        with arm(line, name):
+            fit = table.fit(engine(**{**settings, **options}), measurements)
+            line["errors"][name] = table.error(fit.model)
+            line["ends"][name] = f"{fit.status.name} {fit.steps}"
+
+
+def hdmm(table: Table, seed: int, epsilon: float, split: str = "equal", strategy: str = "union") -> Line:
+    """Local least squares against the engine."""
+    line = started(seed)
+    release = hdmm_release(table, seed, epsilon, split, strategy)
+    with arm(line, "paper"):
         local = local_least_squares(table.domain, table.workload, release.measurements)
-        errors = {"paper": relative(table.exact, local)}
-        errors |= {name: table.error(batch[place].model) for name, batch in fits.items()}
-        ends = {name: batch[place].status.name for name, batch in fits.items()}
-        yield {"seed": seed, "errors": errors, "ends": ends, "seconds": seconds}
+        line["errors"]["paper"] = relative(table.exact, local)
+    refitted(line, table, release.measurements)
+    return line
 
 
 @functools.lru_cache(maxsize=64)
@@ -94,80 +126,90 @@ def hdmm_release(table: Table, seed: int, epsilon: float, split: str, strategy: 
     return mechanism.run(table.data, table.workload, show_progress=False)
 
 
-def privbayes(table: Table, seeds: Sequence[int], epsilon: float = 1.0) -> Iterator[Line]:
+def privbayes(table: Table, seed: int, epsilon: float) -> Line:
     """Rows from the multiplied conditionals against the engine by L2 and by L1."""
-    for seed in seeds:
-        start = time.perf_counter()
-        mechanism = pj.mechanisms.PrivBayes(epsilon, REPLACE, backend=noise(seed), estimator=engine())
+    line = started(seed)
+    quick = engine(max_steps=1)
+    mechanism = pj.mechanisms.PrivBayes(epsilon, REPLACE, backend=noise(seed), estimator=quick)
+    with arm(line, "paper"):
         release = mechanism.run(table.data, table.workload, show_progress=False)
-        errors = {
-            "paper": table.rows_error(paper_model(release), seed),
-            "engine": table.error(release.model),
-            "engine, L1": table.error(table.fit(engine(loss="l1"), release.measurements).model),
-            "engine, noise level": table.error(table.fit(engine(stop="noise"), release.measurements).model),
-        }
-        seconds = time.perf_counter() - start
-        yield {
-            "seed": seed,
-            "errors": errors,
-            "ends": {"engine": release.fit.status.name},
-            "seconds": seconds,
-        }
+        line["errors"]["paper"] = table.rows_error(paper_model(release), seed)
+    refitted(line, table, release.measurements)
+    with arm(line, "L1"):
+        line["errors"]["L1"] = table.error(table.fit(engine(loss="l1"), release.measurements).model)
+    return line
 
 
-def dual_query(table: Table, seeds: Sequence[int], epsilon: float = 1.0) -> Iterator[Line]:
-    """The game's records against the engine's maximum likelihood, with the paper's accounting."""
-    for seed in seeds:
-        start = time.perf_counter()
-        mechanism = pj.mechanisms.DualQuery(
-            epsilon,
-            REPLACE,
-            DELTA,
-            accounting="simple",
-            step=2,
-            seed=seed,
-            backend=noise(seed),
-            estimator=engine(solver="mirror_descent", max_steps=GAME_STEPS),
-        )
+def dual_query(table: Table, seed: int, epsilon: float) -> Line:
+    """The game's records against the engine's maximum likelihood, with the paper's accounting.
+
+    Its likelihood is not regularised, so that there is one arm of the engine.
+    """
+    line = started(seed)
+    estimator = engine(solver="mirror_descent", max_steps=GAME_STEPS)
+    accounting: dict[str, Any] = {"accounting": "simple", "step": 2}
+    mechanism = pj.mechanisms.DualQuery(
+        epsilon, REPLACE, DELTA, **accounting, seed=seed, backend=noise(seed), estimator=estimator
+    )
+    with arm(line, "optimum"):
         release = mechanism.run(table.data, table.workload, show_progress=False)
         records = [release.transcript.answer(entry.query) for entry in table.workload.entries]
-        errors = {"paper": relative(table.exact, records), "engine": table.error(release.model)}
-        yield {
-            "seed": seed,
-            "errors": errors,
-            "ends": {"engine": release.fit.status.name},
-            "rounds": release.transcript.rounds,
-            "seconds": time.perf_counter() - start,
-        }
+        line["errors"] = {"paper": relative(table.exact, records), "optimum": table.error(release.model)}
+        line["ends"]["optimum"] = f"{release.fit.status.name} {release.fit.steps}"
+        line["rounds"] = release.transcript.rounds
+    return line
 
 
-def mwem(table: Table, seeds: Sequence[int], epsilon: float = 1.0) -> Iterator[Line]:
+def chosen(line: Line, table: Table, name: str, mechanism: pj.mechanisms.Mechanism) -> None:
+    """Run a mechanism that chooses what it measures."""
+    with arm(line, name):
+        release = mechanism.run(table.data, table.workload, show_progress=False)
+        line["errors"][name] = table.error(release.model)
+        line["ends"][name] = f"{release.fit.status.name} {release.fit.steps}"
+    jax.clear_caches()
+
+
+def mwem(table: Table, seed: int, epsilon: float) -> Line:
     """Factored multiplicative weights against the engine, each choosing for itself.
 
-    Both may choose what leaves their estimate within the mechanism's own limit of cells. Without it
+    All may choose what leaves their estimate within the mechanism's own limit of cells. Without it
     factored weights merge what overlaps until memory or patience ends; the full vector has 3e8 cells or more.
     """
-    arms = {"paper": "factored-multiplicative-weights", "engine": "engine"}
-    for seed in seeds:
-        start = time.perf_counter()
-        line: Line = {"seed": seed, "errors": {}, "failed": {}}
-        for arm, estimate in arms.items():
-            mechanism = pj.mechanisms.MWEM(
-                epsilon, REPLACE, estimate=estimate, backend=noise(seed), estimator=engine()
-            )
-            try:
-                release = mechanism.run(table.data, table.workload, show_progress=False)
-                line["errors"][arm] = table.error(release.model)
-            except (ValueError, RuntimeError) as failure:  # refused beforehand, or ended by its memory guard
-                line["failed"][arm] = str(failure)
-            jax.clear_caches()
-        line["seconds"] = time.perf_counter() - start
-        yield line
+    line = started(seed)
+    factored = "factored-multiplicative-weights"
+    for name, estimate in (("paper", factored), ("optimum", "engine"), ("regularised", "engine")):
+        estimator = engine(**ARMS.get(name, {}))
+        kind = pj.mechanisms.MWEM
+        mechanism = kind(epsilon, REPLACE, estimate=estimate, backend=noise(seed), estimator=estimator)
+        chosen(line, table, name, mechanism)
+    return line
 
 
-MECHANISMS: dict[str, Callable[..., Iterator[Line]]] = {
+def mst(table: Table, seed: int, epsilon: float) -> Line:
+    """A tree of pairs, by both arms of the engine."""
+    line = started(seed)
+    for name, options in ARMS.items():
+        estimator = engine(**options)
+        mechanism = pj.mechanisms.MST(epsilon, REPLACE, backend=noise(seed), estimator=estimator)
+        chosen(line, table, name, mechanism)
+    return line
+
+
+def aim(table: Table, seed: int, epsilon: float) -> Line:
+    """Marginals chosen round by round, by both arms of the engine."""
+    line = started(seed)
+    for name, options in ARMS.items():
+        estimator = engine(**options)
+        mechanism = pj.mechanisms.AIM(epsilon, REPLACE, backend=noise(seed), estimator=estimator)
+        chosen(line, table, name, mechanism)
+    return line
+
+
+MECHANISMS: dict[str, Callable[[Table, int, float], Line]] = {
     "privbayes": privbayes,
     "dual-query": dual_query,
     "mwem": mwem,
     "hdmm": hdmm,
+    "mst": mst,
+    "aim": aim,
 }

@@ -25,7 +25,7 @@ STEPS = 1500
 def trial(name: str, epsilon: float, seed: int) -> list[dict]:
     """Measure a table once and fit it in both ways."""
     domain, data = load(name)
-    asked = workload(name, domain)
+    asked = workload(name, domain, data.count())
     exact = exact_answers(asked, data)
     backend = pj.privacy.SeededBackend(seed, insecure=True)
     budget = pj.privacy.Budget(epsilon)
