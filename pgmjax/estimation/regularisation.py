@@ -129,16 +129,19 @@ def noise_of(domain: Domain, rows: Sequence[LinearMeasurement]) -> tuple[float, 
     Returns:
         Both numbers; 0 if no clique has two attributes.
     """
-    precisions: dict[frozenset[str], float] = {}
-    for one in rows:
+    precisions: dict[Any, float] = {}
+    cells: dict[Any, float] = {}
+    for number, one in enumerate(rows):
         if len(one.clique) > 1:
-            key = frozenset(one.clique)
-            precisions[key] = precisions.get(key, 0.0) + 1 / cell_variance(one, domain)
+            variance, found = measured_cells(one, domain)
+            key = frozenset(one.clique) if found == domain.size(one.clique) else number
+            precisions[key] = precisions.get(key, 0.0) + 1 / variance
+            cells[key] = found
     if not precisions:
         return 0.0, 0.0
-    cells = np.array([float(domain.size(tuple(clique))) for clique in precisions])
+    sizes = np.array(list(cells.values()))
     spreads = np.array(list(precisions.values())) ** -0.5
-    return float(cells @ spreads**2 / (cells @ spreads)), float(cells @ cells / cells.sum())
+    return float(sizes @ spreads**2 / (sizes @ spreads)), float(sizes @ sizes / sizes.sum())
 
 
 def weight_of(setting: float | str, domain: Domain, rows: Sequence[LinearMeasurement], total: float) -> float:
@@ -235,31 +238,45 @@ def estimated_error(
     return sum(count * math.sqrt(risk) for count, risk in risks) / len(square)
 
 
-def cell_variance(measurement: LinearMeasurement, domain: Domain) -> float:
-    """Return the mean variance of the least-squares estimates of a measured clique's cells (counts squared).
+def measured_cells(measurement: LinearMeasurement, domain: Domain) -> tuple[float, float]:
+    """Return the noise of what a measurement counts, and into how many parts it divides the table.
 
-    Blocks of more than 2,000 codes and larger queries that are no products count as the identity.
+    Where it determines all cells of its clique these are the mean variance of their least-squares estimates
+    (counts squared) and their number. Otherwise a row is a coarse cell: the variance of a row's noise, and
+    one over the mean share of the cells that a row sums. Blocks of more than 2,000 codes and larger queries
+    that are no products count as the identity.
+
+    Returns:
+        Both numbers.
     """
     variance = 1 / float(np.mean(1 / measurement.row_stddevs() ** 2))
-    query = measurement.query
+    query, cells = measurement.query, float(domain.size(measurement.clique))
     if isinstance(query, Product):
-        return variance * math.prod(
-            _spread(block, domain[name]) for name, block in zip(query.clique, query.blocks, strict=True)
-        )
-    cells = domain.size(measurement.clique)
-    return variance if cells > MOST_CODES else variance * _mean_variance(query.matrix(domain))
+        blocks = zip(query.clique, query.blocks, strict=True)
+        facts = [_block(block, domain[name]) for name, block in blocks]
+    else:
+        facts = [(1.0, 1.0)] if cells > MOST_CODES else [_of_matrix(query.matrix(domain))]
+    spread, share = (math.prod(each) for each in zip(*facts, strict=True))
+    if math.isfinite(spread):
+        return variance * spread, cells
+    return variance, 1 / share if share > 0 else cells
 
 
 @functools.lru_cache(maxsize=256)
-def _spread(block: AttributeQuery, size: int) -> float:
-    """Return the mean variance of a code's estimate from a block's answers with noise of variance 1."""
+def _block(block: AttributeQuery, size: int) -> tuple[float, float]:
+    """Return a code's mean variance from answers with noise of variance 1, and a row's share of codes."""
     if isinstance(block, Identity) or size > MOST_CODES:
-        return 1.0
-    return _mean_variance(block.matrix(size))
+        return 1.0, 1 / size
+    return _of_matrix(block.matrix(size))
 
 
-def _mean_variance(matrix: np.ndarray) -> float:
-    return float(np.trace(np.linalg.pinv(matrix.T @ matrix, hermitian=True))) / matrix.shape[1]
+def _of_matrix(matrix: np.ndarray) -> tuple[float, float]:
+    """Return the same of a matrix; the variance is infinite if its rows do not determine the codes."""
+    size = matrix.shape[1]
+    share = float(np.mean(np.abs(matrix).sum(1))) / size
+    if np.linalg.matrix_rank(matrix) < size:
+        return math.inf, share
+    return float(np.trace(np.linalg.inv(matrix.T @ matrix))) / size, share
 
 
 def report(

@@ -1,9 +1,10 @@
 """The region model, the result of approximate estimation: tables that agree where they overlap.
 
-Rows are drawn from a forest of regions, the part of the tables that a single distribution can match exactly.
+`tractable()` is a forest of regions, the part of the tables that a single distribution can match exactly.
 Regions are added one at a time. Each contributes its new attributes, conditional on a part that it shares
 with an earlier region. The product of these conditional distributions has a junction tree with cliques no
-larger than the regions, and matches the regions' marginals on them.
+larger than the regions, and matches the regions' marginals on them. Rows start there before they are moved
+towards all tables.
 
 On disk a model is a folder with `model.json` and `model.npz`, readable without this library.
 
@@ -17,13 +18,15 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Sequence
-from typing import Any, Literal, NoReturn, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 
-from pgmjax._internal import html
+from pgmjax import random
+from pgmjax._internal import checks, html
 from pgmjax._internal.elsewhere import told
 from pgmjax._internal.files import ArrayFolder, float_array
+from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique, as_clique, marginal_of
 from pgmjax.data.domain import Domain
 from pgmjax.inference.plan.forecast import require_cells
@@ -32,10 +35,12 @@ from pgmjax.model.base import check_query
 from pgmjax.model.base import labelled as with_labels
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.graphical import GraphicalModel
+from pgmjax.model.region_rows import SETTLING, steered
 from pgmjax.queries import Query
 
 METHOD = "convex belief propagation"
 FITTING_SWEEPS, FITTED = 200, 1e-10
+MOST_ROWS = 1_000_000
 
 FOLDER = ArrayFolder(io.RECORD, "a model of regions", "pgmjax.regions")
 
@@ -122,16 +127,42 @@ class RegionModel:
         """
         return dataclasses.replace(self._forest, total=self.total)
 
-    def sample(self, *_: Any, **__: Any) -> NoReturn:
-        """Not available: there may be no distribution with these marginals.
+    def sample(
+        self, rows: int | None = None, seed: int = 0, *, sweeps: int = 15, progress: bool | None = None
+    ) -> dict[str, np.ndarray]:
+        """Draw rows whose marginals come near the regions' tables, and nearer than independent draws.
+
+        The rows of `tractable()` are moved by Gibbs steps that are steered towards all regions (see
+        `model.region_rows`). If no table has these marginals, the rows have those of one that comes near.
+        Cells of probability 0 are avoided wherever the other attributes leave a way.
+
+        Args:
+            rows: number of rows. Default: the rounded total. Any number is post-processing. More than
+                `MOST_ROWS` are drawn in several parts.
+            seed: the same seed gives the same rows; it need not be secret.
+            sweeps: number of sweeps that learn what the regions ask for.
+            progress: None for a progress bar in terminals and notebooks, False for no bar.
+
+        Returns:
+            Codes [rows] of each attribute.
 
         Raises:
-            ValueError: always; the message names the alternatives.
+            ValueError: a negative number of rows, or no sweeps.
         """
-        raise ValueError(
-            "these marginals may be those of no table, so that rows cannot be drawn from them: draw from "
-            "model.tractable(), which keeps a forest of them, or fit a mixture of products."
-        )
+        rows = round(self.total) if rows is None else checks.integer("rows", rows, low=0)
+        checks.integer("sweeps", sweeps, low=1)
+        forest, tables = self.tractable(), self.marginals
+        drawn = forest.sample(rows, seed, method="round")
+        if not len(tables) or not rows:
+            return drawn
+        parts = np.array_split(random.generator(seed).permutation(rows), -(-rows // MOST_ROWS))
+        found = []
+        with Progress("rows", len(parts) * (sweeps + len(SETTLING)), progress) as bar:
+            for number, part in enumerate(parts):
+                start = {name: column[part] for name, column in drawn.items()}
+                counts = [len(part) * table for table in tables.tables]
+                found.append(steered(self.domain, tables.cliques, counts, start, seed + number, sweeps, bar))
+        return {name: np.concatenate([part[name] for part in found]) for name in self.domain.attributes}
 
     def save(self, folder: Any) -> None:
         """Save to a folder as `model.npz` and `model.json`, without pickle.
@@ -194,7 +225,7 @@ class RegionModel:
             "total": self.total,
             "regions agree to": self.residual,
         }
-        said = f"By {METHOD}: no table need have all of these marginals. Draw rows from tractable()."
+        said = f"By {METHOD}: no table need have all of these marginals."
         return html.card("RegionModel", facts, html.note(said))
 
     def __repr__(self) -> str:

@@ -7,6 +7,7 @@ import scipy.optimize
 import pgmjax as pj
 from pgmjax.estimation import regularisation
 from pgmjax.estimation.constraints import FixedMarginal, StructuralZeros
+from pgmjax.measurements.noise import DiscreteGaussian
 from tests.optimum import to_optimum
 
 pytestmark = pytest.mark.filterwarnings("ignore:stop='noise' is deprecated")
@@ -153,7 +154,19 @@ def test_the_noise_of_a_cell_is_that_of_least_squares():
     one = pj.LinearMeasurement(("a", "b"), np.zeros((6, 3)), stddev=2.0, query=query)
     matrix = query.matrix(domain)
     dense = np.linalg.inv(matrix.T @ matrix / 4.0)
-    assert regularisation.cell_variance(one, domain) == pytest.approx(np.mean(np.diag(dense)))
+    variance, cells = regularisation.measured_cells(one, domain)
+    assert variance == pytest.approx(np.mean(np.diag(dense))) and cells == 18
+
+
+def test_a_range_is_one_coarse_cell():
+    domain = pj.Domain({"a": 10, "b": 20})
+    asked = [
+        pj.queries.Product({"a": pj.queries.range(0, 4), "b": pj.queries.range(k, k + 3)}) for k in (2, 8)
+    ]
+    noisy = [pj.LinearMeasurement.released(q, [100], DiscreteGaussian(4.0)) for q in asked]
+    variance, cells = regularisation.measured_cells(noisy[0], domain)
+    assert variance == pytest.approx(16.0, rel=1e-6) and cells == pytest.approx(200 / (5 * 4))
+    assert regularisation.noise_of(domain, noisy) == pytest.approx((4.0, 10.0))
 
 
 def test_a_prior_the_noise_stop_and_other_losses_switch_it_off():

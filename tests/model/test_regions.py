@@ -88,12 +88,63 @@ def test_the_forest_is_the_tree_of_most_information():
     np.testing.assert_allclose(tree.marginal(first), 100 * marginal(table, first), atol=1e-9)
 
 
-def test_the_forest_can_be_sampled_and_the_regions_cannot():
+def counted(rows, names):
+    shape = [DOMAIN[name] for name in names]
+    cells = np.ravel_multi_index([rows[name] for name in names], shape)
+    return np.bincount(cells, minlength=int(np.prod(shape))).reshape(shape)
+
+
+def entropy_maximum(table, pairs, sweeps=2000):
+    """The distribution of most entropy with a table's pairs, by proportional fitting of all 48 cells."""
+    found = np.full(table.shape, 1 / table.size)
+    for _ in range(sweeps):
+        for pair in pairs:
+            gone = tuple(i for i, name in enumerate("abcd") if name not in pair)
+            found = found * (table.sum(gone, keepdims=True) / found.sum(gone, keepdims=True))
+    return found
+
+
+def test_rows_have_the_regions_tables_and_most_entropy_beyond():
+    """Nearer to the pairs than independent rows of the true table, near the entropy's maximum elsewhere."""
+    table = joint(4)
+    rows = model(PAIRS, table).sample(20_000, seed=0)
+    independent = np.random.default_rng(0).multinomial(20_000, table.reshape(-1)).reshape(table.shape)
+    ours = [np.abs(counted(rows, pair) - 20_000 * marginal(table, pair)).sum() for pair in PAIRS]
+    drawn = [np.abs(marginal(independent, pair) - 20_000 * marginal(table, pair)).sum() for pair in PAIRS]
+    assert sum(ours) < 0.2 * sum(drawn)
+    wanted = entropy_maximum(table, PAIRS)
+    away = np.abs(counted(rows, "abcd") / 20_000 - wanted).sum()
+    assert away < 0.25 * np.abs(table - wanted).sum() and away < 0.05
+    assert abs(rows["free"].mean() - 0.5) < 0.02
+
+
+def test_rows_repeat_with_their_seed_and_can_be_none_or_few():
     found = model(PAIRS)
-    rows = found.tractable().sample(50, seed=1)
-    assert len(rows["a"]) == 50
-    with pytest.raises(ValueError, match="tractable"):
-        found.sample(50)
+    few, again, others = (found.sample(7, seed=seed) for seed in (1, 1, 2))
+    assert all(np.array_equal(few[name], again[name]) for name in DOMAIN)
+    assert any(not np.array_equal(few[name], others[name]) for name in DOMAIN)
+    assert {len(column) for column in found.sample(0).values()} == {0}
+    assert len(found.sample()["a"]) == 100
+    for wrong in ({"rows": -1}, {"sweeps": 0}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            found.sample(**wrong)
+
+
+def test_rows_in_several_parts_are_all_there(monkeypatch):
+    monkeypatch.setattr("pgmjax.model.regions.MOST_ROWS", 300)
+    table = joint(5)
+    rows = model(PAIRS, table).sample(1000, seed=0)
+    missed = [np.abs(counted(rows, pair) - 1000 * marginal(table, pair)).sum() for pair in PAIRS]
+    assert len(rows["a"]) == 1000 and max(missed) < 40
+
+
+def test_rows_avoid_impossible_cells():
+    """The table has them in a pair that the forest leaves out or not, whichever it is."""
+    table = joint(1)
+    table[0, :, 1] = 0
+    table[:, 2, :, 3] = 0
+    rows = model(PAIRS, table / table.sum()).sample(5000, seed=0)
+    assert counted(rows, "ac")[0, 1] == 0 and counted(rows, "bd")[2, 3] == 0
 
 
 def test_zero_cells_make_no_nan():
@@ -129,4 +180,4 @@ def test_queries():
 
 def test_a_notebook_is_told_what_it_is():
     shown = model(PAIRS)._repr_html_()
-    assert "RegionModel" in shown and "convex belief propagation" in shown and "tractable()" in shown
+    assert "RegionModel" in shown and "convex belief propagation" in shown

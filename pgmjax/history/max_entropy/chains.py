@@ -26,6 +26,7 @@ from pgmjax._internal.jit import jit
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.model.graphical import GraphicalModel
+from pgmjax.model.region_rows import Graph, draw_codes
 
 METHODS = ("gibbs", "metropolis")
 
@@ -130,70 +131,26 @@ def draw(model: GraphicalModel, rows: int, seed: int, sweeps: int) -> dict[str, 
     return dict(zip(domain.attributes, every, strict=True))
 
 
-@dataclasses.dataclass(frozen=True)
-class Graph:
-    """The attributes of each table: the static part of a sweep.
-
-    Attributes:
-        sizes: size of every attribute.
-        cliques: the attributes of every table, by number.
-    """
-
-    sizes: tuple[int, ...]
-    cliques: tuple[tuple[int, ...], ...]
-
-    @classmethod
-    def of(cls, domain: Domain, cliques: Sequence[Clique]) -> Graph:
-        """Number the attributes of cliques."""
-        places = {name: place for place, name in enumerate(domain.attributes)}
-        return cls(tuple(domain.shape), tuple(tuple(places[name] for name in clique) for clique in cliques))
-
-    def cells(self, clique: tuple[int, ...], codes: Any) -> Any:
-        """Return the cell index of each chain in a table of the given attributes [chains]."""
-        number: Any = 0
-        for place in clique:
-            number = number * self.sizes[place] + codes[place]
-        return number
-
-
 @functools.partial(jit, static_argnums=(0, 1))
 def _sweep(
     graph: Graph, method: str, tables: tuple[jax.Array, ...], codes: jax.Array, key: Any, sweeps: Any
 ) -> Any:
     """Sweep over all attributes; tables are transposed so that the attribute being drawn is the last axis."""
-    held: list[list[tuple[tuple[int, ...], jax.Array]]] = []
-    for place, size in enumerate(graph.sizes):
-        mine = []
-        for clique, table in zip(graph.cliques, tables, strict=True):
-            if place in clique:
-                others = tuple(v for v in clique if v != place)
-                turned = jnp.moveaxis(table, clique.index(place), -1).reshape(-1, size)
-                mine.append((others, turned))
-        held.append(mine)
+    held = [graph.turned(tables, place) for place in range(len(graph.sizes))]
 
     def one(_: Any, state: Any) -> Any:
         codes, key = state
         key, *keys = random.split(key, len(graph.sizes) + 1, jax)
         for place, mine in enumerate(held):
-            rows = [(graph.cells(others, codes), table) for others, table in mine]
-            step = _gibbs if method == "gibbs" else _metropolis
-            codes = codes.at[place].set(step(rows, codes[place], graph.sizes[place], keys[place]))
+            if method == "gibbs":
+                drawn = draw_codes(graph.logs(tables, codes, place), keys[place])
+            else:
+                rows = [(graph.cells(others, codes), table) for others, table in mine]
+                drawn = _metropolis(rows, codes[place], graph.sizes[place], keys[place])
+            codes = codes.at[place].set(drawn)
         return codes, key
 
     return jax.lax.fori_loop(0, sweeps, one, (codes, key))
-
-
-def _gibbs(rows: Rows, now: jax.Array, size: int, key: Any) -> jax.Array:
-    """Draw from the conditional distribution, by its cumulative weights."""
-    logs = jnp.zeros((len(now), size), jnp.float32)
-    for number, table in rows:
-        logs = logs + table[number]
-    tops = jnp.max(logs, axis=1, keepdims=True)
-    weights = jnp.exp(logs - jnp.where(jnp.isfinite(tops), tops, 0))
-    ends = jnp.cumsum(weights, axis=1)
-    at = random.uniforms(key, (len(now),), jax) * ends[:, -1]  # in (0, end]: no cell of weight 0
-    drawn = jnp.sum(ends < at[:, None], axis=1).astype(jnp.int32)
-    return jnp.minimum(drawn, size - 1)
 
 
 def _metropolis(rows: Rows, now: jax.Array, size: int, key: Any) -> jax.Array:
