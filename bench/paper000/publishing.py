@@ -1,28 +1,41 @@
-"""Data publishing: a synthetic table from all two-way marginals against randomised response.
+"""Data publishing: a synthetic table from all two-way marginals against the answers it is made from.
 
-    OPENBLAS_NUM_THREADS=1 PGMJAX_DATA=... python bench/paper000/publishing.py [options]
+    OPENBLAS_NUM_THREADS=1 PGMJAX_DATA=... python bench/paper000/publishing.py [--epsilons 0.1 1 10]
 
 All 29,570 cells of all pairs are measured with Laplace noise of scale 36 / epsilon: epsilon-DP where a record
 is added or removed (a replaced one costs twice that: the paper says 1-DP and calls n public). Maximum entropy
-fits them and a table of as many rows is drawn. Errors are sums of absolute differences of joint probabilities
-(equation 42) of all pairs and of some triples, and the RMSE of random k-dimensional ranges, in JSON lines.
+fits them with its default settings and a table of as many rows is drawn. Errors are sums of absolute
+differences of joint probabilities (equation 42) of all pairs and of some triples, and the RMSE of random
+k-dimensional ranges (counts). Beside it: the noisy input, the same with negative counts cut off (and scaled
+to the number of records), the product of its one-way marginals, and two kinds of randomised response.
+
+Lines are kept in bench/results/paper000-publishing.jsonl; the same command makes those that lack, and --table
+prints what there is.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
-import json
+import pathlib
+import sys
 import time
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import response
 import table
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+
+import harness
+
 from pgmjax import queries
 from pgmjax.history import History, MaxEntropy
 from pgmjax.measurements.noise import DiscreteLaplace
 
+OUT = harness.RESULTS / "paper000-publishing.jsonl"
+KEYS = ("method", "epsilon", "seed", "rows")
 TRIPLES = [
     ("gender", "race", "marital"),
     ("age", "gender", "marital"),
@@ -30,21 +43,21 @@ TRIPLES = [
     ("birthplace", "race", "work-class"),
     ("gender", "occupation", "salary"),
 ]
+PAIRS = list(itertools.combinations(table.SIZES, 2))
+RANGES = 200
+
+Columns = dict[str, np.ndarray]
+Joint = Callable[[Sequence[str]], np.ndarray]
 
 
-def tell(**line):
-    """Print a line."""
-    print(json.dumps({k: round(v, 6) if isinstance(v, float) else v for k, v in line.items()}), flush=True)
-
-
-def shares(columns, clique, sizes):
+def shares(columns: Columns, clique: Sequence[str]) -> np.ndarray:
     """Joint probabilities of some attributes of a table."""
-    shape = [sizes[name] for name in clique]
+    shape = [table.SIZES[name] for name in clique]
     cells = np.ravel_multi_index([columns[name] for name in clique], shape)
     return np.bincount(cells, minlength=int(np.prod(shape))).reshape(shape) / len(cells)
 
 
-def counted(columns, asked):
+def counted(columns: Columns, asked: list[dict]) -> np.ndarray:
     """Shares of a table's rows within each range conjunction."""
     found = []
     for query in asked:
@@ -55,92 +68,155 @@ def counted(columns, asked):
     return np.array(found)
 
 
-def random_ranges(sizes, dimensions, count, seed):
+def random_ranges(dimensions: int) -> list[dict]:
     """Random ranges over some random attributes each."""
-    rng = np.random.default_rng(seed)
-    names = list(sizes)
+    rng = np.random.default_rng(dimensions)
+    names = list(table.SIZES)
     asked = []
-    for _ in range(count):
-        chosen = rng.choice(len(names), dimensions, replace=False)
+    for _ in range(RANGES):
+        chosen = [names[k] for k in rng.choice(len(names), dimensions, replace=False)]
         asked.append(
-            {names[k]: tuple(sorted(rng.integers(sizes[names[k]], size=2).tolist())) for k in chosen}
+            {name: tuple(sorted(rng.integers(table.SIZES[name], size=2).tolist())) for name in chosen}
         )
     return asked
 
 
-def published(options, columns):
-    """A synthetic table by maximum entropy, and the fit it was drawn from."""
-    domain = table.domain()
-    distribution = DiscreteLaplace(36.0 / options.epsilon)
-    pairs = table.pair_counts(columns)
-    rng = np.random.default_rng(5)
-    noisy = [
-        np.round(c + rng.laplace(0, distribution.scale, c.shape)).astype(np.int64).reshape(-1)
-        for c in pairs.values()
-    ]
-    asked = [queries.marginal(pair) for pair in pairs]
-    history = History.from_answers(domain, asked, np.concatenate(noisy), distribution=distribution)
-    settings = MaxEntropy(
-        alpha=options.alpha, solver="chains", chains=options.chains, chain_steps=options.steps
+def of_tables(truth: Columns, joint: Joint, cliques: Sequence[Sequence[str]]) -> list[float]:
+    """Error of each joint distribution."""
+    return [float(np.abs(joint(clique) - shares(truth, clique)).sum()) for clique in cliques]
+
+
+def of_rows(truth: Columns, made: Columns) -> harness.Line:
+    """All errors of a synthetic table."""
+    line = of_joint(truth, lambda clique: shares(made, clique))
+    for dimensions in range(1, 6):
+        asked = random_ranges(dimensions)
+        missed = counted(made, asked) - counted(truth, asked)
+        line[f"ranges_{dimensions}"] = len(truth["age"]) * float(np.sqrt(np.mean(missed**2)))
+    return line
+
+
+def of_joint(truth: Columns, joint: Joint) -> harness.Line:
+    """Errors of pairs and triples."""
+    pairs, triples = of_tables(truth, joint, PAIRS), of_tables(truth, joint, TRIPLES)
+    return {"pairs": float(np.mean(pairs)), "worst_pair": max(pairs), "triples": float(np.mean(triples))}
+
+
+def measured(truth: Columns, epsilon: float, seed: int) -> dict[tuple[str, str], np.ndarray]:
+    """Noisy counts of all pairs, whole numbers."""
+    rng = np.random.default_rng(5 + seed)
+    scale = 36.0 / epsilon
+    return {
+        pair: np.round(counts + rng.laplace(0, scale, counts.shape)).astype(np.int64)
+        for pair, counts in table.pair_counts(truth).items()
+    }
+
+
+def published(truth: Columns, epsilon: float, seed: int) -> dict[str, harness.Line]:
+    """Maximum entropy with its default settings: its model's answers, and rows."""
+    rows = len(truth["age"])
+    noisy = measured(truth, epsilon, seed)
+    asked = [queries.marginal(pair) for pair in noisy]
+    values = np.concatenate([counts.reshape(-1) for counts in noisy.values()])
+    history = History.from_answers(
+        table.domain(), asked, values, distribution=DiscreteLaplace(36.0 / epsilon)
     )
-    start, cpu = time.perf_counter(), time.process_time()
-    fit = settings.fit(history, options.rows)
+    start = time.perf_counter()
+    fit = MaxEntropy().fit(history, rows)
     fitted = time.perf_counter()
-    drawn = fit.sample(options.rows, seed=6, sweeps=options.sweeps)
-    tell(
-        method="maximum entropy",
-        alpha=options.alpha,
-        queries=history.num_rows,
-        fit_seconds=fitted - start,
-        sample_seconds=time.perf_counter() - fitted,
-        cpu_seconds=time.process_time() - cpu,
-    )
-    return drawn
+    drawn = fit.sample(rows, seed=6)
+    about = {
+        "alpha": fit.alpha,
+        "steps": fit.steps,
+        "status": fit.status.name,
+        "fit_seconds": fitted - start,
+        "sample_seconds": time.perf_counter() - fitted,
+    }
+    model = of_joint(truth, lambda clique: fit.model.marginal(tuple(clique)) / rows)
+    return {"model": model | about, "published rows": of_rows(truth, drawn) | about}
 
 
-def main():
-    """Publish three ways and compare."""
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def inputs(truth: Columns, epsilon: float, seed: int) -> dict[str, harness.Line]:
+    """The noisy answers as they are, cut off at 0, and the product of their one-way marginals."""
+    rows = len(truth["age"])
+    noisy = measured(truth, epsilon, seed)
+    cut = {pair: np.maximum(counts, 0) for pair, counts in noisy.items()}
+    sums: dict[str, np.ndarray] = dict.fromkeys(table.SIZES, np.zeros(1))
+    for (one, other), counts in noisy.items():
+        sums[one], sums[other] = sums[one] + counts.sum(1), sums[other] + counts.sum(0)
+    alone = {name: np.maximum(total, 0) / np.maximum(total, 0).sum() for name, total in sums.items()}
+
+    def product(clique: Sequence[str]) -> np.ndarray:
+        joint = np.ones(())
+        for name in clique:
+            joint = np.multiply.outer(joint, alone[name])
+        return joint
+
+    kinds: dict[str, Joint] = {
+        "noisy input": lambda pair: noisy[tuple(pair)] / rows,
+        "cut at 0": lambda pair: cut[tuple(pair)] / rows,
+        "cut at 0 and scaled": lambda pair: cut[tuple(pair)] / cut[tuple(pair)].sum(),
+    }
+    found: dict[str, harness.Line] = {}
+    for name, joint in kinds.items():
+        pairs = of_tables(truth, joint, PAIRS)
+        found[name] = {"pairs": float(np.mean(pairs)), "worst_pair": max(pairs)}
+    return found | {"product of one-way marginals": of_joint(truth, product)}
+
+
+def perturbed(truth: Columns, epsilon: float, seed: int) -> dict[str, harness.Line]:
+    """Two kinds of randomised response."""
+    rows, found = len(truth["age"]), {}
+    kinds = {
+        "retention replacement": response.Retention.of(truth, table.SIZES, epsilon, 7 + seed),
+        "flipping": response.Flipping.of(truth, table.SIZES, epsilon, 8 + seed),
+    }
+    for name, made in kinds.items():
+        line = of_joint(truth, lambda clique, made=made: response.joint(made, clique, rows))
+        for dimensions in range(1, 6):
+            asked = random_ranges(dimensions)
+            missed = response.ranges(made, asked, rows) - counted(truth, asked)
+            line[f"ranges_{dimensions}"] = rows * float(np.sqrt(np.mean(missed**2)))
+        found[name] = line
+    return found
+
+
+HEAD = ("method", "epsilon", "pairs", "worst_pair", "triples", *(f"ranges_{k}" for k in range(1, 6)))
+
+
+def show(lines: list[harness.Line]) -> None:
+    """Print the lines as a table."""
+    harness.say("| " + " | ".join(name.replace("_", " ") for name in HEAD) + " |")
+    harness.say("|---" * len(HEAD) + "|")
+    for line in sorted(lines, key=lambda line: (line["epsilon"], line["seed"])):
+        cells = [line["method"], f"{line['epsilon']:g}"]
+        cells += [f"{line[name]:.3g}" if name in line else "" for name in HEAD[2:]]
+        harness.say("| " + " | ".join(cells) + " |")
+
+
+def main() -> None:
+    """Make the lines that lack and print them."""
+    raw = argparse.RawDescriptionHelpFormatter
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     options.add_argument("--rows", type=int, default=table.ROWS)
-    options.add_argument("--epsilon", type=float, default=1.0)
-    options.add_argument("--alpha", type=float, default=1e-4)
-    options.add_argument("--chains", type=int, default=10_000)
-    options.add_argument("--steps", type=int, default=20)
-    options.add_argument("--sweeps", type=int, default=20)
-    options.add_argument("--ranges", type=int, default=200)
+    options.add_argument("--epsilons", nargs="+", type=float, default=[0.1, 1.0, 10.0])
+    options.add_argument("--seeds", type=int, default=1)
+    options.add_argument("--table", action="store_true", help="run nothing: print what there is")
     chosen = options.parse_args()
-    sizes, columns = table.SIZES, table.table(chosen.rows)
-    drawn = published(chosen, columns)
-    others = {
-        "retention replacement": response.Retention.of(columns, sizes, chosen.epsilon, 7),
-        "flipping": response.Flipping.of(columns, sizes, chosen.epsilon, 8),
-    }
-
-    def errors(cliques, joint):
-        return [float(np.abs(joint(c) - shares(columns, c, sizes)).sum()) for c in cliques]
-
-    pairs = list(itertools.combinations(sizes, 2))
-    methods = {"maximum entropy": lambda c: shares(drawn, c, sizes)} | {
-        name: lambda c, other=other: response.joint(other, c, chosen.rows) for name, other in others.items()
-    }
-    for name, joint in methods.items():
-        of_pairs = errors(pairs, joint)
-        tell(method=name, two_way_mean=float(np.mean(of_pairs)), two_way_worst=max(of_pairs))
-        of_triples = dict(zip([" ".join(t) for t in TRIPLES], errors(TRIPLES, joint), strict=True))
-        tell(method=name, three_way_mean=float(np.mean(list(of_triples.values()))), **of_triples)
-    for dimensions in (1, 2, 3, 4, 5):
-        asked = random_ranges(sizes, dimensions, chosen.ranges, dimensions)
-        truth = counted(columns, asked)
-        for name in methods:
-            if name == "maximum entropy":
-                found = counted(drawn, asked)
-            else:
-                found = response.ranges(others[name], asked, chosen.rows)
-            tell(
-                method=name,
-                dimensions=dimensions,
-                rmse=float(chosen.rows * np.sqrt(np.mean((found - truth) ** 2))),
-            )
+    lines = harness.read(OUT) if OUT.exists() else []
+    done = {tuple(line[key] for key in KEYS) for line in lines}
+    truth = {} if chosen.table else table.table(chosen.rows)
+    names = {published: "published rows", inputs: "noisy input", perturbed: "flipping"}
+    runs = itertools.product(range(chosen.seeds), chosen.epsilons, names)
+    for seed, epsilon, run in [] if chosen.table else runs:
+        if (names[run], epsilon, seed, chosen.rows) in done:
+            continue
+        for method, errors in run(truth, epsilon, seed).items():
+            key = dict(zip(KEYS, (method, epsilon, seed, chosen.rows), strict=True))
+            line = key | errors | harness.provenance() | {"date": harness.now()}
+            harness.append(OUT, line)
+            lines.append(line)
+    show(lines)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -179,6 +179,7 @@ def fit_local(
     max_bytes: int | None = None,
     progress: bool | None = None,
     regularisation: float | str = "none",
+    reference: Mapping[str, np.ndarray] | None = None,
 ) -> LocalFit:
     """Estimate the locally consistent tables that fit the measurements best, in float64.
 
@@ -194,6 +195,8 @@ def fit_local(
         progress: None for a progress bar in terminals and notebooks, False for no bar.
         regularisation: as in `Estimator`; the relative entropy is approximated over the regions (see
             `estimation.region_divergence`), exactly so if they form a junction tree.
+        reference: probabilities of every attribute's values, whose product the fit is pulled towards.
+            Default: the product of the fit's own one-way marginals.
 
     Warns:
         InconsistentWarning: the tables do not agree to a probability of 1e-6.
@@ -234,7 +237,8 @@ def fit_local(
             if weight > 0:
                 level = noise_level(loss, measurements)
                 least = pulls.LEAST * pulls.noise_of(domain, measurements)[0] / count
-                solution, problem = _pulled(made, problem, weight, level, least, stop, bar)
+                given = {} if reference is None else pulls.moved({}, dict(reference), least)[0]
+                solution, problem = _pulled(made, problem, weight, level, least, given, stop, bar)
             else:
                 solution, problem = _minimise(problem, stop, bar)
         slow = dataclasses.replace(oracle, tol=END_TOL, max_sweeps=END_SWEEPS)
@@ -272,10 +276,11 @@ def _pulled(
     weight: float,
     level: float,
     least: float,
+    given: pulls.Reference,
     stop: StoppingRule,
     bar: Progress,
 ) -> tuple[Solution, LocalProblem]:
-    """Minimise the loss with a pull towards the product of the one-way marginals, found on the way.
+    """Minimise the loss with a pull towards a product: a given one, or that of the one-way marginals so far.
 
     The rounds are those of an exact fit, `estimation.fit`.
 
@@ -285,6 +290,7 @@ def _pulled(
         weight: of the relative entropy (records).
         level: expected loss under the noise alone.
         least: least probability of a value in the product.
+        given: the product; empty if it is to be found on the way.
         stop: stopping rule of the whole fit.
         bar: progress bar.
     """
@@ -298,10 +304,12 @@ def _pulled(
     oracle = ConvexBP(index_maps(made.graph, numbers), agreeing, tol=BOUND_TOL, max_sweeps=BOUND_SWEEPS)
     bend = weight * float(np.max(numbers.outer / agreeing.weight))
     curvature = np.asarray(float(problem.curvature) + bend)
-    reference: pulls.Reference = {}
-    for _ in range(pulls.LOOKS):
-        shares = named(made, np.asarray(divergence.one_way(end.point.marginals)))
-        reference, distance = pulls.moved(reference, shares, least)
+    reference = given
+    for _ in range(1 if given else pulls.LOOKS):
+        distance = 0.0
+        if not given:
+            shares = named(made, np.asarray(divergence.one_way(end.point.marginals)))
+            reference, distance = pulls.moved(reference, shares, least)
         logarithms = np.concatenate([reference[name] for name in made.attributes])
         pull = RegionPull(divergence, np.asarray(weight), logarithms, oracle)
         problem = dataclasses.replace(problem, curvature=curvature, pull=pull)

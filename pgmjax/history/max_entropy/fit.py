@@ -3,7 +3,8 @@
 Among all distributions it takes the one closest to a prior that the noise makes likely:
 ``min KL(p, p0) - alpha log-likelihood(answers | p)``. The optimum is a graphical model with one weight per
 row, and its dual is solved with exact gradients if inference fits in memory. If a single inference takes
-seconds, chains estimate the curvature; if inference does not fit, they estimate the gradient too.
+seconds, chains estimate the curvature. If inference does not fit, the tables of the queries are fitted where
+they overlap, by convex belief propagation, and chains draw rows only.
 
 References:
     Chen, Zhou and Bhowmick 2012, "Integrating historical noisy answers", section 4.
@@ -19,22 +20,31 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
+from pgmjax.estimation.constraints import StructuralZeros
+from pgmjax.estimation.region_fit import fit_local
+from pgmjax.estimation.regularisation import LARGEST
 from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.history.history import History
 from pgmjax.history.max_entropy.ascent import AscentSearch, Ending, ascend
 from pgmjax.history.max_entropy.chains import METHODS, Chains, draw
 from pgmjax.history.max_entropy.dual import Dual, DualPoint, FeatureCliques, Features, Penalty, penalty_of
 from pgmjax.history.max_entropy.newton import Newton, Rough
+from pgmjax.history.max_entropy.strength import alpha_of
 from pgmjax.history.prior import ProductPrior
 from pgmjax.inference import oracles
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.graphical import GraphicalModel
+from pgmjax.model.regions import RegionModel
 
 PENALTIES = ("auto", "laplace", "gaussian")
-SOLVERS = ("auto", "exact", "newton", "chains")
+SOLVERS = ("auto", "exact", "newton", "regions", "chains")
 SLOW = 0.5
 """If an inference is forecast to take more than this many seconds, the curvature is sampled."""
+CLOSE = 1e-4
+"""The least tolerance of a fit of regions, in shares of its loss."""
+AGAIN = 1.5
+"""A fit whose alpha is more than so many times what its own one-way marginals ask for is done again."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -42,18 +52,22 @@ class MaxEntropyFit:
     """The result of a maximum-entropy integration.
 
     Attributes:
-        model: the distribution, times the total.
+        model: the distribution, times the total; tables of regions if no inference fits in memory.
+        alpha: weight of the likelihood that was used.
         weights: dual weight of every row [rows]; at plus or minus its box for a Laplace answer that is not
             met.
         objective: relative entropy to the prior plus the penalty of the answers (nats). Without exact
-            inference, an estimate of its dual, a lower bound.
-        gap: certified bound on `objective - optimum` (nats); infinite without exact inference.
+            inference, an estimate of its dual, a lower bound. With regions the relative entropy is a sum over
+            them.
+        gap: certified bound on `objective - optimum` (nats), with regions over locally consistent tables;
+            infinite with chains alone.
         status: how the search ended; always MAX_STEPS for chains alone, which have no stopping test.
         steps: number of inferences, or of steps of the chains without exact inference.
         answers: the model's answers to the rows of the history (counts) [rows].
     """
 
-    model: GraphicalModel
+    model: GraphicalModel | RegionModel
+    alpha: float
     weights: np.ndarray
     objective: float
     gap: float
@@ -61,22 +75,30 @@ class MaxEntropyFit:
     steps: int
     answers: np.ndarray
 
-    def sample(self, rows: int | None = None, seed: int = 0, *, sweeps: int = 100) -> dict[str, np.ndarray]:
+    def sample(
+        self, rows: int | None = None, seed: int = 0, *, sweeps: int | None = None
+    ) -> dict[str, np.ndarray]:
         """Draw a synthetic table, from the model if exact sampling fits in memory, else from chains.
+
+        Rows of regions are moved until their marginals come near the regions' (see `RegionModel.sample`).
 
         Args:
             rows: number of rows. Default: the rounded total. Any number is post-processing.
             seed: the same seed gives the same rows; it need not be secret.
-            sweeps: number of sweeps of each chain from independent attributes before its one row is read.
+            sweeps: number of sweeps of each chain before its one row is read. Default: 100, or 15 for
+                regions, whose chains start from a forest of them.
 
         Returns:
             Codes [rows] of each attribute.
         """
         rows = round(self.model.total) if rows is None else checks.integer("rows", rows, low=0)
+        if isinstance(self.model, RegionModel):
+            return self.model.sample(rows, seed, sweeps=15 if sweeps is None else sweeps)
         try:
             return self.model.sample(rows, seed)
         except ModelTooLargeError:
-            return draw(self.model, rows, seed, checks.integer("sweeps", sweeps, low=1))
+            sweeps = 100 if sweeps is None else checks.integer("sweeps", sweeps, low=1)
+            return draw(self.model, rows, seed, sweeps)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,13 +109,16 @@ class MaxEntropy:
 
     Attributes:
         alpha: weight of the likelihood of the answers relative to the entropy, > 0. Towards 0 the result is
-            the prior, towards infinity it fits the answers as closely as a distribution can.
+            the prior, towards infinity it fits the answers as closely as a distribution can. Default: chosen
+            from the answers and their noise, see `strength.alpha_of`.
         penalty: `laplace` or `gaussian`; `auto` uses the distribution of the noise, which must be Gaussian
             for a full covariance and must not be mixed. It may differ from the noise if named explicitly.
+            Regions take the Gaussian one, and `auto` is that for them.
         prior: the distribution before any answer. Default: uniform. Cells of probability 0 stay impossible.
         solver: `exact` is L-BFGS-B with exact gradients. `newton` uses exact gradients and curvature from
-            chains, for slow inference. `chains` uses no exact inference, for structures that do not fit in
-            memory. `auto` takes the first of these that its plan allows and that is not slow.
+            chains, for slow inference. `regions` fits tables that agree where they overlap, if inference does
+            not fit in memory: `estimation.fit_local`, towards the prior or the product of its own one-way
+            marginals. `chains` samples all gradients. `auto` takes the first that fits and is not slow.
         oracle: as in `Estimator`.
         max_steps: maximum number of inferences.
         tol: stop when gap <= tol * max(1, objective).
@@ -112,12 +137,14 @@ class MaxEntropy:
         >>> fit = MaxEntropy(alpha=10.0).fit(history, total=100)
         >>> fit.status.name, fit.model.marginal(("sex",)).round(3).tolist()
         ('CONVERGED', [30.0, 70.0])
+        >>> 0 < MaxEntropy().fit(history, total=100).alpha < 1
+        True
 
     References:
         Chen, Zhou and Bhowmick 2012, equations 25 to 41.
     """
 
-    alpha: float = 1.0
+    alpha: float | None = None
     penalty: str = "auto"
     prior: ProductPrior | None = None
     solver: str = "auto"
@@ -133,7 +160,8 @@ class MaxEntropy:
     progress: bool | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "alpha", checks.number("alpha", self.alpha, above=0))
+        if self.alpha is not None:
+            object.__setattr__(self, "alpha", checks.number("alpha", self.alpha, above=0))
         checks.choice("penalty", self.penalty, PENALTIES)
         if not isinstance(self.prior, ProductPrior | None):
             raise TypeError(f"prior must be a ProductPrior, got {type(self.prior).__name__}.")
@@ -184,21 +212,41 @@ class MaxEntropy:
                 or the model does not fit in memory.
         """
         dual = self._dual(history, total)
-        box = dual.penalty.box
         start = np.zeros(history.num_rows) if warm_start is None else np.array(warm_start, np.float64)
         if start.shape != (history.num_rows,) or not np.isfinite(start).all():
             raise ValueError(
                 f"warm_start must be one finite weight a row, {history.num_rows:,}, got shape {start.shape}."
             )
+        alpha = self._alpha(history, total)
+        found = self._fitted(history, dual, float(total), alpha, start)
+        if self.alpha is None and self.prior is None:
+            product = _product(history, found.model)
+            better = alpha_of(history, dual.features, product, float(total))
+            if better * AGAIN < alpha:
+                again = dataclasses.replace(self, alpha=better)
+                dual = again._dual(history, total)
+                found = again._fitted(history, dual, float(total), better, found.weights)
+        return found
+
+    def _fitted(
+        self, history: History, dual: Dual, total: float, alpha: float, start: np.ndarray
+    ) -> MaxEntropyFit:
+        """Fit at one alpha, by the first solver that is possible."""
+        if dual.plan is None and self.solver in ("auto", "regions"):
+            try:
+                return self._regions(history, dual, total, alpha)
+            except ModelTooLargeError:
+                if self.solver == "regions":
+                    raise
+        box, prior = dual.penalty.box, self._prior(history)
         start = np.clip(start, -box, box)
-        prior = self._prior(history)
         scales = dual.scales(prior)
         with Progress("max_entropy", self.max_steps, self.progress) as bar:
             if dual.plan is not None and (
                 self.solver == "exact" or (self.solver == "auto" and not _slow(dual))
             ):
                 search = AscentSearch(dual, self.tol, bar)
-                return _finish(dual.layout, float(total), ascend(dual, start, scales, self.max_steps, search))
+                return _finish(dual.layout, total, alpha, ascend(dual, start, scales, self.max_steps, search))
             floors = history.rows.largest() ** 2
             newton = Newton(dual.features, dual.layout, dual.targets, dual.penalty, scales, floors)
             chains = Chains.start(
@@ -211,14 +259,47 @@ class MaxEntropy:
             )
             rough = newton.roughly(chains, start, self.chain_steps)
             if dual.plan is None:
-                return _estimate(dual, newton, rough, float(total), self.chain_steps)
+                return _estimate(dual, newton, rough, total, alpha, self.chain_steps)
             search = AscentSearch(dual, self.tol, bar)
             end = newton.exactly(rough.chains, rough.weights, search, self.max_steps)
-            return _finish(dual.layout, float(total), end)
+            return _finish(dual.layout, total, alpha, end)
+
+    def _regions(self, history: History, dual: Dual, total: float, alpha: float) -> MaxEntropyFit:
+        """Fit tables that agree where they overlap, by the squared penalty."""
+        prior = (
+            None if self.prior is None else dict(zip(history.domain, self.prior.probabilities, strict=True))
+        )
+        possible = {} if prior is None else {name: p > 0 for name, p in prior.items() if not p.all()}
+        found = fit_local(
+            history.domain,
+            history.measurements,
+            total,
+            constraints=[StructuralZeros((name,), mask) for name, mask in possible.items()],
+            max_steps=self.max_steps,
+            tol=max(self.tol, CLOSE),
+            max_bytes=self.max_bytes,
+            progress=self.progress,
+            regularisation=min(1 / alpha, LARGEST),
+            reference=prior,
+        )
+        queries = [measurement.query for measurement in history.measurements]
+        answers = np.concatenate([np.ravel(found.model.answer(query)) for query in queries])
+        variances = history.stddevs**2
+        distance = 0.0 if found.regularisation is None else found.regularisation.divergence
+        return MaxEntropyFit(
+            found.model,
+            alpha,
+            alpha * total * (history.values - answers) / variances,
+            alpha * found.loss + distance,
+            alpha * found.gap,
+            found.status,
+            found.steps,
+            answers,
+        )
 
     def _dual(self, history: History, total: float) -> Dual:
         """Return the dual problem, without a plan if inference is not exact."""
-        if self.solver != "chains":
+        if self.solver not in ("chains", "regions"):
             try:
                 return self.dual(history, total)
             except ModelTooLargeError:
@@ -226,8 +307,28 @@ class MaxEntropy:
                     raise
         features, prior = self._parts(history)
         total = checks.number("total", total, above=0)
-        penalty = self._penalty(history, total)
+        kind = self.penalty
+        if self._by_regions(history):
+            kind = "gaussian"
+        penalty = penalty_of(history, kind, self._alpha(history, total), total)
         return Dual(features, FeatureCliques.of(features, prior), history.values / total, penalty, None)
+
+    def _by_regions(self, history: History) -> bool:
+        """Return whether regions can be fitted, for which the noise must be independent."""
+        possible = self.penalty != "laplace" and history.covariance is None
+        if self.solver == "regions" and not possible:
+            raise ValueError(
+                "solver='regions' takes the squared penalty of independent noise: leave out "
+                "penalty='laplace' and a full covariance, or use solver='chains'."
+            )
+        return possible and self.solver in ("auto", "regions")
+
+    def _alpha(self, history: History, total: float) -> float:
+        if self.alpha is not None:
+            return self.alpha
+        return alpha_of(
+            history, Features.of(history.rows), self.prior, checks.number("total", total, above=0)
+        )
 
     def _prior(self, history: History) -> ProductPrior:
         if not isinstance(history, History):
@@ -246,24 +347,33 @@ class MaxEntropy:
         return Features.of(history.rows), prior
 
     def _penalty(self, history: History, total: float) -> Penalty:
-        return penalty_of(history, self.penalty, self.alpha, total)
+        return penalty_of(history, self.penalty, self._alpha(history, total), total)
+
+
+def _product(history: History, model: GraphicalModel | RegionModel) -> ProductPrior:
+    """Return the product of the one-way marginals of a fit, for the attributes that were asked about."""
+    asked = {name for query in history.queries for name in query.clique}
+    shares = {name: model.marginal((name,)) / model.total for name in asked}
+    return ProductPrior(history.domain, {name: share / share.sum() for name, share in shares.items()})
 
 
 def _slow(dual: Dual) -> bool:
     return dual.plan is not None and dual.plan.oracle.forecast.seconds > SLOW
 
 
-def _finish(layout: FeatureCliques, total: float, end: Ending) -> MaxEntropyFit:
+def _finish(layout: FeatureCliques, total: float, alpha: float, end: Ending) -> MaxEntropyFit:
     """Return the model at the point where the search ended."""
     point: DualPoint = end.point
     known = CliqueVector(layout.cliques, tuple(point.marginals))
     model = GraphicalModel(layout.domain, CliqueVector(layout.cliques, tuple(point.tables)), total, known)
     return MaxEntropyFit(
-        model, point.weights, point.primal, end.gap, end.status, end.steps, total * point.answers
+        model, alpha, point.weights, point.primal, end.gap, end.status, end.steps, total * point.answers
     )
 
 
-def _estimate(dual: Dual, newton: Newton, rough: Rough, total: float, steps: int) -> MaxEntropyFit:
+def _estimate(
+    dual: Dual, newton: Newton, rough: Rough, total: float, alpha: float, steps: int
+) -> MaxEntropyFit:
     """Return the model at the end of chains alone, with marginals from a final, larger sample."""
     newton = dataclasses.replace(newton, snapshots=4 * newton.snapshots)
     chains, sample = newton.sample(rough.chains, rough.weights)
@@ -278,5 +388,5 @@ def _estimate(dual: Dual, newton: Newton, rough: Rough, total: float, steps: int
     potentials = CliqueVector(dual.layout.cliques, tuple(tables))
     model = GraphicalModel(dual.layout.domain, potentials, total, known)
     return MaxEntropyFit(
-        model, point.weights, point.value, math.inf, Status.MAX_STEPS, steps, total * point.answers
+        model, alpha, point.weights, point.value, math.inf, Status.MAX_STEPS, steps, total * point.answers
     )

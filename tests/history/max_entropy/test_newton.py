@@ -127,7 +127,9 @@ def test_chains_go_on_from_weights_that_are_given():
 
 
 def test_settings_of_chains_are_checked():
-    with pytest.raises(ValueError, match="solver must be one of 'auto', 'exact', 'newton', 'chains'"):
+    with pytest.raises(
+        ValueError, match="solver must be one of 'auto', 'exact', 'newton', 'regions', 'chains'"
+    ):
         MaxEntropy(solver="sgd")
     with pytest.raises(ValueError, match="proposal must be one of 'gibbs', 'metropolis'"):
         MaxEntropy(proposal="slice")
