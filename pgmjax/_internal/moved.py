@@ -533,7 +533,7 @@ MODULES: dict[str, str] = {
     "sweeps.machine": "sweeps.runner",
     "sweeps.page_parts": "sweeps.page",
     "sweeps.workloads": "sweeps.grid",
-    "task": "estimation.fit",
+    "task": "estimation.problem",
     "total": "measurements.total",
     "training": "learning",
     "training.bounds": "learning.selection",

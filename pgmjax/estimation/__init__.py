@@ -3,15 +3,16 @@
 `estimator.Estimator` (`pgmjax.Estimator`) is the entry point; if no exact model fits in memory,
 `fit_local` fits locally consistent tables and `fit_mixture` a mixture of products.
 
-- `fit`, `certificate`: one fit and its float64 certificate. `warm_start`: its initialisation.
+- `problem`, `fit`, `certificate`: what is to be fitted, one fit, and its float64 certificate.
+  `warm_start`: its initialisation.
 - `losses`, `solvers`: objectives and optimisers. `batch`: many fits of one structure.
 - `constraints`: public knowledge; `feasibility` checks it, `side_information` applies it.
 - `regularisation`: the pull of a fit towards independence, and its weight.
 - `approximate` chooses between `region_fit` and `mixture_fit` (with `mixture_layout`). `views`: pictures.
 """
 
-from pgmjax.estimation.fit import FitProgress
 from pgmjax.estimation.mixture_fit import MixtureFit, fit_mixture
+from pgmjax.estimation.problem import FitProgress
 from pgmjax.estimation.region_fit import InconsistentWarning, LocalFit, fit_local
 from pgmjax.estimation.regularisation import Regularisation
 

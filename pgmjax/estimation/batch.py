@@ -15,7 +15,8 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax._internal.memory import readable_bytes
 from pgmjax.data.domain import Domain
-from pgmjax.estimation.fit import FitProblem, FitResult, FitSettings, fit_steps
+from pgmjax.estimation.fit import FitResult, fit_steps
+from pgmjax.estimation.problem import FitProblem, FitSettings
 from pgmjax.estimation.solvers.batch import Queue, run_batch
 from pgmjax.estimation.views import batch_html
 from pgmjax.inference import oracles

@@ -19,9 +19,10 @@ from pgmjax.estimation import approximate, batch, losses, regularisation, solver
 from pgmjax.estimation.batch import BatchFit
 from pgmjax.estimation.constraints import FixedMarginal
 from pgmjax.estimation.feasibility import Constraint, total_of
-from pgmjax.estimation.fit import FitProblem, FitProgress, FitResult, fit
+from pgmjax.estimation.fit import FitResult, fit
 from pgmjax.estimation.losses.base import unique_cliques
 from pgmjax.estimation.losses.build import noise_level
+from pgmjax.estimation.problem import FitProblem, FitProgress
 from pgmjax.estimation.regularisation import Regularisation
 from pgmjax.estimation.side_information import SideInformation, listed
 from pgmjax.estimation.solvers.stopping import Status

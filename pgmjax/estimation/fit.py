@@ -15,177 +15,35 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from pgmjax._internal.jit import precision
-from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique
-from pgmjax.data.domain import Domain
-from pgmjax.estimation import certificate, feasibility, losses, regularisation, solvers
+from pgmjax.estimation import certificate, feasibility, regularisation, solvers
 from pgmjax.estimation.losses.augmented import Augmented, Equalities
 from pgmjax.estimation.losses.base import BoundLoss
-from pgmjax.estimation.losses.build import known_noise_level, noise_level
+from pgmjax.estimation.losses.build import noise_level
 from pgmjax.estimation.losses.tilted import Tilted
-from pgmjax.estimation.side_information import SideInformation
+from pgmjax.estimation.problem import STIFF, FitProblem, FitProgress, Pull, with_first_smoothing
 from pgmjax.estimation.solvers.loop import FitSteps, Solution, run_single, solve_steps
-from pgmjax.estimation.solvers.problem import Evaluation, Prior, Problem
+from pgmjax.estimation.solvers.problem import Evaluation, Problem
 from pgmjax.estimation.solvers.stopping import FIRST_SMOOTHING, Status, StoppingRule
 from pgmjax.estimation.warm_start import starting_point
 from pgmjax.inference import oracles
 from pgmjax.inference.ops.tables import host_join, split
 from pgmjax.inference.oracles import Oracle
 from pgmjax.inference.oracles.host import HostModel
-from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.structure import Structure
-from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
 
-STIFF = 4.0  # initial penalty parameter of a fixed marginal, in curvatures of the loss with its prior
 STIFFEST = 1e4 * STIFF
 FIRST_TOL, SHARPER = 0.1, 0.1  # tolerance of the first round, and its factor per round
 SWEEPS = 1000  # of proportional fitting after a round
-NEAR_ENOUGH = 0.1  # of the loss's standard deviation under the noise: a reference is found
 NEGLIGIBLE = 1e-9  # probability: a smaller residual does not raise the penalty
-
-
-@dataclasses.dataclass(frozen=True)
-class FitProgress:
-    """A report of a fit after a block of steps, for the callback of `Estimator.fit`.
-
-    Attributes:
-        step: solver steps so far.
-        loss: the objective: the loss, smoothed if it has kinks, plus the terms of constraints and prior.
-        gap: certified bound on its distance from the optimum.
-
-    Example:
-        >>> import pgmjax as pj
-        >>> seen = []
-        >>> m = pj.LinearMeasurement(("a",), [30.0, 10.0], stddev=1.0)
-        >>> fit = pj.Estimator().fit(pj.Domain({"a": 2}), [m], total=40, callback=seen.append)
-        >>> seen[-1].step == fit.steps, seen[-1].marginals[("a",)].round(2).tolist()
-        (True, [30.0, 10.0])
-    """
-
-    step: int
-    loss: float
-    gap: float
-    _tables: Callable[[], Mapping[Clique, np.ndarray]] = dataclasses.field(repr=False, compare=False)
-
-    @functools.cached_property
-    def marginals(self) -> Mapping[Clique, np.ndarray]:
-        """Expected counts of each measured clique there, float64; fetched from the device when asked for."""
-        return self._tables()
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Pull:
-    """A pull of a fit towards a reference: its relative entropy to it, times a weight.
-
-    Attributes:
-        weight: weight of the relative entropy (records).
-        logarithms: of each attribute's probabilities in the reference; none for the uniform distribution.
-    """
-
-    weight: float
-    logarithms: regularisation.Reference = dataclasses.field(default_factory=dict)
-
-    def slope(self, bound: BoundLoss) -> np.ndarray:
-        """Return the linear term of the relative entropy, in one vector of all tables."""
-        tables = regularisation.tables_of(self.logarithms, bound.cliques, bound.shapes)
-        return -self.weight * host_join(tables, np.float64)
-
-
-@dataclasses.dataclass(frozen=True)
-class FitProblem:
-    """A fitting problem: settings, measurements and side information.
-
-    Attributes:
-        estimator: the settings.
-        domain: the attributes.
-        measurements: noisy linear answers.
-        total: number of records (counts).
-        known: constraints and prior.
-        bar: progress bar.
-        mesh: devices that share each inference of one fit, or None.
-        trace: steps so far, loss and gap after each block of steps; appended to during the fit.
-        callback: called with a `FitProgress` after each block, or None.
-    """
-
-    estimator: FitSettings
-    domain: Domain
-    measurements: tuple[LinearMeasurement, ...]
-    total: float
-    known: SideInformation
-    bar: Progress
-    mesh: Any = None
-    trace: list[tuple[int, float, float]] = dataclasses.field(default_factory=list, compare=False)
-    callback: Callable[[FitProgress], object] | None = dataclasses.field(default=None, compare=False)
-    pull: Pull | None = None
-
-    def weight(self) -> float:
-        """Return the weight of a pull towards the product of the model's one-way marginals; 0 for none."""
-        setting = self.estimator.regularisation
-        off = setting == "none" or self.known.prior is not None or self.estimator.stop == "noise"
-        off = off or self.estimator.max_steps < 2  # a first part finds the product, a second is pulled
-        if off or not regularisation.is_known_for(self.estimator.loss):
-            return 0.0
-        return regularisation.weight_of(setting, self.domain, self.measurements, self.total)
-
-    def least(self) -> float:
-        """Return the least probability of a value in what a fit is pulled towards."""
-        spread, _ = regularisation.noise_of(self.domain, self.measurements)
-        return regularisation.LEAST * spread / self.total
-
-    def stopping_rule(self) -> StoppingRule:
-        """Return the fit's stopping rule."""
-        level = -math.inf
-        if self.estimator.stop == "noise":
-            level = noise_level(self.estimator.loss, self.measurements)
-        spread = math.sqrt(known_noise_level(self.estimator.loss, self.measurements))
-        return StoppingRule.of(self.estimator.tol, self.estimator.max_steps, spread, level)
-
-    def bind(self, dtype: str) -> BoundLoss:
-        """Return the loss of the measurements, augmented by any fixed marginals."""
-        bound = losses.build(self.estimator.loss, self.domain, self.measurements, self.total, dtype)
-        if self.pull is not None:
-            bound = Tilted.of(bound, self.pull.slope(bound), dtype)
-        if not self.known.fixed:
-            return bound
-        _, curvature = _first_stage(solvers.build(self.estimator.solver), bound, self.domain)
-        # a heavy prior's multipliers are as large as its weight: a far smaller penalty never reaches them
-        bend = float(curvature) + (self.known.weight or 0.0) + (self.pull.weight if self.pull else 0.0)
-        wanted = [(one.clique, one.probabilities) for one in self.known.fixed]
-        return Augmented.of(bound, Equalities.of(bound, wanted, STIFF * bend), dtype)
-
-    def plan(self, cliques: Sequence[Clique], dtype: str | None = None) -> oracles.Plan:
-        """Plan a fit whose loss is over the given cliques."""
-        known = self.known
-        return self.estimator.plan(
-            self.domain, cliques, known.zeros, prior=known.prior, dtype=dtype, mesh=self.mesh
-        )
-
-    def fits_in_float64(self, cliques: Sequence[Clique]) -> bool:
-        """Return whether a float64 fit over the same cliques can be planned in memory."""
-        try:
-            self.plan(cliques, "float64")
-        except ModelTooLargeError:
-            return False
-        return True
-
-    def objective(self, oracle: Oracle, loss: BoundLoss, curvature: np.ndarray, dtype: str) -> Problem:
-        """Return the solver's objective: a loss with the side information, in a dtype."""
-        known, prior = self.known, None
-        if known.weight is not None:
-            base = known.log_partition(self.domain, loss.cliques)
-            prior = Prior(np.asarray(known.weight, np.float64), np.asarray(base, np.float64))
-        if self.pull is not None:  # the reference itself is in the loss, as its linear term
-            prior = Prior(np.asarray(self.pull.weight, np.float64), np.zeros(()))
-        return Problem.build(oracle, loss, curvature, tuple(t.astype(dtype) for t in known.tables), prior)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -217,6 +75,31 @@ class FitResult:
     pull: Pull | None = None
 
 
+@dataclasses.dataclass(frozen=True)
+class FitState:
+    """A fit under way.
+
+    Attributes:
+        problem: what is to be fitted, with its pull.
+        oracle: inference for the loss's cliques, then those of the side information.
+        tables: log-potentials so far.
+        dtype: type on the device.
+        stop: stopping rule.
+        steps: steps done.
+    """
+
+    problem: FitProblem
+    oracle: Oracle
+    tables: Sequence[np.ndarray]
+    dtype: str
+    stop: StoppingRule
+    steps: int = 0
+
+    def pulled(self, pull: Pull | None) -> FitState:
+        """Return the state with another pull."""
+        return dataclasses.replace(self, problem=dataclasses.replace(self.problem, pull=pull))
+
+
 # A fit and its parts, in execution order.
 
 
@@ -243,176 +126,136 @@ def fit_steps(problem: FitProblem, start: GraphicalModel | None) -> FitSteps[Fit
         tables: Sequence[np.ndarray] = starting_point(
             problem.domain, loss.cliques, problem.known.start(start)
         )
-    stop, done = problem.stopping_rule(), 0
+    state = FitState(problem, plan.oracle, tables, dtype, problem.stopping_rule())
     weight = problem.weight()
     if weight > 0:
         near = regularisation.reference_of(start, loss.cliques, problem.least())
-        problem, tables, done = yield from _looked(problem, weight, plan.oracle, tables, dtype, stop, near)
+        state = yield from _looked(state, weight, near)
         with precision(dtype):
-            loss = problem.bind(dtype)
-    if isinstance(loss, Augmented):
-        run = _minimise_in_rounds(problem, plan.oracle, loss, tables, dtype, stop, done)
-    else:
-        run = minimise(problem, plan.oracle, loss, tables, dtype, stop, done)
+            loss = state.problem.bind(dtype)
+    run = _minimise_in_rounds(state, loss) if isinstance(loss, Augmented) else minimise(state, loss)
     solution, objective = yield from run
-    return _result(plan, solution, objective, problem.pull)
+    return _result(plan, solution, objective, state.problem.pull)
 
 
-def _looked(
-    problem: FitProblem,
-    weight: float,
-    oracle: Oracle,
-    tables: Sequence[np.ndarray],
-    dtype: str,
-    stop: StoppingRule,
-    reference: regularisation.Reference,
-) -> FitSteps[tuple[FitProblem, Sequence[np.ndarray], int]]:
-    """Fit for a few steps, and return the problem with the pull that follows from them.
+def _looked(state: FitState, weight: float, reference: regularisation.Reference) -> FitSteps[FitState]:
+    """Fit for a few steps, and return the state with the pull that follows from them.
 
     Without a first reference the pull of the first part is too slight to matter: it is there so that all
     parts are one compiled program.
-
-    Returns:
-        The problem, the potentials so far, and the steps done.
     """
+    problem, stop = state.problem, state.stop
     level = noise_level(problem.estimator.loss, problem.measurements)
-    half, least, done = max(1, stop.max_steps // 2), problem.least(), 0
+    half, least = max(1, stop.max_steps // 2), problem.least()
     few = dataclasses.replace(stop, max_steps=half, noise_level=level)
-    problem = dataclasses.replace(problem, pull=Pull(regularisation.SLIGHT * problem.total))
+    state = state.pulled(Pull(regularisation.SLIGHT * problem.total))
     if reference:
         few = dataclasses.replace(stop, max_steps=min(half, regularisation.LOOK))
-        problem = dataclasses.replace(problem, pull=Pull(weight, reference))
+        state = state.pulled(Pull(weight, reference))
     for _ in range(regularisation.LOOKS):
-        part = yield from _part(problem, oracle, tables, dtype, few, done)
+        part = yield from _part(state, few)
         if part is None:
-            return dataclasses.replace(problem, pull=None), tables, 0
-        shares = regularisation.one_way(part.cliques, part.marginals)
+            return dataclasses.replace(state.pulled(None), steps=0)
+        state, cliques, marginals = part
+        shares = regularisation.one_way(cliques, marginals)
         reference, distance = regularisation.moved(reference, shares, least)
-        problem = dataclasses.replace(problem, pull=Pull(weight, reference))
-        tables, done = part.tables, part.steps
-        if weight * distance < NEAR_ENOUGH * math.sqrt(level) or done + regularisation.LOOK >= stop.max_steps:
+        state = state.pulled(Pull(weight, reference))
+        near = weight * distance < regularisation.NEAR_ENOUGH * math.sqrt(level)
+        if near or state.steps + regularisation.LOOK >= stop.max_steps:
             break
-        few = dataclasses.replace(stop, max_steps=done + regularisation.LOOK)
+        few = dataclasses.replace(stop, max_steps=state.steps + regularisation.LOOK)
     if problem.estimator.regularisation == "auto":
-        return (yield from _lighter(problem, oracle, tables, dtype, stop, done))
-    return problem, tables, done
+        return (yield from _lighter(state, Pull(weight, reference)))
+    return state
 
 
-def _lighter(
-    problem: FitProblem,
-    oracle: Oracle,
-    tables: Sequence[np.ndarray],
-    dtype: str,
-    stop: StoppingRule,
-    done: int,
-) -> FitSteps[tuple[FitProblem, Sequence[np.ndarray], int]]:
-    """Lower the weight as long as that lowers the estimated error of the measured cells; as `_looked`."""
-    assert problem.pull is not None
-    weight, reference = problem.pull.weight, problem.pull.logarithms
-    tried, least = problem, math.inf
+def _lighter(state: FitState, pull: Pull) -> FitSteps[FitState]:
+    """Lower the weight of a pull as long as that lowers the estimated error of the measured cells."""
+    problem, stop, least = state.problem, state.stop, math.inf
+    few = dataclasses.replace(stop, max_steps=stop.max_steps - regularisation.LOOK)
     for _ in range(1 + regularisation.LIGHTEST):
-        if stop.max_steps - done < 2 * regularisation.LOOK:
+        if stop.max_steps - state.steps < 2 * regularisation.LOOK:
             break
-        few = dataclasses.replace(stop, max_steps=stop.max_steps - regularisation.LOOK)
-        part = yield from _part(tried, oracle, tables, dtype, few, done)
+        part = yield from _part(state.pulled(pull), few)
         if part is None:
             break
-        done = part.steps
+        tried, cliques, marginals = part
+        state = dataclasses.replace(state, steps=tried.steps)
         error = regularisation.estimated_error(
-            problem.domain, problem.measurements, part.cliques, part.marginals, weight, problem.total
+            problem.domain, problem.measurements, cliques, marginals, pull.weight, problem.total
         )
         if error > regularisation.WORTH * least:
             break
-        problem, tables, least = tried, part.tables, error
+        state, least = tried, error
         if not regularisation.ENOUGH < error < math.inf:
             break
-        weight *= regularisation.LIGHTER
-        tried = dataclasses.replace(problem, pull=Pull(weight, reference))
-    return problem, tables, done
-
-
-@dataclasses.dataclass(frozen=True)
-class _Part:
-    """A part of a fit: marginals of the loss's cliques (probabilities), potentials, and all steps so far."""
-
-    cliques: tuple[Clique, ...]
-    marginals: tuple[np.ndarray, ...]
-    tables: tuple[np.ndarray, ...]
-    steps: int
+        pull = dataclasses.replace(pull, weight=regularisation.LIGHTER * pull.weight)
+    return state
 
 
 def _part(
-    problem: FitProblem,
-    oracle: Oracle,
-    tables: Sequence[np.ndarray],
-    dtype: str,
-    stop: StoppingRule,
-    done: int,
-) -> FitSteps[_Part | None]:
-    """Fit until a rule ends it, at the first smoothing; return None if the loss was not finite."""
-    solver = solvers.build(problem.estimator.solver)
-    with precision(dtype):
-        loss, curvature = _first_stage(solver, problem.bind(dtype), problem.domain)
-        objective = problem.objective(oracle, loss, curvature, dtype)
-        start = host_join(tables, dtype, len(objective.gauge.table))
-    end, _ = yield from _minimise_in_stages(problem, objective, solver, start, stop, done)
+    state: FitState, stop: StoppingRule
+) -> FitSteps[tuple[FitState, tuple[Clique, ...], tuple[np.ndarray, ...]] | None]:
+    """Fit until another rule ends it, at the first smoothing.
+
+    Returns:
+        The state after it, the loss's cliques and their marginals (probabilities); None if the loss was not
+        finite.
+    """
+    with precision(state.dtype):
+        loss = state.problem.bind(state.dtype)
+    end, _ = yield from _minimise_from(dataclasses.replace(state, stop=stop), loss)
     if end.status is Status.NOT_FINITE:
         return None
     bound = loss.inner if isinstance(loss, Augmented) else loss
     moved = tuple(table - table.max() for table in _tables(loss, end.point.potentials))
-    return _Part(bound.cliques, _tables(bound, end.point.marginals), moved, end.steps)
+    state = dataclasses.replace(state, tables=moved, steps=end.steps)
+    return state, bound.cliques, _tables(bound, end.point.marginals)
 
 
 def minimise(
-    problem: FitProblem,
-    oracle: Oracle,
-    loss: BoundLoss,
-    tables: Sequence[np.ndarray],
-    dtype: str,
-    stop: StoppingRule,
-    done: int = 0,
-    smoothing: float = FIRST_SMOOTHING,
+    state: FitState, loss: BoundLoss, smoothing: float = FIRST_SMOOTHING
 ) -> FitSteps[tuple[Solution, Problem]]:
     """Minimise a loss in a dtype; after float32, evaluate the result in float64 or continue there.
 
     Args:
-        problem: settings and side information.
-        oracle: inference for the loss's cliques, then those of the side information.
-        loss: the loss, in that dtype.
-        tables: initial log-potentials.
-        dtype: type on the device.
-        stop: stopping rule.
-        done: steps already done.
+        state: where the fit is.
+        loss: the loss, in the state's dtype.
         smoothing: initial smoothing of a loss with kinks (standard deviations).
 
     Returns:
         The solution, with all steps so far, and the objective it is evaluated on.
     """
+    solution, objective = yield from _minimise_from(state, loss, smoothing)
+    if solution.status is Status.NOT_FINITE or state.dtype == "float64":
+        return solution, objective
+    if not state.problem.fits_in_float64(loss.cliques):
+        return solution, objective
+    return (yield from _in_float64(state, objective, solution))
+
+
+def _minimise_from(
+    state: FitState, loss: BoundLoss, smoothing: float = FIRST_SMOOTHING
+) -> FitSteps[tuple[Solution, Problem]]:
+    """Minimise a loss in the state's dtype, from its potentials; arguments and result as in `minimise`."""
+    problem, dtype = state.problem, state.dtype
     solver = solvers.build(problem.estimator.solver)
     with precision(dtype):
-        loss, curvature = _first_stage(solver, loss, problem.domain, smoothing)
-        objective = problem.objective(oracle, loss, curvature, dtype)
-        start = host_join(tables, dtype, len(objective.gauge.table))
-    solution, objective = yield from _minimise_in_stages(problem, objective, solver, start, stop, done)
-    if solution.status is Status.NOT_FINITE or dtype == "float64":
-        return solution, objective
-    if not problem.fits_in_float64(loss.cliques):
-        return solution, objective
-    return (yield from _in_float64(problem, objective, solver, solution, stop))
+        loss, curvature = with_first_smoothing(solver, loss, problem.domain, smoothing)
+        objective = problem.objective(state.oracle, loss, curvature, dtype)
+        start = host_join(state.tables, dtype, len(objective.gauge.table))
+    return (yield from _minimise_in_stages(state, objective, start))
 
 
 def _minimise_in_stages(
-    problem: FitProblem,
-    objective: Problem,
-    solver: solvers.Solver,
-    start: np.ndarray,
-    stop: StoppingRule,
-    done: int,
+    state: FitState, objective: Problem, start: np.ndarray
 ) -> FitSteps[tuple[Solution, Problem]]:
     """Run the solver; a smoothed loss is minimised in warm-started stages of decreasing smoothing.
 
     Smoothed losses lie below the loss, so every stage's lower bound holds for the loss itself.
     """
+    problem, stop, done = state.problem, state.stop, state.steps
+    solver = solvers.build(problem.estimator.solver)
 
     def watch(steps: int, loss: float, gap: float, point: Callable[[], Evaluation]) -> None:
         before = problem.trace[-1][0] if problem.trace else 0
@@ -458,7 +301,7 @@ def _stalled_at(sound: Solution, failed: Solution) -> Solution:
 
 
 def _in_float64(
-    problem: FitProblem, objective: Problem, solver: solvers.Solver, solution: Solution, stop: StoppingRule
+    state: FitState, objective: Problem, solution: Solution
 ) -> FitSteps[tuple[Solution, Problem]]:
     """Evaluate the result of a float32 fit in float64, and continue there if its precision ran out.
 
@@ -467,16 +310,17 @@ def _in_float64(
     """
     with precision("float64"):
         bound = _cast_to_float64(objective.loss)
-        objective = problem.objective(objective.oracle, bound, objective.curvature, "float64")
+        objective = state.problem.objective(objective.oracle, bound, objective.curvature, "float64")
         start = np.asarray(solution.point.potentials, np.float64)
         point, gap = certificate.evaluate(objective, start)
     loss, slack = float(point.loss), float(bound.slack())
     lower_bound = max(solution.lower_bound, loss - gap)
     certified = dataclasses.replace(solution, point=point, lower_bound=lower_bound)
-    status = stop.float64_status(loss, lower_bound, solution.steps, solution.status, slack)
+    status = state.stop.float64_status(loss, lower_bound, solution.steps, solution.status, slack)
     if status is not None:
         return dataclasses.replace(certified, status=status), objective
-    further, sharper = yield from _minimise_in_stages(problem, objective, solver, start, stop, solution.steps)
+    state = dataclasses.replace(state, steps=solution.steps)
+    further, sharper = yield from _minimise_in_stages(state, objective, start)
     if further.status is Status.NOT_FINITE:
         return _stalled_at(certified, further), objective
     return dataclasses.replace(further, lower_bound=max(lower_bound, further.lower_bound)), sharper
@@ -501,15 +345,7 @@ def _result(
 # Fixed marginals: the method of multipliers, with every round's result projected onto them.
 
 
-def _minimise_in_rounds(
-    problem: FitProblem,
-    oracle: Oracle,
-    bound: Augmented,
-    tables: Sequence[np.ndarray],
-    dtype: str,
-    stop: StoppingRule,
-    done: int = 0,
-) -> FitSteps[tuple[Solution, Problem]]:
+def _minimise_in_rounds(state: FitState, bound: Augmented) -> FitSteps[tuple[Solution, Problem]]:
     """Minimise a loss over the models with the fixed marginals; arguments and result as in `minimise`.
 
     A round minimises the augmented Lagrangian (`estimation.losses.augmented`); its residual then updates the
@@ -520,7 +356,7 @@ def _minimise_in_rounds(
     References:
         Bertsekas (1982), Constrained Optimization and Lagrange Multiplier Methods, chapter 2.
     """
-    host = bound.on_host()
+    problem, stop, host = state.problem, state.stop, bound.on_host()
     stiffest = STIFFEST / STIFF * host.penalty_parameter
     number, idle, smoothing = 0, 0, FIRST_SMOOTHING
     lower_bound, missed, least, narrowest = -math.inf, math.inf, math.inf, math.inf
@@ -528,10 +364,10 @@ def _minimise_in_rounds(
     while True:
         tol = max(stop.tol / 2, FIRST_TOL * SHARPER**number)
         goal = dataclasses.replace(stop, tol=tol, invisible=stop.invisible / 2, estimated=False)
-        with precision(dtype):
-            bound = Augmented.of(bound.inner.cast(dtype), host, dtype)
-        end, objective = yield from minimise(problem, oracle, bound, tables, dtype, goal, done, smoothing)
-        number, done = number + 1, end.steps
+        with precision(state.dtype):
+            bound = Augmented.of(bound.inner.cast(state.dtype), host, state.dtype)
+        end, objective = yield from minimise(dataclasses.replace(state, stop=goal), bound, smoothing)
+        number, done, dtype = number + 1, end.steps, state.dtype
         if end.status is Status.NOT_FINITE:
             if best is None:
                 return end, objective
@@ -542,8 +378,9 @@ def _minimise_in_rounds(
             dtype = "float64"
         host, missed = _repriced(host, end.point, missed, stiffest)
 
-        point, objective, gap, exact = _projected(problem, oracle, objective, host, end.point)
+        point, objective, gap, exact = _projected(state, objective, host, end.point)
         tables = split(np.asarray(point.potentials), host.shapes)
+        state = dataclasses.replace(state, tables=tables, dtype=dtype, steps=done)
         lower_bound = max(lower_bound, end.lower_bound, float(point.loss) - gap)
         loss = objective.loss.exact(split(np.asarray(point.marginals), host.shapes))
         reached = loss + _beside_loss(objective, point)
@@ -580,11 +417,11 @@ def _repriced(
 
 
 def _projected(
-    problem: FitProblem, oracle: Oracle, objective: Problem, host: Equalities, point: Evaluation
+    state: FitState, objective: Problem, host: Equalities, point: Evaluation
 ) -> tuple[Evaluation, Problem, float, bool]:
     """Project a point onto the fixed marginals; return it, the float64 objective, gap and feasibility."""
     tables = split(np.asarray(point.potentials, np.float64), host.shapes)
-    known = problem.known
+    problem, known = state.problem, state.problem.known
     structure, _ = Structure.named(problem.domain.sizes, (*host.cliques, *known.cliques))
     places = [place for place, held in enumerate(host.held) if held]
     targets = split(host.targets, host.shapes)
@@ -595,43 +432,13 @@ def _projected(
     assert isinstance(objective.loss, Augmented)
     with precision("float64"):
         loss = Augmented.of(_cast_to_float64(objective.loss.inner), host, "float64")
-        objective = problem.objective(oracle, loss, objective.curvature, "float64")
+        objective = problem.objective(state.oracle, loss, objective.curvature, "float64")
         vector = host_join(moved, np.float64, len(objective.gauge.table))
         found, gap = certificate.evaluate(objective, vector)
     return found, objective, gap, fitted.exact
 
 
 # Helpers shared by the functions above.
-
-
-def _first_stage(
-    solver: solvers.Solver, bound: BoundLoss, domain: Domain, smoothing: float = FIRST_SMOOTHING
-) -> tuple[BoundLoss, np.ndarray]:
-    """Return the first stage of the loss, and its Lipschitz constant."""
-    if isinstance(bound, Augmented):
-        inner, curvature = _first_stage(solver, bound.inner, domain, smoothing)
-        host = bound.on_host()
-        return dataclasses.replace(bound, inner=inner), curvature + sum(host.held) * host.penalty_parameter
-    curvature = _curvature(solver, bound, domain)
-    if bound.smoothing is None:
-        return bound, curvature
-    eased = curvature * float(bound.smoothing) / smoothing
-    return bound.with_smoothing(smoothing), eased
-
-
-def _curvature(solver: solvers.Solver, bound: BoundLoss, domain: Domain) -> np.ndarray:
-    """Return the gradient's Lipschitz constant, or a guess at the uniform distribution."""
-    known = bound.lipschitz()
-    if known is None:
-        if isinstance(solver, solvers.DualAveraging) and solver.lipschitz is None:
-            raise ValueError(
-                "dual averaging needs the Lipschitz constant of the loss's gradient and this loss does not "
-                "know it: pass DualAveraging(lipschitz=...) or choose solver='mirror_descent'."
-            )
-        uniform = tuple(jnp.full(s, 1 / np.prod(s)) for s in map(domain.shape_of, bound.cliques))
-        gradient = jax.grad(bound)(uniform)
-        known = float(sum(jnp.ptp(g) for g in gradient))  # a first step changes potentials by 1 at most
-    return np.asarray(max(known, np.finfo(np.float32).tiny), np.float64)
 
 
 def _cast_to_float64(loss: BoundLoss) -> BoundLoss:
@@ -659,39 +466,3 @@ def _counts(bound: BoundLoss, point: Callable[[], Evaluation], total: float) -> 
     """Return the marginals at a point, in counts."""
     tables = _tables(bound, point().marginals)
     return {clique: total * table / table.sum() for clique, table in zip(bound.cliques, tables, strict=True)}
-
-
-class FitSettings(Protocol):
-    """The attributes of `Estimator` that a fit uses; see there."""
-
-    @property
-    def loss(self) -> Any:
-        """The loss or its name."""
-
-    @property
-    def solver(self) -> Any:
-        """The solver or its name."""
-
-    @property
-    def max_steps(self) -> int:
-        """Maximum number of steps."""
-
-    @property
-    def tol(self) -> float | None:
-        """Relative tolerance on the gap; None for what noise makes invisible."""
-
-    @property
-    def stop(self) -> str:
-        """Stopping criterion: "optimum" or "noise"."""
-
-    @property
-    def regularisation(self) -> float | str:
-        """Weight of the pull towards the product of the one-way marginals, "auto" or "none"."""
-
-    @property
-    def dtype(self) -> str:
-        """Type on the device."""
-
-    @property
-    def plan(self) -> Callable[..., oracles.Plan]:
-        """Plan a fit of some cliques under some constraints, for a dtype."""

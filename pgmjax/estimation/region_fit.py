@@ -36,7 +36,6 @@ from pgmjax.estimation import losses, solvers
 from pgmjax.estimation import regularisation as pulls
 from pgmjax.estimation.constraints import StructuralZeros
 from pgmjax.estimation.feasibility import require_feasible
-from pgmjax.estimation.fit import NEAR_ENOUGH
 from pgmjax.estimation.losses.base import BoundLoss
 from pgmjax.estimation.losses.build import noise_level
 from pgmjax.estimation.region_divergence import RegionDivergence, counting_numbers
@@ -313,7 +312,8 @@ def _pulled(
         logarithms = np.concatenate([reference[name] for name in made.attributes])
         pull = RegionPull(divergence, np.asarray(weight), logarithms, oracle)
         problem = dataclasses.replace(problem, curvature=curvature, pull=pull)
-        start, near = np.asarray(end.point.potentials), weight * distance < NEAR_ENOUGH * math.sqrt(level)
+        start = np.asarray(end.point.potentials)
+        near = weight * distance < pulls.NEAR_ENOUGH * math.sqrt(level)
         if near or end.steps + pulls.LOOK >= stop.max_steps:
             break
         few = dataclasses.replace(stop, max_steps=end.steps + pulls.LOOK)

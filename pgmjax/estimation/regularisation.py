@@ -33,7 +33,10 @@ LEAST = 0.15
 """The least count of a value in the reference, in standard deviations of a cell's noise."""
 LOOKS, LOOK, STRETCH = 6, 50, 2.0
 """The reference is found in at most so many parts of the fit, of so many steps, with over-relaxed updates."""
-LIGHTER, WORTH, ENOUGH, LIGHTEST, GROUPS, FEW = 0.4, 1.05, 0.3, 3, 20, 1000
+NEAR_ENOUGH = 0.1
+"""The reference is found when its last update changes the loss by less than this share of the loss's standard
+deviation under the noise."""
+LIGHTER, WORTH, ENOUGH, LIGHTEST, GROUPS, FEW = 0.4, 1.05, 0.3, 3, 20, 100
 """The automatic weight is multiplied by `LIGHTER` as long as that raises the estimated error by no more than
 `WORTH`, since the estimate favours large weights, and `LIGHTEST` times at most. It stays where the estimated
 error is below `ENOUGH` standard deviations of a cell's noise: the pull does well, and the estimate itself is

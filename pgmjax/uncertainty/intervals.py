@@ -114,7 +114,6 @@ def error_bars(
     asked = queries_of(domain, queries)
     if estimator is not None and not isinstance(estimator, Estimator):
         raise TypeError(f"estimator must be an Estimator, got {type(estimator).__name__}.")
-
     known = SideInformation.of(domain, constraints, prior, prior_weight)
     pulled = known.weight is not None or (isinstance(fit, Fit) and fit.regularisation is not None)
     if pulled and method == "laplace":
@@ -124,7 +123,7 @@ def error_bars(
     total = total_of(constraints, total)
     linear = least_squares(domain, noisy, row_tables(domain, asked), total, zeros, fixed)
     values = np.concatenate([np.ravel(model.answer(query)) for query in asked])
-    biases = np.zeros(len(values))
+    biases = np.where(linear.determined, 0.0, np.nan)
     if method == "linear":
         values, stddevs = np.where(linear.determined, linear.values, values), linear.stddevs
         halves = normal_quantile(level) * stddevs
@@ -132,6 +131,7 @@ def error_bars(
         stddevs = laplace.stddevs(model, noisy, asked, total)
         trusted = linear.determined & ~(stddevs < _INTERIOR * linear.stddevs)
         halves = normal_quantile(level) * np.where(trusted, stddevs, np.nan)
+        biases = np.where(linear.stddevs == 0, 0.0, np.nan)  # known without noise
     else:
         refits = bootstrap.refitted(
             model,
@@ -175,8 +175,10 @@ class ErrorBars(Estimates):
         level: the confidence asked for.
         method: `bootstrap`, `linear` or `laplace`.
         sizes: number of answers of each query.
-        biases: the part of the standard deviation that is bias of a pull (root mean square over answers of
-            like size) [answers]; 0 for unbiased estimates, NaN where it is unknown.
+        biases: the part of the standard deviation that is bias of the model (root mean square over answers of
+            like size) [answers]; 0 for unbiased estimates and for what is known exactly. NaN where it is
+            unknown: where an answer is not determined, with `laplace`, and with `bootstrap` where too few
+            answers are determined.
     """
 
     intervals: np.ndarray

@@ -1,5 +1,7 @@
 """Regularised fits, against brute force over the joint table, dense least squares and simulated tables."""
 
+import functools
+
 import numpy as np
 import pytest
 import scipy.optimize
@@ -8,6 +10,7 @@ import pgmjax as pj
 from pgmjax.estimation import regularisation
 from pgmjax.estimation.constraints import FixedMarginal, StructuralZeros
 from pgmjax.measurements.noise import DiscreteGaussian
+from tests.estimation.sparse_tables import marginal, measured, sparse_table, squared_loss
 from tests.optimum import to_optimum
 
 pytestmark = pytest.mark.filterwarnings("ignore:stop='noise' is deprecated")
@@ -15,37 +18,12 @@ pytestmark = pytest.mark.filterwarnings("ignore:stop='noise' is deprecated")
 DOMAIN = pj.Domain({"a": 3, "b": 4, "c": 5})
 PAIRS = [("a", "b"), ("b", "c"), ("a", "c")]
 TOTAL = 400.0
-
-
-def table(seed=0):
-    """A joint table in which most cells are empty, as counts."""
-    rng = np.random.default_rng(seed)
-    return rng.multinomial(int(TOTAL), rng.dirichlet(np.full(60, 0.3))).reshape(3, 4, 5).astype(float)
-
-
-def marginal(joint, clique):
-    return joint.sum(axis=tuple(i for i, name in enumerate("abc") if name not in clique))
-
-
-def measured(joint, stddev, seed=1):
-    rng = np.random.default_rng(seed)
-    exact = [marginal(joint, clique) for clique in PAIRS]
-    return [
-        pj.LinearMeasurement(clique, counts + rng.normal(0, stddev, counts.shape), stddev=stddev)
-        for clique, counts in zip(PAIRS, exact, strict=True)
-    ]
-
-
-def loss(noisy, joint):
-    return sum(
-        0.5 * np.sum(((marginal(joint, m.clique) - m.values) / m.row_stddevs().reshape(m.values.shape)) ** 2)
-        for m in noisy
-    )
+table = functools.partial(sparse_table, (3, 4, 5), TOTAL)
 
 
 @pytest.mark.parametrize("setting", ["auto", 3.0, 100.0])
 def test_the_objective_and_its_gap_are_those_of_brute_force(setting):
-    noisy = measured(table(), 8.0)
+    noisy = measured(table(), PAIRS, 8.0)
     fit = pj.Estimator(regularisation=setting, dtype="float64", tol=1e-7).fit(DOMAIN, noisy, TOTAL)
     found = fit.regularisation
     assert found.weight == setting or setting == "auto"
@@ -58,10 +36,11 @@ def test_the_objective_and_its_gap_are_those_of_brute_force(setting):
 
     def objective(logits):
         p = np.exp(logits - scipy.special.logsumexp(logits)).reshape(joint.shape)
-        return loss(noisy, TOTAL * p) + found.weight * np.sum(p * np.log(p / reference))
+        apart = np.sum(p * np.log(p / reference))
+        return squared_loss(noisy, lambda c: TOTAL * marginal(p, c)) + found.weight * apart
 
     ours = fit.loss + found.weight * np.sum(joint * np.log(joint / reference))
-    assert fit.loss == pytest.approx(loss(noisy, TOTAL * joint), rel=1e-6)
+    assert fit.loss == pytest.approx(squared_loss(noisy, lambda c: TOTAL * marginal(joint, c)), rel=1e-6)
     assert found.divergence == pytest.approx(np.sum(joint * np.log(joint / reference)), rel=1e-4)
     best = scipy.optimize.minimize(
         objective, np.log(joint).reshape(-1), method="L-BFGS-B", options={"maxiter": 5000, "ftol": 1e-14}
@@ -75,7 +54,7 @@ def test_it_is_nearer_to_the_table_than_the_optimum_in_the_mean():
         ratios = []
         for seed in range(12):
             joint = table(seed)
-            noisy = measured(joint, stddev, seed + 100)
+            noisy = measured(joint, PAIRS, stddev, seed + 100)
             models = [
                 pj.Estimator(regularisation=r).fit(DOMAIN, noisy, TOTAL).model for r in ("none", "auto")
             ]
@@ -85,7 +64,7 @@ def test_it_is_nearer_to_the_table_than_the_optimum_in_the_mean():
 
 
 def test_a_weight_of_zero_is_the_optimum_and_a_large_one_the_product():
-    noisy = measured(table(), 5.0)
+    noisy = measured(table(), PAIRS, 5.0)
     optimum = to_optimum().fit(DOMAIN, noisy, TOTAL)
     none = pj.Estimator(regularisation=0, tol=1e-4).fit(DOMAIN, noisy, TOTAL)
     assert none.loss == optimum.loss and none.regularisation is None and none.optimum_gap == none.gap
@@ -96,21 +75,23 @@ def test_a_weight_of_zero_is_the_optimum_and_a_large_one_the_product():
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 60])
 def test_few_steps_still_give_a_model(steps):
-    noisy = measured(table(), 5.0)
+    noisy = measured(table(), PAIRS, 5.0)
     fit = pj.Estimator(regularisation="auto", max_steps=steps).fit(DOMAIN, noisy, TOTAL)
     assert fit.steps <= steps and np.isfinite(fit.loss) and np.isfinite(fit.gap)
     assert (fit.regularisation is None) == (steps == 1)
 
 
 def test_noise_above_all_counts_and_the_largest_weight_give_a_model():
-    noisy = measured(table(), 1e7)
+    noisy = measured(table(), PAIRS, 1e7)
     assert np.isfinite(pj.Estimator(regularisation="auto").fit(DOMAIN, noisy, TOTAL).loss)
-    heavy = pj.Estimator(regularisation=regularisation.LARGEST).fit(DOMAIN, measured(table(), 5.0), TOTAL)
+    heavy = pj.Estimator(regularisation=regularisation.LARGEST).fit(
+        DOMAIN, measured(table(), PAIRS, 5.0), TOTAL
+    )
     assert np.isfinite(heavy.loss) and heavy.regularisation.divergence < 1e-6
 
 
 def test_rows_of_a_batch_are_single_fits():
-    rows = [measured(table(), stddev, 7) for stddev in (2.0, 9.0, 40.0)]
+    rows = [measured(table(), PAIRS, stddev, 7) for stddev in (2.0, 9.0, 40.0)]
     estimator = pj.Estimator(regularisation="auto")
     batch = estimator.fit_batch(DOMAIN, rows, TOTAL)
     for row, fitted in zip(rows, batch, strict=True):
@@ -128,7 +109,7 @@ def test_constraints_hold():
     mask[0, 0] = False
     model = (
         pj.Estimator(regularisation="auto")
-        .fit(DOMAIN, measured(joint, 6.0), constraints=[fixed, StructuralZeros(("a", "b"), mask)])
+        .fit(DOMAIN, measured(joint, PAIRS, 6.0), constraints=[fixed, StructuralZeros(("a", "b"), mask)])
         .model
     )
     np.testing.assert_allclose(model.marginal(("c",)), fixed.counts, rtol=1e-6)
@@ -170,7 +151,7 @@ def test_a_range_is_one_coarse_cell():
 
 
 def test_a_prior_the_noise_stop_and_other_losses_switch_it_off():
-    noisy = measured(table(), 5.0)
+    noisy = measured(table(), PAIRS, 5.0)
     prior = pj.GraphicalModel.from_potentials(DOMAIN, {}, TOTAL)
     for settings, given in [({}, {"prior": prior}), ({"stop": "noise"}, {}), ({"loss": "l1"}, {})]:
         fit = pj.Estimator(regularisation="auto", **settings).fit(DOMAIN, noisy, TOTAL, **given)
@@ -190,11 +171,11 @@ def test_weights_need_the_squared_loss_and_no_prior():
         pj.Estimator(regularisation=2.0, stop="noise")
     prior = pj.GraphicalModel.from_potentials(DOMAIN, {}, TOTAL)
     with pytest.raises(ValueError, match="both pull"):
-        pj.Estimator(regularisation=2.0).fit(DOMAIN, measured(table(), 5.0), TOTAL, prior=prior)
+        pj.Estimator(regularisation=2.0).fit(DOMAIN, measured(table(), PAIRS, 5.0), TOTAL, prior=prior)
 
 
 def test_error_bars_of_a_pulled_fit_claim_nothing_that_the_pull_breaks():
-    noisy = measured(table(), 5.0)
+    noisy = measured(table(), PAIRS, 5.0)
     estimator = pj.Estimator(regularisation="auto")
     fit = estimator.fit(DOMAIN, noisy, TOTAL)
     with pytest.raises(ValueError, match="regularisation"):
@@ -224,7 +205,7 @@ def test_a_first_reference_is_the_earlier_models_one_way_marginals():
 
 
 def test_a_warm_start_needs_no_part_without_a_pull_and_ends_where_a_cold_one_does():
-    noisy = measured(table(), 4.0)
+    noisy = measured(table(), PAIRS, 4.0)
     estimator = pj.Estimator(progress=False)
     cold = estimator.fit(DOMAIN, noisy, total=TOTAL)
     warm = estimator.fit(DOMAIN, noisy, total=TOTAL, warm_start=cold.model)
@@ -237,7 +218,7 @@ def test_a_warm_start_needs_no_part_without_a_pull_and_ends_where_a_cold_one_doe
 
 @pytest.mark.parametrize("solver", ["auto", "mirror_descent", "dual_averaging", "lbfgs"])
 def test_the_end_by_default_leaves_less_to_gain_than_noise_hides(solver):
-    noisy = measured(table(), 3.0)
+    noisy = measured(table(), PAIRS, 3.0)
     best = to_optimum(dtype="float64", tol=1e-10, max_steps=20_000).fit(DOMAIN, noisy, TOTAL)
     fit = pj.Estimator(regularisation="none", solver=solver, max_steps=20_000).fit(DOMAIN, noisy, TOTAL)
     values = sum(m.values.size for m in noisy)

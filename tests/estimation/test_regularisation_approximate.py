@@ -1,5 +1,7 @@
 """Regularised approximate fits, against brute force over the joint table or over all consistent tables."""
 
+import functools
+
 import numpy as np
 import pytest
 import scipy.optimize
@@ -8,6 +10,7 @@ import scipy.special
 import pgmjax as pj
 from pgmjax.estimation import fit_local, fit_mixture, mixture_fit, region_fit, regularisation
 from pgmjax.estimation.constraints import StructuralZeros
+from tests.estimation.sparse_tables import marginal, measured, sparse_table, squared_loss
 from tests.estimation.test_approximate import BYTES
 from tests.estimation.test_approximate import DOMAIN as WIDE
 from tests.estimation.test_approximate import noisy as approximate_noisy
@@ -15,29 +18,7 @@ from tests.estimation.test_approximate import noisy as approximate_noisy
 DOMAIN = pj.Domain({"a": 3, "b": 4, "c": 2})
 CHAIN, TRIANGLE = [("a", "b"), ("b", "c")], [("a", "b"), ("b", "c"), ("a", "c")]
 TOTAL = 300.0
-
-
-def table(seed=0):
-    """A joint table in which most cells are empty, as counts."""
-    rng = np.random.default_rng(seed)
-    return rng.multinomial(int(TOTAL), rng.dirichlet(np.full(24, 0.3))).reshape(3, 4, 2).astype(float)
-
-
-def marginal(joint, clique):
-    return joint.sum(axis=tuple(i for i, name in enumerate("abc") if name not in clique))
-
-
-def measured(joint, cliques, stddev=8.0, seed=1):
-    rng = np.random.default_rng(seed)
-    exact = [marginal(joint, clique) for clique in cliques]
-    return [
-        pj.LinearMeasurement(clique, counts + rng.normal(0, stddev, counts.shape), stddev=stddev)
-        for clique, counts in zip(cliques, exact, strict=True)
-    ]
-
-
-def loss(noisy, marginal_of):
-    return sum(0.5 * np.sum(((marginal_of(m.clique) - m.values) / m.row_stddevs()[0]) ** 2) for m in noisy)
+table = functools.partial(sparse_table, (3, 4, 2), TOTAL)
 
 
 def relative_entropy(p, q):
@@ -59,7 +40,7 @@ def test_on_a_tree_belief_propagation_reaches_the_exact_objective(setting):
 
     def objective(logits):
         p = np.exp(logits - scipy.special.logsumexp(logits)).reshape(3, 4, 2)
-        return loss(noisy, lambda c: TOTAL * marginal(p, c)) + wanted * relative_entropy(p, reference)
+        return squared_loss(noisy, lambda c: TOTAL * marginal(p, c)) + wanted * relative_entropy(p, reference)
 
     best = scipy.optimize.minimize(
         objective,
@@ -68,7 +49,7 @@ def test_on_a_tree_belief_propagation_reaches_the_exact_objective(setting):
         options={"maxiter": 5000, "ftol": 1e-14, "maxfun": 200_000},
     )
     ours = fit.loss + found.weight * found.divergence
-    assert fit.loss == pytest.approx(loss(noisy, fit.model.marginal), rel=1e-9)
+    assert fit.loss == pytest.approx(squared_loss(noisy, fit.model.marginal), rel=1e-9)
     assert ours - fit.gap - 1e-6 <= best.fun <= ours + 1e-4
     joint = scipy.special.softmax(best.x).reshape(3, 4, 2)
     for clique in CHAIN:
@@ -94,7 +75,7 @@ def test_on_a_loop_the_gap_bounds_the_optimum_over_consistent_tables(steps):
         # every attribute is in two pairs: of the two chains of pairs one is given a and both are given b
         apart -= 0.5 * relative_entropy(tables["a", "b"].sum(1), shares["a"])
         apart -= relative_entropy(tables["a", "b"].sum(0), shares["b"])
-        return loss(noisy, lambda c: TOTAL * tables[c]) + 30.0 * apart
+        return squared_loss(noisy, lambda c: TOTAL * tables[c]) + 30.0 * apart
 
     def slope(x):
         tables = dict(zip(TRIANGLE, split(x), strict=True))
@@ -140,7 +121,7 @@ def test_on_a_tree_a_mixture_reaches_the_exact_objective(setting):
     def objective(p):
         shares = [np.maximum(marginal(p, name), least) for name in "abc"]
         reference = np.einsum("i,j,k->ijk", *(share / share.sum() for share in shares))
-        return loss(noisy, lambda c: TOTAL * marginal(p, c)) + weight * relative_entropy(p, reference)
+        return squared_loss(noisy, lambda c: TOTAL * marginal(p, c)) + weight * relative_entropy(p, reference)
 
     def of_logits(logits):
         return objective(scipy.special.softmax(logits).reshape(3, 4, 2))

@@ -1,7 +1,8 @@
-"""The source as the seeded faults see it: its files, who imports whom, and which tests mirror a module."""
+"""A seeded fault, and the source as it sees it: files, who imports whom, which tests mirror a module."""
 
 import ast
 import functools
+from typing import NamedTuple
 
 NOT_BEHAVIOUR = (
     "test_house",
@@ -11,6 +12,25 @@ NOT_BEHAVIOUR = (
     "test_notebooks",
     "test_faults",
 )
+
+
+class Fault(NamedTuple):
+    """A small fault that the tests should catch: a replacement of a piece of source text that occurs once.
+
+    Each was chosen by reading the source, as a reviewer would fear it, and not because some test is known to
+    catch it. The text is searched for in the whole source, so a fault stays when modules move.
+
+    Attributes:
+        name: what is wrong with it.
+        area: the part of the library it lies in.
+        old: the text as it is.
+        new: the faulty text.
+    """
+
+    name: str
+    area: str
+    old: str
+    new: str
 
 
 @functools.cache

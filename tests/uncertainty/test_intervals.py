@@ -45,6 +45,19 @@ def test_values_are_the_models_or_least_squares(fit):
     assert np.allclose(linear[0].values, curved[0].values, atol=6 * linear[0].stddevs.max())
 
 
+def test_biases_are_zero_where_there_is_none_and_nan_where_they_are_unknown(fit):
+    linear = error_bars(fit, measurements(), QUERIES)
+    assert (linear.biases[linear.determined] == 0).all() and np.isnan(linear.biases[~linear.determined]).all()
+    assert 0 < linear.determined.sum() < len(linear.determined)
+    assert np.isnan(error_bars(fit, measurements(), QUERIES, method="laplace").biases).all()
+    few = error_bars(fit, measurements(), QUERIES, method="bootstrap", draws=2)
+    assert np.isnan(few.biases).all()  # fewer than a hundred determined answers
+    known = pj.queries.kronecker({DOMAIN.attributes[0]: pj.queries.total()})
+    for method in ("linear", "laplace", "bootstrap"):
+        bars = error_bars(fit, measurements(), [known], method=method, total=fit.model.total, draws=2)
+        assert bars.stddevs == bars.biases == 0, method
+
+
 def test_laplace_gives_no_interval_where_cells_are_held_at_zero():
     noisy = [pj.LinearMeasurement(("a",), [100.0, 50.0, -30.0, 20.0], 5.0)]
     domain = pj.Domain({"a": 4})

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from pgmjax.data.cliques import Clique
-from pgmjax.estimation.losses.base import BoundLoss
+from pgmjax.estimation.losses.base import BoundLoss, WrappedLoss
 from pgmjax.inference.ops.tables import host_join
 
 
@@ -77,7 +77,7 @@ class Equalities:
     drop_fields=["host"],
 )
 @dataclasses.dataclass(frozen=True, eq=False)
-class Augmented(BoundLoss):
+class Augmented(WrappedLoss):
     """``L(mu) + <lambda, mu - t> + rho / 2 |mu - t|**2`` over the cells with a target t.
 
     For any multipliers lambda, its minimum is at most the least L(mu) over the mu that meet t, so a lower
@@ -95,7 +95,6 @@ class Augmented(BoundLoss):
         Hestenes (1969) and Powell (1969), the method of multipliers; Nocedal and Wright (2006), 17.3.
     """
 
-    inner: BoundLoss
     targets: Any
     multipliers: Any
     penalty_parameter: Any
@@ -119,10 +118,6 @@ class Augmented(BoundLoss):
         """The shape of each clique's table."""
         return self.table_shapes
 
-    def __call__(self, marginals: Sequence[Any]) -> jax.Array:
-        """Return the augmented loss of marginals in probabilities, a scalar."""
-        return self.flat(jax.numpy.concatenate([jax.numpy.ravel(table) for table in marginals]))
-
     def flat(self, marginals: Any) -> jax.Array:
         """Return the augmented loss of all tables in one vector."""
         missed = marginals[: len(self.targets)] - self.targets
@@ -142,19 +137,6 @@ class Augmented(BoundLoss):
         """Return the measurements' constant plus that of each equality constraint, None if unknown."""
         known, host = self.inner.lipschitz(), self.on_host()
         return None if known is None else known + sum(host.held) * host.penalty_parameter
-
-    @property
-    def smoothing(self) -> Any:
-        """Smoothing parameter of the measurements' loss."""
-        return self.inner.smoothing
-
-    def with_smoothing(self, delta: Any) -> Augmented:
-        """Return the loss with another smoothing parameter."""
-        return dataclasses.replace(self, inner=self.inner.with_smoothing(delta))
-
-    def slack(self) -> Any:
-        """Return a bound on the measurements' loss minus its smoothed form."""
-        return self.inner.slack()
 
     def on_host(self) -> Equalities:
         """Return the float64 part; refuse after a JAX transformation."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.inference.ops.tables import split
+from pgmjax.inference.ops.tables import join, split
 from pgmjax.measurements.linear import LinearMeasurement
 
 DTYPES = ("float32", "float64")
@@ -110,6 +110,52 @@ class BoundLoss(abc.ABC):
     def slack(self) -> Any:
         """Return a bound on the loss minus its smoothed form, which is a lower bound."""
         return 0.0
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class WrappedLoss(BoundLoss):
+    """A loss of the measurements with other terms added to it in `flat`.
+
+    Attributes:
+        inner: the loss of the measurements.
+    """
+
+    inner: BoundLoss
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The cliques of the measurements."""
+        return self.inner.cliques
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shape of each clique's table."""
+        return self.inner.shapes
+
+    def __call__(self, marginals: Sequence[Any]) -> Any:
+        """Return the loss of marginals in probabilities with the other terms, a scalar."""
+        return self.flat(join(marginals))
+
+    @abc.abstractmethod
+    def flat(self, marginals: Any) -> Any:
+        """Return the loss of all tables in one vector with the other terms."""
+
+    def exact(self, marginals: Sequence[np.ndarray]) -> float:
+        """Return the loss of the measurements alone, in float64."""
+        return self.inner.exact(marginals)
+
+    @property
+    def smoothing(self) -> Any:
+        """Smoothing parameter of the measurements' loss."""
+        return self.inner.smoothing
+
+    def with_smoothing(self, delta: Any) -> Self:
+        """Return the loss with another smoothing parameter."""
+        return dataclasses.replace(self, inner=self.inner.with_smoothing(delta))
+
+    def slack(self) -> Any:
+        """Return a bound on the measurements' loss minus its smoothed form."""
+        return self.inner.slack()
 
 
 def check_arguments(

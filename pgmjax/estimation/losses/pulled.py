@@ -12,10 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.estimation import regularisation
-from pgmjax.estimation.losses.base import BoundLoss
+from pgmjax.estimation.losses.base import BoundLoss, WrappedLoss
 from pgmjax.estimation.losses.build import noise_level
 from pgmjax.estimation.region_divergence import RegionDivergence, counting_numbers
 from pgmjax.inference.plan.regions import region_graph
@@ -30,7 +29,7 @@ from pgmjax.measurements.linear import LinearMeasurement
     drop_fields=["attributes", "noise_level"],
 )
 @dataclasses.dataclass(frozen=True, eq=False)
-class Pulled(BoundLoss):
+class Pulled(WrappedLoss):
     """``L(mu) + weight * D(mu)``, with D the relative entropy to the product of mu's own one-way marginals.
 
     D is not convex in mu, since the product moves with it.
@@ -46,7 +45,6 @@ class Pulled(BoundLoss):
         noise_level: expected loss L under the noise alone.
     """
 
-    inner: BoundLoss
     divergence: RegionDivergence
     place: Any
     weight: Any
@@ -86,20 +84,6 @@ class Pulled(BoundLoss):
         level = noise_level("l2", measurements)
         return cls(inner, divergence, at, np.float64(weight), np.float64(least), attributes, level)
 
-    @property
-    def cliques(self) -> tuple[Clique, ...]:
-        """The cliques of the measurements."""
-        return self.inner.cliques
-
-    @property
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """The shape of each clique's table."""
-        return self.inner.shapes
-
-    def __call__(self, marginals: Sequence[Any]) -> Any:
-        """Return the pulled loss of marginals in probabilities, a scalar."""
-        return self.flat(jnp.concatenate([jnp.ravel(table) for table in marginals]))
-
     def flat(self, marginals: Any) -> Any:
         """Return the pulled loss of all tables in one vector."""
         weight = jnp.asarray(self.weight, marginals.dtype)
@@ -123,7 +107,3 @@ class Pulled(BoundLoss):
     def cast(self, dtype: Any) -> Pulled:
         """Return the loss with device arrays of another type."""
         return dataclasses.replace(self, inner=self.inner.cast(dtype))
-
-    def exact(self, marginals: Sequence[np.ndarray]) -> float:
-        """Return the loss of the measurements alone, in float64."""
-        return self.inner.exact(marginals)

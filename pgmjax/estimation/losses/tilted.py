@@ -10,15 +10,14 @@ from typing import Any
 import jax
 import numpy as np
 
-from pgmjax.data.cliques import Clique
-from pgmjax.estimation.losses.base import BoundLoss
+from pgmjax.estimation.losses.base import BoundLoss, WrappedLoss
 
 
 @functools.partial(
     jax.tree_util.register_dataclass, data_fields=["inner", "slope"], meta_fields=[], drop_fields=["host"]
 )
 @dataclasses.dataclass(frozen=True, eq=False)
-class Tilted(BoundLoss):
+class Tilted(WrappedLoss):
     """``L(mu) + <slope, mu>``; the loss of the measurements alone is L.
 
     Attributes:
@@ -27,7 +26,6 @@ class Tilted(BoundLoss):
         host: the same in float64, absent after a JAX transformation.
     """
 
-    inner: BoundLoss
     slope: Any
     host: np.ndarray | None = None
 
@@ -35,20 +33,6 @@ class Tilted(BoundLoss):
     def of(cls, inner: BoundLoss, slope: np.ndarray, dtype: Any) -> Tilted:
         """Tilt a loss, with device arrays of a type."""
         return cls(inner, slope.astype(dtype), slope)
-
-    @property
-    def cliques(self) -> tuple[Clique, ...]:
-        """The cliques of the measurements."""
-        return self.inner.cliques
-
-    @property
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """The shape of each clique's table."""
-        return self.inner.shapes
-
-    def __call__(self, marginals: Sequence[Any]) -> Any:
-        """Return the tilted loss of marginals in probabilities, a scalar."""
-        return self.flat(jax.numpy.concatenate([jax.numpy.ravel(table) for table in marginals]))
 
     def flat(self, marginals: Any) -> Any:
         """Return the tilted loss of all tables in one vector."""
@@ -63,10 +47,6 @@ class Tilted(BoundLoss):
         assert self.host is not None
         return Tilted.of(self.inner.cast(dtype), self.host, dtype)
 
-    def exact(self, marginals: Sequence[np.ndarray]) -> float:
-        """Return the loss of the measurements alone, in float64."""
-        return self.inner.exact(marginals)
-
     def term(self, marginals: Sequence[np.ndarray]) -> float:
         """Return the linear term, in float64."""
         assert self.host is not None
@@ -76,16 +56,3 @@ class Tilted(BoundLoss):
     def lipschitz(self) -> float | None:
         """Return the constant of the inner loss: a linear term adds nothing."""
         return self.inner.lipschitz()
-
-    @property
-    def smoothing(self) -> Any:
-        """Smoothing parameter of the inner loss."""
-        return self.inner.smoothing
-
-    def with_smoothing(self, delta: Any) -> Tilted:
-        """Return the loss with another smoothing parameter."""
-        return dataclasses.replace(self, inner=self.inner.with_smoothing(delta))
-
-    def slack(self) -> Any:
-        """Return the slack of the inner loss."""
-        return self.inner.slack()
