@@ -13,11 +13,10 @@ References:
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -37,8 +36,6 @@ BATCHES, LEAST_BATCHES, BATCH, WORK = 1000, 20, 50, 3e8
 """The most and least batches of a sweep; fewer for few rows or many cells, which each batch reads."""
 SMALL = 0.5
 IMPOSSIBLE = -1e4
-
-Tables = tuple[jax.Array, ...]
 
 
 def steered(
@@ -65,69 +62,124 @@ def steered(
         Codes [rows] of each attribute.
     """
     codes = jnp.asarray(np.stack([start[name] for name in domain.attributes]), jnp.int32)
-    graph = Graph.of(domain, cliques)
-    wanted = tuple(jnp.asarray(table, jnp.float32) for table in counts)
-    rows, cells = codes.shape[1], sum(table.size for table in wanted)
+    layout = layout_of(domain, cliques)
+    wanted = np.concatenate([*(np.ravel(table) for table in counts), [0.0]]).astype(np.float32)
+    rows, cells = codes.shape[1], len(wanted)
     batch = -(-rows // max(LEAST_BATCHES, min(BATCHES, rows // BATCH, int(WORK / cells))))
-    potentials = tuple(jnp.where(table > 0, 0.0, IMPOSSIBLE) for table in wanted)
+    potentials = jnp.where(wanted > 0, 0.0, IMPOSSIBLE).at[-1].set(0.0)
     key = random.key(seed, jax)
     ends = [math.ceil(share * sweeps) for share in np.cumsum([part[0] for part in LEARNING]) - 1e-9]
     for sweep in range(sweeps):
         _, rate, pull = next(part for part, end in zip(LEARNING, ends, strict=True) if sweep < end)
-        codes, potentials, key = _learn(graph, batch, wanted, codes, potentials, key, (rate, pull))
+        codes, potentials, key = _learn(batch, layout, wanted, codes, potentials, key, (rate, pull))
         bar.advance(1)
     for share in SETTLING:
-        codes, key = _settle(graph, batch, wanted, codes, potentials, key, share)
+        codes, key = _settle(batch, layout, wanted, codes, potentials, key, share)
         bar.advance(1)
     return dict(zip(domain.attributes, np.asarray(codes, np.int64), strict=True))
 
 
-@dataclasses.dataclass(frozen=True)
-class Graph:
-    """The attributes of each table: the static part of a sweep.
+class Bucket(NamedTuple):
+    """Attributes of like size [n], each with its tables [k], as many for all; a table of one cell fills up.
 
     Attributes:
-        sizes: size of every attribute.
-        cliques: the attributes of every table, by number.
+        place: number of each attribute [n].
+        size: its number of codes [n].
+        others: other attributes of each table [n, k, others].
+        strides: steps of their codes among the table's rows [n, k, others]; 0 for none.
+        first: the table's first row [n, k].
+        cells: cell of each row and code in the vector of all tables [rows, codes], the last one for none.
+        table: number of the table [n, k].
+        stride: step of the attribute's own code in the vector [n, k].
     """
 
-    sizes: tuple[int, ...]
-    cliques: tuple[tuple[int, ...], ...]
+    place: Any
+    size: Any
+    others: Any
+    strides: Any
+    first: Any
+    cells: Any
+    table: Any
+    stride: Any
 
-    @classmethod
-    def of(cls, domain: Domain, cliques: Sequence[Clique]) -> Graph:
-        """Number the attributes of cliques."""
-        places = {name: place for place, name in enumerate(domain.attributes)}
-        return cls(tuple(domain.shape), tuple(tuple(places[name] for name in clique) for clique in cliques))
 
-    def cells(self, clique: tuple[int, ...], codes: Any) -> Any:
-        """Return the cell index of each chain in a table of the given attributes [chains]."""
-        number: Any = 0
-        for place in clique:
-            number = number * self.sizes[place] + codes[place]
-        return number
+class Layout(NamedTuple):
+    """All tables in one vector, with one cell more that belongs to none.
 
-    def turned(self, tables: Sequence[jax.Array], place: int) -> list[tuple[tuple[int, ...], jax.Array]]:
-        """Return the tables that hold an attribute, with their other attributes' cells as rows."""
-        found = []
-        for clique, table in zip(self.cliques, tables, strict=True):
-            if place in clique:
-                others = tuple(v for v in clique if v != place)
-                found.append(
-                    (others, jnp.moveaxis(table, clique.index(place), -1).reshape(-1, self.sizes[place]))
-                )
-        return found
+    Attributes:
+        offset: first cell of each table [tables + 1], the last for the cell of none.
+        members: attributes of each table [tables + 1, most members].
+        strides: steps of their codes [tables + 1, most members]; 0 for none.
+        buckets: the attributes that have tables, by size.
+    """
 
-    def logs(self, tables: Sequence[jax.Array], codes: jax.Array, place: int) -> jax.Array:
-        """Return the conditional log-weights of an attribute's codes [chains, size]."""
-        logs = jnp.zeros((codes.shape[1], self.sizes[place]), jnp.float32)
-        for others, table in self.turned(tables, place):
-            logs = logs + table[self.cells(others, codes)]
-        return logs
+    offset: Any
+    members: Any
+    strides: Any
+    buckets: tuple[Bucket, ...]
+
+
+def layout_of(domain: Domain, cliques: Sequence[Clique]) -> Layout:
+    """Lay tables out so that the program of a sweep does not grow with their number."""
+    number = {name: place for place, name in enumerate(domain.attributes)}
+    tables = [tuple(number[name] for name in clique) for clique in cliques]
+    sizes, most = domain.shape, max(map(len, tables))
+    steps = [_strides([sizes[v] for v in table]) for table in tables]
+    cells = [math.prod(sizes[v] for v in table) for table in tables]
+    offset = np.cumsum([0, *cells])
+    members, strides = np.zeros((2, len(tables) + 1, most), np.int32)
+    for place, (table, step) in enumerate(zip(tables, steps, strict=True)):
+        members[place, : len(table)], strides[place, : len(table)] = table, step
+    held = {v: [t for t, table in enumerate(tables) if v in table] for v in range(len(sizes))}
+    groups: dict[int, list[int]] = {}
+    for v, mine in held.items():
+        if mine:
+            groups.setdefault((sizes[v] - 1).bit_length(), []).append(v)
+    buckets = tuple(
+        _bucket(group, sizes, tables, steps, offset, held, most) for _, group in sorted(groups.items())
+    )
+    return Layout(offset.astype(np.int32), members, strides, buckets)
+
+
+def _bucket(
+    group: list[int],
+    sizes: Sequence[int],
+    tables: list[tuple[int, ...]],
+    steps: list[list[int]],
+    offset: np.ndarray,
+    held: dict[int, list[int]],
+    most: int,
+) -> Bucket:
+    """Lay out the tables of some attributes, each turned so that the attribute's codes are a row."""
+    width, depth = max(sizes[v] for v in group), max(len(held[v]) for v in group)
+    none = len(tables)
+    others, strides = np.zeros((2, len(group), depth, max(most - 1, 1)), np.int32)
+    first, stride = np.zeros((2, len(group), depth), np.int32)
+    table = np.full((len(group), depth), none, np.int32)
+    rows = [np.full((1, width), offset[-1])]
+    count = 1
+    for n, v in enumerate(group):
+        for k, t in enumerate(held[v]):
+            axis = tables[t].index(v)
+            rest = [u for u in tables[t] if u != v]
+            others[n, k, : len(rest)] = rest
+            strides[n, k, : len(rest)] = _strides([sizes[u] for u in rest])
+            first[n, k], stride[n, k], table[n, k] = count, steps[t][axis], t
+            shape = [sizes[u] for u in tables[t]]
+            cells = offset[t] + np.moveaxis(np.arange(math.prod(shape)).reshape(shape), axis, -1)
+            turned = cells.reshape(-1, sizes[v])
+            rows.append(np.pad(turned, ((0, 0), (0, width - sizes[v])), constant_values=offset[-1]))
+            count += len(turned)
+    named = np.array(group, np.int32), np.array([sizes[v] for v in group], np.int32)
+    return Bucket(*named, others, strides, first, np.concatenate(rows).astype(np.int32), table, stride)
+
+
+def _strides(shape: Sequence[int]) -> list[int]:
+    return [math.prod(shape[k + 1 :]) for k in range(len(shape))]
 
 
 def draw_codes(logs: jax.Array, key: Any) -> jax.Array:
-    """Draw a code of each chain from conditional log-weights, by cumulative weights [chains]."""
+    """Draw a code of each chain from conditional log-weights [chains, codes], by cumulative weights."""
     tops = jnp.max(logs, axis=1, keepdims=True)
     weights = jnp.exp(logs - jnp.where(jnp.isfinite(tops), tops, 0))
     ends = jnp.cumsum(weights, axis=1)
@@ -136,12 +188,26 @@ def draw_codes(logs: jax.Array, key: Any) -> jax.Array:
     return jnp.minimum(drawn, logs.shape[1] - 1)
 
 
-def _counted(graph: Graph, codes: jax.Array, tables: Tables, sign: float | jax.Array = 1.0) -> Tables:
-    """Add chains to the counts of every table."""
-    return tuple(
-        table.reshape(-1).at[graph.cells(clique, codes)].add(sign).reshape(table.shape)
-        for clique, table in zip(graph.cliques, tables, strict=True)
-    )
+def _proposed(bucket: Bucket, turned: jax.Array, codes: jax.Array, n: Any, key: Any) -> jax.Array:
+    """Draw the code of one attribute of a bucket in every chain, given the others [chains]."""
+    rows = jnp.sum(bucket.strides[n][:, :, None] * codes[bucket.others[n]], axis=1) + bucket.first[n][:, None]
+    logs = jnp.sum(turned[rows], axis=0)
+    return draw_codes(jnp.where(jnp.arange(logs.shape[1]) < bucket.size[n], logs, -jnp.inf), key)
+
+
+def _cells(layout: Layout, table: Any, codes: jax.Array) -> jax.Array:
+    """Return the cell of each chain in some tables [tables, chains]."""
+    members, strides = layout.members[table], layout.strides[table]
+    return layout.offset[table][:, None] + jnp.sum(strides[:, :, None] * codes[members], axis=1)
+
+
+def _added(layout: Layout, counts: jax.Array, codes: jax.Array, sign: float) -> jax.Array:
+    """Add chains to the counts of all tables, one after another."""
+
+    def one(table: Any, counts: jax.Array) -> jax.Array:
+        return counts.at[_cells(layout, table[None], codes)[0]].add(sign)
+
+    return jax.lax.fori_loop(0, len(layout.offset) - 1, lambda t, c: one(jnp.asarray(t), c), counts)
 
 
 def _blocks(codes: jax.Array, batch: int) -> tuple[int, Any, Any]:
@@ -159,64 +225,70 @@ def _blocks(codes: jax.Array, batch: int) -> tuple[int, Any, Any]:
     return -(-rows // batch), read, write
 
 
-@functools.partial(jit, static_argnums=(0, 1))
+@functools.partial(jit, static_argnums=0)
 def _learn(
-    graph: Graph, batch: int, wanted: Tables, codes: jax.Array, potentials: Tables, key: Any, how: Any
-) -> tuple[jax.Array, Tables, Any]:
+    batch: int, layout: Layout, wanted: Any, codes: jax.Array, potentials: jax.Array, key: Any, how: Any
+) -> tuple[jax.Array, jax.Array, Any]:
     """One sweep that moves the potentials towards the wanted counts."""
+    layout = jax.tree.map(jnp.asarray, layout)
     rate, pull = how
     number, read, write = _blocks(codes, batch)
 
     def one(turn: Any, state: Any) -> Any:
         codes, potentials, counts, key = state
-        lack = [jnp.log((w + SMALL) / (c + SMALL)) for w, c in zip(wanted, counts, strict=True)]
-        potentials = tuple(p + rate / number * r for p, r in zip(potentials, lack, strict=True))
-        steered = [p + pull * r for p, r in zip(potentials, lack, strict=True)]
-        key, *keys = random.split(key, len(graph.sizes) + 1, jax)
+        lack = jnp.log((wanted + SMALL) / (counts + SMALL)).at[-1].set(0.0)
+        potentials = potentials + rate / number * lack
+        steered = potentials + pull * lack
+        key, mine = random.split(key, 2, jax)
         old = block = read(codes, turn)
-        for place in range(len(graph.sizes)):
-            block = block.at[place].set(draw_codes(graph.logs(steered, block, place), keys[place]))
-        counts = _counted(graph, block, _counted(graph, old, counts, -1.0))
+        for bucket in layout.buckets:
+            turned = steered[bucket.cells]
+
+            def each(n: Any, block: jax.Array, bucket: Bucket = bucket, turned: Any = turned) -> jax.Array:
+                place = bucket.place[n]
+                drawn = _proposed(bucket, turned, block, n, random.fold(mine, place, jax))
+                return block.at[place].set(drawn)
+
+            block = jax.lax.fori_loop(0, len(bucket.place), each, block)
+        counts = _added(layout, _added(layout, counts, old, -1.0), block, 1.0)
         return write(codes, block, turn), potentials, counts, key
 
-    nothing = tuple(jnp.zeros_like(table) for table in wanted)
-    state = (codes, potentials, _counted(graph, codes, nothing), key)
-    codes, potentials, _, key = jax.lax.fori_loop(0, number, one, state)
+    counts = _added(layout, jnp.zeros(len(wanted), jnp.float32), codes, 1.0)
+    codes, potentials, _, key = jax.lax.fori_loop(0, number, one, (codes, potentials, counts, key))
     return codes, potentials, key
 
 
-@functools.partial(jit, static_argnums=(0, 1))
+@functools.partial(jit, static_argnums=0)
 def _settle(
-    graph: Graph, batch: int, wanted: Tables, codes: jax.Array, potentials: Tables, key: Any, share: Any
+    batch: int, layout: Layout, wanted: Any, codes: jax.Array, potentials: jax.Array, key: Any, share: Any
 ) -> tuple[jax.Array, Any]:
     """One sweep whose draws are proposals: a share of those that lower the squared misses is accepted."""
+    layout = jax.tree.map(jnp.asarray, layout)
     number, read, write = _blocks(codes, batch)
+    turned = [potentials[bucket.cells] for bucket in layout.buckets]
 
     def one(turn: Any, state: Any) -> Any:
         codes, misses, key = state
-        key, *keys = random.split(key, 2 * len(graph.sizes) + 1, jax)
-        block = read(codes, turn)
-        for place in range(len(graph.sizes)):
-            proposed = draw_codes(graph.logs(potentials, block, place), keys[2 * place])
-            moved = block.at[place].set(proposed)
-            change = _change(graph, misses, block, moved, place)
-            may = random.uniforms(keys[2 * place + 1], proposed.shape, jax) <= share
-            taken = (change < 0) & (proposed != block[place]) & may
-            new = jnp.where(taken, moved, block)
-            misses = _counted(graph, new, _counted(graph, block, misses, -1.0))
-            block = new
+        key, mine = random.split(key, 2, jax)
+        state = read(codes, turn), misses
+        for bucket, tables in zip(layout.buckets, turned, strict=True):
+
+            def each(n: Any, state: Any, bucket: Bucket = bucket, tables: Any = tables) -> Any:
+                block, misses = state
+                place = bucket.place[n]
+                draws, mays = random.split(random.fold(mine, place, jax), 2, jax)
+                proposed = _proposed(bucket, tables, block, n, draws)
+                old = _cells(layout, bucket.table[n], block)
+                new = old + bucket.stride[n][:, None] * (proposed - block[place])
+                change = jnp.sum(jnp.where(new == old, 0.0, misses[new] - misses[old] + 1), axis=0)
+                may = random.uniforms(mays, proposed.shape, jax) <= share
+                taken = jnp.where((change < 0) & may, 1.0, 0.0)
+                misses = misses.at[old].add(-taken[None]).at[new].add(taken[None])
+                return block.at[place].set(jnp.where(taken > 0, proposed, block[place])), misses
+
+            state = jax.lax.fori_loop(0, len(bucket.place), each, state)
+        block, misses = state
         return write(codes, block, turn), misses, key
 
-    start = _counted(graph, codes, tuple(-table for table in wanted))
-    codes, _, key = jax.lax.fori_loop(0, number, one, (codes, start, key))
+    codes, _, key = jax.lax.fori_loop(0, number, one, (codes, _added(layout, -wanted, codes, 1.0), key))
     return codes, key
-
-
-def _change(graph: Graph, misses: Tables, old: jax.Array, new: jax.Array, place: int) -> jax.Array:
-    """Return by how much each chain's move would change the sum of squared misses [chains]."""
-    change = jnp.zeros(old.shape[1], jnp.float32)
-    for clique, table in zip(graph.cliques, misses, strict=True):
-        if place in clique:
-            flat = table.reshape(-1)
-            change = change + 2 * (flat[graph.cells(clique, new)] - flat[graph.cells(clique, old)] + 1)
-    return change

@@ -26,7 +26,7 @@ from pgmjax._internal.jit import jit
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.model.graphical import GraphicalModel
-from pgmjax.model.region_rows import Graph, draw_codes
+from pgmjax.model.region_rows import draw_codes
 
 METHODS = ("gibbs", "metropolis")
 
@@ -131,6 +131,42 @@ def draw(model: GraphicalModel, rows: int, seed: int, sweeps: int) -> dict[str, 
     return dict(zip(domain.attributes, every, strict=True))
 
 
+@dataclasses.dataclass(frozen=True)
+class Graph:
+    """The attributes of each table: the static part of a sweep.
+
+    Attributes:
+        sizes: size of every attribute.
+        cliques: the attributes of every table, by number.
+    """
+
+    sizes: tuple[int, ...]
+    cliques: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, domain: Domain, cliques: Sequence[Clique]) -> Graph:
+        """Number the attributes of cliques."""
+        places = {name: place for place, name in enumerate(domain.attributes)}
+        return cls(tuple(domain.shape), tuple(tuple(places[name] for name in clique) for clique in cliques))
+
+    def cells(self, clique: tuple[int, ...], codes: Any) -> Any:
+        """Return the cell index of each chain in a table of the given attributes [chains]."""
+        number: Any = 0
+        for place in clique:
+            number = number * self.sizes[place] + codes[place]
+        return number
+
+    def turned(self, tables: Sequence[jax.Array], place: int) -> list[tuple[tuple[int, ...], jax.Array]]:
+        """Return the tables that hold an attribute, with their other attributes' cells as rows."""
+        found = []
+        for clique, table in zip(self.cliques, tables, strict=True):
+            if place in clique:
+                others = tuple(v for v in clique if v != place)
+                axis = clique.index(place)
+                found.append((others, jnp.moveaxis(table, axis, -1).reshape(-1, self.sizes[place])))
+        return found
+
+
 @functools.partial(jit, static_argnums=(0, 1))
 def _sweep(
     graph: Graph, method: str, tables: tuple[jax.Array, ...], codes: jax.Array, key: Any, sweeps: Any
@@ -142,10 +178,11 @@ def _sweep(
         codes, key = state
         key, *keys = random.split(key, len(graph.sizes) + 1, jax)
         for place, mine in enumerate(held):
+            rows = [(graph.cells(others, codes), table) for others, table in mine]
             if method == "gibbs":
-                drawn = draw_codes(graph.logs(tables, codes, place), keys[place])
+                nothing = jnp.zeros((codes.shape[1], graph.sizes[place]), jnp.float32)
+                drawn = draw_codes(sum((table[number] for number, table in rows), nothing), keys[place])
             else:
-                rows = [(graph.cells(others, codes), table) for others, table in mine]
                 drawn = _metropolis(rows, codes[place], graph.sizes[place], keys[place])
             codes = codes.at[place].set(drawn)
         return codes, key

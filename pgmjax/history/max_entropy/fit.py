@@ -41,6 +41,8 @@ PENALTIES = ("auto", "laplace", "gaussian")
 SOLVERS = ("auto", "exact", "newton", "regions", "chains")
 SLOW = 0.5
 """If an inference is forecast to take more than this many seconds, the curvature is sampled."""
+LONG = 10.0
+"""If it is forecast to take more than this many, `auto` fits regions instead."""
 CLOSE = 1e-4
 """The least tolerance of a fit of regions, in shares of its loss."""
 AGAIN = 1.5
@@ -243,7 +245,7 @@ class MaxEntropy:
         scales = dual.scales(prior)
         with Progress("max_entropy", self.max_steps, self.progress) as bar:
             if dual.plan is not None and (
-                self.solver == "exact" or (self.solver == "auto" and not _slow(dual))
+                self.solver == "exact" or (self.solver == "auto" and not _takes(dual, SLOW))
             ):
                 search = AscentSearch(dual, self.tol, bar)
                 return _finish(dual.layout, total, alpha, ascend(dual, start, scales, self.max_steps, search))
@@ -301,7 +303,9 @@ class MaxEntropy:
         """Return the dual problem, without a plan if inference is not exact."""
         if self.solver not in ("chains", "regions"):
             try:
-                return self.dual(history, total)
+                dual = self.dual(history, total)
+                if self.solver != "auto" or not _takes(dual, LONG) or not self._by_regions(history):
+                    return dual
             except ModelTooLargeError:
                 if self.solver != "auto":
                     raise
@@ -357,8 +361,9 @@ def _product(history: History, model: GraphicalModel | RegionModel) -> ProductPr
     return ProductPrior(history.domain, {name: share / share.sum() for name, share in shares.items()})
 
 
-def _slow(dual: Dual) -> bool:
-    return dual.plan is not None and dual.plan.oracle.forecast.seconds > SLOW
+def _takes(dual: Dual, seconds: float) -> bool:
+    """Return whether an inference is forecast to take more than some seconds."""
+    return dual.plan is not None and dual.plan.oracle.forecast.seconds > seconds
 
 
 def _finish(layout: FeatureCliques, total: float, alpha: float, end: Ending) -> MaxEntropyFit:
