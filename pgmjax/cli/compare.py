@@ -9,8 +9,11 @@ from collections.abc import Iterator
 from pgmjax import mechanisms
 from pgmjax.cli import process
 from pgmjax.cli.release import read_domain, read_workload, show_progress
-from pgmjax.mechanisms.comparison import KINDS, MechanismComparison, MechanismErrors
+from pgmjax.mechanisms.comparison import KINDS as _KINDS
+from pgmjax.mechanisms.comparison import MechanismComparison, MechanismErrors
 from pgmjax.queries.workload import Workload
+
+KINDS = tuple(_KINDS)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -35,7 +38,7 @@ def run(arguments: argparse.Namespace) -> None:
         )
     except KeyboardInterrupt:
         raise process.Interrupted("interrupted; no table was read and nothing was spent") from None
-    if arguments.format == "json":
+    if arguments.json or arguments.format == "json":  # --json may also stand before `compare`
         print(json.dumps(found.to_dict()))
         return
     for line in _lines(found):
@@ -46,9 +49,9 @@ def _lines(found: MechanismComparison) -> Iterator[str]:
     """Yield the table of errors and what is recommended."""
     settings = found.settings
     yield (
-        f"Errors on simulated tables of {settings['records']:,} records, epsilon {settings['epsilon']}, delta "
-        f"{settings['delta']}, {settings['relation']}: mean and standard deviation of {settings['seeds']:,} "
-        "seeds. 0 is exact, 1 as wrong as answering 0."
+        f"Errors on simulated tables of {settings['records']:,} records, epsilon {settings['epsilon']}, "
+        f"delta {settings['delta']}, {settings['relation']}. Mean and standard deviation over seeds "
+        f"({settings['seeds']:,}); 0 is exact, 1 as wrong as answering 0."
     )
     rows = [("mechanism", *KINDS, "average", "seconds", "cells"), *map(_row, found.mechanisms)]
     rows.append(_row(found.one_way))
@@ -62,7 +65,7 @@ def _lines(found: MechanismComparison) -> Iterator[str]:
         right = (f"{cell:>{width}}" for cell, width in zip(cells, widths[1:], strict=True))
         yield "  ".join([f"{name:<{widths[0]}}", *right]).rstrip()
     yield "  one-way only: one-way marginals alone, measured with the whole budget"
-    yield "  exact product: the product of the exact one-way marginals, so attributes are taken as independent"
+    yield "  exact product: the product of the exact one-way marginals, as if attributes were independent"
     yield "  noisy counts: the workload's noisy counts without a model, exact expectation"
     for name, reason in found.refused.items():
         yield f"{name} does not run: {reason}"
@@ -74,5 +77,9 @@ def _lines(found: MechanismComparison) -> Iterator[str]:
 
 
 def _row(each: MechanismErrors) -> tuple[str, ...]:
-    errors = (f"{each.mean(kind):.3g} +- {each.spread(kind):.1g}" for kind in KINDS)
+    errors = [f"{each.mean(kind):.3g}" for kind in KINDS]
+    if len(each.errors[KINDS[0]]) > 1:
+        errors = [
+            f"{error} +- {round(each.spread(k), 9):.1g}" for error, k in zip(errors, KINDS, strict=True)
+        ]
     return (each.name, *errors, f"{each.average:.3g}", f"{each.seconds:.2g}", f"{each.cells:,}")

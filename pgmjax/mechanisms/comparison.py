@@ -50,9 +50,9 @@ def simulated_table(domain: Domain, records: int, kind: str, seed: int) -> dict[
     """Return a simulated table, which knows nothing of any real one but the domain and the number of records.
 
     The shares of an attribute's values are proportional to 1, 1/2, 1/3, ..., in random order (Zipf's law).
-    Attributes are drawn in random order. "independent": each by itself. "tree": four tenths of the
-    records, chosen at random, copy the rank that they have in one earlier attribute. "dense": seven tenths
-    copy it from one of three earlier attributes, each record its own. Copying ranks keeps the shares of values.
+    Attributes are drawn in random order. "independent": each by itself. "tree": four tenths of the records,
+    chosen at random, copy their rank in one earlier attribute. "dense": seven tenths copy it from one of
+    three earlier attributes, each record from its own. Copying ranks keeps the shares of the values.
 
     Args:
         domain: the attributes and their sizes.
@@ -162,11 +162,11 @@ class MechanismComparison:
     @property
     def useful(self) -> bool:
         """Whether a mechanism is better than the product, for every seed, on a kind where it is not exact."""
-        dependent = [kind for kind, errors in self.product.items() if kind != "independent" and max(errors) > 0]
-        return not dependent or any(
-            all(ours < theirs for ours, theirs in zip(each.errors[kind], self.product[kind], strict=True))
+        wrong = {kind: each for kind, each in self.product.items() if kind != "independent" and max(each) > 0}
+        return not wrong or any(
+            all(ours < theirs for ours, theirs in zip(each.errors[kind], product, strict=True))
             for each in self.mechanisms
-            for kind in dependent
+            for kind, product in wrong.items()
         )
 
     @property
@@ -189,8 +189,8 @@ class MechanismComparison:
         best, *others = self.mechanisms
         if not self.useful:
             return (
-                "No budget of this size measures this candidate set usefully: on dependent tables no mechanism "
-                "is better than the product of exact one-way marginals. Ask for fewer or smaller marginals. "
+                "No budget of this size measures this candidate set usefully: on dependent tables no "
+                "mechanism is better than the product of exact one-way marginals. Ask for fewer queries. "
                 f"On average {best.name} has the error {best.average:.3g}, and one-way marginals alone "
                 f"{self.one_way.average:.3g}."
             )
@@ -233,8 +233,8 @@ def compare(
 ) -> MechanismComparison:
     """Return the expected errors of mechanisms, from runs on simulated tables. No table is taken or read.
 
-    Each mechanism runs with its default settings on every kind of `simulated_table`, once for each seed, which
-    is that of the table and of the noise. Nothing is spent. A real table is not one of these: the order of the
+    Each mechanism runs with its default settings on every kind of `simulated_table`, once for each seed, the
+    seed of the table and of the noise. Nothing is spent. A real table is not one of these: the order of the
     mechanisms may be another one there.
 
     Args:
@@ -270,7 +270,11 @@ def compare(
     workload.validate(domain)
     checks.integer("seeds", seeds, low=1)
     checks.integer("records", records, low=1)
-    given = {"epsilon": exact_epsilon(epsilon), "delta": exact_delta(delta), "relation": Relation.parse(relation)}
+    given: dict[str, Any] = {
+        "epsilon": exact_epsilon(epsilon),
+        "delta": exact_delta(delta),
+        "relation": Relation.parse(relation),
+    }
     trials = _Trials(domain, workload, records, seeds, check)
     done, refused = [], {}
     with Progress("mechanisms", len(KINDS) * seeds * (len(chosen) + 1), show_progress) as bar:
@@ -328,7 +332,7 @@ class _Trials:
                 backend = SeededBackend(seed, insecure=True)
                 ready = mechanism(**given, estimator=Estimator(progress=False), backend=backend)
                 table = Dataset.from_columns(self._domain, columns)
-                with warnings.catch_warnings(action="ignore"):  # such as that a table is small: it is nobody's
+                with warnings.catch_warnings(action="ignore"):  # of tables that are nobody's
                     release = ready.run(table, asked, show_progress=False)
                 found.append(_relative(truths, self._answers(release)))
                 seconds.append(time.perf_counter() - start)

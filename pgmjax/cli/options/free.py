@@ -175,7 +175,7 @@ def add_mechanisms(commands: Any) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run="query:run_mechanisms")
-    _add_compare(parser.add_subparsers(title="commands", metavar="COMMAND"))
+    _add_compare(parser.add_subparsers(title="commands", metavar="[COMMAND]"))
 
 
 def _add_compare(commands: Any) -> None:
