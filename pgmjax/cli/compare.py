@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from pgmjax import mechanisms
 from pgmjax.cli import process
 from pgmjax.cli.release import read_domain, read_workload, show_progress
-from pgmjax.mechanisms.comparison import KINDS as _KINDS
-from pgmjax.mechanisms.comparison import MechanismComparison, MechanismErrors
+from pgmjax.mechanisms import MechanismComparison, MechanismErrors, simulated
 from pgmjax.queries.workload import Workload
 
-KINDS = tuple(_KINDS)
+KINDS = tuple(simulated.KINDS)
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -8,22 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import importlib
 import itertools
 import statistics
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from pgmjax import random
 from pgmjax._internal import checks
-from pgmjax._internal.memory import available_bytes, readable_bytes
 from pgmjax._internal.progress import Progress
-from pgmjax.data.cliques import Clique
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import AnyRelation, Relation
@@ -31,72 +27,16 @@ from pgmjax.estimation.estimator import Estimator
 from pgmjax.inference.plan.junction_tree import total_cells
 from pgmjax.mechanisms.base import FitError, Mechanism
 from pgmjax.mechanisms.marginals import Marginals
-from pgmjax.model.graphical import GraphicalModel
+from pgmjax.mechanisms.simulated import KINDS, SimulatedTable, simulated_table
 from pgmjax.privacy.exact import as_text, exact_delta, exact_epsilon
 from pgmjax.privacy.measuring import plan_measurements
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import Workload
-from pgmjax.release.release import Release
 
-KINDS = {"independent": (0, 0.0), "tree": (1, 0.4), "dense": (3, 0.7)}
-"""The kinds of simulated tables: parents of an attribute, and the share of records that copy one of them."""
 ONE_WAY = "one-way only"
 """What stands beside the mechanisms: one-way marginals alone, measured with the whole budget."""
 _CLOSE = 1.05
-_BYTES = 32  # per record and attribute of a simulated table, while it is drawn
-
-
-def simulated_table(domain: Domain, records: int, kind: str, seed: int) -> dict[str, np.ndarray]:
-    """Return a simulated table, which knows nothing of any real one but the domain and the number of records.
-
-    The shares of an attribute's values are proportional to 1, 1/2, 1/3, ..., in random order (Zipf's law).
-    Attributes are drawn in random order. "independent": each by itself. "tree": four tenths of the records,
-    chosen at random, copy their rank in one earlier attribute. "dense": seven tenths copy it from one of
-    three earlier attributes, each record from its own. Copying ranks keeps the shares of the values.
-
-    Args:
-        domain: the attributes and their sizes.
-        records: number of records.
-        kind: "independent", "tree" or "dense".
-        seed: seed of all random choices.
-
-    Returns:
-        Codes, int64 [records], by attribute.
-
-    Raises:
-        ValueError: an unknown kind, no records, or more than fit in memory.
-
-    Example:
-        >>> table = simulated_table(Domain({"a": 3, "b": 2}), 1000, "tree", seed=0)
-        >>> sorted(np.bincount(table["a"]).tolist(), reverse=True)[0] > 400
-        True
-    """
-    records = checks.integer("records", records, low=1)
-    parents, copied = KINDS[checks.choice("kind", kind, tuple(KINDS))]
-    if (need := records * len(domain) * _BYTES) > (limit := available_bytes()):
-        raise ValueError(
-            f"A simulated table of {records:,} records needs {readable_bytes(need)}, and "
-            f"{readable_bytes(limit)} is available: give fewer records."
-        )
-    (generator,) = random.generators(seed, 1)  # not the stream of the noise of this seed
-    ranks: list[np.ndarray] = []
-    columns = {}
-    for name in generator.permutation(np.array(domain.attributes, dtype=object)):
-        shares = 1 / (1 + generator.permutation(domain[name]))
-        shares /= shares.sum()
-        rank = generator.random(records)
-        if parents and ranks:
-            earlier = generator.permutation(len(ranks))[:parents]
-            chosen = earlier[generator.integers(len(earlier), size=records)]
-            copies = generator.random(records) < copied
-            for parent in earlier:
-                rank = np.where(copies & (chosen == parent), ranks[parent], rank)
-        ends = np.cumsum(shares)
-        codes = np.minimum(np.searchsorted(ends, rank, side="right"), len(shares) - 1)
-        # drawn again within the value, so that what copies it depends on the value alone
-        ranks.append(ends[codes] - shares[codes] * generator.random(records))
-        columns[name] = codes
-    return {name: columns[name] for name in domain}
+_ROUNDING = 1e-9
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,7 +102,7 @@ class MechanismComparison:
     @property
     def useful(self) -> bool:
         """Whether a mechanism is better than the product, for every seed, on a kind where it is not exact."""
-        wrong = {kind: each for kind, each in self.product.items() if kind != "independent" and max(each) > 0}
+        wrong = {k: each for k, each in self.product.items() if k != "independent" and max(each) > _ROUNDING}
         return not wrong or any(
             all(ours < theirs for ours, theirs in zip(each.errors[kind], product, strict=True))
             for each in self.mechanisms
@@ -227,7 +167,7 @@ def compare(
     records: int,
     delta: Any = 0,
     mechanisms: Sequence[str] | None = None,
-    seeds: int = 3,
+    seeds: int = 2,
     show_progress: bool | None = None,
     check: Callable[[], None] | None = None,
 ) -> MechanismComparison:
@@ -240,14 +180,14 @@ def compare(
     Args:
         domain: of the table.
         workload: the queries that the release should answer.
-        epsilon: as for the mechanisms, also the next two.
+        epsilon: the whole budget: a number, or an exact string such as "1/3".
         relation: the neighbouring relation.
         records: number of records if it is public, else a guess that does not come from the table.
         delta: 0 for pure differential privacy.
         mechanisms: their names. Default: all.
         seeds: number of seeds, 0, 1, ...
         show_progress: None shows a progress bar in terminals only, False never.
-        check: called between runs; what it raises ends the comparison.
+        check: called before each run; what it raises ends the comparison.
 
     Raises:
         TypeError: an argument has the wrong type.
@@ -267,148 +207,92 @@ def compare(
         checks.choice("mechanisms", name, tuple(known))
     if not chosen or len(set(chosen)) < len(chosen):
         raise ValueError("mechanisms must be different names, at least one.")
+    if not isinstance(workload, Workload):
+        raise TypeError(f"workload must be a pgmjax.Workload, got {type(workload).__name__}.")
     workload.validate(domain)
-    checks.integer("seeds", seeds, low=1)
     checks.integer("records", records, low=1)
-    given: dict[str, Any] = {
-        "epsilon": exact_epsilon(epsilon),
-        "delta": exact_delta(delta),
-        "relation": Relation.parse(relation),
-    }
-    trials = _Trials(domain, workload, records, seeds, check)
-    done, refused = [], {}
-    with Progress("mechanisms", len(KINDS) * seeds * (len(chosen) + 1), show_progress) as bar:
-        one_way = trials.run(ONE_WAY, Marginals, given, trials.one_way, bar)
-        for name in chosen:
-            try:
-                done.append(trials.run(name, known[name], given, workload, bar))
-            except (ValueError, RuntimeError, ArithmeticError, MemoryError) as error:
-                trials.check()  # an interrupt may come out of a fit as another exception
-                refused[name] = _in_one_line(error)
-    done.sort(key=lambda each: each.average)
-    settings = {
-        "epsilon": as_text(given["epsilon"]),
-        "delta": as_text(given["delta"]),
-        "relation": given["relation"].value,
-        "records": records,
-        "seeds": seeds,
-    }
-    noisy = trials.noisy_counts(given)
-    return MechanismComparison(settings, tuple(done), refused, one_way, trials.product(), noisy)
+    checks.integer("seeds", seeds, low=1)
+    given: dict[str, Any] = {"epsilon": exact_epsilon(epsilon), "delta": exact_delta(delta)}
+    given["relation"] = Relation.parse(relation)
+    settings: dict[str, Any] = {"epsilon": as_text(given["epsilon"]), "delta": as_text(given["delta"])}
+    settings |= {"relation": given["relation"].value, "records": records, "seeds": seeds}
+    noise = _expected_noise(domain, workload, given)
+    alone = Workload([[name] for name in dict.fromkeys(itertools.chain(*workload.cliques))])
+    runs = {ONE_WAY: _Runs(Marginals, alone), **{name: _Runs(known[name], workload) for name in chosen}}
+    product: dict[str, tuple[float, ...]] = dict.fromkeys(KINDS, ())
+    noisy = dict.fromkeys(KINDS if noise else (), 0.0)
+    refused: dict[str, str] = {}
+    check = check or (lambda: None)
+    with Progress("mechanisms", len(KINDS) * seeds * len(runs), show_progress) as bar:
+        for kind, seed in itertools.product(KINDS, range(seeds)):
+            table = SimulatedTable(domain, workload, simulated_table(domain, records, kind, seed))
+            product[kind] += (table.error(table.product()),)
+            if noise:
+                noisy[kind] += table.error(map(np.add, table.exact, noise)) / seeds
+            for name in runs:
+                check()
+                try:
+                    if name not in refused:
+                        runs[name].add(kind, seed, table, given)
+                except (ValueError, RuntimeError, ArithmeticError, MemoryError) as error:
+                    check()  # an interrupt may come out of a fit as another exception
+                    if name == ONE_WAY:
+                        raise
+                    refused[name] = _in_one_line(error)
+                bar.advance(1, f"{name}, {kind}")
+    one_way, *found = (each.errors(name) for name, each in runs.items() if name not in refused)
+    found.sort(key=lambda each: each.average)
+    return MechanismComparison(settings, tuple(found), refused, one_way, product, noisy)
 
 
-class _Trials:
-    """Runs of mechanisms on simulated tables, which are drawn once."""
+@dataclasses.dataclass
+class _Runs:
+    """The runs of a mechanism that is asked for a workload."""
 
-    def __init__(
-        self,
-        domain: Domain,
-        workload: Workload,
-        records: int,
-        seeds: int,
-        check: Callable[[], None] | None,
-    ):
-        self._domain, self._workload, self._records, self._seeds = domain, workload, records, seeds
-        self.check = check or (lambda: None)
-        self.one_way = Workload([[name] for name in dict.fromkeys(itertools.chain(*workload.cliques))])
-        self._table = functools.cache(self._drawn)
+    mechanism: type[Mechanism]
+    asked: Workload
+    found: dict[str, list[float]] = dataclasses.field(default_factory=dict)
+    seconds: list[float] = dataclasses.field(default_factory=list)
+    cells: int = 0
 
-    def run(
-        self, name: str, mechanism: type[Mechanism], given: Mapping[str, Any], asked: Workload, bar: Progress
-    ) -> MechanismErrors:
-        """Return the errors of a mechanism that is asked for a workload, on all tables.
+    def add(self, kind: str, seed: int, table: SimulatedTable, given: Mapping[str, Any]) -> None:
+        """Run on a table, with the noise of a seed.
 
         Raises:
-            ValueError: it refuses, or any other error of a run.
+            ValueError: the mechanism refuses, or any other error of a run.
         """
-        errors: dict[str, tuple[float, ...]] = {}
-        seconds, cells = [], 0
-        for kind in KINDS:
-            found = []
-            for seed in range(self._seeds):
-                self.check()
-                columns, truths = self._table(kind, seed)
-                start = time.perf_counter()
-                backend = SeededBackend(seed, insecure=True)
-                ready = mechanism(**given, estimator=Estimator(progress=False), backend=backend)
-                table = Dataset.from_columns(self._domain, columns)
-                with warnings.catch_warnings(action="ignore"):  # of tables that are nobody's
-                    release = ready.run(table, asked, show_progress=False)
-                found.append(_relative(truths, self._answers(release)))
-                seconds.append(time.perf_counter() - start)
-                cells = max(cells, _cells(release.model))
-                bar.advance(1, f"{name}, {kind}")
-            errors[kind] = tuple(found)
-        return MechanismErrors(name, errors, statistics.fmean(seconds), cells)
+        start = time.perf_counter()
+        backend = SeededBackend(seed, insecure=True)
+        ready = self.mechanism(**given, estimator=Estimator(progress=False), backend=backend)
+        data = Dataset.from_columns(table.domain, table.columns)
+        with warnings.catch_warnings(action="ignore"):  # of tables that are nobody's
+            release = ready.run(data, self.asked, show_progress=False)
+        own = self.asked is table.workload
+        error = table.error(release.answers() if own else map(release.model.answer, table.queries))
+        self.found.setdefault(kind, []).append(error)
+        self.seconds.append(time.perf_counter() - start)
+        place = {name: number for number, name in enumerate(table.domain)}
+        cliques = [tuple(place[name] for name in clique) for clique in release.model.potentials.cliques]
+        self.cells = max(self.cells, total_cells(table.domain.shape, cliques))
 
-    def noisy_counts(self, given: Mapping[str, Any]) -> dict[str, float]:
-        """Return the exact expected error of noisy counts, by kind of table; nothing if they are refused."""
-        budget, backend = Marginals(**given).budget(), SeededBackend(0, insecure=True)
-        queries = [entry.query for entry in self._workload.entries]
-        costs = budget.split([1] * len(queries))
-        settings = (self._domain, given["relation"], None, backend)
-        found = {}
-        with contextlib.suppress(ValueError):
-            planned = [
-                plan_measurements(query, budget.unit, cost, *settings)
-                for query, cost in zip(queries, costs, strict=True)
-            ]
-            distances = [each.rows * each.distribution.mean_absolute for each in planned]
-            for kind in KINDS:
-                several = [self._table(kind, seed)[1] for seed in range(self._seeds)]
-                norms = [list(map(_norm, truths)) for truths in several]
-                found[kind] = float(np.mean(np.asarray(distances) / np.asarray(norms)))
-        return found
-
-    def product(self) -> dict[str, tuple[float, ...]]:
-        """Return the errors of the product of the exact one-way marginals, by kind of table."""
-        found = {}
-        for kind in KINDS:
-            tables = [self._table(kind, seed) for seed in range(self._seeds)]
-            found[kind] = tuple(_relative(truths, self._independent(columns)) for columns, truths in tables)
-        return found
-
-    def _independent(self, columns: Mapping[str, np.ndarray]) -> Iterator[np.ndarray]:
-        shares = {name: self._counts(columns, (name,)) / self._records for name in self._domain}
-        for entry in self._workload.entries:
-            cells = functools.reduce(np.multiply.outer, (shares[name] for name in entry.clique))
-            yield np.ravel(entry.query.apply(self._records * cells))
-
-    def _drawn(self, kind: str, seed: int) -> tuple[dict[str, np.ndarray], list[np.ndarray]]:
-        """Return a simulated table and its true answers."""
-        columns = simulated_table(self._domain, self._records, kind, seed)
-        entries = self._workload.entries
-        exact = [each.query.apply(self._counts(columns, each.clique)) for each in entries]
-        return columns, [np.ravel(each).astype(float) for each in exact]
-
-    def _counts(self, columns: Mapping[str, np.ndarray], clique: Clique) -> np.ndarray:
-        shape = self._domain.shape_of(clique)
-        cells = np.ravel_multi_index([columns[name] for name in clique], shape)
-        return np.bincount(cells, minlength=self._domain.size(clique)).reshape(shape)
-
-    def _answers(self, release: Release) -> Iterator[np.ndarray]:
-        """Yield the answers to the workload, in the release's own way if it was asked for it."""
-        if release.workload == self._workload:
-            yield from release.answers()
-            return
-        for entry in self._workload.entries:
-            yield np.ravel(release.model.answer(entry.query))
+    def errors(self, name: str) -> MechanismErrors:
+        """Return the errors of all runs."""
+        found = {kind: tuple(each) for kind, each in self.found.items()}
+        return MechanismErrors(name, found, statistics.fmean(self.seconds), self.cells)
 
 
-def _relative(truths: Sequence[np.ndarray], answers: Iterator[np.ndarray]) -> float:
-    """Return the mean over entries of the L1 distance relative to the L1 norm of the true answers."""
-    pairs = zip(truths, answers, strict=True)
-    return float(np.mean([np.abs(true - ours).sum() / _norm(true) for true, ours in pairs]))
-
-
-def _norm(true: np.ndarray) -> float:
-    return float(np.abs(true).sum()) or 1.0
-
-
-def _cells(model: GraphicalModel) -> int:
-    places = {name: number for number, name in enumerate(model.domain.attributes)}
-    cliques = [tuple(places[name] for name in clique) for clique in model.potentials.cliques]
-    return total_cells(model.domain.shape, cliques)
+def _expected_noise(domain: Domain, workload: Workload, given: Mapping[str, Any]) -> list[float]:
+    """Return the exact mean absolute noise of an answer of each entry, or nothing if it is refused."""
+    budget, backend = Marginals(**given).budget(), SeededBackend(0, insecure=True)
+    queries = [entry.query for entry in workload.entries]
+    costs = budget.split([1] * len(queries))
+    settings = (domain, given["relation"], None, backend)
+    with contextlib.suppress(ValueError):
+        planned = [
+            plan_measurements(q, budget.unit, c, *settings) for q, c in zip(queries, costs, strict=True)
+        ]
+        return [float(each.distribution.mean_absolute) for each in planned]
+    return []
 
 
 def _in_one_line(error: Exception) -> str:

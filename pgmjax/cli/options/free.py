@@ -210,7 +210,7 @@ def _add_compare(commands: Any) -> None:
         help=f"the mechanisms to compare: {', '.join(MECHANISMS)} (default: all)",
     )
     parser.add_argument(
-        "--seeds", type=int, default=3, metavar="S", help="number of simulated tables of each kind (3)"
+        "--seeds", type=int, default=2, metavar="S", help="number of simulated tables of each kind (2)"
     )
     parser.add_argument("--format", choices=["table", "json"], default="table", help="what to print (table)")
     parser.add_argument(
