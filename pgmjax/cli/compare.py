@@ -1,4 +1,4 @@
-"""`pgmjax mechanisms compare`: which mechanism to take, from public values alone. It takes no table."""
+"""`pgmjax mechanisms compare`: a recommendation of a mechanism, from public values. It takes no table."""
 
 from __future__ import annotations
 

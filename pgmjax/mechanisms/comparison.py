@@ -1,4 +1,4 @@
-"""Which mechanism to take: every one is run on simulated tables, and their errors are compared.
+"""A recommendation of a mechanism: runs of all of them on simulated tables, and their errors.
 
 Only public values are used: domain, workload, privacy parameters and a number of records. No table is taken.
 The noise is seeded, and nothing here is a release.
@@ -101,7 +101,7 @@ class MechanismComparison:
 
     @property
     def useful(self) -> bool:
-        """Whether a mechanism is better than the product, for every seed, on a kind where it is not exact."""
+        """True if a mechanism is better than the product, for every seed, on a kind where it is not exact."""
         wrong = {k: each for k, each in self.product.items() if k != "independent" and max(each) > _ROUNDING}
         return not wrong or any(
             all(ours < theirs for ours, theirs in zip(each.errors[kind], product, strict=True))
@@ -123,7 +123,7 @@ class MechanismComparison:
 
     @property
     def reason(self) -> str:
-        """What the recommendation rests on, in a sentence or two."""
+        """The basis of the recommendation, in a sentence or two."""
         if not self.mechanisms:
             return "No mechanism runs with these settings."
         best, *others = self.mechanisms
