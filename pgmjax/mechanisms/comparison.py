@@ -137,8 +137,7 @@ class MechanismComparison:
         near = [each for each in others if each.average <= _CLOSE * best.average]
         said = f"{best.name} has the least error, {best.average:.3g} on average over the kinds of tables."
         if near:
-            named = ", ".join(f"{each.name} ({each.seconds:.2g} s)" for each in near)
-            said += f" Within 5 % of it, at {best.seconds:.2g} s: {named}."
+            said += f" Within 5 % of it: {', '.join(each.name for each in near)}; the fastest of them may do."
         if set(self.winners.values()) != {best.name}:
             said += " Least by kind: " + ", ".join(f"{k} {name}" for k, name in self.winners.items()) + "."
         return said

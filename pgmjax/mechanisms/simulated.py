@@ -56,22 +56,24 @@ def simulated_table(domain: Domain, records: int, kind: str, seed: int) -> dict[
             f"{readable_bytes(limit)} is available: give fewer records."
         )
     (generator,) = random.generators(seed, 1)  # not the stream of the noise of this seed
-    ranks: list[np.ndarray] = []
+    drawn: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     columns = {}
     for name in generator.permutation(np.array(domain.attributes, dtype=object)):
         shares = 1 / (1 + generator.permutation(domain[name]))
         shares /= shares.sum()
         rank = generator.random(records)
-        if parents and ranks:
-            earlier = generator.permutation(len(ranks))[:parents]
+        if parents and drawn:
+            earlier = generator.permutation(len(drawn))[:parents]
             chosen = earlier[generator.integers(len(earlier), size=records)]
             copies = generator.random(records) < copied
             for parent in earlier:
-                rank = np.where(copies & (chosen == parent), ranks[parent], rank)
+                tops, widths, values = drawn[parent]
+                # anywhere within the value, so that a copy depends on the value alone
+                copy = tops[values] - widths[values] * generator.random(records)
+                rank = np.where(copies & (chosen == parent), copy, rank)
         ends = np.cumsum(shares)
         codes = np.minimum(np.searchsorted(ends, rank, side="right"), len(shares) - 1)
-        # drawn again within the value, so that what copies it depends on the value alone
-        ranks.append(ends[codes] - shares[codes] * generator.random(records))
+        drawn.append((ends, shares, codes))
         columns[name] = codes
     return {name: columns[name] for name in domain}
 
