@@ -20,6 +20,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
+from pgmjax.data.counting import check_memory
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import AnyRelation, Relation
@@ -191,7 +192,7 @@ def compare(
     Raises:
         TypeError: an argument has the wrong type.
         ValueError: an unknown mechanism or none, a workload that does not fit the domain, a parameter out of
-            range, or too many records for memory.
+            range, or too many records or cells for memory.
 
     Example:
         >>> domain = Domain({"a": 3, "b": 4})
@@ -209,6 +210,7 @@ def compare(
     if not isinstance(workload, Workload):
         raise TypeError(f"workload must be a pgmjax.Workload, got {type(workload).__name__}.")
     workload.validate(domain)
+    check_memory(domain, workload.cliques)
     checks.integer("records", records, low=1)
     checks.integer("seeds", seeds, low=1)
     given: dict[str, Any] = {"epsilon": exact_epsilon(epsilon), "delta": exact_delta(delta)}
@@ -282,15 +284,14 @@ class _Runs:
 
 def _expected_noise(domain: Domain, workload: Workload, given: Mapping[str, Any]) -> list[float]:
     """Return the exact mean absolute noise of an answer of each entry, or nothing if it is refused."""
-    budget, backend = Marginals(**given).budget(), SeededBackend(0, insecure=True)
-    queries = [entry.query for entry in workload.entries]
-    costs = budget.split([1] * len(queries))
-    settings = (domain, given["relation"], None, backend)
+    budget, entries = Marginals(**given).budget(), workload.entries
+    settings = (domain, given["relation"], None, SeededBackend(0, insecure=True))
+    found = []
     with contextlib.suppress(ValueError):
-        planned = [
-            plan_measurements(q, budget.unit, c, *settings) for q, c in zip(queries, costs, strict=True)
-        ]
-        return [float(each.distribution.mean_absolute) for each in planned]
+        for entry, cost in zip(entries, budget.split([1] * len(entries)), strict=True):
+            planned = plan_measurements(entry.query, budget.unit, cost, *settings)
+            found.append(float(planned.distribution.mean_absolute))
+        return found
     return []
 
 

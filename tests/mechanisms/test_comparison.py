@@ -241,6 +241,12 @@ def test_a_model_that_is_too_large_is_refused_and_others_run():
         ({"records": 0}, ValueError, "records must be an integer >= 1, got 0"),
         ({"records": 10.5}, TypeError, "records must be an integer"),
         ({"records": 10**13}, ValueError, "give fewer records"),
+        (
+            {"domain": pj.Domain({"a": 10**6, "b": 10**7, "c": 2})},
+            ValueError,
+            "Counting these marginals needs",
+        ),
+        ({"workload": [["a", "b"]]}, TypeError, "workload must be a pgmjax.Workload, got list"),
         ({"seeds": 0}, ValueError, "seeds must be an integer >= 1"),
         ({"epsilon": 0}, ValueError, "epsilon"),
         ({"epsilon": -1}, ValueError, "epsilon"),
