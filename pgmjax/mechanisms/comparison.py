@@ -131,7 +131,7 @@ class MechanismComparison:
         if not self.useful:
             return (
                 "No budget of this size measures this candidate set usefully: on dependent tables no "
-                "mechanism is better than the product of exact one-way marginals. Ask for fewer queries. "
+                "mechanism is better than the product of exact one-way marginals. Ask for less or spend more. "
                 f"On average {best.name} has the error {best.average:.3g}, and one-way marginals alone "
                 f"{self.one_way.average:.3g}."
             )

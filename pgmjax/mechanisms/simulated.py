@@ -29,7 +29,8 @@ def simulated_table(domain: Domain, records: int, kind: str, seed: int) -> dict[
     The shares of an attribute's values are proportional to 1, 1/2, 1/3, ..., in random order (Zipf's law).
     Attributes are drawn in random order. "independent": each by itself. "tree": four tenths of the records,
     chosen at random, copy their rank in one earlier attribute. "dense": seven tenths copy it from one of
-    three earlier attributes, each record from its own. Copying ranks keeps the shares of the values.
+    three earlier attributes, each record from its own. A rank is a uniform number within the share of the
+    record's value, counted from the first value, so copying it keeps the shares of the values.
 
     Args:
         domain: the attributes and their sizes.
