@@ -131,8 +131,8 @@ class MechanismComparison:
         if not self.useful:
             return (
                 "No budget of this size measures this candidate set usefully: on dependent tables no "
-                "mechanism is better than the product of exact one-way marginals. Ask for less or spend more. "
-                f"On average {best.name} has the error {best.average:.3g}, and one-way marginals alone "
+                "mechanism is better than the product of exact one-way marginals. Ask for less or spend more."
+                f" On average {best.name} has the error {best.average:.3g}, and one-way marginals alone "
                 f"{self.one_way.average:.3g}."
             )
         near = [each for each in others if each.average <= _CLOSE * best.average]
