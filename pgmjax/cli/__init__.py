@@ -80,7 +80,7 @@ class _Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Parse arguments; the command itself, and not `pgmjax`, refuses those that it does not have."""
         found, strange = super().parse_known_args(args, namespace)
-        if strange and self._subparsers is None:
+        if strange and (self._subparsers is None or self.get_default("run")):
             self.error(f"unrecognized arguments: {' '.join(strange)}")
         return found, strange
 

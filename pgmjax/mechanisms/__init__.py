@@ -11,6 +11,7 @@ only through a `privacy.private_table.PrivateTable`. Contract tests run over `na
 - `mldp`: a regressor trained on noisy answers, see `mldp_training`. `mldp_similarity`: the same for the
   similarity of pairs of records with ratings.
 - `online_weights`: answers queries as they arrive.
+- `comparison`: which one to take, from runs on the tables of `simulated`.
 - `base`: shared by all mechanisms. `adaptive`: shared by those that select repeatedly. `noise_sizes`: the
   noise for a given cost.
 """
@@ -33,6 +34,7 @@ from pgmjax.mechanisms.base import (
     options,
     release_together,
 )
+from pgmjax.mechanisms.comparison import MechanismComparison, MechanismErrors, compare
 from pgmjax.mechanisms.dual_query import DualQuery
 from pgmjax.mechanisms.hdmm import HDMM
 from pgmjax.mechanisms.marginals import Marginals
@@ -43,6 +45,7 @@ from pgmjax.mechanisms.mwem import MWEM
 from pgmjax.mechanisms.online_weights import OnlineWeights
 from pgmjax.mechanisms.privbayes import PrivBayes
 from pgmjax.mechanisms.randomized_response import RandomizedResponse
+from pgmjax.mechanisms.simulated import simulated_table
 from pgmjax.release.run_folder import RunFolder
 
 __all__ = [
@@ -58,6 +61,8 @@ __all__ = [
     "Measured",
     "MeasurementPlan",
     "Mechanism",
+    "MechanismComparison",
+    "MechanismErrors",
     "OnlineWeights",
     "PrivBayes",
     "RandomizedResponse",
@@ -65,8 +70,10 @@ __all__ = [
     "Run",
     "RunFolder",
     "SimilarityMLDP",
+    "compare",
     "options",
     "release_together",
+    "simulated_table",
 ]
 
 RELEASING = (AIM, HDMM, MLDP, MST, MWEM, DualQuery, Marginals, PrivBayes, RandomizedResponse)

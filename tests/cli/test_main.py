@@ -135,8 +135,9 @@ def test_usage_errors_load_no_jax():
     code = "import sys, pgmjax.cli; codes = [pgmjax.cli.main(words.split()) for words in sys.argv[1:]]; "
     code += "print(codes, 'jax' in sys.modules, 'scipy' in sys.modules)"
     wrong = ["releese", "release --nope", "ledger init", "fit a --epsilom 1", "--version", "session --help"]
+    wrong += ["mechanisms compare --records 1", "mechanisms compare --help"]
     done = subprocess.run([sys.executable, "-c", code, *wrong], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[2, 2, 2, 2, 0, 0] False False"
+    assert done.stdout.splitlines()[-1] == "[2, 2, 2, 2, 0, 0, 2, 0] False False"
     assert "Did you mean release?" in done.stderr
 
 

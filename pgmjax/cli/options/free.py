@@ -167,10 +167,57 @@ def add_query(commands: Any) -> None:
 
 
 def add_mechanisms(commands: Any) -> None:
-    """Add the command to the parser's subcommands."""
-    parser = commands.add_parser("mechanisms", help="list the mechanisms", description="List the mechanisms.")
+    """Add the command and its subcommand to the parser's subcommands."""
+    parser = commands.add_parser(
+        "mechanisms",
+        help="list the mechanisms, or compare their expected errors",
+        description="List the mechanisms. With `compare`: their expected errors, without a table.",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run="query:run_mechanisms")
+    _add_compare(parser.add_subparsers(title="commands", metavar="[COMMAND]"))
+
+
+def _add_compare(commands: Any) -> None:
+    parser = commands.add_parser(
+        "compare",
+        help="recommend a mechanism, from its errors on simulated tables",
+        description="Run mechanisms on simulated tables with your domain, workload, budget and number of "
+        "records, and recommend the one of least error. Only these public values are used: the command takes "
+        "no table and spends no budget. A table of yours is not like the simulated ones, so the order of the "
+        "mechanisms may be another one there.",
+        epilog="Example: pgmjax mechanisms compare --domain people.yaml --all-kway 2 --epsilon 1 --relation "
+        "add-remove --records 10000",
+    )
+    parser.add_argument("--domain", required=True, metavar="FILE", help="domain file: .json or .yaml")
+    asked = parser.add_mutually_exclusive_group(required=True)
+    asked.add_argument("--workload", metavar="FILE", help="JSON list of the queries to answer")
+    asked.add_argument("--all-kway", type=int, metavar="K", help="instead: all marginals of K attributes")
+    release.add_epsilon_options(parser, required=True)
+    parser.add_argument("--delta", default="0", metavar="D", help="0 (default): pure differential privacy")
+    parser.add_argument(
+        "--records",
+        type=int,
+        required=True,
+        metavar="N",
+        help="number of records if it is public, else a guess that does not come from the table",
+    )
+    parser.add_argument(
+        "--mechanisms",
+        nargs="+",
+        choices=MECHANISMS,
+        metavar="NAME",
+        help=f"the mechanisms to compare: {', '.join(MECHANISMS)} (default: all)",
+    )
+    parser.add_argument(
+        "--seeds", type=int, default=2, metavar="S", help="number of simulated tables of each kind (2)"
+    )
+    parser.add_argument("--format", choices=["table", "json"], default="table", help="what to print (table)")
+    parser.add_argument(
+        "--json", dest="format", action="store_const", const="json", help="the same as --format json"
+    )
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
+    parser.set_defaults(run="compare:run")
 
 
 def add_audit(commands: Any, main: Callable[[Sequence[str]], int]) -> None:

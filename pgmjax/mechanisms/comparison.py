@@ -1,0 +1,300 @@
+"""A recommendation of a mechanism: runs of all of them on simulated tables, and their errors.
+
+Only public values are used: domain, workload, privacy parameters and a number of records. No table is taken.
+The noise is seeded, and nothing here is a release.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib
+import itertools
+import statistics
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pgmjax._internal import checks
+from pgmjax._internal.progress import Progress
+from pgmjax.data.counting import check_memory
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import AnyRelation, Relation
+from pgmjax.estimation.estimator import Estimator
+from pgmjax.inference.plan.junction_tree import total_cells
+from pgmjax.mechanisms.base import FitError, Mechanism
+from pgmjax.mechanisms.marginals import Marginals
+from pgmjax.mechanisms.simulated import KINDS, SimulatedTable, simulated_table
+from pgmjax.privacy.exact import as_text, exact_delta, exact_epsilon
+from pgmjax.privacy.measuring import plan_measurements
+from pgmjax.privacy.seeded import SeededBackend
+from pgmjax.queries.workload import Workload
+
+ONE_WAY = "one-way only"
+"""What stands beside the mechanisms: one-way marginals alone, measured with the whole budget."""
+_CLOSE = 1.05
+_ROUNDING = 1e-9
+
+
+@dataclasses.dataclass(frozen=True)
+class MechanismErrors:
+    """The errors of a mechanism on simulated tables.
+
+    Attributes:
+        name: of the mechanism.
+        errors: by kind of table, the error of each seed: the mean over the workload's entries of the L1
+            distance to the true answers, relative to their L1 norm (to 1 if they are all 0).
+        seconds: of one run on average, with the compilation of its programs.
+        cells: of the largest of its models: of the cliques of its junction tree.
+    """
+
+    name: str
+    errors: Mapping[str, tuple[float, ...]]
+    seconds: float
+    cells: int
+
+    def mean(self, kind: str) -> float:
+        """Return the mean error over seeds."""
+        return statistics.fmean(self.errors[kind])
+
+    def spread(self, kind: str) -> float:
+        """Return the standard deviation of the error over seeds; 0 for a single one."""
+        return statistics.stdev(self.errors[kind]) if len(self.errors[kind]) > 1 else 0.0
+
+    @property
+    def average(self) -> float:
+        """The mean error over all kinds of tables."""
+        return statistics.fmean(map(self.mean, self.errors))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the errors for JSON."""
+        kinds = {
+            kind: {"mean": self.mean(kind), "spread": self.spread(kind), "errors": list(each)}
+            for kind, each in self.errors.items()
+        }
+        return {"average": self.average, "tables": kinds, "seconds": self.seconds, "cells": self.cells}
+
+
+@dataclasses.dataclass(frozen=True)
+class MechanismComparison:
+    """Expected errors of mechanisms, from public values alone.
+
+    Attributes:
+        settings: epsilon, delta and relation as text, records, seeds.
+        mechanisms: the errors of each mechanism, the least average first.
+        refused: by mechanism, why it does not run with these settings.
+        one_way: the errors of one-way marginals alone, measured with the whole budget.
+        product: by kind, the error for each seed of the product of the exact one-way marginals.
+        noisy_counts: by kind, the exact expected error of the workload's noisy counts without a model; empty
+            if they are refused.
+    """
+
+    settings: Mapping[str, Any]
+    mechanisms: tuple[MechanismErrors, ...]
+    refused: Mapping[str, str]
+    one_way: MechanismErrors
+    product: Mapping[str, tuple[float, ...]]
+    noisy_counts: Mapping[str, float]
+
+    @property
+    def useful(self) -> bool:
+        """True if a mechanism is better than the product, for every seed, on a kind where it is not exact."""
+        wrong = {k: each for k, each in self.product.items() if k != "independent" and max(each) > _ROUNDING}
+        return not wrong or any(
+            all(ours < theirs for ours, theirs in zip(each.errors[kind], product, strict=True))
+            for each in self.mechanisms
+            for kind, product in wrong.items()
+        )
+
+    @property
+    def recommended(self) -> str | None:
+        """The mechanism of least average error; None if none ran, or none is better than the product."""
+        return self.mechanisms[0].name if self.mechanisms and self.useful else None
+
+    @property
+    def winners(self) -> dict[str, str]:
+        """The mechanism of least mean error on each kind of tables; none if no mechanism ran."""
+        if not self.mechanisms:
+            return {}
+        return {kind: min(self.mechanisms, key=lambda each: each.mean(kind)).name for kind in KINDS}
+
+    @property
+    def reason(self) -> str:
+        """The basis of the recommendation, in a sentence or two."""
+        if not self.mechanisms:
+            return "No mechanism runs with these settings."
+        best, *others = self.mechanisms
+        if not self.useful:
+            return (
+                "No budget of this size measures this candidate set usefully: on dependent tables no "
+                "mechanism is better than the product of exact one-way marginals. Ask for less or spend more."
+                f" On average {best.name} has the error {best.average:.3g}, and one-way marginals alone "
+                f"{self.one_way.average:.3g}."
+            )
+        near = [each for each in others if each.average <= _CLOSE * best.average]
+        said = f"{best.name} has the least error, {best.average:.3g} on average over the kinds of tables."
+        if near:
+            said += f" Within 5 % of it: {', '.join(each.name for each in near)}; the fastest of them may do."
+        if set(self.winners.values()) != {best.name}:
+            said += " Least by kind: " + ", ".join(f"{k} {name}" for k, name in self.winners.items()) + "."
+        return said
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the comparison for JSON."""
+        return {
+            **self.settings,
+            "recommended": self.recommended,
+            "reason": self.reason,
+            "winners": self.winners,
+            "mechanisms": {each.name: each.to_dict() for each in self.mechanisms},
+            "one_way": self.one_way.to_dict(),
+            "product": {kind: list(errors) for kind, errors in self.product.items()},
+            "noisy_counts": dict(self.noisy_counts),
+            "refused": dict(self.refused),
+        }
+
+
+def compare(
+    domain: Domain,
+    workload: Workload,
+    *,
+    epsilon: Any,
+    relation: AnyRelation,
+    records: int,
+    delta: Any = 0,
+    mechanisms: Sequence[str] | None = None,
+    seeds: int = 2,
+    show_progress: bool | None = None,
+    check: Callable[[], None] | None = None,
+) -> MechanismComparison:
+    """Return the expected errors of mechanisms, from runs on simulated tables. No table is taken or read.
+
+    Each mechanism runs with its default settings on every kind of `simulated_table`, once for each seed, the
+    seed of the table and of the noise. Nothing is spent. A real table is not one of these: the order of the
+    mechanisms may be another one there.
+
+    Args:
+        domain: of the table.
+        workload: the queries that the release should answer.
+        epsilon: the whole budget: a number, or an exact string such as "1/3".
+        relation: the neighbouring relation.
+        records: number of records if it is public, else a guess that does not come from the table.
+        delta: 0 for pure differential privacy.
+        mechanisms: their names. Default: all.
+        seeds: number of seeds, 0, 1, ...
+        show_progress: None shows a progress bar in terminals only, False never.
+        check: called before each run; what it raises ends the comparison.
+
+    Raises:
+        TypeError: an argument has the wrong type.
+        ValueError: an unknown mechanism or none, a workload that does not fit the domain, a parameter out of
+            range, or too many records or cells for memory.
+
+    Example:
+        >>> domain = Domain({"a": 3, "b": 4})
+        >>> settings = {"epsilon": 1, "relation": "replace-one", "records": 1000}
+        >>> found = compare(domain, Workload([["a", "b"]]), **settings, mechanisms=["marginals"], seeds=1)
+        >>> found.recommended, [each.name for each in found.mechanisms]
+        ('marginals', ['marginals'])
+    """
+    known = importlib.import_module("pgmjax.mechanisms").names()  # the list of them, which exports this
+    chosen = tuple(known) if mechanisms is None else checks.several("mechanisms", mechanisms, "names")
+    for name in chosen:
+        checks.choice("mechanisms", name, tuple(known))
+    if not chosen or len(set(chosen)) < len(chosen):
+        raise ValueError("mechanisms must be different names, at least one.")
+    if not isinstance(workload, Workload):
+        raise TypeError(f"workload must be a pgmjax.Workload, got {type(workload).__name__}.")
+    workload.validate(domain)
+    check_memory(domain, workload.cliques)
+    checks.integer("records", records, low=1)
+    checks.integer("seeds", seeds, low=1)
+    given: dict[str, Any] = {"epsilon": exact_epsilon(epsilon), "delta": exact_delta(delta)}
+    given["relation"] = Relation.parse(relation)
+    settings: dict[str, Any] = {"epsilon": as_text(given["epsilon"]), "delta": as_text(given["delta"])}
+    settings |= {"relation": given["relation"].value, "records": records, "seeds": seeds}
+    noise = _expected_noise(domain, workload, given)
+    alone = Workload([[name] for name in dict.fromkeys(itertools.chain(*workload.cliques))])
+    runs = {ONE_WAY: _Runs(Marginals, alone), **{name: _Runs(known[name], workload) for name in chosen}}
+    product: dict[str, tuple[float, ...]] = dict.fromkeys(KINDS, ())
+    noisy = dict.fromkeys(KINDS if noise else (), 0.0)
+    refused: dict[str, str] = {}
+    check = check or (lambda: None)
+    with Progress("mechanisms", len(KINDS) * seeds * len(runs), show_progress) as bar:
+        for kind, seed in itertools.product(KINDS, range(seeds)):
+            table = SimulatedTable(domain, workload, simulated_table(domain, records, kind, seed))
+            product[kind] += (table.error(table.product()),)
+            if noise:
+                noisy[kind] += table.error(map(np.add, table.exact, noise)) / seeds
+            for name in runs:
+                check()
+                try:
+                    if name not in refused:
+                        runs[name].add(kind, seed, table, given)
+                except (ValueError, RuntimeError, ArithmeticError, MemoryError) as error:
+                    check()  # an interrupt may come out of a fit as another exception
+                    if name == ONE_WAY:
+                        raise
+                    refused[name] = _in_one_line(error)
+                bar.advance(1, f"{name}, {kind}")
+    one_way, *found = (each.errors(name) for name, each in runs.items() if name not in refused)
+    found.sort(key=lambda each: each.average)
+    return MechanismComparison(settings, tuple(found), refused, one_way, product, noisy)
+
+
+@dataclasses.dataclass
+class _Runs:
+    """The runs of a mechanism that is asked for a workload."""
+
+    mechanism: type[Mechanism]
+    asked: Workload
+    found: dict[str, list[float]] = dataclasses.field(default_factory=dict)
+    seconds: list[float] = dataclasses.field(default_factory=list)
+    cells: int = 0
+
+    def add(self, kind: str, seed: int, table: SimulatedTable, given: Mapping[str, Any]) -> None:
+        """Run on a table, with the noise of a seed.
+
+        Raises:
+            ValueError: the mechanism refuses, or any other error of a run.
+        """
+        start = time.perf_counter()
+        backend = SeededBackend(seed, insecure=True)
+        ready = self.mechanism(**given, estimator=Estimator(progress=False), backend=backend)
+        data = Dataset.from_columns(table.domain, table.columns)
+        with warnings.catch_warnings(action="ignore"):  # of tables that are nobody's
+            release = ready.run(data, self.asked, show_progress=False)
+        own = self.asked is table.workload
+        error = table.error(release.answers() if own else map(release.model.answer, table.queries))
+        self.found.setdefault(kind, []).append(error)
+        self.seconds.append(time.perf_counter() - start)
+        place = {name: number for number, name in enumerate(table.domain)}
+        cliques = [tuple(place[name] for name in clique) for clique in release.model.potentials.cliques]
+        self.cells = max(self.cells, total_cells(table.domain.shape, cliques))
+
+    def errors(self, name: str) -> MechanismErrors:
+        """Return the errors of all runs."""
+        found = {kind: tuple(each) for kind, each in self.found.items()}
+        return MechanismErrors(name, found, statistics.fmean(self.seconds), self.cells)
+
+
+def _expected_noise(domain: Domain, workload: Workload, given: Mapping[str, Any]) -> list[float]:
+    """Return the exact mean absolute noise of an answer of each entry, or nothing if it is refused."""
+    budget, entries = Marginals(**given).budget(), workload.entries
+    settings = (domain, given["relation"], None, SeededBackend(0, insecure=True))
+    found = []
+    with contextlib.suppress(ValueError):
+        for entry, cost in zip(entries, budget.split([1] * len(entries)), strict=True):
+            planned = plan_measurements(entry.query, budget.unit, cost, *settings)
+            found.append(float(planned.distribution.mean_absolute))
+        return found
+    return []
+
+
+def _in_one_line(error: Exception) -> str:
+    cause = error.__cause__ if isinstance(error, FitError) and error.__cause__ else error
+    return " ".join(str(cause).split()) or type(cause).__name__
