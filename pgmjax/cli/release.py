@@ -662,6 +662,8 @@ def _say_left_out(arguments: argparse.Namespace, domain: Domain, gone: list[Cliq
             f"would have more than {most or 0:,} cells with them (--max-cells): "
             f"{named}{'; ...' * (len(gone) > _SHOWN)}"
         )
+        if arguments.mechanism == "marginals":
+            print("  --mechanism mst chooses a tree of pairs by the data instead, which is often nearer")
 
 
 def read_options(mechanism: type[Any], words: Sequence[str]) -> dict[str, Any]:
