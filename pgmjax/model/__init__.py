@@ -4,6 +4,7 @@
 - `clique_vector`: one table per clique.
 - `calibrated`: a graphical model prepared for many queries; `answering`: answers to factored queries.
 - `rows`: row operations, with `sampling`, `device_sampling`, `completion` and `row_file`.
+- `region_rows`: rows of regions, by steered Markov chains.
 - `compression`: a domain with rare values merged.
 - `io`: models on disk. `views`: plots and notebook representations.
 """

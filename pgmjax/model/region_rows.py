@@ -79,7 +79,7 @@ def steered(
     return dict(zip(domain.attributes, np.asarray(codes, np.int64), strict=True))
 
 
-class Bucket(NamedTuple):
+class TablesOfAttributes(NamedTuple):
     """Attributes of like size [n], each with its tables [k], as many for all; a table of one cell fills up.
 
     Attributes:
@@ -116,7 +116,7 @@ class Layout(NamedTuple):
     offset: Any
     members: Any
     strides: Any
-    buckets: tuple[Bucket, ...]
+    buckets: tuple[TablesOfAttributes, ...]
 
 
 def layout_of(domain: Domain, cliques: Sequence[Clique]) -> Layout:
@@ -149,7 +149,7 @@ def _bucket(
     offset: np.ndarray,
     held: dict[int, list[int]],
     most: int,
-) -> Bucket:
+) -> TablesOfAttributes:
     """Lay out the tables of some attributes, each turned so that the attribute's codes are a row."""
     width, depth = max(sizes[v] for v in group), max(len(held[v]) for v in group)
     none = len(tables)
@@ -171,7 +171,9 @@ def _bucket(
             rows.append(np.pad(turned, ((0, 0), (0, width - sizes[v])), constant_values=offset[-1]))
             count += len(turned)
     named = np.array(group, np.int32), np.array([sizes[v] for v in group], np.int32)
-    return Bucket(*named, others, strides, first, np.concatenate(rows).astype(np.int32), table, stride)
+    return TablesOfAttributes(
+        *named, others, strides, first, np.concatenate(rows).astype(np.int32), table, stride
+    )
 
 
 def _strides(shape: Sequence[int]) -> list[int]:
@@ -188,7 +190,7 @@ def draw_codes(logs: jax.Array, key: Any) -> jax.Array:
     return jnp.minimum(drawn, logs.shape[1] - 1)
 
 
-def _proposed(bucket: Bucket, turned: jax.Array, codes: jax.Array, n: Any, key: Any) -> jax.Array:
+def _proposed(bucket: TablesOfAttributes, turned: jax.Array, codes: jax.Array, n: Any, key: Any) -> jax.Array:
     """Draw the code of one attribute of a bucket in every chain, given the others [chains]."""
     rows = jnp.sum(bucket.strides[n][:, :, None] * codes[bucket.others[n]], axis=1) + bucket.first[n][:, None]
     logs = jnp.sum(turned[rows], axis=0)
@@ -244,7 +246,9 @@ def _learn(
         for bucket in layout.buckets:
             turned = steered[bucket.cells]
 
-            def each(n: Any, block: jax.Array, bucket: Bucket = bucket, turned: Any = turned) -> jax.Array:
+            def each(
+                n: Any, block: jax.Array, bucket: TablesOfAttributes = bucket, turned: Any = turned
+            ) -> jax.Array:
                 place = bucket.place[n]
                 drawn = _proposed(bucket, turned, block, n, random.fold(mine, place, jax))
                 return block.at[place].set(drawn)
@@ -273,7 +277,7 @@ def _settle(
         state = read(codes, turn), misses
         for bucket, tables in zip(layout.buckets, turned, strict=True):
 
-            def each(n: Any, state: Any, bucket: Bucket = bucket, tables: Any = tables) -> Any:
+            def each(n: Any, state: Any, bucket: TablesOfAttributes = bucket, tables: Any = tables) -> Any:
                 block, misses = state
                 place = bucket.place[n]
                 draws, mays = random.split(random.fold(mine, place, jax), 2, jax)

@@ -207,7 +207,7 @@ class MaxEntropy:
             history: noisy answers.
             total: number of records (counts), public: the paper's n.
             warm_start: weights to start from [rows], such as those of another fit. Default: start at the
-                prior.
+                prior. Regions take none.
 
         Raises:
             ValueError: the history has no answers, the total is not positive, the number of weights is wrong,
