@@ -234,12 +234,13 @@ class MaxEntropy:
         self, history: History, dual: Dual, total: float, alpha: float, start: np.ndarray
     ) -> MaxEntropyFit:
         """Fit at one alpha, by the first solver that is possible."""
-        if dual.plan is None and self.solver in ("auto", "regions"):
+        if dual.plan is None and self._by_regions(history):
             try:
-                return self._regions(history, dual, total, alpha)
+                return self._regions(history, total, alpha)
             except ModelTooLargeError:
                 if self.solver == "regions":
                     raise
+                dual = dataclasses.replace(dual, penalty=self._penalty(history, total))
         box, prior = dual.penalty.box, self._prior(history)
         start = np.clip(start, -box, box)
         scales = dual.scales(prior)
@@ -266,7 +267,7 @@ class MaxEntropy:
             end = newton.exactly(rough.chains, rough.weights, search, self.max_steps)
             return _finish(dual.layout, total, alpha, end)
 
-    def _regions(self, history: History, dual: Dual, total: float, alpha: float) -> MaxEntropyFit:
+    def _regions(self, history: History, total: float, alpha: float) -> MaxEntropyFit:
         """Fit tables that agree where they overlap, by the squared penalty."""
         prior = (
             None if self.prior is None else dict(zip(history.domain, self.prior.probabilities, strict=True))
@@ -311,9 +312,7 @@ class MaxEntropy:
                     raise
         features, prior = self._parts(history)
         total = checks.number("total", total, above=0)
-        kind = self.penalty
-        if self._by_regions(history):
-            kind = "gaussian"
+        kind = "gaussian" if self._by_regions(history) else self.penalty
         penalty = penalty_of(history, kind, self._alpha(history, total), total)
         return Dual(features, FeatureCliques.of(features, prior), history.values / total, penalty, None)
 

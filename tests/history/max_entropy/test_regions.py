@@ -142,6 +142,24 @@ def test_all_pairs_that_take_too_long_are_fitted_by_regions_and_drawn():
     assert np.mean(missed) < 0.5 * independent
 
 
+def test_another_penalty_is_left_to_chains():
+    """Exact inference is refused, the regions would fit."""
+    domain = pj.Domain({f"x{k}": 4 for k in range(16)})
+    history = marginal_history(list(itertools.combinations(domain, 2)), DiscreteLaplace(5.0), domain)
+    few = {"oracle": "contraction", "max_bytes": 16_000_000, "chains": 100, "chain_steps": 2, "max_steps": 5}
+    assert isinstance(MaxEntropy(alpha=0.01, **few).fit(history, TOTAL).model, RegionModel)
+    fit = MaxEntropy(alpha=0.01, penalty="laplace", **few).fit(history, TOTAL)
+    assert isinstance(fit.model, GraphicalModel) and np.isinf(fit.gap)
+    assert np.abs(fit.weights).max() <= 0.01 * TOTAL / 5.0 * (1 + 1e-9)
+
+
+def test_without_memory_for_regions_chains_take_the_penalty_of_the_noise():
+    history = marginal_history([("a", "b"), ("b", "c")], DiscreteLaplace(5.0))
+    few = {"oracle": "contraction", "max_bytes": 1000, "chains": 200, "chain_steps": 2}
+    fit = MaxEntropy(alpha=0.01, **few).fit(history, TOTAL)
+    assert np.isinf(fit.gap) and np.abs(fit.weights).max() <= 0.01 * TOTAL / 5.0 * (1 + 1e-9)
+
+
 def test_regions_refuse_what_they_cannot_do():
     laplace = marginal_history([("a", "b")], DiscreteLaplace(5.0))
     with pytest.raises(ValueError, match="solver='chains'"):
