@@ -195,7 +195,7 @@ def fit_local(
         regularisation: as in `Estimator`; the relative entropy is approximated over the regions (see
             `estimation.region_divergence`), exactly so if they form a junction tree.
         reference: probabilities of every attribute's values, whose product the fit is pulled towards.
-            Default: the product of the fit's own one-way marginals.
+            Default: the product of the fit's own one-way marginals. Without a weight it has no effect.
 
     Warns:
         InconsistentWarning: the tables do not agree to a probability of 1e-6.
@@ -220,6 +220,8 @@ def fit_local(
     checks.number("tol", tol, at_least=0)
     losses.check(loss)
     pulls.check(regularisation, loss)
+    if reference is not None:
+        _check_reference(domain, reference)
     require_feasible(domain, constraints)
     count = estimate_total(domain, measurements)[0] if total is None else total
     count = checks.number("total", count, above=0)
@@ -246,6 +248,17 @@ def fit_local(
         divergence = float(problem.divergence(jnp.exp(x))) if problem.pull is not None else 0.0
     fit = _finish(made, bound, domain, count, solution, np.asarray(x), float(distance))
     return fit if problem.pull is None else _reported(fit, problem, solution, divergence)
+
+
+def _check_reference(domain: Domain, reference: Mapping[str, np.ndarray]) -> None:
+    if not isinstance(reference, Mapping) or set(reference) != set(domain):
+        raise ValueError("reference must map every attribute of the domain, and no other, to probabilities.")
+    for name, given in reference.items():
+        shares = np.asarray(given, np.float64)
+        if shares.shape != (domain[name],) or not (np.isfinite(shares).all() and shares.min() >= 0):
+            raise ValueError(f"reference of {name!r} must be {domain[name]} numbers >= 0, finite.")
+        if not abs(shares.sum() - 1) < 1e-6:
+            raise ValueError(f"reference of {name!r} must sum to 1, got a sum of {shares.sum():.6g}.")
 
 
 def _reported(fit: LocalFit, problem: LocalProblem, solution: Solution, divergence: float) -> LocalFit:

@@ -17,9 +17,9 @@ from pgmjax.queries import Query
 class Model(Protocol):
     """A fitted model: `GraphicalModel`, `RegionModel` and `MixtureModel` have these members.
 
-    Code that only asks for marginals and answers takes a `Model`. `GraphicalModel` and `MixtureModel` also
-    have a distribution: `condition`, `log_partition` and `sample`; the marginals of a `RegionModel` may be
-    those of no table.
+    Code that only asks for marginals and answers takes a `Model`. All three have `sample`. `GraphicalModel`
+    and `MixtureModel` also have a distribution: `condition` and `log_partition`; the marginals of a
+    `RegionModel` may be those of no table, and its rows come near them.
 
     Example:
         >>> import pgmjax as pj

@@ -247,3 +247,21 @@ def test_the_forecasts_of_memory_count_the_pull():
     assert fit_mixture(DOMAIN, noisy, TOTAL, max_steps=10, **limit).components == 10
     with pytest.raises(pj.ModelTooLargeError):
         fit_mixture(DOMAIN, noisy, TOTAL, regularisation="auto", **limit)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"a": [0.5, 0.5]},
+        {"a": [0.5, 0.5], "b": [1.0, 0.0, 0.0]},
+        {"a": [0.5, 0.5], "b": [1.5, -0.5]},
+        {"a": [0.5, 0.5], "b": [0.5, 0.4]},
+        {"a": [0.5, 0.5], "b": [float("nan"), 1.0]},
+        [0.5, 0.5],
+    ],
+)
+def test_a_wrong_reference_is_refused(wrong):
+    domain = pj.Domain({"a": 2, "b": 2})
+    noisy = [pj.LinearMeasurement(("a", "b"), [[5.0, 1.0], [2.0, 8.0]], stddev=3.0)]
+    with pytest.raises(ValueError, match="reference"):
+        pj.estimation.fit_local(domain, noisy, 16, regularisation=2.0, reference=wrong)
