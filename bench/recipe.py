@@ -4,10 +4,10 @@
 
 Sixteen attributes of eighteen values, 50,000 records, made here from the seed: each attribute copies an
 earlier one, in random order, for a share of the records that falls from pair to pair, and is skewed
-otherwise. The recipe measures the pairs that `--all-kway 2 --max-cells 1000000` keeps, which follow the domain's order
-where sizes tie; "spread" keeps those whose attributes are in the fewest kept pairs; MST chooses a tree of
-pairs privately. The error is the mean over all 120 pairs of the L1 distance of the model's shares from the
-table's. Noise is seeded: nothing here is a release.
+otherwise. The recipe measures the pairs that `--all-kway 2 --max-cells 1000000` keeps, which follow the
+domain's order where sizes tie; "spread" keeps those whose attributes are in the fewest kept pairs; MST
+chooses a tree of pairs privately. The error is the mean over all 120 pairs of the L1 distance of the
+model's shares from the table's. Noise is seeded: nothing here is a release.
 """
 
 from __future__ import annotations
