@@ -134,6 +134,8 @@ def privbayes(table: Table, seed: int, epsilon: float) -> Line:
     with arm(line, "paper"):
         release = mechanism.run(table.data, table.workload, show_progress=False)
         line["errors"]["paper"] = table.rows_error(paper_model(release), seed)
+    if line["failed"]:
+        return line
     refitted(line, table, release.measurements)
     with arm(line, "L1"):
         line["errors"]["L1"] = table.error(table.fit(engine(loss="l1"), release.measurements).model)
@@ -185,22 +187,11 @@ def mwem(table: Table, seed: int, epsilon: float) -> Line:
     return line
 
 
-def mst(table: Table, seed: int, epsilon: float) -> Line:
-    """A tree of pairs, by both arms of the engine."""
+def by_both_arms(kind: type[pj.mechanisms.Mechanism], table: Table, seed: int, epsilon: float) -> Line:
+    """A mechanism that fits between its rounds, by both arms of the engine."""
     line = started(seed)
     for name, options in ARMS.items():
-        estimator = engine(**options)
-        mechanism = pj.mechanisms.MST(epsilon, REPLACE, backend=noise(seed), estimator=estimator)
-        chosen(line, table, name, mechanism)
-    return line
-
-
-def aim(table: Table, seed: int, epsilon: float) -> Line:
-    """Marginals chosen round by round, by both arms of the engine."""
-    line = started(seed)
-    for name, options in ARMS.items():
-        estimator = engine(**options)
-        mechanism = pj.mechanisms.AIM(epsilon, REPLACE, backend=noise(seed), estimator=estimator)
+        mechanism = kind(epsilon, REPLACE, backend=noise(seed), estimator=engine(**options))
         chosen(line, table, name, mechanism)
     return line
 
@@ -210,6 +201,6 @@ MECHANISMS: dict[str, Callable[[Table, int, float], Line]] = {
     "dual-query": dual_query,
     "mwem": mwem,
     "hdmm": hdmm,
-    "mst": mst,
-    "aim": aim,
+    "mst": functools.partial(by_both_arms, pj.mechanisms.MST),
+    "aim": functools.partial(by_both_arms, pj.mechanisms.AIM),
 }

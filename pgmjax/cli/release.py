@@ -662,8 +662,8 @@ def _say_left_out(arguments: argparse.Namespace, domain: Domain, gone: list[Cliq
             f"would have more than {most or 0:,} cells with them (--max-cells): "
             f"{named}{'; ...' * (len(gone) > _SHOWN)}"
         )
-        if arguments.mechanism == "marginals":
-            print("  --mechanism mst chooses a tree of pairs by the data instead, which is often nearer")
+        if arguments.mechanism == "marginals" and k == 2:
+            print("  --mechanism mst would spend a part of the budget to choose which pairs to measure")
 
 
 def read_options(mechanism: type[Any], words: Sequence[str]) -> dict[str, Any]:

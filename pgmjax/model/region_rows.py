@@ -207,9 +207,9 @@ def _added(layout: Layout, counts: jax.Array, codes: jax.Array, sign: float) -> 
     """Add chains to the counts of all tables, one after another."""
 
     def one(table: Any, counts: jax.Array) -> jax.Array:
-        return counts.at[_cells(layout, table[None], codes)[0]].add(sign)
+        return counts.at[_cells(layout, jnp.array([table]), codes)[0]].add(sign)
 
-    return jax.lax.fori_loop(0, len(layout.offset) - 1, lambda t, c: one(jnp.asarray(t), c), counts)
+    return jax.lax.fori_loop(0, len(layout.offset) - 1, one, counts)
 
 
 def _blocks(codes: jax.Array, batch: int) -> tuple[int, Any, Any]:

@@ -141,6 +141,16 @@ def test_all_kway_with_a_limit_and_csv(table):
     assert len(lines) == 11 and all(set(line) <= {*"01234,"} for line in lines[1:])
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "k", "named"), [("marginals", "2", True), ("marginals", "3", False), ("hdmm", "2", False)]
+)
+def test_pairs_that_are_left_out_name_the_mechanism_that_chooses(table, capsys, mechanism, k, named):
+    call = arguments(table, workload=None, all_kway=k, max_cells="30", mechanism=mechanism)
+    assert main([*call, "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert "left out" in said and ("--mechanism mst" in said) == named
+
+
 def test_unnamed_columns_and_weights(table, small_columns):
     frame = pandas.DataFrame(small_columns)
     frame.to_csv(table / "bare.csv", index=False, header=False)

@@ -2,7 +2,7 @@
 
 The entry point is `fit`: one valid distribution from all answers. `dual` is the function that is maximised,
 with its features and penalty. `ascent` maximises it with exact inference; `newton` is for inference that is
-expensive or impossible, with curvature from the Markov chains of `chains`. `strength` chooses alpha.
+expensive or impossible, with curvature from the Markov chains of `chains`.
 """
 
 from pgmjax._internal.moved import serve_old_names

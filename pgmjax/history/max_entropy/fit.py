@@ -20,16 +20,15 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
+from pgmjax.estimation import regularisation
 from pgmjax.estimation.constraints import StructuralZeros
 from pgmjax.estimation.region_fit import fit_local
-from pgmjax.estimation.regularisation import LARGEST
 from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.history.history import History
 from pgmjax.history.max_entropy.ascent import AscentSearch, Ending, ascend
 from pgmjax.history.max_entropy.chains import METHODS, Chains, draw
 from pgmjax.history.max_entropy.dual import Dual, DualPoint, FeatureCliques, Features, Penalty, penalty_of
 from pgmjax.history.max_entropy.newton import Newton, Rough
-from pgmjax.history.max_entropy.strength import alpha_of
 from pgmjax.history.prior import ProductPrior
 from pgmjax.inference import oracles
 from pgmjax.inference.plan.forecast import ModelTooLargeError
@@ -43,6 +42,8 @@ SLOW = 0.5
 """If an inference is forecast to take more than this many seconds, the curvature is sampled."""
 LONG = 10.0
 """If it is forecast to take more than this many, `auto` fits regions instead."""
+UNKNOWN = 1.0
+"""Alpha if nothing tells: no prior, and no query about several attributes."""
 CLOSE = 1e-4
 """The least tolerance of a fit of regions, in shares of its loss."""
 AGAIN = 1.5
@@ -87,15 +88,16 @@ class MaxEntropyFit:
         Args:
             rows: number of rows. Default: the rounded total. Any number is post-processing.
             seed: the same seed gives the same rows; it need not be secret.
-            sweeps: number of sweeps of each chain before its one row is read. Default: 100, or 15 for
-                regions, whose chains start from a forest of them.
+            sweeps: number of sweeps of each chain before its one row is read. Default: 100, and for
+                regions, whose chains start from a forest of them, that of `RegionModel.sample`.
 
         Returns:
             Codes [rows] of each attribute.
         """
         rows = round(self.model.total) if rows is None else checks.integer("rows", rows, low=0)
         if isinstance(self.model, RegionModel):
-            return self.model.sample(rows, seed, sweeps=15 if sweeps is None else sweeps)
+            given: dict[str, Any] = {} if sweeps is None else {"sweeps": sweeps}
+            return self.model.sample(rows, seed, **given)
         try:
             return self.model.sample(rows, seed)
         except ModelTooLargeError:
@@ -112,15 +114,16 @@ class MaxEntropy:
     Attributes:
         alpha: weight of the likelihood of the answers relative to the entropy, > 0. Towards 0 the result is
             the prior, towards infinity it fits the answers as closely as a distribution can. Default: chosen
-            from the answers and their noise, see `strength.alpha_of`.
+            from the answers and their noise, see `fit.alpha_of`.
         penalty: `laplace` or `gaussian`; `auto` uses the distribution of the noise, which must be Gaussian
             for a full covariance and must not be mixed. It may differ from the noise if named explicitly.
             Regions take the Gaussian one, and `auto` is that for them.
-        prior: the distribution before any answer. Default: uniform. Cells of probability 0 stay impossible.
+        prior: the distribution before any answer. Default: uniform, and for regions the product of their own
+            one-way marginals. Cells of probability 0 stay impossible.
         solver: `exact` is L-BFGS-B with exact gradients. `newton` uses exact gradients and curvature from
             chains, for slow inference. `regions` fits tables that agree where they overlap, if inference does
-            not fit in memory: `estimation.fit_local`, towards the prior or the product of its own one-way
-            marginals. `chains` samples all gradients. `auto` takes the first that fits and is not slow.
+            not fit in memory, by `estimation.fit_local`. `chains` samples all gradients. `auto` takes the
+            first that fits and is not slow.
         oracle: as in `Estimator`.
         max_steps: maximum number of inferences.
         tol: stop when gap <= tol * max(1, objective).
@@ -282,7 +285,7 @@ class MaxEntropy:
             tol=max(self.tol, CLOSE),
             max_bytes=self.max_bytes,
             progress=self.progress,
-            regularisation=min(1 / alpha, LARGEST),
+            regularisation=min(1 / alpha, regularisation.LARGEST),
             reference=prior,
         )
         queries = [measurement.query for measurement in history.measurements]
@@ -351,6 +354,44 @@ class MaxEntropy:
 
     def _penalty(self, history: History, total: float) -> Penalty:
         return penalty_of(history, self.penalty, self._alpha(history, total), total)
+
+
+def alpha_of(history: History, features: Features, prior: ProductPrior | None, total: float) -> float:
+    """Return the alpha that the answers and their noise ask for.
+
+    Under a prior of weight W (records) that maximum entropy stands for, the answers would scatter around the
+    prior's by n**2 / W times the variance of a query under the prior, beside the noise. The scatter that is
+    seen gives W by its mean, and alpha is 1 / W. Where cells of tables were measured most of them are near
+    empty and few are far from the prior, so that a mean over all follows the noise. There the weight of
+    `Estimator`'s regularisation is larger, and the larger one is taken.
+
+    Args:
+        history: the answers.
+        features: of its rows.
+        prior: the prior, or the product of the one-way marginals that were found; None if neither is known,
+            for then the scatter tells nothing.
+        total: the number of records (counts).
+
+    References:
+        Morris 1983, "Parametric empirical Bayes inference", for the prior's variance from the scatter.
+    """
+    weight = regularisation.weight_of("auto", history.domain, history.measurements, total)
+    if prior is not None:
+        weight = max(weight, _scatter_weight(history, features, prior, total))
+    return 1 / min(weight, regularisation.LARGEST) if weight > 0 else UNKNOWN
+
+
+def _scatter_weight(history: History, features: Features, prior: ProductPrior, total: float) -> float:
+    """Return the prior's weight (records) at which the answers' mean scatter is what is seen.
+
+    A scatter that noise explains would give any large weight: it counts as one standard deviation of that of
+    noise.
+    """
+    variances = history.stddevs**2
+    means = history.rows.mean(prior)
+    spread = np.maximum(features.squares(prior) - means**2, 0.0)
+    scatter = float(np.sum((history.values - total * means) ** 2 / variances)) - len(means)
+    return total**2 * float(np.sum(spread / variances)) / max(scatter, math.sqrt(2 * len(means)))
 
 
 def _product(history: History, model: GraphicalModel | RegionModel) -> ProductPrior:

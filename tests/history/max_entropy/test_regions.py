@@ -8,7 +8,7 @@ import pytest
 import pgmjax as pj
 from pgmjax.history import History, MaxEntropy, ProductPrior, builders
 from pgmjax.history.max_entropy.dual import Features
-from pgmjax.history.max_entropy.strength import alpha_of
+from pgmjax.history.max_entropy.fit import alpha_of
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.model import RegionModel
