@@ -354,7 +354,7 @@ class Merge(AttributeQuery):
         if xp is np:
             np.add.at(result, self.groups.array, first)
         else:
-            result = result.at[self.groups.array].add(first)
+            result = result.at[xp.asarray(self.groups.array)].add(first)
         return xp.moveaxis(result, 0, axis)
 
     def _max_column(self, size: int, power: int) -> int:

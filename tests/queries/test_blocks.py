@@ -157,6 +157,17 @@ def test_long_compression_adds_up_without_its_matrix():
     np.testing.assert_array_equal(block.apply(jnp.asarray(table, jnp.float32), 1, jnp), expected)
 
 
+def test_a_program_in_float32_does_not_spoil_one_in_float64():
+    # the same shapes were traced before with 32-bit integers
+    block = q.compression(np.arange(3000) // 2)
+    add = jax.jit(lambda table: block.apply(table, 0, jnp))
+    for dtype in (np.float32, np.float64):
+        with jax.enable_x64(dtype == np.float64):
+            pairs = add(jnp.arange(3000, dtype=dtype))
+            assert pairs.dtype == dtype
+            np.testing.assert_array_equal(pairs, 4 * np.arange(1500) + 1)
+
+
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=6), st.integers(0, 3))
 @settings(max_examples=25, deadline=None)
 def test_ranges_agree_with_slices(pairs, seed):
