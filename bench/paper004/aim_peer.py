@@ -1,6 +1,6 @@
 """AIM of dpmm on a coded table, and the errors of any marginals: one line of JSON.
 
-    .../dpmm/bin/python bench/paper004/aim_peer.py < request.json
+    .../dpmm/bin/python bench/paper004/aim_peer.py [REQUEST | < request.json]
 
 Runs under the interpreter of dpmm's own virtual environment; `bench/paper004/aim.py` starts it. Its AIM
 takes cliques with weights where its class is called itself (`models.aim.AIM(...).fit(frame, W=...)`);
@@ -11,6 +11,7 @@ The errors below are NumPy's alone, so that they serve both libraries.
 from __future__ import annotations
 
 import json
+import resource
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -54,6 +55,11 @@ def errors(
         "error": mean(lambda table, clique: prefixes(table, clique, wide)),
         "cells_error": mean(lambda table, _: table),
     }
+
+
+def distance(truth: Sequence[np.ndarray], ours: Sequence[np.ndarray]) -> float:
+    """Return the mean over marginals of the L1 distance of the shares."""
+    return float(np.mean([np.abs(t / t.sum() - o / o.sum()).sum() for t, o in zip(truth, ours, strict=True)]))
 
 
 def expanded(table: np.ndarray, clique: Clique, supports: Mapping[str, np.ndarray] | None) -> np.ndarray:
@@ -106,6 +112,7 @@ def run(asked: Mapping[str, Any]) -> dict[str, Any]:
     truth = exact_marginals({name: frame[name].to_numpy() for name in domain}, domain, cliques)
     found = [expanded(peer.model.project(tuple(c)).datavector(flatten=False), c, supports) for c in cliques]
     line = {"seconds": seconds, **errors(cliques, wide, truth, found)}
+    line["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     rows = peer.generate(n_records=len(frame))
     sampled = exact_marginals({name: rows[name].to_numpy() for name in domain}, domain, cliques)
     line |= {f"rows_{key}": value for key, value in errors(cliques, wide, truth, sampled).items()}
@@ -116,4 +123,4 @@ def run(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(run(json.load(sys.stdin))))
+    print(json.dumps(run(json.loads(sys.argv[1]) if len(sys.argv) > 1 else json.load(sys.stdin))))

@@ -5,7 +5,8 @@ defines its `name` (on the command line), its `summary`, its `plan` and its `exe
 only through a `privacy.private_table.PrivateTable`. Contract tests run over `names()`.
 
 - `marginals`, `hdmm`: measure once. `randomized_response`: each record randomises its own answer.
-- `mst`, `aim`, `mwem`: select, measure and fit. `mwem_rounds` and `mwem_baselines` are parts of `mwem`.
+- `mst`, `aim`, `batch_aim`, `mwem`: select, measure and fit. `mwem_rounds` and `mwem_baselines` are parts of
+  `mwem`.
 - `privbayes`: a Bayesian network, whose search and models are in `bayes_network`.
 - `dual_query`: synthetic records, from the game in `dual_query_game`.
 - `mldp`: a regressor trained on noisy answers, see `mldp_training`. `mldp_similarity`: the same for the
@@ -34,6 +35,7 @@ from pgmjax.mechanisms.base import (
     options,
     release_together,
 )
+from pgmjax.mechanisms.batch_aim import BatchAIM
 from pgmjax.mechanisms.comparison import MechanismComparison, MechanismErrors, compare
 from pgmjax.mechanisms.dual_query import DualQuery
 from pgmjax.mechanisms.hdmm import HDMM
@@ -54,6 +56,7 @@ __all__ = [
     "MLDP",
     "MST",
     "MWEM",
+    "BatchAIM",
     "DualQuery",
     "FitError",
     "Marginals",
@@ -76,7 +79,7 @@ __all__ = [
     "simulated_table",
 ]
 
-RELEASING = (AIM, HDMM, MLDP, MST, MWEM, DualQuery, Marginals, PrivBayes, RandomizedResponse)
+RELEASING = (AIM, BatchAIM, HDMM, MLDP, MST, MWEM, DualQuery, Marginals, PrivBayes, RandomizedResponse)
 """The mechanisms that turn a table and a workload into a release."""
 
 

@@ -11,24 +11,32 @@ import itertools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
+from pgmjax._internal import checks
 from pgmjax._internal.memory import available_bytes, readable_bytes
 from pgmjax.data.cliques import Clique
+from pgmjax.data.counting import check_memory
 from pgmjax.data.domain import Domain
 from pgmjax.estimation import solvers
 from pgmjax.estimation.estimator import Estimator, Fit
+from pgmjax.estimation.regularisation import is_known_for
 from pgmjax.inference.plan import junction_tree
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.growth import candidate_cells
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.base import Request, Run, carry_measurements
+from pgmjax.mechanisms.noise_sizes import whole_weights
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy.budget import Budget
 from pgmjax.queries.workload import Workload
 
 MOST_CANDIDATES = 100_000
+KEPT_NOISE = {"epsilon": 0.5, "rho": 0.35}
+"""The share of a measured marginal's expected noise that is taken to remain in a regularised fit, for Laplace
+and for Gaussian noise. Chosen on Adult, Titanic and Stroke of McKenna et al. 2019 (bench/paper004)."""
 
 
 def check_largest_clique(request: Request) -> None:
@@ -57,6 +65,38 @@ def check_cells(max_cells: int, estimator: Estimator) -> None:
             f"A model of max_cells = {max_cells:,} cells would need about {readable_bytes(need)}, and "
             f"{readable_bytes(limit)} is available: lower max_cells. Nothing was spent."
         )
+
+
+def weighted_candidates(request: Request, max_cells: int) -> dict[Clique, int]:
+    """Return all subsets of the workload's cliques with at most `max_cells` cells, with whole weights.
+
+    Raises:
+        ModelTooLargeError: a model of the largest clique, of `max_cells` cells or of the one-way marginals
+            does not fit in memory, nor do the exact tables.
+    """
+    check_largest_clique(request)
+    domain = request.domain
+    closure = downward_closure(domain, request.workload)
+    check_cells(max_cells, request.estimator)
+    kept = [c for c in closure if len(c) == 1 or domain.size(c) <= max_cells]
+    check_memory(domain, kept)
+    request.estimator.plan(domain, [clique for clique in kept if len(clique) == 1])
+    return dict(zip(kept, whole_weights([closure[c] for c in kept]), strict=True))
+
+
+def kept_noise(request: Request, given: float | None) -> float:
+    """Return the share of a measurement's expected noise that is taken to remain in a fit."""
+    if given is not None:
+        return given
+    estimator = request.estimator
+    pulled = estimator.regularisation != "none" and is_known_for(estimator.loss)
+    return KEPT_NOISE[request.budget.unit] if pulled else 1.0
+
+
+def check_kept_noise(value: Any) -> None:
+    """Check a setting `kept_noise`: None or a share in (0, 1]."""
+    if value is not None and checks.number("kept_noise", value, above=0) > 1:
+        raise ValueError(f"kept_noise must be a share in (0, 1], got {value:g}.")
 
 
 def merged(domain: Domain, measurements: Sequence[LinearMeasurement]) -> list[LinearMeasurement]:
@@ -196,7 +236,9 @@ class Round:
         return Round.of(factor * self.cost, share, self.unit)
 
 
-def is_noise(before: np.ndarray, after: np.ndarray, measurement: LinearMeasurement) -> bool:
+def is_noise(
+    before: np.ndarray, after: np.ndarray, measurement: LinearMeasurement, kept: float = 1.0
+) -> bool:
     """Return whether a measurement changed the model's marginal by no more than its own expected noise.
 
     All arguments are released values.
@@ -205,10 +247,11 @@ def is_noise(before: np.ndarray, after: np.ndarray, measurement: LinearMeasureme
         before: the model's marginal without the measurement (counts).
         after: the model's marginal with it (counts).
         measurement: the measurement, with a known noise distribution.
+        kept: the share of the noise that remains in a fit.
     """
     assert measurement.distribution is not None
     moved = float(np.abs(np.asarray(after) - np.asarray(before)).sum())
-    return moved <= measurement.distribution.mean_absolute * measurement.values.size
+    return moved <= kept * measurement.distribution.mean_absolute * measurement.values.size
 
 
 def downward_closure(domain: Domain, workload: Workload) -> dict[Clique, Fraction]:

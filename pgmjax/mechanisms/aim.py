@@ -11,16 +11,15 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
-from pgmjax.data.counting import check_memory
 from pgmjax.mechanisms.adaptive import (
     Round,
     affordable,
-    check_cells,
-    check_largest_clique,
-    downward_closure,
+    check_kept_noise,
     fit_merged,
     fit_on_the_way,
     is_noise,
+    kept_noise,
+    weighted_candidates,
 )
 from pgmjax.mechanisms.base import Mechanism, Request, Run
 from pgmjax.mechanisms.noise_sizes import (
@@ -28,7 +27,6 @@ from pgmjax.mechanisms.noise_sizes import (
     distribution_for,
     grid_for,
     largest_sensitivity,
-    whole_weights,
 )
 from pgmjax.model.graphical import many_marginals
 from pgmjax.queries import marginal
@@ -43,7 +41,8 @@ class AIM(Mechanism):
     All one-way marginals are measured first. Each round then selects the candidate r of largest score
     w_r (||exact marginal - model's||_1 - its expected noise) among those that keep the model small,
     measures it, and fits again from the last model. If a measurement changed the model by no more than its
-    expected noise, later rounds have half the noise. The last round spends the remaining budget.
+    expected noise, later rounds have half the noise. The last round spends the remaining budget. Of the
+    expected noise counts as much as a fit keeps.
 
     Args:
         rounds: expected number of rounds, which sets the first round's budget. Default: 16 per attribute of
@@ -51,6 +50,9 @@ class AIM(Mechanism):
         share: the measurement's share of a round's budget, in (0, 1); the selection gets the rest.
         max_cells: the largest number of cells of the model's junction tree once the whole budget is spent.
             Before that, the limit is proportional to the budget spent.
+        kept_noise: the share of a marginal's expected noise that is taken to remain in a fitted model, in
+            (0, 1]. Default: 0.35 for regularised fits, 0.5 for Laplace noise (delta = 0), otherwise 1, as in
+            the paper.
         steps: the largest number of solver steps of a fit between two rounds. Default: the fit ends where
             noise hides what is left to gain. The last fit uses the estimator's own tolerance and limit.
 
@@ -67,6 +69,7 @@ class AIM(Mechanism):
     rounds: int | None = None
     share: Any = "0.9"
     max_cells: int = 10_000_000
+    kept_noise: float | None = None
     steps: int | None = None
 
     name: ClassVar[str] = "aim"
@@ -82,20 +85,15 @@ class AIM(Mechanism):
         if self.rounds is not None:
             checks.integer("rounds", self.rounds, low=1)
         checks.integer("max_cells", self.max_cells, low=1)
+        check_kept_noise(self.kept_noise)
         if self.steps is not None:
             checks.integer("steps", self.steps, low=1)
 
     def plan(self, request: Request) -> dict[Clique, int]:
         """Return all candidate cliques with their weights."""
-        check_largest_clique(request)
         domain, budget = request.domain, request.budget
-        closure = downward_closure(domain, request.workload)
-        check_cells(self.max_cells, request.estimator)
-        kept = [c for c in closure if len(c) == 1 or domain.size(c) <= self.max_cells]
-        check_memory(domain, kept)
-        attributes = [clique for clique in kept if len(clique) == 1]
-        request.estimator.plan(domain, attributes)
-        candidates = dict(zip(kept, whole_weights([closure[c] for c in kept]), strict=True))
+        candidates = weighted_candidates(request, self.max_cells)
+        attributes = [clique for clique in candidates if len(clique) == 1]
         first = Round.first(budget, self.rounds, len(attributes), self.share)
         sensitivity = largest_sensitivity(
             attributes, domain, self._neighbours, budget.unit, request.max_weight, request.max_records
@@ -128,8 +126,12 @@ class AIM(Mechanism):
             if now.last:
                 return run.release(measured, fit_merged(run, request.estimator, measured, model))
             model = fit_on_the_way(run, measured, self.steps, model)
-            quiet = is_noise(estimates[clique], model.marginal(clique), measured[-1])
+            after = model.marginal(clique)
+            quiet = is_noise(estimates[clique], after, measured[-1], self._kept(request))
             now = now.next(budget.remaining, anneal=quiet)
+
+    def _kept(self, request: Request) -> float:
+        return kept_noise(request, self.kept_noise)
 
     def _grid(self, request: Request, weights: Mapping[Clique, int], cost: Fraction) -> int:
         sensitivity = largest_sensitivity(
@@ -144,7 +146,7 @@ class AIM(Mechanism):
         sensitivity = largest_sensitivity(
             estimates, request.domain, self._neighbours, unit, request.max_weight, request.max_records
         )
-        noise = distribution_for(sensitivity, unit, now.measure).mean_absolute
+        noise = self._kept(request) * distribution_for(sensitivity, unit, now.measure).mean_absolute
         bits = self._grid(request, candidates, now.choose)
         score = distances(estimates, bits, candidates, noise)
         return list(estimates)[run.select(score, now.choose)]

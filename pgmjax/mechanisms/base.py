@@ -338,6 +338,16 @@ class Run:
         given: dict[str, Any] = {self.budget.unit: cost}
         return self.table.select(score, **given)
 
+    def measure_scores(self, score: Score, cost: Fraction) -> np.ndarray:
+        """Return noisy scores of all candidates, float64 [candidates].
+
+        Raises:
+            BudgetExceeded: the budget does not suffice; nothing was spent.
+            TableReadError: the table could not be read; the cost remains spent.
+        """
+        given: dict[str, Any] = {self.budget.unit: cost}
+        return self.table.measure_scores(score, **given)
+
     def fit(
         self,
         measurements: Sequence[LinearMeasurement],

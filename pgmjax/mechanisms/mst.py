@@ -12,17 +12,23 @@ from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.counting import check_memory
 from pgmjax.data.domain import Domain
-from pgmjax.estimation.estimator import Estimator, Fit
+from pgmjax.estimation import regularisation
+from pgmjax.estimation.estimator import Estimator
 from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.total import estimate_total
 from pgmjax.mechanisms.adaptive import between_rounds, check_largest_clique
 from pgmjax.mechanisms.base import Mechanism, Request, Run, carry_measurements
 from pgmjax.mechanisms.noise_sizes import distribution_for, grid_for, largest_sensitivity, on_grid
 from pgmjax.model.compression import Compression
-from pgmjax.model.graphical import GraphicalModel, many_marginals
+from pgmjax.model.graphical import many_marginals
 from pgmjax.privacy.scores import Distances
 from pgmjax.queries import marginal
 from pgmjax.queries.query import attribute_names
 from pgmjax.release.release import Release
+
+LIGHTER = 0.4
+"""Share of the automatic weight of regularisation in the last fit. The chosen pairs are the most dependent
+ones, and what a pull towards independence takes from each adds up along the tree (bench/paper004)."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +44,7 @@ class MST(Mechanism):
         cliques: public cliques to measure in addition to the pairs, which then connect the remaining
             attributes. They must not be chosen from the table.
         compress: whether values whose noisy count is below three standard deviations are merged within each
-            attribute before pairs are selected and measured. The model distributes them evenly again.
+            attribute before pairs are selected and measured. The model tells them apart by their own counts.
         steps: the largest number of solver steps of the fit to the one-way marginals. Default: it ends where
             noise hides what is left to gain.
 
@@ -104,27 +110,24 @@ class MST(Mechanism):
 
     def execute(self, run: Run) -> Release:
         """Measure all attributes, choose pairs until all are joined, and measure them."""
-        domain, estimator = run.request.domain, run.request.estimator
+        domain = run.request.domain
         forest, chosen = Forest(domain.attributes, run.plan), list(run.plan)
         parts = _parts(run.budget.cap, len(domain), forest.parts - 1, len(chosen))
         measured = run.measure([marginal([name]) for name in domain.attributes], parts.attributes)
         merging = Compression.from_measurements(domain, measured if self.compress else [])
-        model = None
         if parts.choices:
-            model = _fit(run, between_rounds(estimator, self.steps), merging, measured).model
-            chosen += self._choose(run, model, merging, forest, parts.choices)
+            chosen += self._choose(run, measured, merging, forest, parts.choices)
         if chosen:
             queries = list(map(merging.query, chosen))
             measured += run.measure(queries, run.budget.split([1] * len(queries)))
-        fit = _fit(run, estimator, merging, measured, model)
         with carry_measurements(measured):
-            whole = dataclasses.replace(fit, model=merging.backward(fit.model))
-        return run.release(measured, whole)
+            estimator = _pulled_less(run.request.estimator, domain, measured, run.total)
+            return run.release(measured, estimator.fit(domain, measured, run.total))
 
     def _choose(
         self,
         run: Run,
-        model: GraphicalModel,
+        measured: Sequence[LinearMeasurement],
         merging: Compression,
         forest: Forest,
         costs: Sequence[Fraction],
@@ -132,7 +135,11 @@ class MST(Mechanism):
         """Choose pairs until all attributes are joined."""
         request = run.request
         pairs = list(itertools.combinations(request.domain.attributes, 2))
-        expected = dict(zip(pairs, many_marginals(model, pairs), strict=True))
+        with carry_measurements(measured):
+            alone = [merging.forward(measurement) for measurement in measured]
+            estimator = between_rounds(request.estimator, self.steps)
+            model = estimator.fit(merging.domain, alone, run.total).model
+            expected = dict(zip(pairs, many_marginals(model, pairs), strict=True))
         sensitivity = largest_sensitivity(
             pairs, request.domain, self._neighbours, "epsilon", request.max_weight, request.max_records
         )
@@ -146,21 +153,15 @@ class MST(Mechanism):
         return chosen
 
 
-def _fit(
-    run: Run,
-    estimator: Estimator,
-    merging: Compression,
-    measured: Sequence[LinearMeasurement],
-    warm_start: GraphicalModel | None = None,
-) -> Fit:
-    """Fit a model over the domain in which rare values are merged.
-
-    Raises:
-        FitError: the fit failed. The error carries the measurements, whose cost is spent.
-    """
-    with carry_measurements(measured):
-        given = [merging.forward(measurement) for measurement in measured]
-        return estimator.fit(merging.domain, given, run.total, warm_start)
+def _pulled_less(
+    estimator: Estimator, domain: Domain, measured: Sequence[LinearMeasurement], total: float | None
+) -> Estimator:
+    """Return the estimator with `LIGHTER` times its automatic weight of regularisation."""
+    if estimator.regularisation != "auto" or not regularisation.is_known_for(estimator.loss):
+        return estimator
+    records = estimate_total(domain, measured)[0] if total is None else total
+    weight = LIGHTER * regularisation.weight_of("auto", domain, measured, records)
+    return dataclasses.replace(estimator, regularisation=weight)
 
 
 @dataclasses.dataclass(frozen=True)

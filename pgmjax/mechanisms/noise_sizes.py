@@ -90,6 +90,24 @@ def grid_for(largest: int, unit: str, cost: Fraction) -> int:
     return min(DEFAULT_BITS, max(room, 0))
 
 
+def grid_for_scores(number: int, largest: int, unit: str, cost: Fraction) -> int:
+    """Return the number of bits of a grid for which the noise of all scores together can be drawn.
+
+    Args:
+        number: the number of candidates.
+        largest: the largest sensitivity of a candidate.
+        unit: the unit of the cost.
+        cost: the cost of all scores.
+
+    Raises:
+        ValueError: the cost is too small or too large even for integer scores.
+    """
+    power = 1 if unit == "epsilon" else 2
+    whole = number * largest**power  # the sensitivity of all of them, squared for a rho
+    room = math.floor(math.log2(_SCALE_LIMIT / distribution_for(whole, unit, cost).scale))
+    return min(DEFAULT_BITS, max(room, 0))
+
+
 def on_grid(values: np.ndarray, bits: int) -> np.ndarray:
     """Return public values clipped to the range of a score's grid, which would saturate them anyway."""
     limit = math.ldexp(_GRID_LIMIT, -bits)

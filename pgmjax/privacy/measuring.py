@@ -121,9 +121,9 @@ def costs(
 
 
 def draw(
-    planned: Sequence[PlannedMeasurement], backend: NoiseBackend, show_progress: bool | None
+    planned: Sequence[PlannedMeasurement | PlannedScores], backend: NoiseBackend, show_progress: bool | None
 ) -> list[np.ndarray]:
-    """Draw the noise of every query, int64 [rows] each; queries with equal distributions share one draw.
+    """Draw the noise of every query, int64 [rows] each; those of equal distributions share one draw.
 
     Raises:
         RuntimeError: as `fresh`.
@@ -161,7 +161,9 @@ def fresh(backend: NoiseBackend, distribution: DiscreteNoise, size: int) -> np.n
     return part
 
 
-def check_one_draw_each(planned: Sequence[PlannedMeasurement], noise: Sequence[np.ndarray]) -> None:
+def check_one_draw_each(
+    planned: Sequence[PlannedMeasurement | PlannedScores], noise: Sequence[np.ndarray]
+) -> None:
     """Check that there is one draw for every number that is going to be released, and no array twice.
 
     Raises:
@@ -197,6 +199,75 @@ def exact_answers(planned: PlannedMeasurement, domain: Domain, table: np.ndarray
 def noisy(exact: np.ndarray, noise: np.ndarray) -> np.ndarray:
     """Return exact answers plus noise, int64 [rows]."""
     return exact + noise
+
+
+@dataclasses.dataclass(frozen=True)
+class PlannedScores:
+    """A score whose values are published with noise, with the noise's distribution and cost, all public.
+
+    Attributes:
+        score: the score of the candidates.
+        domain: the domain of the table.
+        distribution: distribution of the noise added to each value.
+        sensitivity: sensitivity of all values together.
+        event: their cost.
+    """
+
+    score: Score
+    domain: Domain
+    distribution: DiscreteNoise
+    sensitivity: Sensitivity
+    event: Event
+
+    @property
+    def rows(self) -> int:
+        """The number of candidates."""
+        return self.score.candidates(self.domain)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what was asked, for the records."""
+        return {
+            "score": self.score.to_dict(),
+            "noise": self.distribution.noise,
+            "scale": self.distribution.scale,
+        }
+
+
+def plan_scores(
+    score: Any,
+    epsilon: Any,
+    rho: Any,
+    domain: Domain,
+    relation: Relation,
+    max_weight: int | None,
+    backend: NoiseBackend,
+    records: int = 1,
+) -> PlannedScores:
+    """Return a score with the noise for its cost; neighbours differ in `records`.
+
+    Raises:
+        TypeError: the argument is not a score.
+        ValueError: the score does not fit the domain, or not exactly one valid cost is given.
+    """
+    if not isinstance(score, Score):
+        raise TypeError(f"score must be a pgmjax.privacy.Score, got {type(score).__name__}.")
+    if (epsilon is None) == (rho is None):
+        raise ValueError("Give either epsilon or rho, what the scores may cost.")
+    score.check(domain)
+    number = score.candidates(domain)
+    each = score.sensitivity(domain, relation, max_weight).of_unit(records)
+    distribution: DiscreteNoise
+    event: Event
+    if rho is None:
+        cost, sensitivity = exact_epsilon(epsilon), Sensitivity(number * each.value, "l1", each.relation)
+        distribution = backend.laplace(sensitivity.value, cost)
+        event = LaplaceEvent(cost, None, distribution.scale)
+    else:
+        cost = exact_rho(rho)
+        sensitivity = Sensitivity(number * each.value**2, "l2_squared", each.relation)
+        distribution = backend.gaussian(sensitivity.value, cost)
+        event = GaussianEvent(cost, None, distribution.scale)
+    return PlannedScores(score, domain, distribution, sensitivity, event)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -275,7 +346,9 @@ def plan_selection(
     )
 
 
-def exact_scores(planned: PlannedSelection, tables: Mapping[Clique, np.ndarray]) -> np.ndarray:
+def exact_scores(
+    planned: PlannedSelection | PlannedScores, tables: Mapping[Clique, np.ndarray]
+) -> np.ndarray:
     """Return the exact scores, int64 [candidates]."""
     return planned.score.values(planned.domain, tables)
 

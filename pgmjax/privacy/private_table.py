@@ -291,6 +291,45 @@ class PrivateTable(SingleProcess):
         self._charge([planned.event] * planned.draws, request)
         return self._kept(request, lambda: self._chosen(planned))
 
+    def measure_scores(self, score: Score, *, epsilon: Any = None, rho: Any = None) -> np.ndarray:
+        """Publish the score of every candidate with noise.
+
+        One choice is cheaper by `select`. Noisy scores say beside the order of all candidates how far apart
+        they are, and how far from 0.
+
+        Args:
+            score: as for `select`.
+            epsilon: cost of all scores together (discrete Laplace); give either this or `rho`.
+            rho: the same in zCDP (discrete Gaussian); not for a budget of unit epsilon.
+
+        Returns:
+            The noisy scores in the score's own unit, float64 [candidates].
+
+        Raises:
+            ValueError: the score or a parameter is invalid; nothing was spent.
+            BudgetExceeded: the budget does not suffice; nothing was spent and no data was read.
+            TableReadError: the table could not be read; the spend stays.
+
+        Guarantees:
+            epsilon-DP by Laplace noise of scale n s / epsilon, or rho-zCDP by Gaussian noise of variance
+            n s^2 / (2 rho), for n candidates whose scores change by at most s each between neighbours. The
+            sensitivity s is computed from the score object.
+        """
+        planned = measuring.plan_scores(
+            score,
+            epsilon,
+            rho,
+            self.domain,
+            self._relation,
+            self._weight_bound(),
+            self._backend,
+            self.max_records,
+        )
+        check_memory(self.domain, list(score.cliques))
+        request = {"scores": planned.describe()}
+        self._charge([planned.event], request)
+        return np.ldexp(self._kept(request, lambda: self._scored(planned)).astype(np.float64), -score.bits)
+
     def respond(
         self,
         groups: Sequence[Any],
@@ -447,6 +486,20 @@ class PrivateTable(SingleProcess):
         return np.concatenate(
             [self._pass(call, lambda i=i: drawn()[i : i + 1]) for i in range(planned.draws)]  # type: ignore[misc]
         )
+
+    def _scored(self, planned: measuring.PlannedScores) -> np.ndarray:
+        """Draw all noise before reading the table, as `_answer` does."""
+        replays = self._tape is not None and self._tape.replays
+        noise = None if replays else measuring.draw([planned], self._backend, show_progress=False)
+        if noise is not None:
+            measuring.check_one_draw_each([planned], noise)
+        tables = self._marginals(planned.score.cliques)
+        exact = self._withheld("Scoring", measuring.exact_scores, planned, tables)
+        noisy = exact if noise is None else measuring.noisy(exact, noise[0])
+        call = tapes.Call(
+            planned.distribution.noise, (planned.score,), planned.distribution, planned.sensitivity, exact
+        )
+        return self._pass(call, functools.partial(np.asarray, noisy))
 
     def _marginals(self, cliques: Sequence[Clique]) -> dict[Clique, np.ndarray]:
         wanted = list(dict.fromkeys(cliques))

@@ -11,6 +11,7 @@ from pgmjax.data.relation import Relation
 
 MECHANISMS = (
     "aim",
+    "batch-aim",
     "hdmm",
     "mldp",
     "mst",

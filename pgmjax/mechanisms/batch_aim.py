@@ -1,0 +1,214 @@
+"""Batch AIM: in few rounds, score all marginals with noise and measure those that are worth it together."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pgmjax._internal import checks
+from pgmjax.data.cliques import Clique
+from pgmjax.mechanisms.adaptive import (
+    affordable,
+    check_kept_noise,
+    fit_merged,
+    fit_on_the_way,
+    kept_noise,
+    weighted_candidates,
+)
+from pgmjax.mechanisms.base import Mechanism, Request, Run
+from pgmjax.mechanisms.noise_sizes import distribution_for, grid_for_scores, largest_sensitivity, on_grid
+from pgmjax.model.graphical import GraphicalModel, many_marginals
+from pgmjax.privacy.exact import split
+from pgmjax.privacy.scores import Distances
+from pgmjax.queries import marginal
+from pgmjax.release.release import Release
+
+_PARTS = 10**6
+"""Costs of a round's measurements are in whole multiples of about its millionth part."""
+
+
+@dataclasses.dataclass(frozen=True)
+class BatchAIM(Mechanism):
+    """In each of few rounds, measure every marginal that improves the model more than its noise harms it.
+
+    Candidates are all subsets of the workload's cliques, with weights w_r by their overlap with the workload.
+    All one-way marginals are measured first. Each round publishes a noisy score of every wider candidate r,
+    ||exact marginal - model's||_1, measures together those for which the weighted scores exceed the weighted
+    noise that the model keeps, with shares of the budget that minimise this noise, and fits again from
+    the last model. Candidates must keep the model small. A round in which none is worthwhile measures the
+    one-way marginals again.
+
+    Next to `AIM`, which measures one marginal a round, there are ten times fewer fits, and a marginal's share
+    of the budget follows from its size and weight.
+
+    Args:
+        rounds: number of rounds.
+        start: the share of the budget for the one-way marginals, in (0, 1).
+        share: the measurements' share of a round's budget, in (0, 1); the scores get the rest.
+        max_cells: the largest number of cells of the model's junction tree in the last round. Before that,
+            the limit is proportional to the number of rounds.
+        kept_noise: the share of a marginal's expected noise that is taken to remain in a fitted model, in
+            (0, 1]. Default: 0.35 for regularised fits, 0.5 for Laplace noise (delta = 0), otherwise 1.
+        steps: the largest number of solver steps of a fit between two rounds. Default: the fit ends where
+            noise hides what is left to gain. The last fit uses the estimator's own tolerance and limit.
+
+    Raises:
+        TypeError: a setting has the wrong type.
+        ValueError: a setting is out of range.
+
+    Guarantees:
+        delta = 0: epsilon-DP. delta > 0: rho-zCDP, hence (epsilon, delta)-DP, for the largest rho that
+        converts to at most epsilon. A score has the sensitivity of an L1 distance of marginals (1 under
+        ADD_REMOVE, 2 under REPLACE_ONE); n scores together have n times it in L1 and sqrt(n) times it in L2.
+        Candidates, shares and limits depend on the workload, the domain and released values only, and the
+        parts sum exactly to the budget.
+
+    References:
+        McKenna, Mullins, Sheldon and Miklau 2022, "AIM: An Adaptive and Iterative Mechanism for
+        Differentially Private Synthetic Data", for the candidates, their weights and the growing model.
+        Noisy scores of all candidates at once are in google/dpsynth (SWIFT). The rule by which a round's
+        marginals and their shares are chosen is this library's own.
+
+    Example:
+        >>> from pgmjax.data.relation import Relation
+        >>> BatchAIM(epsilon=1, relation=Relation.ADD_REMOVE).share
+        Fraction(9, 10)
+    """
+
+    rounds: int = 2
+    start: Any = "0.2"
+    share: Any = "0.9"
+    max_cells: int = 10_000_000
+    kept_noise: float | None = None
+    steps: int | None = None
+
+    name: ClassVar[str] = "batch-aim"
+    summary: ClassVar[str] = (
+        "score the marginals of the workload with noise, and measure together what is worth it"
+    )
+    audited_values: ClassVar[dict[str, tuple[Any, ...]]] = {
+        "rounds": (2, 1),
+        "max_cells": (10_000_000, 30),
+        "kept_noise": (None, 1.0),
+        "steps": (5, 1),
+    }
+    audited_large: ClassVar[dict[str, Any]] = {"rounds": 1, "steps": 1}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set_shares("start", "share")
+        checks.integer("rounds", self.rounds, low=1)
+        checks.integer("max_cells", self.max_cells, low=1)
+        check_kept_noise(self.kept_noise)
+        if self.steps is not None:
+            checks.integer("steps", self.steps, low=1)
+
+    def plan(self, request: Request) -> dict[Clique, int]:
+        """Return all candidate cliques with their weights."""
+        candidates = weighted_candidates(request, self.max_cells)
+        budget, bounds = request.budget, (self._neighbours, request.max_weight, request.max_records)
+        attributes, wide = _by_width(candidates)
+        largest = largest_sensitivity(list(candidates), request.domain, bounds[0], budget.unit, *bounds[1:])
+        costs = [(self.start * budget.cap if wide else budget.cap) / len(attributes)]
+        if wide:
+            cost = (1 - self.start) * budget.cap / self.rounds
+            self._grid(request, wide, cost * (1 - self.share))
+            parts = _parts(request, candidates, wide)
+            least = Fraction(float(parts.min() / parts.sum())).limit_denominator(_PARTS)
+            costs += [cost * self.share, cost * self.share * max(least, Fraction(1, _PARTS))]
+        for each in costs:
+            distribution_for(largest, budget.unit, each)
+        return candidates
+
+    def execute(self, run: Run) -> Release:
+        """Measure all attributes; then, round by round, score the candidates and measure those worth it."""
+        request, budget = run.request, run.budget
+        attributes, wide = _by_width(run.plan)
+        start = budget.cap * (self.start if wide else 1)
+        measured = run.measure(list(map(marginal, attributes)), split(start, [1] * len(attributes)))
+        model = None
+        for number, cost in enumerate(budget.split([1] * self.rounds) if wide else (), start=1):
+            model = fit_on_the_way(run, measured, self.steps, model)
+            limit = self.max_cells * number // self.rounds
+            shares = self._shares(run, model, [each.clique for each in measured], limit, cost)
+            costs = split(cost * self.share, list(shares.values()))
+            measured += run.measure(list(map(marginal, shares)), costs)
+        return run.release(measured, fit_merged(run, request.estimator, measured, model))
+
+    def _shares(
+        self, run: Run, model: GraphicalModel, held: Sequence[Clique], limit: int, cost: Fraction
+    ) -> dict[Clique, int]:
+        """Return what a round measures, with shares of its cost.
+
+        With noise of relative size 1 / share**q a set of marginals of weights w and n cells has the weighted
+        noise sum(w n / share**q), least for shares in proportion to (w n)**(1 / (1 + q)), where it is
+        sum((w n)**(1 / (1 + q)))**(1 + q); q is 1 for Laplace noise and 1/2 for Gaussian noise. Candidates
+        are taken in the order of weighted score per (w n)**(1 / (1 + q)) as long as each adds more score
+        than noise.
+
+        Args:
+            run: the run.
+            model: the current model.
+            held: the cliques measured so far.
+            limit: the largest number of cells of the junction tree.
+            cost: that of the round.
+        """
+        request = run.request
+        attributes, wide = _by_width(run.plan)
+        wide = affordable(request.domain, held, wide, limit)
+        if not wide:
+            return dict.fromkeys(attributes, 1)
+        errors = self._errors(run, model, wide, cost * (1 - self.share))
+        worth = errors * np.array([run.plan[clique] for clique in wide])
+        parts, power = _parts(request, run.plan, wide), 1 / _exponent(request)
+        noise = self._noise(request, wide, cost * self.share)
+        chosen: dict[Clique, int] = {}
+        for i in np.argsort(-worth / parts, kind="stable"):
+            total = sum(chosen.values())
+            if worth[i] <= noise * ((total + parts[i]) ** power - total**power):
+                break
+            if affordable(request.domain, [*held, *chosen], [wide[i]], limit):
+                chosen[wide[i]] = parts[i]
+        if not chosen:
+            return dict.fromkeys(attributes, 1)
+        total = sum(chosen.values())
+        return {clique: max(1, round(_PARTS * part / total)) for clique, part in chosen.items()}
+
+    def _noise(self, request: Request, wide: Sequence[Clique], cost: Fraction) -> float:
+        """Return the expected absolute noise of a count, as far as the model keeps it, at a cost."""
+        unit, bounds = request.budget.unit, (request.max_weight, request.max_records)
+        sensitivity = largest_sensitivity(wide, request.domain, self._neighbours, unit, *bounds)
+        return kept_noise(request, self.kept_noise) * distribution_for(sensitivity, unit, cost).mean_absolute
+
+    def _grid(self, request: Request, wide: Sequence[Clique], cost: Fraction) -> int:
+        sensitivity = largest_sensitivity(
+            wide, request.domain, self._neighbours, "epsilon", request.max_weight, request.max_records
+        )
+        return grid_for_scores(len(wide), sensitivity, request.budget.unit, cost)
+
+    def _errors(self, run: Run, model: GraphicalModel, wide: Sequence[Clique], cost: Fraction) -> np.ndarray:
+        """Return noisy L1 distances of the candidates' exact marginals from the model's."""
+        bits = self._grid(run.request, wide, cost)
+        estimates = zip(wide, many_marginals(model, wide), strict=True)
+        score = Distances([(marginal(clique), on_grid(table, bits)) for clique, table in estimates], bits)
+        return run.measure_scores(score, cost)
+
+
+def _by_width(candidates: Mapping[Clique, int]) -> tuple[list[Clique], list[Clique]]:
+    """Return the candidates of one attribute, and the others."""
+    return [c for c in candidates if len(c) == 1], [c for c in candidates if len(c) > 1]
+
+
+def _exponent(request: Request) -> float:
+    """Return the exponent of a marginal's weighted cells in its share: see `BatchAIM._shares`."""
+    return 1 / 2 if request.budget.unit == "epsilon" else 2 / 3
+
+
+def _parts(request: Request, candidates: Mapping[Clique, int], wide: Sequence[Clique]) -> np.ndarray:
+    """Return the weighted cells of some candidates to that exponent."""
+    cells = [float(candidates[clique] * request.domain.size(clique)) for clique in wide]
+    return np.array(cells) ** _exponent(request)
