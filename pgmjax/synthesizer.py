@@ -285,7 +285,8 @@ class Synthesizer:
             )
         name = self.mechanism
         if name == "auto":
-            name = "marginals" if isinstance(known, Domain) and _all_pairs_fit(known) else "mst"
+            fits = isinstance(known, Domain) and _all_pairs_fit(known)
+            name = "marginals" if fits else mechanisms.for_many_pairs(self.delta)
         made: Mechanism = names[name](**given, backend=backend)
         return made
 

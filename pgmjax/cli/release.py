@@ -87,13 +87,14 @@ def run(arguments: argparse.Namespace) -> None:
     out = files.check_target(arguments.out)
     _check_combination(arguments)
     release_folder.check_packages()
-    mechanism = _mechanism(arguments)
     discovery = None if arguments.discover is None else Discovery(arguments.discover)
     if discovery is None:
         domain = demo.domain() if arguments.demo else read_domain(arguments.domain)
-        workload: Workload | KWay = _workload(arguments, domain)
+        workload: Workload | KWay
+        workload, name = _workload(arguments, domain)
     else:
-        workload = _open_workload(arguments)
+        workload, name = _open_workload(arguments)
+    mechanism = _mechanism(arguments, name)
     if arguments.rows is not None and arguments.rows < 0:
         raise ValueError(f"--rows must be >= 0, got {arguments.rows}.")
     prior = (None, None) if arguments.prior is None else read_prior(arguments.prior, domain)
@@ -118,9 +119,9 @@ def _dry_run(arguments: argparse.Namespace) -> None:
         )
     if not arguments.demo and not pathlib.Path(arguments.table).exists():
         raise ValueError(files.absent("table", arguments.table))
-    mechanism = _mechanism(arguments)
     domain = demo.domain() if arguments.demo else read_domain(arguments.domain)
-    workload = _workload(arguments, domain)
+    workload, name = _workload(arguments, domain)
+    mechanism = _mechanism(arguments, name)
     read_prior(arguments.prior, domain)
     bound = arguments.max_weight if arguments.weights is not None else None
     found = forecast(mechanism, domain, workload, unit=unit_of(arguments), max_weight=bound)
@@ -130,7 +131,7 @@ def _dry_run(arguments: argparse.Namespace) -> None:
         return
     for line in found.lines(arguments.steps, arguments.rows):
         print(line)
-    _say_left_out(arguments, domain, gone)
+    _say_left_out(arguments, domain, gone, name)
     print("No record was read and no budget was spent.")
 
 
@@ -484,22 +485,38 @@ def read_workload(path: str, domain: Domain) -> Workload:
     return workload
 
 
-def _workload(arguments: argparse.Namespace, domain: Domain) -> Workload:
+def _workload(arguments: argparse.Namespace, domain: Domain) -> tuple[Workload, str]:
+    """Return the workload and the mechanism's name.
+
+    Of "auto" it is one that chooses among all pairs, if the model of all pairs has more than --max-cells.
+    """
+    name = "marginals" if arguments.mechanism == "auto" else arguments.mechanism
     if arguments.workload is not None:
-        return read_workload(arguments.workload, domain)
-    k, limit = 2 if arguments.all_kway is None else arguments.all_kway, arguments.max_cells
+        return read_workload(arguments.workload, domain), name
+    k, limit = 2 if arguments.all_kway is None else arguments.all_kway, _limit(arguments)
     if k < 1:
         raise ValueError(f"--all-kway must be >= 1, got {k}.")
-    return Workload.all_kway(domain, k, demo.MAX_CELLS if arguments.demo and limit is None else limit)
+    workload = Workload.all_kway(domain, k, limit)
+    all_fit = limit is None or len(workload.entries) == math.comb(len(domain), k)
+    if arguments.mechanism != "auto" or k != 2 or limit is None or all_fit:
+        return workload, name
+    pairs = [pair for pair in itertools.combinations(domain, k) if domain.size(pair) <= limit]
+    return Workload(pairs), mechanisms.for_many_pairs(arguments.delta)
 
 
-def _open_workload(arguments: argparse.Namespace) -> Workload | KWay:
-    """Return the workload over a domain that is not known yet."""
+def _limit(arguments: argparse.Namespace) -> int | None:
+    """Return the largest number of cells of the model of --all-kway."""
+    return demo.MAX_CELLS if arguments.demo and arguments.max_cells is None else arguments.max_cells
+
+
+def _open_workload(arguments: argparse.Namespace) -> tuple[Workload | KWay, str]:
+    """Return the workload over a domain that is not known yet, and the mechanism's name."""
+    name = "marginals" if arguments.mechanism == "auto" else arguments.mechanism
     if arguments.workload is not None:
         if not pathlib.Path(arguments.workload).exists():
             raise ValueError(files.absent("workload file", arguments.workload))
-        return Workload.read(arguments.workload)
-    return KWay(arguments.all_kway, arguments.max_cells)
+        return Workload.read(arguments.workload), name
+    return KWay(arguments.all_kway, arguments.max_cells), name
 
 
 def open_undescribed(arguments: argparse.Namespace) -> OpenTable:
@@ -525,15 +542,18 @@ def open_undescribed(arguments: argparse.Namespace) -> OpenTable:
     return OpenTable.read(arguments.table, draft, unit=unit_of(arguments), encoding=arguments.text_encoding)
 
 
-def _mechanism(arguments: argparse.Namespace) -> Any:
+def _mechanism(arguments: argparse.Namespace, name: str) -> Any:
     seed = arguments.insecure_seed
     backend = default_backend() if seed is None else SeededBackend(seed, insecure=True)
-    mechanism = mechanisms.names()[arguments.mechanism]
+    mechanism = mechanisms.names()[name]
+    given = read_options(mechanism, arguments.option)
+    if name != arguments.mechanism and "max_cells" in mechanisms.options(mechanism):
+        given = {"max_cells": _limit(arguments), **given}
     return mechanism(
         epsilon=arguments.epsilon,
         delta=arguments.delta,
         relation=Relation.parse(arguments.relation),
-        **read_options(mechanism, arguments.option),
+        **given,
         estimator=estimator_of(arguments),
         backend=spending.WatchedBackend(backend),
     )
@@ -640,7 +660,7 @@ def _print(
 def _print_left_out(arguments: argparse.Namespace, domain: Domain, record: Any) -> None:
     """Print the marginals of --all-kway that --max-cells left out."""
     asked = {entry.clique for entry in Workload(record["workload"]).entries}
-    _say_left_out(arguments, domain, _left_out(arguments, domain, asked))
+    _say_left_out(arguments, domain, _left_out(arguments, domain, asked), record["mechanism"])
 
 
 def _left_out(arguments: argparse.Namespace, domain: Domain, asked: set[Clique]) -> list[Clique]:
@@ -652,18 +672,24 @@ def _left_out(arguments: argparse.Namespace, domain: Domain, asked: set[Clique])
     return [clique for clique in itertools.combinations(domain, k) if frozenset(clique) not in sets]
 
 
-def _say_left_out(arguments: argparse.Namespace, domain: Domain, gone: list[Clique]) -> None:
+def _say_left_out(arguments: argparse.Namespace, domain: Domain, gone: list[Clique], mechanism: str) -> None:
     k = 2 if arguments.all_kway is None else arguments.all_kway
     if gone:
-        most = demo.MAX_CELLS if arguments.max_cells is None and arguments.demo else arguments.max_cells
+        most = _limit(arguments)
         named = "; ".join(", ".join(clique) for clique in gone[:_SHOWN])
         print(
             f"  left out {len(gone):,} of {math.comb(len(domain), k):,} marginals, because the model "
             f"would have more than {most or 0:,} cells with them (--max-cells): "
             f"{named}{'; ...' * (len(gone) > _SHOWN)}"
         )
-        if arguments.mechanism == "marginals" and k == 2:
-            print("  --mechanism mst would spend a part of the budget to choose which pairs to measure")
+        if mechanism == "marginals" and k == 2:
+            other = mechanisms.for_many_pairs(arguments.delta)
+            print(f"  --mechanism {other} would spend a part of the budget to choose which pairs to measure")
+    if arguments.mechanism == "auto" and mechanism != "marginals":
+        print(
+            f"  pairs    a model of all pairs has more than --max-cells, so {mechanism} spends a part of "
+            "the budget on choosing which to measure"
+        )
 
 
 def read_options(mechanism: type[Any], words: Sequence[str]) -> dict[str, Any]:

@@ -48,6 +48,7 @@ from pgmjax.mechanisms.online_weights import OnlineWeights
 from pgmjax.mechanisms.privbayes import PrivBayes
 from pgmjax.mechanisms.randomized_response import RandomizedResponse
 from pgmjax.mechanisms.simulated import simulated_table
+from pgmjax.privacy.exact import exact_delta
 from pgmjax.release.run_folder import RunFolder
 
 __all__ = [
@@ -74,6 +75,7 @@ __all__ = [
     "RunFolder",
     "SimilarityMLDP",
     "compare",
+    "for_many_pairs",
     "options",
     "release_together",
     "simulated_table",
@@ -91,6 +93,22 @@ def names() -> dict[str, type[Mechanism]]:
         'measure every query of the workload once, with equal or weighted budget'
     """
     return {mechanism.name: mechanism for mechanism in RELEASING}
+
+
+def for_many_pairs(delta: Any) -> str:
+    """Return the name of the mechanism that chooses privately which pairs to measure, where not all fit.
+
+    Under pure differential privacy the noise of scores grows with the number of pairs, and MST has the
+    smaller errors; with a delta it grows with its root (bench/recipe.py).
+
+    Args:
+        delta: that of (epsilon, delta).
+
+    Example:
+        >>> for_many_pairs("1e-9"), for_many_pairs(0)
+        ('batch-aim', 'mst')
+    """
+    return MST.name if exact_delta(delta) == 0 else BatchAIM.name
 
 
 def relations(mechanism: type[Any]) -> tuple[Relation, ...]:

@@ -10,6 +10,7 @@ from pgmjax.data.definition import ROWS_OUTSIDE
 from pgmjax.data.relation import Relation
 
 MECHANISMS = (
+    "auto",
     "aim",
     "batch-aim",
     "hdmm",
@@ -129,7 +130,13 @@ def _add_privacy(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--delta", default="0", metavar="D", help="0 (default) means pure differential privacy"
     )
-    group.add_argument("--mechanism", default="marginals", choices=MECHANISMS)
+    group.add_argument(
+        "--mechanism",
+        default="auto",
+        choices=MECHANISMS,
+        help="auto (default) measures all marginals asked for; if --max-cells leaves out pairs, it spends a "
+        "part of the budget on choosing which to measure, by batch-aim with a delta and by mst without",
+    )
     group.add_argument(
         "--option",
         action="append",
