@@ -221,7 +221,7 @@ def test_discovery_and_units():
     synth.fit(people, discover="0.3", show_progress=False)
     rows = synth.sample(40)
     assert list(rows) == ["age", "job"] and rows["age"].dtype == np.int16
-    assert synth.release.mechanism == "mst" and synth.release.unit == pj.Unit("who", 2)
+    assert synth.release.mechanism == "batch-aim" and synth.release.unit == pj.Unit("who", 2)
     assert "protects one who" in repr(synth) and "protects one row" in repr(made())
     assert "all records of one who (at most 2 count)" in synth.statement
     for shown, whom in ((synth, "one who"), (made(unit=None), "one row")):

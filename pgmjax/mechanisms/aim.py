@@ -76,7 +76,11 @@ class AIM(Mechanism):
     summary: ClassVar[str] = (
         "measure, round by round, the marginals of the workload that the model knows worst"
     )
-    audited_values: ClassVar[dict[str, tuple[Any, ...]]] = {"max_cells": (10_000_000, 30), "steps": (5, 1)}
+    audited_values: ClassVar[dict[str, tuple[Any, ...]]] = {
+        "max_cells": (10_000_000, 30),
+        "kept_noise": (None, 1.0),
+        "steps": (5, 1),
+    }
     audited_large: ClassVar[dict[str, Any]] = {"rounds": 4, "steps": 1}
 
     def __post_init__(self) -> None:

@@ -49,6 +49,7 @@ def test_values_follow_from_types():
         "rounds": (None, 1, 2),
         "share": ("0.9", "1/2"),
         "max_cells": (10_000_000, 30),
+        "kept_noise": (None, 1.0),
         "steps": (5, 1),
     }
     assert matrix.levels(type("Bare", (), {"audited_values": {"x": [1]}})) == {"x": (1,)}

@@ -61,7 +61,8 @@ def test_options_are_listed(capsys):
 
 # one line for each option: its words, with those that it needs beside it
 WORDS = {
-    "aim": ["rounds=6", "share=4/5", "max_cells=1000", "steps=20"],
+    "aim": ["rounds=6", "share=4/5", "max_cells=1000", "kept_noise=1", "steps=20"],
+    "batch-aim": ["rounds=1", "start=1/3", "share=4/5", "max_cells=1000", "kept_noise=1", "steps=20"],
     "dual-query": [
         "accounting=tight",
         "step=1/2",

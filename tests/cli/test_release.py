@@ -14,10 +14,12 @@ import pandas
 import pyarrow.parquet as parquet
 import pytest
 
+import pgmjax as pj
 from pgmjax.cli import main
 from pgmjax.cli import release as release_command
 from pgmjax.data.dataset import Dataset
 from pgmjax.estimation.estimator import Estimator
+from pgmjax.inference.plan.junction_tree import total_cells
 from pgmjax.privacy import opendp
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.seeded import SeededBackend
@@ -134,6 +136,7 @@ def test_replace_one_takes_the_number_of_records_as_public(table):
 
 def test_all_kway_with_a_limit_and_csv(table):
     call = arguments(table, workload=None, all_kway="2", max_cells="30", synthetic="csv", quiet=True)
+    call += ["--mechanism", "marginals"]
     assert main([*call, "--codes"]) == 0
     record = json.loads((table / "out" / "release.json").read_text())
     assert all(len(clique) == 2 for clique in record["workload"]) and len(record["workload"]) < 6
@@ -149,6 +152,29 @@ def test_pairs_that_are_left_out_name_the_mechanism_that_chooses(table, capsys, 
     assert main([*call, "--dry-run"]) == 0
     said = capsys.readouterr().out
     assert "left out" in said and ("--mechanism mst" in said) == named
+
+
+@pytest.mark.parametrize(
+    ("delta", "limit", "k", "chosen"),
+    [
+        ("0", "30", "2", "mst"),
+        ("1e-6", "30", "2", "batch-aim"),
+        ("1e-6", "100000", "2", "marginals"),
+        ("1e-6", "30", "3", "marginals"),
+    ],
+)
+def test_a_mechanism_that_chooses_is_taken_where_not_all_pairs_fit(table, capsys, delta, limit, k, chosen):
+    call = arguments(table, workload=None, all_kway=k, max_cells=limit, delta=delta)
+    assert main(call) == 0
+    record, said = json.loads((table / "out" / "release.json").read_text()), capsys.readouterr().out
+    assert record["mechanism"] == chosen
+    assert (f"so {chosen} spends a part of the budget" in said) == (chosen != "marginals")
+    if chosen != "marginals":
+        assert len(record["workload"]) == 6 and "left out" not in said
+    if chosen == "batch-aim":
+        model = pj.load(table / "out").model
+        places = [tuple(map(model.domain.attributes.index, c)) for c in model.potentials.cliques]
+        assert total_cells(model.domain.shape, places) <= 30
 
 
 def test_unnamed_columns_and_weights(table, small_columns):

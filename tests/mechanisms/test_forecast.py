@@ -38,7 +38,7 @@ def test_the_command_reads_and_spends_nothing(tmp_path, capsys, monkeypatch):
     (tmp_path / "t.csv").write_bytes(b"\xff not a table")
     (tmp_path / "d.json").write_text('{"a": 30, "b": 40, "c": 500}')
     words = ["release", "t.csv", "--domain", "d.json", "--all-kway", "2", "--max-cells", "16000", "--dry-run"]
-    words += ["--epsilon", "1", "--relation", "replace-one", "--rows", "6000"]
+    words += ["--mechanism", "marginals", "--epsilon", "1", "--relation", "replace-one", "--rows", "6000"]
     assert main(words) == 0
     said = capsys.readouterr().out
     assert "Will be measured: 2 tables of 16,200 counts" in said or "Will be measured: 1 tables" in said

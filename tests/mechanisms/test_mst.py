@@ -213,7 +213,7 @@ def test_rare_values_are_merged_after_they_are_measured(relation, delta):
     )
 
 
-def test_the_model_is_that_of_the_merged_table_spread_evenly():
+def test_the_model_agrees_with_that_of_the_merged_table_and_tells_rare_values_apart():
     release = make(epsilon=6, compress=True, estimator=Estimator(progress=False)).run(
         with_rare_values(), Workload([["a", "b"]])
     )
@@ -225,7 +225,10 @@ def test_the_model_is_that_of_the_merged_table_spread_evenly():
         table = release.model.marginal(clique)
         np.testing.assert_allclose(compression.query(clique).apply(table), small.marginal(clique), atol=2)
     a = release.model.marginal(("a",))
-    assert a[2] == pytest.approx(a[3]) == pytest.approx(a[5]) and a[2] < 30
+    counted = release.measurements[0].values
+    rare, others = [2, 3, 5], [0, 1, 4]
+    assert a[rare].max() < 30 < a[others].min()
+    assert np.argmax(a[rare]) == np.argmax(counted[rare])  # a pair's answer only knows their sum
     np.testing.assert_allclose(release.answers()[0], release.model.marginal(("a", "b")).reshape(-1))
 
 
