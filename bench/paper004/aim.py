@@ -1,4 +1,4 @@
-"""AIM, MWEM and MST beside AIM of dpmm 0.1.9: Adult, epsilon 1, delta 1e-9, the paper's fifteen triples.
+"""AIM, batch AIM, MWEM and MST beside AIM of dpmm 0.1.9: Adult, epsilon 1, delta 1e-9, the paper's fifteen triples.
 
     python bench/paper004/aim.py [RUN ...] [--trials N] [--peer-python .../dpmm/bin/python] [--table]
 
@@ -30,7 +30,7 @@ from harness import Line
 
 OUT = harness.RESULTS / "paper004-aim.jsonl"
 EPSILON, DELTA, RELATION = "1", "1e-9", "add-remove"
-RUNS = {"aim": "AIM", "mst": "MST", "mst-merged": "MST", "mwem": "MWEM"}
+RUNS = {"batch-aim": "BatchAIM", "aim": "AIM", "mst": "MST", "mst-merged": "MST", "mwem": "MWEM"}
 OPTIONS = {"mst": {"compress": False}}  # as `mst` was before rare values were merged
 PEERS: dict[str, dict[str, Any]] = {  # its own defaults but for the merging of rare values, tried both ways
     "dpmm": {"compress": False, "megabytes": 80, "iterations": 1000},
