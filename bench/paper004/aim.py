@@ -1,4 +1,4 @@
-"""AIM, batch AIM, MWEM and MST beside AIM of dpmm 0.1.9: Adult, epsilon 1, delta 1e-9, the paper's fifteen triples.
+"""AIM, batch AIM, MWEM and MST beside AIM of dpmm 0.1.9: Adult, epsilon 1, delta 1e-9, fifteen triples.
 
     python bench/paper004/aim.py [RUN ...] [--trials N] [--peer-python .../dpmm/bin/python] [--table]
 
