@@ -21,6 +21,7 @@ from pgmjax.privacy.response import ResponseDistribution
 from pgmjax.privacy.selection import ExponentialMechanism, ThresholdNoise
 from pgmjax.privacy.sensitivity import RECORDS, shifts_of
 from pgmjax.privacy.tape import Call, NonInterferenceError, Tape
+from pgmjax.queries import Query
 
 _ROUNDING = 1e-9
 _PATH = 3  # the loss on one path of a tree, in units of 1 / scale (PrivTree with halves)
@@ -214,7 +215,7 @@ def _event(call: Call, table: Any) -> Event:
         return Pure(_PATH * moved / scale)
     if isinstance(distribution, DiscreteLaplace):
         shifts = None
-        if isinstance(table, Dataset):
+        if isinstance(table, Dataset) and isinstance(call.parameters[0], Query):  # not a score
             bound = table.max_weight if table.weighted else None
             shifts = shifts_of(call.parameters[0], table.domain, call.sensitivity.relation, bound)
         if shifts is not None and sum(shifts) != moved:  # a wrong sensitivity, which the replay may tell

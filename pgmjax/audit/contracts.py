@@ -23,6 +23,7 @@ from pgmjax.privacy.accounting import zcdp
 from pgmjax.privacy.backend import NoiseBackend, default_backend
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.private_table import PrivateTable
+from pgmjax.privacy.scores import Counts
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.tape import Tape
 from pgmjax.queries import marginal
@@ -71,7 +72,7 @@ def units_do_not_mix() -> None:
 
 
 def noise_comes_before_counts(backend: NoiseBackend | None = None) -> None:
-    """A measurement's noise is drawn before its table is read, so that timing reveals nothing about it.
+    """The noise of counts and of scores is drawn before the table is read, so that timing reveals nothing.
 
     Raises:
         AuditFailure: the table is read before the noise is drawn.
@@ -99,10 +100,13 @@ def noise_comes_before_counts(backend: NoiseBackend | None = None) -> None:
 
     data = Noting.from_columns(_DOMAIN, {"a": [0, 1]})
     source: Any = Source(default_backend() if backend is None else backend)
-    table = PrivateTable(data, Relation.ADD_REMOVE, Budget(1), source)
+    table = PrivateTable(data, Relation.ADD_REMOVE, Budget(2), source)
     table.measure([marginal(["a"])], epsilons=[1], show_progress=False)
-    if happened != ["noise", "counts"]:
-        raise AuditFailure(f"A measurement must draw noise, then read counts, but did {', '.join(happened)}.")
+    table.measure_scores(Counts(marginal(["a"])), epsilon=1)
+    if happened != ["noise", "counts"] * 2:
+        raise AuditFailure(
+            f"Measurements and scores must draw noise, then read counts, but did {', '.join(happened)}."
+        )
 
 
 def scales_cover_their_budget(backend: NoiseBackend | None = None) -> None:

@@ -67,13 +67,14 @@ class TableCalls(PrivacyParameters):
         check_table_and_workload(data, workload)
         table = self._open_table(data, workload, {"mechanism": self.name}, ledger, key)
         unit, queries = table.budget.unit, [entry.query for entry in workload.entries]
-        parts = table.budget.split([1] * 8)
+        parts = table.budget.split([1] * 9)
         each = [sum(parts[:4]) / len(queries)] * len(queries)
         told: list[Any] = [table.measure(queries, **_costs(unit, each), show_progress=False)]
         score = _distances(data, queries)
         costs: list[dict[str, Any]] = [{unit: parts[4]}, {unit: parts[5] / 3}]
         told.append(table.select(score, **costs[0]))
         told.append(table.select_several(Counts(marginal(data.domain.attributes[:1])), 3, **costs[1]))
+        told.append(table.measure_scores(score, **{unit: parts[8]}).tolist())
         told.append(table.public_total())
         if unit == "epsilon" and not table.weighted:
             told.append(_threshold(table, parts[6]))

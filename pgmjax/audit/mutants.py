@@ -19,7 +19,7 @@ from pgmjax import mechanisms, random
 from pgmjax.audit import contracts, discovery, frontends, matrix, mutations, primitives
 from pgmjax.audit.mechanism import UNIT, AuditCase, replay_mechanism
 from pgmjax.audit.replay import check_pairs
-from pgmjax.audit.specimen import SelectAndMeasure
+from pgmjax.audit.specimen import ScoreAndMeasure, SelectAndMeasure
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
@@ -87,6 +87,16 @@ def replayed_with_units(mechanism: Any) -> None:
     """L1 of tables that differ in all records of one unit."""
     for relation in mechanisms.relations(mechanism):
         replay_mechanism(mechanism, relation, pairs=_PAIRS, unit=UNIT)
+
+
+def replayed_with_scores(_: Any) -> None:
+    """L1 of a mechanism that publishes scores of all its candidates."""
+    replayed(ScoreAndMeasure)
+
+
+def replayed_with_scores_of_units(_: Any) -> None:
+    """L1 of the same, of tables that differ in all records of one unit."""
+    replayed_with_units(ScoreAndMeasure)
 
 
 def replayed_with_heavy_records(mechanism: Any) -> None:
@@ -281,6 +291,26 @@ _SAMPLERS = (
     ),
 )
 
+_SCORES = (
+    Mutant(
+        "noise of one score for all of them",
+        "L1",
+        mutations.scores_of_one_candidate,
+        "none",
+        replayed_with_scores,
+    ),
+    Mutant(
+        "noise of scores for one record of a unit",
+        "L1",
+        mutations.scores_of_one_record,
+        "none",
+        replayed_with_scores_of_units,
+    ),
+    _primitive(
+        "scores without noise", "L2", mutations.exact_scores, primitives.scores_follow_their_distribution
+    ),
+)
+
 _KEPT, _ONCE = primitives.responses_keep_their_epsilon, primitives.records_answer_once
 _RESPONSES = (
     _primitive("the whole epsilon for each of two bits", "L0", mutations.whole_epsilon_a_bit, _KEPT),
@@ -374,7 +404,7 @@ _DISCOVERY = (
     _primitive("a domain with labels below the threshold", "L1", mutations.kept_labels, _SEARCHES),
 )
 
-ALL: tuple[Mutant, ...] = (*_MECHANISMS, *_SAMPLERS, *_RESPONSES, *_PROMISES, *_WORLDS, *_DISCOVERY)
+ALL: tuple[Mutant, ...] = (*_MECHANISMS, *_SAMPLERS, *_SCORES, *_RESPONSES, *_PROMISES, *_WORLDS, *_DISCOVERY)
 """Every mutant, those of whole mechanisms first."""
 
 

@@ -1,7 +1,8 @@
 """The changes that make mutants, each a `with` block with one thing wrong.
 
 First those of mechanisms and measurements, then those of selections, responses, accounts and refusals, then
-those of the records' own responses, last those of discovery.
+those of units of several records and of published scores, of the records' own responses, last those of
+discovery.
 """
 
 from __future__ import annotations
@@ -274,7 +275,11 @@ def only_positive() -> Any:
 
 def _drawn(change: Callable[..., list[np.ndarray]]) -> Any:
     true = measuring.draw
-    return replaced((measuring, "draw", lambda *given: change(true, *given)))
+
+    def draw(planned: Any, backend: Any, show_progress: Any) -> list[np.ndarray]:
+        return change(true, planned, backend, show_progress)
+
+    return replaced((measuring, "draw", draw))
 
 
 def half_scale() -> Any:
@@ -515,6 +520,41 @@ def bounded_cells() -> Any:
 def unscaled_unit() -> Any:
     """Sensitivities are those of one record where a unit has several."""
     return replaced((Sensitivity, "of_unit", lambda self, records: self))
+
+
+def scores_of_one_candidate() -> Any:
+    """The noise of all scores together is that of one candidate, and so is the sensitivity declared."""
+    true = measuring.plan_scores
+
+    def plan(*given: Any) -> Any:
+        planned: Any = true(*given)
+        backend, event, whole = given[6], planned.event, planned.sensitivity
+        one = dataclasses.replace(whole, value=whole.value // planned.rows)
+        if one.norm == "l1":
+            noise = backend.laplace(one.value, event.epsilon)
+        else:
+            noise = backend.gaussian(one.value, event.rho)
+        event = dataclasses.replace(event, scale=noise.scale)
+        return dataclasses.replace(planned, distribution=noise, sensitivity=one, event=event)
+
+    return replaced((measuring, "plan_scores", plan))
+
+
+def scores_of_one_record() -> Any:
+    """The noise of scores is that for one record, also where a unit has several."""
+    true = measuring.plan_scores
+    return replaced((measuring, "plan_scores", lambda *given: true(*given[:7])))
+
+
+def exact_scores() -> Any:
+    """Scores are published without noise."""
+    true = PrivateTable._scored
+
+    def scored(self: Any, planned: Any) -> np.ndarray:
+        with no_noise():
+            return true(self, planned)
+
+    return replaced((PrivateTable, "_scored", scored))
 
 
 def joint_choice() -> Any:

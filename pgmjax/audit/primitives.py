@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -44,6 +44,7 @@ ALPHA = 1e-9
 
 _DRAWS = 60_000  # of noise or of answers in a statistical check
 _CHOICES = 1_000
+_SCORES = 16  # what the scores of a call cost: noise that is enough for one of them is not refused
 _LARGEST_DELTA = Fraction(1, 1000)
 
 _SIZE = 3  # categories of the table whose records answer: few, so that each of them answers often
@@ -64,18 +65,21 @@ def noise_follows_its_distribution(backend: NoiseBackend | None = None, *, unit:
     Raises:
         AuditFailure: the distribution differs, noise repeats, or two queries or calls share noise.
     """
-    noises = []
-    for number, (noise, distribution) in enumerate(_noise_of_calls(backend, unit), start=1):
+    _check_noise(_noise_of_calls(backend, unit), "call")
+
+
+def _check_noise(calls: Sequence[tuple[np.ndarray, Any]], said: str) -> None:
+    """Raise `AuditFailure` if the noise of a call does not follow its distribution, or repeats."""
+    for number, (noise, distribution) in enumerate(calls, start=1):
         fit = goodness.goodness_of_fit(noise, distribution)
         if fit.p_value < ALPHA:
             raise AuditFailure(
-                f"Noise of call {number} does not follow its {distribution.noise} distribution of scale "
+                f"Noise of {said} {number} does not follow its {distribution.noise} distribution of scale "
                 f"{distribution.scale:g}: p = {fit.p_value:.2g} from {noise.size:,} draws."
             )
         if repeated(noise).p_value < ALPHA:
-            raise AuditFailure(f"Noise of call {number} repeats itself, or its queries share it.")
-        noises.append(noise)
-    if repeated(np.concatenate(noises)).p_value < ALPHA:
+            raise AuditFailure(f"Noise of {said} {number} repeats itself, or its queries share it.")
+    if repeated(np.concatenate([noise for noise, _ in calls])).p_value < ALPHA:
         raise AuditFailure("Two calls share their noise.")
 
 
@@ -95,6 +99,45 @@ def _noise_of_calls(backend: NoiseBackend | None, unit: str) -> list[tuple[np.nd
     return [
         (np.concatenate(noises[2 * i : 2 * i + 2]), distribution)
         for i, distribution in enumerate(distributions)
+    ]
+
+
+def scores_follow_their_distribution(backend: NoiseBackend | None = None) -> None:
+    """L0 and L2: noisy minus exact scores follow the declared distribution, wide enough for all of them.
+
+    A record more moves one of these scores only, but what is promised of scores counts on each of them.
+
+    Args:
+        backend: source of noise. Default: the secure backend.
+
+    Raises:
+        AuditFailure: a scale is below what the number of scores asks for, the distribution differs, noise
+            repeats, or two calls share it.
+    """
+    for unit in ("epsilon", "rho"):
+        calls = _noise_of_scores(backend, unit)
+        for noise, distribution in calls:
+            scale = Fraction(distribution.scale)
+            paid = noise.size / (scale if unit == "epsilon" else 2 * scale**2)
+            if paid > _SCORES:
+                raise AuditFailure(
+                    f"The noise of {noise.size:,} scores has scale {distribution.scale:g}: together they "
+                    f"may cost {unit} {float(paid):g}, and {_SCORES} is charged."
+                )
+        _check_noise(calls, "scores of call")
+
+
+def _noise_of_scores(backend: NoiseBackend | None, unit: str) -> list[tuple[np.ndarray, Any]]:
+    """Return published minus exact scores of two calls, as integers, and each distribution."""
+    domain = Domain({"a": _DRAWS // 2})
+    data, score = Dataset.from_columns(domain, {"a": [0, 0, 1]}), Counts(marginal(["a"]))
+    tape = Tape()
+    with tape.recording():
+        table = PrivateTable(data, Relation.ADD_REMOVE, Budget(2 * _SCORES, unit), backend)
+        told = [table.measure_scores(score, **{unit: _SCORES}) for _ in range(2)]
+    return [
+        (scores.astype(np.int64) - call.exact, call.distribution)
+        for scores, call in zip(told, tape.calls, strict=True)
     ]
 
 

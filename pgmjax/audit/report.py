@@ -174,6 +174,7 @@ def audit_primitives() -> dict[str, str | None]:
     primitive_checks: dict[str, Callable[[], None]] = {
         "Laplace noise (L2)": lambda: primitives.noise_follows_its_distribution(unit="epsilon"),
         "Gaussian noise (L2)": lambda: primitives.noise_follows_its_distribution(unit="rho"),
+        "published scores (L0, L2)": primitives.scores_follow_their_distribution,
         "permute-and-flip selection (L2)": primitives.selection_follows_its_distribution,
         "exponential selection (L2)": lambda: primitives.selection_follows_its_distribution(
             method="exponential"

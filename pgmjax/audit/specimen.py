@@ -1,7 +1,8 @@
 """The specimen: a minimal mechanism with every step of an adaptive one, to audit and to break.
 
 It is MWEM without its estimation: choose the marginal with the worst estimate, measure it, repeat. Mutants
-change its steps one at a time. `neighbours` makes pairs of neighbouring tables to audit on.
+change its steps one at a time. Another specimen publishes noisy scores instead of choosing. `neighbours`
+makes pairs of neighbouring tables to audit on.
 """
 
 from __future__ import annotations
@@ -89,8 +90,7 @@ class SelectAndMeasure(PrivacyParameters):
         return False
 
     def _choose(self, table: PrivateTable, estimates: dict[Clique, np.ndarray], cost: Any) -> Clique:
-        cliques = list(estimates)
-        score = Distances([(marginal(clique), estimates[clique], 1, 0) for clique in cliques])
+        cliques, score = list(estimates), _distances(estimates)
         unit = "epsilon" if self.delta == 0 else "rho"
         return cliques[table.select(score, **{unit: cost})]
 
@@ -108,6 +108,26 @@ class SelectAndMeasure(PrivacyParameters):
 
     def _remarks(self, table: PrivateTable, estimates: dict[Clique, np.ndarray]) -> tuple[Any, ...]:
         return ()
+
+
+@dataclasses.dataclass(frozen=True)
+class ScoreAndMeasure(SelectAndMeasure):
+    """Publish scores of all marginals with noise, measure the one of the largest, and repeat.
+
+    Guarantees:
+        As for `SelectAndMeasure`; half of the budget goes to scores, half to measurements.
+    """
+
+    name: ClassVar[str] = "score-and-measure"
+
+    def _choose(self, table: PrivateTable, estimates: dict[Clique, np.ndarray], cost: Any) -> Clique:
+        cliques, score = list(estimates), _distances(estimates)
+        return cliques[int(np.argmax(table.measure_scores(score, **{table.budget.unit: cost})))]
+
+
+def _distances(estimates: dict[Clique, np.ndarray]) -> Distances:
+    """Return the distance of each exact marginal from its estimate, as a score."""
+    return Distances([(marginal(clique), table, 1, 0) for clique, table in estimates.items()])
 
 
 def neighbours(

@@ -27,8 +27,8 @@ from pgmjax.privacy.scores import Distances
 from pgmjax.queries import marginal
 from pgmjax.release.release import Release
 
-_PARTS = 10**6
-"""Costs of a round's measurements are in whole multiples of about its millionth part."""
+_PARTS = 10**4
+"""Costs of a round's measurements are in whole multiples of about a ten-thousandth of it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,10 +116,9 @@ class BatchAIM(Mechanism):
         costs = [(self.start * budget.cap if wide else budget.cap) / len(attributes)]
         if wide:
             cost = (1 - self.start) * budget.cap / self.rounds
-            self._grid(request, wide, cost * (1 - self.share))
-            parts = _parts(request, candidates, wide)
-            least = Fraction(float(parts.min() / parts.sum())).limit_denominator(_PARTS)
-            costs += [cost * self.share, cost * self.share * max(least, Fraction(1, _PARTS))]
+            for scored in (wide, wide[:1]):  # a round has as many open candidates as the model has room for
+                self._grid(request, scored, cost * (1 - self.share))
+            costs += [cost, cost * self.share / (_PARTS + len(candidates))]  # the largest and the smallest
         for each in costs:
             distribution_for(largest, budget.unit, each)
         return candidates
@@ -133,9 +132,9 @@ class BatchAIM(Mechanism):
         model = None
         for number, cost in enumerate(budget.split([1] * self.rounds) if wide else (), start=1):
             model = fit_on_the_way(run, measured, self.steps, model)
-            limit = self.max_cells * number // self.rounds
+            limit, before = self.max_cells * number // self.rounds, budget.spent
             shares = self._shares(run, model, [each.clique for each in measured], limit, cost)
-            costs = split(cost * self.share, list(shares.values()))
+            costs = split(cost - (budget.spent - before), list(shares.values()))
             measured += run.measure(list(map(marginal, shares)), costs)
         return run.release(measured, fit_merged(run, request.estimator, measured, model))
 

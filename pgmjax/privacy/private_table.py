@@ -295,7 +295,8 @@ class PrivateTable(SingleProcess):
         """Publish the score of every candidate with noise.
 
         One choice is cheaper by `select`. Noisy scores say beside the order of all candidates how far apart
-        they are, and how far from 0.
+        they are, and how far from 0. A journal gives back what it holds for the same candidates, even if
+        their estimates have changed.
 
         Args:
             score: as for `select`.
@@ -490,7 +491,7 @@ class PrivateTable(SingleProcess):
     def _scored(self, planned: measuring.PlannedScores) -> np.ndarray:
         """Draw all noise before reading the table, as `_answer` does."""
         replays = self._tape is not None and self._tape.replays
-        noise = None if replays else measuring.draw([planned], self._backend, show_progress=False)
+        noise = None if replays else measuring.draw([planned], self._backend, False)
         if noise is not None:
             measuring.check_one_draw_each([planned], noise)
         tables = self._marginals(planned.score.cliques)

@@ -5,6 +5,7 @@ tests, and one bug that each could have is looked for in all of them.
 """
 
 import contextlib
+import dataclasses
 import inspect
 import math
 from unittest import mock
@@ -20,8 +21,9 @@ from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.sensitivity import Sensitivity
 
 # an unmutated check may fail by chance once in 5e7 for each of its statistics (fresh entropy): 10 of noise,
-# 2 of choices, 12 and 18 of responses, 3 of trees and keys; below a mutant such a failure only catches it
-FALSE_ALARMS = 51 * 2e-8
+# 10 of scores, 2 of choices, 12 and 18 of responses, 3 of trees and keys; below a mutant such a failure only
+# catches it
+FALSE_ALARMS = 61 * 2e-8
 
 MECHANISMS = list(mechanisms.names().values())
 PAIRS = [
@@ -63,12 +65,22 @@ def test_a_true_total_is_caught_in_every_mechanism(mechanism):
         assert mutants.caught(mutant, mechanism)
 
 
+@pytest.mark.parametrize("detect", [mutants.replayed_with_scores, mutants.replayed_with_scores_of_units])
+def test_bugs_of_published_scores_are_caught_in_the_mechanism_that_has_them(detect):
+    (mutant,) = [mutant for mutant in mutants.ALL if mutant.detect is detect]
+    units = detect is mutants.replayed_with_scores_of_units
+    own = mutants.replayed_with_units if units else mutants.replayed
+    said = mutants.caught(dataclasses.replace(mutant, detect=own), mechanisms.BatchAIM)
+    assert said.startswith("Call 4 (") and "declared sensitivity is" in said
+
+
 def test_a_mutation_ends_with_its_block():
-    before = measuring.draw, measuring.noisy, measuring.exact_answers
+    before = measuring.draw, measuring.noisy, measuring.exact_answers, measuring.plan_scores
     for mutant in mutants.ALL:
         with mutant.apply():
             pass
-    assert (measuring.draw, measuring.noisy, measuring.exact_answers) == before
+    now = measuring.draw, measuring.noisy, measuring.exact_answers, measuring.plan_scores
+    assert now == before
 
 
 def test_every_check_of_a_primitive_has_a_mutant_that_it_catches():

@@ -1,6 +1,6 @@
 """Copies in noise are found at any distance; independent noise is left alone.
 
-The checks of records' responses pass with either backend, and see what is wrong.
+The checks of published scores and of records' responses pass with either backend, and see what is wrong.
 """
 
 import numpy as np
@@ -81,3 +81,23 @@ def test_a_wrong_response_is_seen(change):
     source = SeededBackend(1, insecure=True)
     with getattr(mutations, change)(), pytest.raises(AuditFailure, match=r"^Responses of encoding"):
         primitives.responses_keep_their_epsilon(source)
+
+
+def test_seeded_scores_pass():
+    """It does not raise AuditFailure; that it can is shown below."""
+    primitives.scores_follow_their_distribution(SeededBackend(1, insecure=True))
+
+
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        ("scores_of_one_candidate", r"scores has scale .* and 16 is charged"),
+        ("exact_scores", "does not follow its laplace distribution"),
+        ("half_scale", "does not follow its laplace distribution"),
+        ("same_stream", "Two calls share their noise"),
+    ],
+)
+def test_wrong_noise_of_scores_is_seen(change, words):
+    source = SeededBackend(1, insecure=True)
+    with getattr(mutations, change)(), pytest.raises(AuditFailure, match=words):
+        primitives.scores_follow_their_distribution(source)

@@ -89,7 +89,7 @@ def test_shares_minimise_the_weighted_noise(delta, power, monkeypatch):
     )
     expected = np.exp(best.x) / np.exp(best.x).sum()
     found = np.array(list(seen["shares"].values())) / sum(seen["shares"].values())
-    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    np.testing.assert_allclose(found, expected, rtol=1e-3)
 
 
 @both_noises
@@ -126,14 +126,18 @@ def test_the_chosen_set_is_the_best_of_all(delta, monkeypatch):
 
 @both_noises
 @pytest.mark.parametrize("rounds", [1, 2, 5])
-@pytest.mark.parametrize("workload", [PAIR, Workload([["a"], ["b"]])], ids=["pair", "one-way"])
-def test_the_budget_is_spent_exactly(delta, rounds, workload, monkeypatch):
+@pytest.mark.parametrize(
+    "workload, max_cells",
+    [(PAIR, 10**6), (PAIR, 7), (Workload([["a"], ["b"]]), 10**6)],
+    ids=["pair", "no room at first", "one-way"],
+)
+def test_the_budget_is_spent_exactly(delta, rounds, workload, max_cells, monkeypatch):
     budgets = []
     measure = PrivateTable.measure
     monkeypatch.setattr(
         PrivateTable, "measure", lambda self, *g, **m: budgets.append(self.budget) or measure(self, *g, **m)
     )
-    release = make(epsilon="0.7", delta=delta, rounds=rounds).run(DATA, workload)
+    release = make(epsilon="0.7", delta=delta, rounds=rounds, max_cells=max_cells).run(DATA, workload)
     cap = zcdp.rho_for("0.7", delta) if delta else Fraction(7, 10)
     assert budgets[0].spent == budgets[0].cap == cap and budgets[0].remaining == 0
     assert release.spent.epsilon == Fraction(7, 10) and release.spent.rho == (cap if delta else None)
