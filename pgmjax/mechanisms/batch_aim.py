@@ -165,7 +165,7 @@ class BatchAIM(Mechanism):
         worth = errors * np.array([run.plan[clique] for clique in wide])
         parts, power = _parts(request, run.plan, wide), 1 / _exponent(request)
         noise = self._noise(request, wide, cost * self.share)
-        chosen: dict[Clique, int] = {}
+        chosen: dict[Clique, float] = {}
         for i in np.argsort(-worth / parts, kind="stable"):
             total = sum(chosen.values())
             if worth[i] <= noise * ((total + parts[i]) ** power - total**power):
