@@ -498,7 +498,7 @@ def _workload(arguments: argparse.Namespace, domain: Domain) -> tuple[Workload, 
         raise ValueError(f"--all-kway must be >= 1, got {k}.")
     workload = Workload.all_kway(domain, k, limit)
     all_fit = limit is None or len(workload.entries) == math.comb(len(domain), k)
-    if arguments.mechanism != "auto" or arguments.demo or k != 2 or limit is None or all_fit:
+    if arguments.mechanism != "auto" or k != 2 or limit is None or all_fit:
         return workload, name
     pairs = [pair for pair in itertools.combinations(domain, k) if domain.size(pair) <= limit]
     return Workload(pairs), mechanisms.for_many_pairs(arguments.delta)

@@ -98,8 +98,8 @@ def names() -> dict[str, type[Mechanism]]:
 def for_many_pairs(delta: Any) -> str:
     """Return the name of the mechanism that chooses privately which pairs to measure, where not all fit.
 
-    Under pure differential privacy the noise of scores grows with the number of pairs, and MST has the
-    smaller errors; with a delta it grows with its root (bench/recipe.py).
+    Under pure differential privacy the noise of scores grows with the number of pairs, so that MST has the
+    smaller errors if there are many; with a delta it grows with its root (bench/recipe.py).
 
     Args:
         delta: that of (epsilon, delta).

@@ -9,12 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.mechanisms.adaptive import (
     Round,
     affordable,
-    check_kept_noise,
+    check_settings,
     fit_merged,
     fit_on_the_way,
     is_noise,
@@ -86,12 +85,7 @@ class AIM(Mechanism):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._set_shares("share")
-        if self.rounds is not None:
-            checks.integer("rounds", self.rounds, low=1)
-        checks.integer("max_cells", self.max_cells, low=1)
-        check_kept_noise(self.kept_noise)
-        if self.steps is not None:
-            checks.integer("steps", self.steps, low=1)
+        check_settings(self.rounds, self.max_cells, self.kept_noise, self.steps)
 
     def plan(self, request: Request) -> dict[Clique, int]:
         """Return all candidate cliques with their weights."""

@@ -13,7 +13,7 @@ from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.mechanisms.adaptive import (
     affordable,
-    check_kept_noise,
+    check_settings,
     fit_merged,
     fit_on_the_way,
     kept_noise,
@@ -101,11 +101,8 @@ class BatchAIM(Mechanism):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._set_shares("start", "share")
-        checks.integer("rounds", self.rounds, low=1)
-        checks.integer("max_cells", self.max_cells, low=1)
-        check_kept_noise(self.kept_noise)
-        if self.steps is not None:
-            checks.integer("steps", self.steps, low=1)
+        checks.integer("rounds", self.rounds)
+        check_settings(self.rounds, self.max_cells, self.kept_noise, self.steps)
 
     def plan(self, request: Request) -> dict[Clique, int]:
         """Return all candidate cliques with their weights."""

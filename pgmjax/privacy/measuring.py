@@ -89,15 +89,19 @@ def plan_measurements(
     sensitivity = Sensitivity.of(query, domain, relation, norm, max_weight).of_unit(records)
     # several records move other answers than one of their joint weight: only norms bound them
     shifts = shifts_of(query, domain, relation, max_weight) if records == 1 else None
-    distribution: DiscreteNoise
-    event: Event
-    if unit == "epsilon":
-        distribution = backend.laplace(sensitivity.value, cost)
-        event = LaplaceEvent(cost, shifts, distribution.scale)
-    else:
-        distribution = backend.gaussian(sensitivity.value, cost)
-        event = GaussianEvent(cost, shifts, distribution.scale)
+    distribution, event = _noise(backend, sensitivity, cost, shifts)
     return PlannedMeasurement(query, distribution, sensitivity, event, query.num_rows(domain))
+
+
+def _noise(
+    backend: NoiseBackend, sensitivity: Sensitivity, cost: Fraction, shifts: tuple[int, ...] | None = None
+) -> tuple[DiscreteNoise, Event]:
+    """Return the noise for a cost, and the cost as an event: Laplace for "l1", Gaussian for "l2_squared"."""
+    if sensitivity.norm == "l1":
+        laplace = backend.laplace(sensitivity.value, cost)
+        return laplace, LaplaceEvent(cost, shifts, laplace.scale)
+    gaussian = backend.gaussian(sensitivity.value, cost)
+    return gaussian, GaussianEvent(cost, shifts, gaussian.scale)
 
 
 def costs(
@@ -256,17 +260,12 @@ def plan_scores(
     score.check(domain)
     number = score.candidates(domain)
     each = score.sensitivity(domain, relation, max_weight).of_unit(records)
-    distribution: DiscreteNoise
-    event: Event
     if rho is None:
         cost, sensitivity = exact_epsilon(epsilon), Sensitivity(number * each.value, "l1", each.relation)
-        distribution = backend.laplace(sensitivity.value, cost)
-        event = LaplaceEvent(cost, None, distribution.scale)
     else:
         cost = exact_rho(rho)
         sensitivity = Sensitivity(number * each.value**2, "l2_squared", each.relation)
-        distribution = backend.gaussian(sensitivity.value, cost)
-        event = GaussianEvent(cost, None, distribution.scale)
+    distribution, event = _noise(backend, sensitivity, cost)
     return PlannedScores(score, domain, distribution, sensitivity, event)
 
 

@@ -20,25 +20,11 @@ from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import Workload
+from tests.mechanisms.planted import COLUMNS, DATA, DOMAIN, PAIR, WORKLOAD
 
-DOMAIN = Domain({"a": 2, "b": 2, "c": 2, "d": 3, "e": 3})
 FEW = Estimator(max_steps=60, max_bytes=10**9, progress=False)
 both = pytest.mark.parametrize("relation", list(Relation), ids=lambda relation: relation.value)
 both_noises = pytest.mark.parametrize("delta", [0, "1e-6"], ids=["pure", "approximate"])
-
-
-def planted(rows=4000):
-    """c is a xor b, which no pair shows; the other attributes are independent."""
-    rng = np.random.default_rng(7)
-    columns = {name: rng.integers(0, size, rows) for name, size in DOMAIN.sizes.items()}
-    columns["c"] = columns["a"] ^ columns["b"]
-    return columns
-
-
-COLUMNS = planted()
-DATA = Dataset.from_columns(DOMAIN, COLUMNS)
-WORKLOAD = Workload([["c", "d", "e"], {"clique": ["a", "b", "c"], "queries": {"a": "prefix"}}])
-PAIR = Workload([["a", "b"], {"clique": ["c"], "queries": {"c": "prefix"}, "weight": "1/3"}])
 
 
 def make(relation="add-remove", epsilon=1, delta=0, seed=0, estimator=FEW, **more):

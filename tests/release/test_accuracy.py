@@ -161,6 +161,8 @@ def test_what_was_left_out_is_said(tmp_path, capsys, monkeypatch):
         "2",
         "--max-cells",
         "40",
+        "--mechanism",
+        "marginals",
         "--epsilon",
         "5",
     ]

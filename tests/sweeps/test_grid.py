@@ -76,7 +76,7 @@ BAD = {
     "workload of strangers": (
         "all_kway = 1", 'all_kway = 1\ntables = ["dogs"]', "'tables' names 'dogs'; there are: people"
     ),
-    "no such mechanism": ('"marginals"', '"magic"', "no such mechanism; there are: aim, hdmm"),
+    "no such mechanism": ('"marginals"', '"magic"', "no such mechanism; there are: aim, batch-aim, hdmm"),
     "no such option": (MARGINALS, f"{MARGINALS}\noptions = {{ spilt = 1 }}", "option 'spilt'; it has: split"),
     "bad option": (MARGINALS, f'{MARGINALS}\noptions = {{ split = "odd" }}', "split must be one of"),
     "option of no values": (

@@ -10,7 +10,6 @@ from pgmjax.data.definition import ROWS_OUTSIDE
 from pgmjax.data.relation import Relation
 
 MECHANISMS = (
-    "auto",
     "aim",
     "batch-aim",
     "hdmm",
@@ -133,7 +132,7 @@ def _add_privacy(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--mechanism",
         default="auto",
-        choices=MECHANISMS,
+        choices=("auto", *MECHANISMS),
         help="auto (default) measures all marginals asked for; if --max-cells leaves out pairs, it spends a "
         "part of the budget on choosing which to measure, by batch-aim with a delta and by mst without",
     )
