@@ -46,7 +46,9 @@ def jit(function: Callable[..., Any], *, long_run: bool = False, **settings: Any
         def alone(*arguments: Any, **named: Any) -> Any:  # JAX's caches die with this function
             return function(*arguments, **named)
 
-        chosen = {"compiler_options": options(jax.default_backend(), long_run=long_run)} | settings
+        chosen = dict(settings)
+        if "compiler_options" not in chosen:
+            chosen["compiler_options"] = options(jax.default_backend(), long_run=long_run)
         return jax.jit(alone, **chosen)
 
     @functools.wraps(function)

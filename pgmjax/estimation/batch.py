@@ -99,7 +99,7 @@ class SharedPlan:
         return self._planned
 
     def _planned(self, domain: Domain, cliques: Any, constraints: Any, **settings: Any) -> oracles.Plan:
-        settings = {name: value for name, value in settings.items() if value is not None}
+        settings = {name: value for name, value in settings.items() if value is not None} | {"batch": True}
         key = tuple(cliques), tuple(sorted(settings.items()))
         with self._lock:
             if key not in self._plans:

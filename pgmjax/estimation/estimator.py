@@ -28,6 +28,7 @@ from pgmjax.estimation.side_information import SideInformation, listed
 from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.estimation.views import FitPictures
 from pgmjax.inference import oracles
+from pgmjax.inference.oracles import HostContraction
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements.linear import LinearMeasurement
@@ -35,6 +36,7 @@ from pgmjax.measurements.total import estimate_total
 from pgmjax.model.clique_vector import CliqueVector, summed
 from pgmjax.model.graphical import GraphicalModel
 
+FIT_STEPS = 300  # steps that an oracle is chosen for, unless fewer are allowed
 _STOP_NOISE = (
     "stop='noise' is deprecated and goes with the next release: leave it out. The default, "
     "regularisation='auto', keeps a model off the noise and is nearer to the truth; 'none' gives the optimum."
@@ -89,7 +91,9 @@ class Estimator:
         loss: `l2`, `l1`, a `losses.Loss`, or any convex function of marginals in counts.
         solver: `auto` (accelerated), `accelerated`, `mirror_descent`, `dual_averaging`, `lbfgs`, or a
             configured solver.
-        oracle: `auto` (the cheaper by forecast), `contraction`, `message_passing`, `brute_force`.
+        oracle: `auto` (the cheapest by forecast, compiling included), or one by name: `contraction`,
+            `levels`, `sliced`, `message_passing`, `brute_force` (compiled), `host` (NumPy in float64, for one
+            fit at a time). For the same fit again and again a compiled one may be faster.
         max_steps: maximum number of solver steps, >= 1.
         tol: stop when the certified gap is at most `tol * max(1, loss)`. None for what noise makes invisible:
             the certified gap, or an estimate of the excess loss from its last fall, is at most 0.02 standard
@@ -142,7 +146,11 @@ class Estimator:
             checks.number("tol", self.tol, at_least=0)
         checks.choice("dtype", self.dtype, ("float32", "float64"))
         checks.choice("oracle", self.oracle, ("auto", *oracles.names()))
-        solvers.build(self.solver)
+        if not solvers.build(self.solver).runs_on_host and self.oracle == HostContraction.name:
+            raise ValueError(
+                f"oracle='host' runs the solvers accelerated, mirror_descent and dual_averaging, got solver="
+                f"{self.solver!r}: choose one of these, or oracle='auto'."
+            )
         losses.check(self.loss)
         checks.choice("stop", self.stop, ("optimum", "noise"))
         if not isinstance(self.approximate, bool | str) or self.approximate not in approximate.CHOICES:
@@ -163,6 +171,7 @@ class Estimator:
         prior: GraphicalModel | None = None,
         dtype: str | None = None,
         mesh: jax.sharding.Mesh | None = None,
+        batch: bool = False,
     ) -> oracles.Plan:
         """Plan a fit of these cliques, or refuse it with its forecast. Uses no data.
 
@@ -173,9 +182,10 @@ class Estimator:
             prior: as in `fit`.
             dtype: type to plan for. Default: the estimator's.
             mesh: devices that share each inference, slice by slice.
+            batch: plan for `fit_batch`, which runs compiled programs only.
 
         Raises:
-            ValueError: an unknown or repeated attribute.
+            ValueError: an unknown or repeated attribute, or a batch with `oracle="host"`.
             ModelTooLargeError: the forecast exceeds the memory (a ValueError).
         """
         constraints = listed(constraints)
@@ -185,15 +195,20 @@ class Estimator:
         known = SideInformation(zeros, prior=prior)
         named = (*(unique_cliques(measured) if fixed else measured), *known.cliques)
         structure, attributes = Structure.named(domain.sizes, named)
+        if batch and self.oracle == HostContraction.name:
+            raise ValueError("oracle='host' runs one fit at a time: choose oracle='auto' for a batch.")
+        solver = solvers.build(self.solver)
         return oracles.plan(
             structure,
             attributes,
             self.oracle,
             itemsize=np.dtype(dtype or self.dtype).itemsize,
-            copies=solvers.build(self.solver).copies,
+            copies=solver.copies,
             max_bytes=self.max_bytes,
             finite=known.finite,
             mesh=mesh,
+            calls=min(self.max_steps, FIT_STEPS),
+            compiled=batch or not solver.runs_on_host,
         )
 
     @told

@@ -18,7 +18,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from pgmjax._internal.jit import precision
@@ -35,7 +34,7 @@ from pgmjax.estimation.solvers.stopping import FIRST_SMOOTHING, Status, Stopping
 from pgmjax.estimation.warm_start import starting_point
 from pgmjax.inference import oracles
 from pgmjax.inference.ops.tables import host_join, split
-from pgmjax.inference.oracles import Oracle
+from pgmjax.inference.oracles import HostContraction, Oracle
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.model.graphical import GraphicalModel
@@ -123,11 +122,16 @@ def fit_steps(problem: FitProblem, start: GraphicalModel | None) -> FitSteps[Fit
     with precision(dtype):
         loss = problem.bind(dtype)
         plan = problem.plan(loss.cliques)
+        if isinstance(plan.oracle, HostContraction):  # whose tables are float64 in any case
+            dtype = "float64"
         tables: Sequence[np.ndarray] = starting_point(
             problem.domain, loss.cliques, problem.known.start(start)
         )
     state = FitState(problem, plan.oracle, tables, dtype, problem.stopping_rule())
     weight = problem.weight()
+    if dtype != problem.estimator.dtype:
+        with precision(dtype):
+            loss = problem.bind(dtype)
     if weight > 0:
         near = regularisation.reference_of(start, loss.cliques, problem.least())
         state = yield from _looked(state, weight, near)
@@ -454,7 +458,8 @@ def _beside_loss(objective: Problem, point: Evaluation) -> float:
     bound = objective.loss.inner if isinstance(objective.loss, Augmented) else objective.loss
     linear = bound.term(_tables(bound, point.marginals)) if isinstance(bound, Tilted) else 0.0
     with precision(np.dtype(point.loss.dtype).name):
-        return float(point.loss) - float(objective.loss.flat(jnp.asarray(point.marginals))) + linear
+        alone, _ = objective.loss.value_and_gradient(np.asarray(point.marginals))
+        return float(point.loss) - float(alone) + linear
 
 
 def _tables(bound: BoundLoss, vector: Any) -> tuple[np.ndarray, ...]:

@@ -282,7 +282,7 @@ def _planned(
     measured = [m.query for m in noisy]
     cliques = tuple(maximal([*(q.clique for q in (*measured, *queries)), *prior]))
     structure, names = Structure.named(domain.sizes, cliques)
-    plan = oracles.plan(structure, names, copies=_COPIES, finite=False, **settings)
+    plan = oracles.plan(structure, names, copies=_COPIES, finite=False, compiled=True, **settings)
 
     def places(asked: Sequence[Query]) -> tuple[Place, ...]:
         found = []

@@ -70,6 +70,16 @@ class AttributeQuery(abc.ABC):
         self.check(table.shape[axis])
         return self._apply(table, axis, xp)
 
+    def apply_transposed(self, weights: np.ndarray, axis: int, size: int) -> np.ndarray:
+        """Replace one axis of weights by the codes: [..., rows, ...] to [..., size, ...], in NumPy.
+
+        Args:
+            weights: floats.
+            axis: the axis of the attribute.
+            size: number of codes.
+        """
+        return contract(self._matrix(size).T.astype(weights.dtype), weights, axis, np)
+
     def max_column(self, size: int, power: int) -> Exact:
         """Return the largest sum over a column of ``abs(entry) ** power``, for power 1 or 2."""
         self.check(size)

@@ -45,6 +45,10 @@ class Identity(AttributeQuery):
     def _apply(self, table: Any, axis: int, xp: Any) -> Any:
         return table
 
+    def apply_transposed(self, weights: np.ndarray, axis: int, size: int) -> np.ndarray:
+        """Same as `AttributeQuery.apply_transposed`."""
+        return weights
+
     def _max_column(self, size: int, power: int) -> int:
         return 1
 
@@ -77,6 +81,10 @@ class Total(AttributeQuery):
 
     def _apply(self, table: Any, axis: int, xp: Any) -> Any:
         return xp.sum(table, axis=axis, keepdims=True)
+
+    def apply_transposed(self, weights: np.ndarray, axis: int, size: int) -> np.ndarray:
+        """Same as `AttributeQuery.apply_transposed`."""
+        return np.repeat(weights, size, axis=axis)
 
     def _max_column(self, size: int, power: int) -> int:
         return 1
@@ -301,6 +309,10 @@ class Prefix(AttributeQuery):
             return super()._apply(table, axis, xp)
         return xp.cumsum(table, axis=axis)
 
+    def apply_transposed(self, weights: np.ndarray, axis: int, size: int) -> np.ndarray:
+        """Same as `AttributeQuery.apply_transposed`."""
+        return np.flip(np.cumsum(np.flip(weights, axis), axis=axis), axis)
+
     def _max_column(self, size: int, power: int) -> int:
         return size
 
@@ -356,6 +368,10 @@ class Merge(AttributeQuery):
         else:
             result = result.at[xp.asarray(self.groups.array)].add(first)
         return xp.moveaxis(result, 0, axis)
+
+    def apply_transposed(self, weights: np.ndarray, axis: int, size: int) -> np.ndarray:
+        """Same as `AttributeQuery.apply_transposed`."""
+        return np.take(weights, self.groups.array, axis=axis)
 
     def _max_column(self, size: int, power: int) -> int:
         return 1

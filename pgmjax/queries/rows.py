@@ -7,8 +7,6 @@ import numpy as np
 from pgmjax import queries
 from pgmjax.data.domain import Domain
 from pgmjax.queries import AttributeQuery, DenseMatrix, Product, Query, WeightedSum
-from pgmjax.queries.block import contract
-from pgmjax.queries.blocks import Identity
 
 
 def row(query: Query, domain: Domain, number: int) -> Query:
@@ -72,9 +70,8 @@ def transposed(query: Query, domain: Domain, weights: np.ndarray) -> np.ndarray:
         return np.asarray(query.entries.array.T @ weights, np.float64).reshape(shape)
     result = np.zeros(shape)
     for coefficient, blocks in query.factors(domain):
-        table = weights.reshape(query.shape(domain))
+        table = np.asarray(weights, np.float64).reshape(query.shape(domain))
         for axis, name in enumerate(query.clique):
-            if blocks[name] != Identity():
-                table = contract(blocks[name].matrix(domain[name]).T.astype(float), table, axis, np)
+            table = blocks[name].apply_transposed(table, axis, domain[name])
         result += float(coefficient) * table
     return result

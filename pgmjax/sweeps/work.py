@@ -193,7 +193,7 @@ def forecast(group: Group, domain: Domain) -> MemoryForecast:
         cliques = [tuple(sorted({name for clique in cliques for name in clique}))]
     answers = group.asked.num_queries(domain) + sum(map(domain.size, group.asked.cliques))
     try:
-        plan = estimator.plan(domain, cliques)
+        plan = estimator.plan(domain, cliques, batch=measures_once(group))
         inputs = plan.oracle.forecast.inputs
         one = plan.peak_bytes
         if measures_once(group):

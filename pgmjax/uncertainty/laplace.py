@@ -100,7 +100,7 @@ def curvature(
         ]
     )
     structure, names = Structure.named(domain.sizes, cliques)
-    plan = oracles.plan(structure, names, itemsize=8, finite=False)
+    plan = oracles.plan(structure, names, itemsize=8, finite=False, compiled=True)
     shapes = tuple(domain.shape_of(clique) for clique in cliques)
     tables = [np.zeros(shape) for shape in shapes]
     free = [np.zeros(shape) for shape in shapes]

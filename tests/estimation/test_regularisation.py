@@ -66,7 +66,7 @@ def test_it_is_nearer_to_the_table_than_the_optimum_in_the_mean():
 def test_a_weight_of_zero_is_the_optimum_and_a_large_one_the_product():
     noisy = measured(table(), PAIRS, 5.0)
     optimum = to_optimum().fit(DOMAIN, noisy, TOTAL)
-    none = pj.Estimator(regularisation=0, tol=1e-4).fit(DOMAIN, noisy, TOTAL)
+    none = to_optimum(regularisation=0).fit(DOMAIN, noisy, TOTAL)
     assert none.loss == optimum.loss and none.regularisation is None and none.optimum_gap == none.gap
     model = pj.Estimator(regularisation=1e6).fit(DOMAIN, noisy, TOTAL).model
     product = np.outer(model.marginal(("a",)), model.marginal(("b",))) / TOTAL

@@ -57,8 +57,8 @@ FITS = (
     Fault(
         "the certificate forgets the prior's weight",
         "certificate",
-        "gap = float(centred @ marginals) + weight * (best - own + spent)",
-        "gap = float(centred @ marginals) + best - own + spent",
+        "gap = xp.vdot(centred, point.marginals) + weight * (best - own + spent)",
+        "gap = xp.vdot(centred, point.marginals) + best - own + spent",
     ),
     Fault(
         "multipliers move away from the fixed marginals",
@@ -111,8 +111,8 @@ SOLVERS = (
     Fault(
         "averaged gradients take steps of half the curvature",
         "solvers",
-        "size = t * (t + 1) / (4 * jnp.asarray(constant, dtype))",
-        "size = t * (t + 1) / (2 * jnp.asarray(constant, dtype))",
+        "size = t * (t + 1) / (4 * xp.asarray(constant, dtype))",
+        "size = t * (t + 1) / (2 * xp.asarray(constant, dtype))",
     ),
 )
 

@@ -125,6 +125,14 @@ class Augmented(WrappedLoss):
             self.multipliers + 0.5 * self.penalty_parameter * missed
         )
 
+    def on_host_value_and_gradient(self, marginals: np.ndarray) -> tuple[Any, np.ndarray]:
+        """Return `flat` and its gradient, without compilation if the inner loss can."""
+        value, gradient = self.inner.on_host_value_and_gradient(marginals)
+        gradient, count = np.array(gradient), len(self.targets)
+        missed = marginals[:count] - self.targets
+        gradient[:count] += self.multipliers + self.penalty_parameter * missed
+        return value + missed @ (self.multipliers + 0.5 * self.penalty_parameter * missed), gradient
+
     def cast(self, dtype: Any) -> Augmented:
         """Return the loss with device arrays of another type."""
         return Augmented.of(self.inner.cast(dtype), self.on_host(), dtype)

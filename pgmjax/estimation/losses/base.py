@@ -7,9 +7,11 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
+import jax
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.jit import jit, precision
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.inference.ops.tables import join, split
@@ -71,6 +73,18 @@ class BoundLoss(abc.ABC):
         """Return the (smoothed) loss of all tables in one vector, each row-major, perhaps padded."""
         return self(split(marginals, self.shapes))
 
+    def value_and_gradient(self, marginals: Any) -> tuple[Any, Any]:
+        """Return `flat` and its gradient; without compilation for a NumPy vector, if the loss can."""
+        if isinstance(marginals, np.ndarray):
+            return self.on_host_value_and_gradient(marginals)
+        return jax.value_and_grad(self.flat)(marginals)
+
+    def on_host_value_and_gradient(self, marginals: np.ndarray) -> tuple[Any, np.ndarray]:
+        """Return `flat` and its gradient in float64, for a loss bound in float64; compiled by default."""
+        with precision("float64"):
+            value, gradient = _value_and_gradient(self, marginals)
+            return np.asarray(value)[()], np.asarray(gradient)
+
     def padded(self, length: int) -> BoundLoss:
         """Return the loss for vectors padded to a given length."""
         return self
@@ -110,6 +124,11 @@ class BoundLoss(abc.ABC):
     def slack(self) -> Any:
         """Return a bound on the loss minus its smoothed form, which is a lower bound."""
         return 0.0
+
+
+@jit
+def _value_and_gradient(loss: BoundLoss, marginals: Any) -> Any:
+    return jax.value_and_grad(loss.flat)(marginals)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

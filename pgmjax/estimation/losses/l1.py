@@ -102,6 +102,13 @@ class BoundL1(BoundLoss):
         """Return the smoothed loss of all tables in one vector."""
         return huber(self.linear(marginals), self.delta)
 
+    def on_host_value_and_gradient(self, marginals: np.ndarray) -> tuple[Any, np.ndarray]:
+        """Return `flat` and its gradient, in NumPy."""
+        residuals = self.linear(marginals)
+        slopes = tuple(np.clip(each / self.delta, -1, 1) for each in residuals)
+        terms = (np.vdot(s, r - 0.5 * self.delta * s) for s, r in zip(slopes, residuals, strict=True))
+        return np.float64(sum(map(float, terms))), self.linear.transposed(slopes, marginals)
+
     def padded(self, length: int) -> BoundL1:
         """Return the loss for vectors of a given length."""
         return dataclasses.replace(self, linear=self.linear.padded(length))

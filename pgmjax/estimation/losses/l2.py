@@ -85,6 +85,12 @@ class BoundL2(BoundLoss):
         """Return the loss of all tables in one vector."""
         return half_squares(self.linear(marginals)) + self.linear.rest
 
+    def on_host_value_and_gradient(self, marginals: np.ndarray) -> tuple[Any, np.ndarray]:
+        """Return `flat` and its gradient, in NumPy."""
+        residuals = self.linear(marginals)
+        squares = sum(float(np.vdot(each, each)) for each in residuals)
+        return 0.5 * squares + self.linear.rest, self.linear.transposed(residuals, marginals)
+
     def padded(self, length: int) -> BoundL2:
         """Return the loss for vectors of a given length."""
         return dataclasses.replace(self, linear=self.linear.padded(length))

@@ -17,17 +17,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.losses.base import check_arguments, unique_cliques
-from pgmjax.inference.ops.tables import host_join, join, split
+from pgmjax.inference.ops.tables import host_join, join, module_of, split
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.queries import DenseMatrix, Product, Query
 from pgmjax.queries.block import contract
+from pgmjax.queries.rows import transposed
 
 Asked = tuple[tuple[int, Query], ...]
 
@@ -98,6 +98,7 @@ class LinearResiduals:
 
     def __call__(self, marginals: Any) -> tuple[jax.Array, ...]:
         """Return the residuals in standard deviations of one vector of marginals (probabilities)."""
+        xp = module_of(marginals)
         cells = (marginals[: len(self.values)] - self.values) * self.weights
         if not self.layout.asked:
             return (cells,)
@@ -105,12 +106,24 @@ class LinearResiduals:
         return (
             cells,
             *(
-                (query.apply(tables[at], jnp)[None] - values) * weights
+                (query.apply(tables[at], xp)[None] - values) * weights
                 for (at, query), values, weights in zip(
                     self.layout.asked, self.asked_values, self.asked_weights, strict=True
                 )
             ),
         )
+
+    def transposed(self, weights: Sequence[Any], marginals: np.ndarray) -> np.ndarray:
+        """Return the gradient of the sum of weight times residual, as a vector like `marginals`, in NumPy."""
+        found = np.zeros(len(marginals))
+        np.multiply(weights[0], self.weights, out=found[: len(self.weights)])
+        if self.layout.asked:
+            tables = split(found, self.layout.shapes)
+            parts = zip(self.layout.asked, self.asked_weights, weights[1:], strict=True)
+            for (at, query), scale, weight in parts:
+                rows = (weight * scale).sum(axis=0)
+                tables[at][...] += transposed(query, _axes(tables[at].shape), rows.reshape(-1))
+        return found
 
     def joined(self, marginals: Sequence[Any]) -> jax.Array:
         """Return tables as one vector."""
@@ -147,6 +160,12 @@ class LinearResiduals:
                 "and lipschitz on the loss that losses.build returned."
             )
         return self.host
+
+
+@functools.lru_cache(maxsize=512)
+def _axes(shape: tuple[int, ...]) -> Domain:
+    """Return the domain of a table whose attributes are named by the indices of its axes."""
+    return Domain({str(axis): size for axis, size in enumerate(shape)})
 
 
 def linear_residuals(

@@ -38,6 +38,13 @@ class Tilted(WrappedLoss):
         """Return the tilted loss of all tables in one vector."""
         return self.inner.flat(marginals) + marginals[: len(self.slope)] @ self.slope
 
+    def on_host_value_and_gradient(self, marginals: np.ndarray) -> tuple[Any, np.ndarray]:
+        """Return `flat` and its gradient, without compilation if the inner loss can."""
+        value, gradient = self.inner.on_host_value_and_gradient(marginals)
+        gradient = np.array(gradient)
+        gradient[: len(self.slope)] += self.slope
+        return value + marginals[: len(self.slope)] @ self.slope, gradient
+
     def padded(self, length: int) -> Tilted:
         """Return the loss for padded vectors."""
         return dataclasses.replace(self, inner=self.inner.padded(length))

@@ -14,12 +14,12 @@ accepted unless the loss rises by far more than rounding.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
-import jax.numpy as jnp
 
 from pgmjax.estimation.solvers.problem import Evaluation, Gauge, Problem, Solver, Vector, rounding, select
+from pgmjax.inference.ops.tables import module_of
 
 
 @jax.tree_util.register_dataclass
@@ -67,6 +67,7 @@ class Accelerated(Solver):
             damping, Chambolle and Dossal (2015) (the extrapolation).
     """
 
+    runs_on_host: ClassVar[bool] = True
     first: Any = 1.3
     grow: Any = 1.0001
     shrink: Any = 0.8
@@ -81,8 +82,9 @@ class Accelerated(Solver):
     def start(self, problem: Problem, potentials: Vector) -> AcceleratedState:
         """Return the initial state."""
         best = Evaluation.unknown(potentials)
-        size = jnp.asarray(1 / problem.smoothness, best.loss.dtype)
-        count, searching = jnp.asarray(0), jnp.asarray(True)
+        xp = module_of(potentials)
+        size = xp.asarray(1 / problem.smoothness, best.loss.dtype)[()]
+        count, searching = xp.asarray(0)[()], xp.asarray(True)[()]
         return AcceleratedState(
             potentials, potentials, best, best.loss, best.loss, size, count, searching, count
         )
@@ -90,35 +92,36 @@ class Accelerated(Solver):
     def step(self, problem: Problem, state: AcceleratedState) -> AcceleratedState:
         """Accept the extrapolated point or restart from the last accepted one: one oracle call."""
         now = problem.evaluate(state.candidate)
+        xp = module_of(state.candidate)
         # losses within their rounding error count as equal: otherwise the step size collapses
         error = rounding(state.best)
         # potentials of tens of nats cost the marginals more precision than the error estimate covers
         slight = now.loss <= state.lowest + 16 * error
-        sure = 1 / jnp.asarray(problem.smoothness, error.dtype)
+        sure = 1 / xp.asarray(problem.smoothness, error.dtype)
         plain = (state.age <= 1) & (state.step_size <= sure)
         accepted = (now.loss <= state.lowest + error) | (slight & plain)
         best = select(accepted, now, state.best)
-        lowest = jnp.where(now.loss < state.lowest, now.loss, state.lowest)
-        fallen = lowest < state.anchor - jnp.where(jnp.isfinite(state.anchor), error, 0)
+        lowest = xp.where(now.loss < state.lowest, now.loss, state.lowest)
+        fallen = lowest < state.anchor - xp.where(xp.isfinite(state.anchor), error, 0)
         searching = state.searching & accepted
         # if the loss cannot distinguish steps, longer ones may be worse
-        grow = jnp.where(searching, jnp.where(fallen, self.first, 1), self.grow)
-        size = state.step_size * jnp.where(accepted, grow, self.shrink)
-        floor = jnp.where(slight, jnp.minimum(state.step_size, sure), 0)
-        size = jnp.maximum(size, floor).astype(state.step_size.dtype)
-        age = jnp.where(accepted, state.age + 1, 0)
+        grow = xp.where(searching, xp.where(fallen, self.first, 1), self.grow)
+        size = state.step_size * xp.where(accepted, grow, self.shrink)
+        floor = xp.where(slight, xp.minimum(state.step_size, sure), 0)
+        size = xp.maximum(size, floor).astype(state.step_size.dtype)
+        age = xp.where(accepted, state.age + 1, 0)
         point = best.potentials - size * best.gradient
-        momentum = jnp.where(age > 0, (age - 1) / (age + self.damping), 0).astype(size.dtype)
+        momentum = xp.where(age > 0, (age - 1) / (age + self.damping), 0).astype(size.dtype)
         return AcceleratedState(
             candidate=point + momentum * (point - state.previous),
             previous=point,
             best=best,
             lowest=lowest,
-            anchor=jnp.where(fallen, lowest, state.anchor),
+            anchor=xp.where(fallen, lowest, state.anchor),
             step_size=size,
             age=age,
             searching=searching,
-            since=jnp.where(fallen, 0, state.since + 1),
+            since=xp.where(fallen, 0, state.since + 1),
         )
 
     def recentred(self, gauge: Gauge, state: AcceleratedState) -> AcceleratedState:

@@ -8,12 +8,12 @@ References:
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
-import jax.numpy as jnp
 
 from pgmjax.estimation.solvers.problem import Evaluation, Problem, Solver, Vector, select
+from pgmjax.inference.ops.tables import module_of
 
 
 @jax.tree_util.register_dataclass
@@ -54,6 +54,7 @@ class DualAveraging(Solver):
         patience: steps without a lower loss after which the solver has stalled.
     """
 
+    runs_on_host: ClassVar[bool] = True
     lipschitz: Any = None
     patience: Any = 2000
 
@@ -64,24 +65,25 @@ class DualAveraging(Solver):
 
     def start(self, problem: Problem, potentials: Vector) -> DualAveragingState:
         """Return the initial state."""
-        best, count = Evaluation.unknown(potentials), jnp.asarray(0)
+        xp = module_of(potentials)
+        best, count = Evaluation.unknown(potentials), xp.asarray(0)[()]
         zeros = best.marginals
         return DualAveragingState(potentials, count, zeros, zeros, zeros, best, count)
 
     def step(self, problem: Problem, state: DualAveragingState) -> DualAveragingState:
         """Run one step with one oracle call; step 0 only evaluates the starting point."""
-        dtype = state.best.loss.dtype
+        xp, dtype = module_of(state.center), state.best.loss.dtype
         t = state.count.astype(dtype)
         c = 2 / (t + 1)
         mixed = _mix(c, state.average, state.last)
-        mean = _mix(c, state.mean_gradient, jax.grad(problem.loss.flat)(mixed))
+        mean = _mix(c, state.mean_gradient, problem.loss.value_and_gradient(mixed)[1])
         constant = problem.curvature if self.lipschitz is None else self.lipschitz
-        size = t * (t + 1) / (4 * jnp.asarray(constant, dtype))
+        size = t * (t + 1) / (4 * xp.asarray(constant, dtype))
         moved = state.center - size * mean
         if problem.prior is not None:
             # relative entropy is not linearised: each step includes it exactly (Xiao's Psi)
-            moved = moved / (1 + size * jnp.asarray(problem.prior.weight, dtype))
-        potentials = jnp.where(t > 0, moved, state.center)
+            moved = moved / (1 + size * xp.asarray(problem.prior.weight, dtype))
+        potentials = xp.where(t > 0, moved, state.center)
         # per-table constants grow with the weight of the average and would exhaust the precision
         now = problem.evaluate(potentials - problem.gauge.tops(potentials))
         better = now.loss < state.best.loss
@@ -94,7 +96,7 @@ class DualAveraging(Solver):
             now.marginals,
             mean,
             select(better, now, state.best),
-            jnp.where(better, 0, state.since + 1),
+            xp.where(better, 0, state.since + 1),
         )
 
     def result(self, problem: Problem, state: DualAveragingState) -> Evaluation:

@@ -20,6 +20,7 @@ import numpy as np
 from pgmjax._internal.jit import jit, precision
 from pgmjax.estimation.solvers.problem import Evaluation, Problem, Solver, Vector, negligible
 from pgmjax.estimation.solvers.stopping import Status, StoppingRule, excess_of
+from pgmjax.inference.oracles import HostContraction
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,21 +114,58 @@ _start = jit(_first)
 
 def run_single(fit: FitSteps[T]) -> T:
     """Run a single fit and return its result."""
-    state: Any = None
+    run: _DeviceRun | _HostRun | None = None
     result: StepResult | None = None
     while True:
         try:
             request = next(fit) if result is None else fit.send(result)
         except StopIteration as end:
             return end.value
+        if request.start is not None:
+            run = (_HostRun if runs_on_host(request) else _DeviceRun)(request)
+        assert run is not None
+        result = run.block(request)
+
+
+def runs_on_host(request: StepRequest) -> bool:
+    """Return whether a fit that starts here runs in NumPy: if its oracle does."""
+    return isinstance(request.problem.oracle, HostContraction) and request.solver.runs_on_host
+
+
+class _DeviceRun:
+    """A fit on the device: one compiled program for each block."""
+
+    def __init__(self, request: StepRequest):
         with precision(request.dtype):
-            if request.start is not None:
-                state = _start(request.problem, request.solver, request.start)
-            state, point, gap, stalled = _block(
-                request.problem, request.solver, state, np.int32(request.steps)
+            self.state = _start(request.problem, request.solver, request.start)
+
+    def block(self, request: StepRequest) -> StepResult:
+        """Run the requested steps."""
+        with precision(request.dtype):
+            self.state, point, gap, stalled = _block(
+                request.problem, request.solver, self.state, np.int32(request.steps)
             )
             inaccurate = bool(np.asarray(point.error_bound) > negligible(point))
-            result = _Single(float(point.loss), float(gap), bool(stalled), inaccurate, point)
+            return _Single(float(point.loss), float(gap), bool(stalled), inaccurate, point)
+
+
+class _HostRun:
+    """A fit in NumPy, in float64."""
+
+    def __init__(self, request: StepRequest):
+        self.problem = request.problem.on_host()
+        self.state = request.solver.start(self.problem, np.asarray(request.start, np.float64))
+
+    def block(self, request: StepRequest) -> StepResult:
+        """Run the requested steps."""
+        solver, problem = request.solver, self.problem
+        state = solver.recentred(problem.gauge, self.state)
+        with np.errstate(over="ignore", invalid="ignore"):  # a step that went too far is rejected
+            for _ in range(request.steps):
+                state = solver.step(problem, state)
+            self.state, point = state, solver.result(problem, state)
+            gap = problem.gap(point)
+        return _Single(float(point.loss), float(gap), bool(solver.stalled(state)), False, point)
 
 
 def solve(problem: Problem, solver: Solver, potentials: Any, **settings: Any) -> Solution:

@@ -7,12 +7,12 @@ References:
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
-import jax.numpy as jnp
 
 from pgmjax.estimation.solvers.problem import Evaluation, Gauge, Problem, Solver, Vector, rounding, select
+from pgmjax.inference.ops.tables import module_of
 
 
 @jax.tree_util.register_dataclass
@@ -49,6 +49,7 @@ class MirrorDescent(Solver):
         patience: steps without a lower loss after which the solver has stalled.
     """
 
+    runs_on_host: ClassVar[bool] = True
     grow: Any = 1.1
     shrink: Any = 0.5
     patience: Any = 300
@@ -60,25 +61,27 @@ class MirrorDescent(Solver):
 
     def start(self, problem: Problem, potentials: Vector) -> MirrorDescentState:
         """Return the initial state."""
+        xp = module_of(potentials)
         best = Evaluation.unknown(potentials)
-        size = jnp.asarray(1 / problem.smoothness, best.loss.dtype)
-        return MirrorDescentState(potentials, best, best.loss, size, jnp.asarray(0))
+        size = xp.asarray(1 / problem.smoothness, best.loss.dtype)[()]
+        return MirrorDescentState(potentials, best, best.loss, size, xp.asarray(0)[()])
 
     def step(self, problem: Problem, state: MirrorDescentState) -> MirrorDescentState:
         """Accept the candidate or try a shorter step: one oracle call."""
+        xp = module_of(state.candidate)
         now, best = problem.evaluate(state.candidate), state.best
-        promised = 0.5 * jnp.vdot(best.gradient, now.marginals - best.marginals)
-        fallen = now.loss <= best.loss + jnp.minimum(promised, 0)
+        promised = 0.5 * xp.vdot(best.gradient, now.marginals - best.marginals)
+        fallen = now.loss <= best.loss + xp.minimum(promised, 0)
         # a predicted decrease below rounding cannot be checked: then no increase suffices
         error = rounding(best)
-        level = (jnp.abs(promised) <= error) & (now.loss <= state.lowest + error)
-        accepted = jnp.isinf(best.loss) & jnp.isfinite(now.loss) | fallen | level
+        level = (xp.abs(promised) <= error) & (now.loss <= state.lowest + error)
+        accepted = xp.isinf(best.loss) & xp.isfinite(now.loss) | fallen | level
         best = select(accepted, now, best)
-        size = state.step_size * jnp.where(accepted, self.grow, self.shrink)
+        size = state.step_size * xp.where(accepted, self.grow, self.shrink)
         size = size.astype(state.step_size.dtype)
         candidate = best.potentials - size * best.gradient
-        since = jnp.where(now.loss < state.lowest, 0, state.since + 1)
-        return MirrorDescentState(candidate, best, jnp.fmin(state.lowest, now.loss), size, since)
+        since = xp.where(now.loss < state.lowest, 0, state.since + 1)
+        return MirrorDescentState(candidate, best, xp.fmin(state.lowest, now.loss), size, since)
 
     def recentred(self, gauge: Gauge, state: MirrorDescentState) -> MirrorDescentState:
         """Remove per-table constants from the state's potentials."""

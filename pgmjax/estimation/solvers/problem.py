@@ -11,7 +11,7 @@ import abc
 import dataclasses
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import chex
 import jax
@@ -19,14 +19,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax.estimation.losses.base import BoundLoss
-from pgmjax.inference.ops.tables import host_join
-from pgmjax.inference.oracles import Oracle
+from pgmjax.inference.ops.tables import align, host_join, host_max, module_of, project, split
+from pgmjax.inference.oracles import HostContraction, Oracle
+from pgmjax.inference.plan.structure import Structure, Variables
 
-Vector = jax.Array
+Vector = Any  # a JAX array, or a NumPy array on the host
 
 
-def select(condition: jax.Array, if_true: Any, if_false: Any) -> Any:
-    """Select one of two pytrees by a scalar on the device."""
+def select(condition: Any, if_true: Any, if_false: Any) -> Any:
+    """Select one of two pytrees by a scalar, on the device or on the host."""
+    if isinstance(condition, np.ndarray | np.generic):
+        return if_true if condition else if_false
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), if_true, if_false)
 
 
@@ -52,9 +55,10 @@ class Evaluation:
     @classmethod
     def unknown(cls, potentials: Vector) -> Evaluation:
         """Return an unevaluated point: infinite loss, so that any other is better."""
-        zeros = jnp.zeros_like(potentials)
-        infinite = jnp.asarray(jnp.inf, potentials.dtype)
-        return cls(potentials, zeros, infinite, zeros, jnp.zeros_like(infinite))
+        xp = module_of(potentials)
+        zeros = xp.zeros_like(potentials)
+        infinite = xp.asarray(xp.inf, potentials.dtype)[()]
+        return cls(potentials, zeros, infinite, zeros, xp.zeros_like(infinite))
 
 
 def rounding(point: Evaluation) -> Any:
@@ -97,8 +101,54 @@ class Gauge:
     def centred(self, gradient: Vector, marginals: Vector) -> Vector:
         """Return a gradient minus its mean under each table's marginal."""
         products = gradient * marginals
+        if isinstance(products, np.ndarray):
+            return gradient - np.bincount(self.table, products, self.count)[self.table]
         means = jax.ops.segment_sum(products, self.table, self.count, indices_are_sorted=True)
         return gradient - means[self.table]
+
+
+WIDE = 100.0  # nats
+
+
+@dataclasses.dataclass(frozen=True)
+class HostGauge(Gauge):
+    """The gauge of a problem on the host, which also moves functions of attributes that tables share.
+
+    Where measurements of shared attributes disagree, every step raises one table and lowers the other. Both
+    grow without limit though their sum does not change, and precision is lost.
+
+    Attributes:
+        structure: the tables.
+    """
+
+    structure: Structure
+
+    def tops(self, vector: np.ndarray) -> np.ndarray:
+        """Return what to subtract from a vector, for tables of maximum 0 that change no distribution."""
+        shifted, cliques = np.array(vector), self.structure.cliques
+        tables = split(shifted, self.structure.shapes)
+        if np.ptp(vector) > WIDE and np.isfinite(vector).all():
+            for here, there, both in _shared(self.structure):
+                part = np.array(project(tables[here], cliques[here], both, host_max))
+                tables[here][...] -= align(part, both, cliques[here])
+                tables[there][...] += align(part, both, cliques[there])
+        for table in tables:
+            top = table.max()
+            table -= top if np.isfinite(top) else 0
+        return vector - shifted
+
+
+@functools.lru_cache(maxsize=64)
+def _shared(structure: Structure) -> tuple[tuple[int, int, Variables], ...]:
+    """Return all pairs of tables, the later one first, with the variables that they share."""
+    having: dict[int, list[int]] = {}
+    pairs: dict[tuple[int, int], None] = {}
+    for number, clique in enumerate(structure.cliques):
+        pairs.update(((number, before), None) for v in clique for before in having.get(v, ()))
+        for v in clique:
+            having.setdefault(v, []).append(number)
+    cliques = structure.cliques
+    return tuple((n, m, tuple(v for v in cliques[n] if v in cliques[m])) for n, m in reversed(pairs))
 
 
 @jax.tree_util.register_dataclass
@@ -180,11 +230,30 @@ class Problem:
         """Return the problem with an exact oracle."""
         return dataclasses.replace(self, oracle=self.oracle.exact())
 
+    def on_host(self) -> Problem:
+        """Return the problem for NumPy arrays of float64, without compilation but for some losses.
+
+        Its vectors have the same length. Make it where 64-bit types are enabled.
+        """
+        loss = self.loss.cast("float64")
+        if self.loss.smoothing is not None:
+            loss = loss.with_smoothing(float(self.loss.smoothing))
+        fixed = None if self.fixed is None else np.asarray(self.fixed, np.float64)
+        prior = jax.tree.map(np.float64, self.prior)
+        oracle = HostContraction(self.oracle.contraction_path(), False, self.oracle.length)
+        structure = oracle.structure
+        measured = Structure(structure.sizes, structure.cliques[: len(loss.shapes)])
+        gauge = HostGauge(np.asarray(self.gauge.table), self.gauge.count, measured)
+        if fixed is None:
+            loss = loss.padded(len(gauge.table))
+        return Problem(oracle, loss, np.float64(self.curvature), gauge, fixed, prior)
+
     def all(self, potentials: Vector) -> Vector:
         """Return the potentials of all the oracle's cliques."""
         if self.fixed is None:
             return potentials
-        return jnp.concatenate([potentials, jnp.asarray(self.fixed, potentials.dtype)])
+        xp = module_of(potentials)
+        return xp.concatenate([potentials, xp.asarray(self.fixed, potentials.dtype)])
 
     def value(self, potentials: Vector) -> jax.Array:
         """Return the objective at some potentials; differentiable with respect to them."""
@@ -199,18 +268,19 @@ class Problem:
     def _divergence(self, potentials: Vector, log_partition: jax.Array, marginals: Vector) -> jax.Array:
         """Return the weighted relative entropy to the prior."""
         assert self.prior is not None
-        base = jnp.asarray(self.prior.log_partition, log_partition.dtype)
-        weight = jnp.asarray(self.prior.weight, log_partition.dtype)
-        return weight * (jnp.vdot(potentials, marginals) - (log_partition - base))
+        xp = module_of(marginals)
+        base = xp.asarray(self.prior.log_partition, log_partition.dtype)
+        weight = xp.asarray(self.prior.weight, log_partition.dtype)
+        return weight * (xp.vdot(potentials, marginals) - (log_partition - base))
 
     def evaluate(self, potentials: Vector) -> Evaluation:
         """Evaluate marginals, loss and gradient at some potentials: one oracle call."""
         log_partition, marginals, error_bound = self.oracle.infer_flat_with_error(self.all(potentials))
         marginals = marginals[: len(potentials)]
-        loss, gradient = jax.value_and_grad(self.loss.flat)(marginals)
+        loss, gradient = self.loss.value_and_gradient(marginals)
         if self.prior is not None:
             loss = loss + self._divergence(potentials, log_partition, marginals)
-            gradient = gradient + jnp.asarray(self.prior.weight, gradient.dtype) * potentials
+            gradient = gradient + module_of(gradient).asarray(self.prior.weight, gradient.dtype) * potentials
         chex.assert_trees_all_equal_shapes_and_dtypes(potentials, marginals, gradient)
         chex.assert_rank(loss, 0)
         return Evaluation(potentials, marginals, loss, gradient, error_bound.astype(loss.dtype))
@@ -228,7 +298,8 @@ class Problem:
         centred = self.gauge.centred(point.gradient, point.marginals)
         possible = self if self.fixed is None else dataclasses.replace(self, fixed=self.support())
         best = self.oracle.maximum_flat(possible.all(-centred))
-        return jnp.maximum(jnp.vdot(centred, point.marginals) + best, 0) + rounding(point)
+        xp = module_of(centred)
+        return xp.maximum(xp.vdot(centred, point.marginals) + best, 0) + rounding(point)
 
     def support(self) -> Any:
         """Return the fixed tables with 0 in every possible cell."""
@@ -242,15 +313,16 @@ class Problem:
         is w times the relative entropy of mu to that minimiser.
         """
         assert self.prior is not None
-        weight = jnp.asarray(self.prior.weight, point.loss.dtype)
-        slope = jax.grad(self.loss.flat)(point.marginals)
+        xp = module_of(point.marginals)
+        weight = xp.asarray(self.prior.weight, point.loss.dtype)
+        _, slope = self.loss.value_and_gradient(point.marginals)
         centred = self.gauge.centred(slope, point.marginals)
         own = self.oracle.infer_flat(self.all(point.potentials))[0]
         best = self.oracle.infer_flat(self.all(-centred / weight))[0]
-        spent = jnp.vdot(point.potentials, point.marginals)
-        gap = jnp.vdot(centred, point.marginals) + weight * (best - own + spent)
+        spent = xp.vdot(point.potentials, point.marginals)
+        gap = xp.vdot(centred, point.marginals) + weight * (best - own + spent)
         error = 4 * jnp.finfo(gap.dtype).eps * weight * (abs(best) + abs(own))
-        return jnp.maximum(gap, 0) + rounding(point) + error
+        return xp.maximum(gap, 0) + rounding(point) + error
 
 
 class Solver(abc.ABC):
@@ -259,7 +331,12 @@ class Solver(abc.ABC):
     Solvers that differ only in their settings thus share one compiled program. `start` makes a state
     without calling the oracle; `step` calls it once (L-BFGS more often, in its line search). States
     are specific to the solver; `result` and `stalled` read them.
+
+    Attributes:
+        runs_on_host: whether all methods also take NumPy arrays, and a problem `on_host`.
     """
+
+    runs_on_host: ClassVar[bool] = False
 
     @property
     @abc.abstractmethod

@@ -186,6 +186,7 @@ class FeatureCliques:
             itemsize=np.dtype(dtype).itemsize,
             max_bytes=max_bytes,
             finite=self.finite,
+            compiled=True,
         )
 
     def tables(self, potentials: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -27,10 +27,14 @@ Tables = Any  # a tuple of arrays, or one
 Reduce = Callable[[Table, tuple[int, ...]], Table]
 
 
+def module_of(table: Table) -> Any:
+    """NumPy for its arrays and scalars, `jax.numpy` for others."""
+    return np if isinstance(table, np.ndarray | np.generic) else jnp
+
+
 def lowest(table: Table) -> Table:
     """The table with a very low number instead of minus infinity, so that differences are never NaN."""
-    xp = np if isinstance(table, np.ndarray | np.generic) else jnp
-    return xp.maximum(table, float(jnp.finfo(table.dtype).min) / 4)
+    return module_of(table).maximum(table, float(jnp.finfo(table.dtype).min) / 4)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1,))

@@ -13,6 +13,7 @@ from pgmjax.inference.oracles.belief_propagation import ConvexBP, CoverBP, Loopy
 from pgmjax.inference.oracles.brute_force import BruteForce
 from pgmjax.inference.oracles.choose import Plan, kind, names, plan
 from pgmjax.inference.oracles.contraction import Contraction
+from pgmjax.inference.oracles.host_contraction import HostContraction
 from pgmjax.inference.oracles.levels import Levels
 from pgmjax.inference.oracles.message_passing import MessagePassing
 from pgmjax.inference.oracles.sliced import Sliced
@@ -23,6 +24,7 @@ __all__ = [
     "Contraction",
     "ConvexBP",
     "CoverBP",
+    "HostContraction",
     "Levels",
     "LoopyBP",
     "MessagePassing",

@@ -12,9 +12,11 @@ import numpy as np
 from jax.sharding import Mesh
 
 from pgmjax._internal import checks, sharding
+from pgmjax.inference.oracles import host_contraction
 from pgmjax.inference.oracles.base import Limits, Oracle, peak_bytes
 from pgmjax.inference.oracles.brute_force import BruteForce
 from pgmjax.inference.oracles.contraction import Contraction
+from pgmjax.inference.oracles.host_contraction import HostContraction
 from pgmjax.inference.oracles.levels import Levels
 from pgmjax.inference.oracles.message_passing import MessagePassing
 from pgmjax.inference.oracles.sliced import Sliced
@@ -22,11 +24,19 @@ from pgmjax.inference.plan import forecast, levels, slicing
 from pgmjax.inference.plan.structure import Structure
 
 # Oracles that `Estimator(oracle=...)` accepts by name: add new oracles here.
-EXACT: tuple[type[Oracle], ...] = (Contraction, Levels, Sliced, MessagePassing, BruteForce)
+EXACT: tuple[type[Oracle], ...] = (
+    Contraction,
+    Levels,
+    Sliced,
+    MessagePassing,
+    BruteForce,
+    HostContraction,
+)
 _BY_NAME = {each.name: each for each in EXACT}
 # Plans are compared by the time of one compilation and CALLS calls. Levels are considered if a
 # contraction would compile more than MANY operations.
 CALLS = 500
+PROGRAM = 0.2  # seconds to compile what is around an oracle, such as a solver's step
 MANY = 600
 # On a CPU, slices of CACHE bytes are faster than one contraction of more than twice that, as long as their
 # overhead is at most REPEATED (measured on Adult's triples: 205 to 125 ms, 142 to 96 ms).
@@ -142,6 +152,8 @@ def plan(
     max_bytes: int | None = None,
     finite: bool = True,
     mesh: Mesh | None = None,
+    calls: int = CALLS,
+    compiled: bool = False,
 ) -> Plan:
     """Plan inference, or raise an error with the forecast cost if it does not fit in memory.
 
@@ -154,6 +166,8 @@ def plan(
         max_bytes: memory that may be used. Default: the free memory of the device.
         finite: whether no potential will be minus infinity, which fast matrix products do not support.
         mesh: devices that share one call, each running some of its slices; None uses one device.
+        calls: number of calls that "auto" plans for.
+        compiled: whether the oracle is for a compiled program, so that "auto" does not choose the host.
 
     Raises:
         ValueError: an unknown oracle, or a mesh with an oracle that has no slices.
@@ -165,7 +179,7 @@ def plan(
         written = " or ".join(f"oracle={name!r}" for name in sharing)
         raise ValueError(f"only slices are shared between devices: write {written}, got {oracle!r}.")
     if oracle == "auto" and mesh is None:
-        chosen = _cheapest(structure, limits)
+        chosen = _cheapest(structure, limits, calls, compiled)
     else:  # "auto" with a mesh: the first oracle that shares devices
         chosen = kind(sharing[0] if oracle == "auto" else oracle).within(structure, limits)
     made = Plan(chosen, attributes, itemsize, copies, max_bytes)
@@ -173,8 +187,8 @@ def plan(
     return made
 
 
-def _cheapest(structure: Structure, limits: Limits) -> Oracle:
-    """Return the fastest feasible oracle: a contraction or levels, or slices if neither fits."""
+def _cheapest(structure: Structure, limits: Limits, calls: int, compiled: bool) -> Oracle:
+    """Return the fastest feasible oracle: a contraction, levels or the host, or slices if none fits."""
     many = len(structure.cliques) > PLANNED
     arranged = _arranged(structure) if many else None
     if arranged and limits.allow(arranged.forecast):
@@ -185,13 +199,22 @@ def _cheapest(structure: Structure, limits: Limits) -> Oracle:
     if small:
         options.append((small.forecast, lambda: Levels.of(small)))
     fitting = [option for option in options if limits.allow(option[0])]
+    host = None if compiled or jax.default_backend() != "cpu" else HostContraction(whole.path)
+    wider = dataclasses.replace(limits, itemsize=8)
+    if host and host_contraction.fits(whole.path) and wider.allow(whole.forecast):
+        fitting.append((host.forecast, lambda: host))
     if fitting:
-        best = min(fitting, key=lambda o: o[0].compile_seconds + CALLS * o[0].seconds)[1]()
+        best = min(fitting, key=lambda option: _total_seconds(option[0], calls))[1]()
         return _in_cache(whole, limits.finite) if best is whole else best
     try:
         return Sliced.within(structure, limits)
     except forecast.ModelTooLargeError:
         return whole  # the error message reports its forecast
+
+
+def _total_seconds(cost: forecast.Forecast, calls: int) -> float:
+    """Return a forecast of the time of a program and some calls of it."""
+    return (cost.operations > 0) * PROGRAM + cost.compile_seconds + calls * cost.seconds
 
 
 def _arranged(structure: Structure) -> levels.Arrangement | None:

@@ -1,0 +1,368 @@
+"""Forward and backward passes of a contraction in NumPy, in float64, without logarithms or compilation.
+
+Every table is held as probabilities divided by a scale, whose logarithm is kept beside it. A step of two
+tables is then one batched matrix product, and so is each half of its backward pass, the derivative of the
+partition function. Exponentials are taken of the potentials only.
+
+Bounds on the logarithms of a table's cells follow from those of its operands. As long as they stay within
+float64's range nothing is lost. Else the table is divided by its largest cell, and cells below exp(-FLUSH)
+are set to 0, which also avoids denormal numbers: arithmetic with these is slow. The probability lost by that
+is the sum over these cells of cell times derivative. `HostMarginals.error` is the sum of all such losses. It
+says when logarithms (`inference.ops.sweep`) are needed instead: if potentials that differ by hundreds of nats
+compensate each other.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pgmjax.inference.plan.path import ContractionPath
+
+Axes = tuple[int, ...]
+
+RANGE = 600.0  # nats: float64 reaches from exp(-708) to exp(709)
+FLUSH = 300.0
+LOWEST = 700.0
+# Of more products than MANY, each of fewer terms than FEW, einsum is faster than one BLAS call for each.
+MANY, FEW = 64, 512
+CHUNK = 4_000_000  # cells that are formed at once for a maximum
+
+
+@dataclasses.dataclass(frozen=True)
+class HostMarginals:
+    """Results of both passes.
+
+    Attributes:
+        log_partition: log of the sum over all joint states (nats).
+        vector: the marginal of every clique (probabilities), one after another, each row-major.
+        error: bound on the probability that is lost, beyond rounding; infinity if it may be all.
+    """
+
+    log_partition: float
+    vector: np.ndarray
+    error: float
+
+
+def marginals(path: ContractionPath, vector: np.ndarray) -> HostMarginals:
+    """Return the log-partition and all marginals of a model.
+
+    Args:
+        path: the plan; its last step leaves a scalar.
+        vector: log-potentials of every clique, one after another, each row-major; float64, finite or minus
+            infinity.
+    """
+    passes = _Passes(path, vector)
+    if not (passes.forward() and passes.backward()):
+        return HostMarginals(-math.inf, np.zeros_like(vector), math.inf)
+    return HostMarginals(passes.log_partition, passes.marginals(), passes.error)
+
+
+def maximum(path: ContractionPath, vector: np.ndarray) -> float:
+    """Return the largest sum of potentials over all joint states (nats); arguments as for `marginals`."""
+    tables = _layout(path).split(vector)
+    for step in _steps(path):
+        operands = [each.read(tables[each.table]) for each in step.operands]
+        for each in step.operands:
+            tables[each.table] = None  # type: ignore[call-overload]  # its memory is free
+        tables.append(step.turned(step.maximum(operands)))
+    return float(tables[-1])
+
+
+@dataclasses.dataclass
+class _Scaled:
+    """A table divided by a scale.
+
+    Attributes:
+        table: the cells over the scale.
+        scale: logarithm of the scale.
+        low: lower bound on the logarithm of the table's cells but zeros.
+        high: upper bound.
+        lost: the cells that were set to 0 [shape of the table], 0 elsewhere; None if there are none.
+    """
+
+    table: np.ndarray
+    scale: float
+    low: float
+    high: float
+    lost: np.ndarray | None = None
+
+    def within_range(self) -> bool:
+        """Rescale the table if its cells may leave float64's range; return False if no cell is left."""
+        if self.low > -RANGE and self.high < RANGE:
+            return True
+        size = float(self.table.max())
+        if not size > math.exp(-RANGE):
+            return False
+        self.table /= size
+        self.scale += math.log(size)
+        self.high = 0.0
+        least = float(self.table.min())
+        if least == 0:
+            least = float(self.table[self.table > 0].min())
+        if least < math.exp(-FLUSH):
+            self.lost = np.where(self.table < math.exp(-FLUSH), self.table, 0.0)
+            self.table -= self.lost
+        self.low = max(math.log(least), -FLUSH)
+        return True
+
+    def turned(self, turn: Callable[[np.ndarray], np.ndarray]) -> _Scaled:
+        """Return the table with its axes in another order."""
+        lost = None if self.lost is None else turn(self.lost)
+        return _Scaled(turn(self.table), self.scale, self.low, self.high, lost)
+
+
+class _Passes:
+    """Both passes over one vector of potentials.
+
+    Attributes:
+        tables: inputs, then results.
+        weights: the derivative of the result with respect to each table.
+        log_partition: log of the result.
+        error: bound on the lost probability.
+    """
+
+    def __init__(self, path: ContractionPath, vector: np.ndarray):
+        self.steps, self.layout = _steps(path), _layout(path)
+        top = np.maximum.reduceat(vector, self.layout.starts)
+        top[np.isneginf(top)] = 0.0
+        self.cells = vector - np.repeat(top, self.layout.sizes)
+        lows = np.minimum.reduceat(self.cells, self.layout.starts)
+        lost: list[Any] = [None] * len(top)
+        if lows.min() < -FLUSH:
+            cells = np.exp(np.maximum(self.cells, -LOWEST))
+            lost = self.layout.split(np.where((self.cells < -FLUSH) & (self.cells > -np.inf), cells, 0.0))
+            self.cells[self.cells < -FLUSH] = -np.inf
+        np.exp(self.cells, out=self.cells)
+        self.tables = [
+            _Scaled(table, scale, max(low, -FLUSH), 0.0, gone if low < -FLUSH else None)
+            for table, scale, low, gone in zip(
+                self.layout.split(self.cells), top.tolist(), lows.tolist(), lost, strict=True
+            )
+        ]
+        self.weights: list[_Scaled] = []
+        self.read: list[list[np.ndarray]] = []
+        self.log_partition, self.error = -math.inf, math.inf
+
+    def forward(self) -> bool:
+        """Run all steps; return False if the result is lost."""
+        for step in self.steps:
+            parts = [self.tables[each.table] for each in step.operands]
+            operands = [each.read(part.table) for each, part in zip(step.operands, parts, strict=True)]
+            low, high = sum(part.low for part in parts), sum(part.high for part in parts)
+            scale = sum(part.scale for part in parts)
+            found = _Scaled(step.result(operands), scale, low, high + math.log(step.terms))
+            if not found.within_range():
+                return False
+            self.read.append(operands)
+            self.tables.append(found.turned(step.turned))
+        total = self.tables[-1]
+        if not total.table > 0:
+            return False
+        self.log_partition = math.log(total.table) + total.scale
+        return True
+
+    def backward(self) -> bool:
+        """Run the derivatives of all steps, in reverse; return False if too much may be lost."""
+        first = len(self.layout.sizes)
+        self.weights = [_Scaled(np.ones(()), 0.0, 0.0, 0.0)] * len(self.tables)
+        self.error = 0.0
+        for number in reversed(range(len(self.steps))):
+            step, operands, weight = self.steps[number], self.read.pop(), self.weights[first + number]
+            for place, each in enumerate(step.operands):
+                if len(operands) == 1:
+                    spread = np.repeat(weight.table.reshape(-1), each.shape[1])
+                    found = _Scaled(spread, weight.scale, weight.low, weight.high)
+                else:
+                    other = self.tables[step.operands[1 - place].table]
+                    made = step.derivative(operands, weight.table, place)
+                    high = weight.high + other.high + math.log(step.cells / made.size)
+                    found = _Scaled(made, weight.scale + other.scale, weight.low + other.low, high)
+                    if not found.within_range():
+                        return False
+                self.weights[each.table] = found.turned(each.turned)
+                self._count(self.tables[each.table], self.weights[each.table])
+        return self.error < 1
+
+    def _count(self, table: _Scaled, weight: _Scaled) -> None:
+        """Add what was lost of a table and of the derivative with respect to it."""
+        lost = 0.0
+        if table.lost is not None:
+            lost += float(np.sum(table.lost * weight.table))
+        if weight.lost is not None:
+            lost += float(np.sum(weight.lost * table.table))
+        if lost:
+            share = math.log(lost) + table.scale + weight.scale - self.log_partition
+            self.error += math.exp(min(share, 0.0))
+
+    def marginals(self) -> np.ndarray:
+        """Return the marginals of all inputs, one after another."""
+        layout = self.layout
+        found = np.concatenate([weight.table.reshape(-1) for weight in self.weights[: len(layout.sizes)]])
+        found *= self.cells
+        found /= np.repeat(np.add.reduceat(found, layout.starts), layout.sizes)
+        return found
+
+
+@dataclasses.dataclass(frozen=True)
+class _Layout:
+    """The tables of a structure in one vector."""
+
+    shapes: tuple[Axes, ...]
+    starts: np.ndarray
+    sizes: np.ndarray
+    parts: tuple[slice, ...]
+
+    def split(self, vector: np.ndarray) -> list[np.ndarray]:
+        """Return views of all tables."""
+        return [vector[part].reshape(shape) for part, shape in zip(self.parts, self.shapes, strict=True)]
+
+
+@functools.lru_cache(maxsize=256)
+def _layout(path: ContractionPath) -> _Layout:
+    shapes = path.structure.shapes
+    sizes = np.array([math.prod(shape) for shape in shapes])
+    ends = np.cumsum(sizes)
+    parts = tuple(map(slice, (ends - sizes).tolist(), ends.tolist()))
+    return _Layout(shapes, ends - sizes, sizes, parts)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Operand:
+    """A table as a step reads it.
+
+    Attributes:
+        table: its number.
+        order: its axes in the order in which the step reads them; None if they are in order.
+        back: the reverse.
+        ordered: its shape in that order.
+        shape: its shape for the step: [batch, rows, inner] or [batch, inner, columns], [kept, reduced].
+    """
+
+    table: int
+    order: Axes | None
+    back: Axes | None
+    ordered: Axes
+    shape: Axes
+
+    def read(self, table: np.ndarray) -> np.ndarray:
+        """Return the table as the step reads it."""
+        if self.order is not None:
+            table = table.transpose(self.order)
+        return np.ascontiguousarray(table).reshape(self.shape)
+
+    def turned(self, found: np.ndarray) -> np.ndarray:
+        """Return an array of the step's shape as one of the table's shape."""
+        found = found.reshape(self.ordered)
+        return found if self.back is None else found.transpose(self.back)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Step:
+    """One or two operands, the shape of the product, and how it becomes the table that later steps read.
+
+    Attributes:
+        operands: what is read.
+        ordered: shape of the product's variables: batch, rows, columns.
+        order: the result's axes among these; None if they are in order.
+        back: the reverse.
+        terms: number of terms of a cell of the result.
+        cells: number of all products.
+    """
+
+    operands: tuple[_Operand, ...]
+    ordered: Axes
+    order: Axes | None
+    back: Axes | None
+    terms: int
+    cells: int
+
+    def turned(self, found: np.ndarray) -> np.ndarray:
+        """Return a product as the result's table."""
+        found = found.reshape(self.ordered)
+        return found if self.order is None else found.transpose(self.order)
+
+    def result(self, tables: Sequence[np.ndarray]) -> np.ndarray:
+        """Return the operands' product, summed."""
+        if len(tables) > 1:
+            return _product(tables[0], tables[1])
+        (table,) = tables
+        return table @ np.ones(table.shape[1]) if table.shape[1] > 1 else table.copy()
+
+    def derivative(self, tables: Sequence[np.ndarray], weight: np.ndarray, place: int) -> np.ndarray:
+        """Return the derivative of the sum of weight times result with respect to one of two operands."""
+        left, right = tables
+        weight = weight if self.back is None else weight.transpose(self.back)
+        weight = np.ascontiguousarray(weight).reshape(*left.shape[:2], right.shape[2])
+        if place == 0:
+            return _product(weight, right.transpose(0, 2, 1))
+        return _product(left.transpose(0, 2, 1), weight)
+
+    def maximum(self, tables: Sequence[np.ndarray]) -> np.ndarray:
+        """Return the largest sum of the operands' logarithms."""
+        if len(tables) == 1:
+            return tables[0].max(axis=1)
+        left, right = tables
+        batch, rows, inner = left.shape
+        found = np.empty((batch, rows, right.shape[2]))
+        some = max(1, CHUNK // (inner * right.shape[2]))
+        if rows <= some:
+            each = max(1, some // rows)
+            for b in range(0, batch, each):
+                parts = left[b : b + each, :, :, None] + right[b : b + each, None]
+                parts.max(axis=2, out=found[b : b + each])
+            return found
+        for b in range(batch):
+            for m in range(0, rows, some):
+                (left[b, m : m + some, :, None] + right[b]).max(axis=1, out=found[b, m : m + some])
+        return found
+
+
+def _product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return the batched matrix product of [b, m, k] and [b, k, n]."""
+    batch, rows, inner = left.shape
+    columns = right.shape[2]
+    if inner == 1:
+        return left * right
+    if batch <= MANY or rows * inner * columns >= FEW:
+        return np.matmul(left, right)
+    return np.einsum("bmk,bkn->bmn", left, right)
+
+
+@functools.lru_cache(maxsize=256)
+def _steps(path: ContractionPath) -> tuple[_Step, ...]:
+    cells, shape_of = path.structure.cells, path.structure.shape
+
+    def operand(table: int, *groups: Axes) -> _Operand:
+        wanted = tuple(v for group in groups for v in group)
+        order, back = _orders(path.variables(table), wanted)
+        return _Operand(table, order, back, shape_of(wanted), tuple(map(cells, groups)))
+
+    steps = []
+    for step in path.steps:
+        gone, product = step.union[len(step.kept) :], path.product(step)
+        if product is None:
+            alone = operand(step.operands[0], step.kept, gone)
+            steps.append(_Step((alone,), shape_of(step.kept), None, None, cells(gone), cells(step.union)))
+            continue
+        left, right = step.operands
+        operands = (
+            operand(left, product.batch, product.left, product.summed),
+            operand(right, product.batch, product.summed, product.right),
+        )
+        found = (*product.batch, *product.left, *product.right)
+        order, back = _orders(found, step.kept)
+        steps.append(_Step(operands, shape_of(found), order, back, cells(gone), cells(step.union)))
+    return tuple(steps)
+
+
+def _orders(own: Axes, wanted: Axes) -> tuple[Axes, Axes] | tuple[None, None]:
+    """Return the transposition from the axes of `own` to those of `wanted`, and back; None if they agree."""
+    if own == wanted:
+        return None, None
+    return tuple(own.index(v) for v in wanted), tuple(wanted.index(v) for v in own)

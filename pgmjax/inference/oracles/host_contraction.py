@@ -1,0 +1,123 @@
+"""Exact inference in NumPy: no compilation, so it suits a fit of few steps and a structure met once.
+
+It follows the path of `Contraction` in float64, with probabilities instead of logarithms (see
+`inference.ops.host_sweep`), and in logarithms where probabilities would be lost. In a program compiled by
+JAX, which passes no NumPy arrays, it is `Contraction`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import jax
+import numpy as np
+
+from pgmjax.inference import ops
+from pgmjax.inference.ops import host_sweep, sweep
+from pgmjax.inference.ops.tables import host_join, split
+from pgmjax.inference.oracles import base
+from pgmjax.inference.oracles.contraction import Contraction
+from pgmjax.inference.plan.contraction import ContractionPath
+from pgmjax.inference.plan.forecast import Forecast, ModelTooLargeError
+from pgmjax.inference.plan.structure import Structure
+
+# Logarithms are formed for whole unions of steps, so a path has to have at most this many cells of them.
+CELLS = 20_000_000
+# Measured on one core with contractions of Adult, Loans and chains: seconds of a step, a cell and a product.
+OVERHEAD, EACH_CELL, EACH_PRODUCT = 4e-5, 1.0e-8, 1.5e-10
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass, data_fields=[], meta_fields=["path", "fast", "padded_length"]
+)
+@dataclasses.dataclass(frozen=True)
+class HostContraction(Contraction):
+    """The contraction oracle on the host.
+
+    Attributes:
+        padded_length: length of a flat vector; None for the cells of all cliques.
+    """
+
+    padded_length: int | None = None
+
+    name: ClassVar[str] = "host"
+
+    @classmethod
+    def within(cls, structure: Structure, limits: base.Limits) -> HostContraction:
+        """Plan the path of a structure.
+
+        Raises:
+            ModelTooLargeError: its steps combine more cells than the host can form in logarithms.
+        """
+        made = cls.build(structure)
+        if not fits(made.path):
+            raise ModelTooLargeError(
+                f"oracle='host' combines at most {CELLS:,} cells in all steps and {CELLS // 4:,} in one, and "
+                f"this model needs {made.path.work:,}: choose oracle='auto' or 'contraction'."
+            )
+        return made
+
+    @classmethod
+    def build(cls, structure: Structure, fast: bool = False) -> HostContraction:
+        """Plan the path of a structure."""
+        return cls(Contraction.build(structure, fast).path, False)
+
+    @property
+    def length(self) -> int:
+        """Length of a flat vector: the cells of all cliques, then padding."""
+        return super().length if self.padded_length is None else self.padded_length
+
+    @functools.cached_property
+    def forecast(self) -> Forecast:
+        """The forecast cost of one call."""
+        return dataclasses.replace(super().forecast, operations=0, seconds=seconds(self.path))
+
+    def infer_flat(self, potentials: Any) -> tuple[Any, Any]:
+        """Same as `infer`, for all tables in one vector [length]."""
+        if not isinstance(potentials, np.ndarray):
+            return super().infer_flat(potentials)
+        log_partition, found = self._infer_on_host(np.asarray(potentials[: super().length], np.float64))
+        return log_partition, np.pad(found, (0, self.length - len(found)))
+
+    def infer_flat_with_error(self, potentials: Any) -> tuple[Any, Any, Any]:
+        """Same as `infer_flat`, with an error bound of 0 on the host."""
+        if not isinstance(potentials, np.ndarray):
+            return super().infer_flat_with_error(potentials)
+        return *self.infer_flat(potentials), np.zeros(())
+
+    def maximum_flat(self, potentials: Any) -> Any:
+        """Same as `maximum`, for all tables in one vector [length]."""
+        if not isinstance(potentials, np.ndarray):
+            return super().maximum_flat(potentials)
+        vector = np.asarray(potentials[: super().length], np.float64)
+        return np.asarray(host_sweep.maximum(self.path, vector))
+
+    def run(self, tables: Sequence[Any], dtype: Any) -> tuple[float, list[Any]]:
+        """Same as `Oracle.run`, on the host in float64; the marginals are NumPy arrays of the dtype."""
+        log_partition, found = self._infer_on_host(host_join(tables, np.float64))
+        return float(log_partition), list(split(found.astype(dtype), self.structure.shapes))
+
+    def _infer_on_host(self, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        made = host_sweep.marginals(self.path, vector)
+        if made.error <= np.finfo(np.float64).eps:
+            return np.asarray(made.log_partition), made.vector
+        tables = split(vector, self.structure.shapes)
+        forward = sweep.forward(self.path, tables, ops.host_logsumexp)
+        return np.asarray(forward.total), host_join(sweep.backward(self.path, forward)[0], np.float64)
+
+
+def fits(path: ContractionPath) -> bool:
+    """Return whether the unions of a path's steps are few enough to form them in logarithms."""
+    cells = [path.structure.cells(step.union) for step in path.steps]
+    return max(cells, default=1) <= CELLS // 4 and sum(cells) <= CELLS
+
+
+@functools.lru_cache(maxsize=256)
+def seconds(path: ContractionPath) -> float:
+    """Return a forecast of the time of one call on one core."""
+    cells = path.structure.cells
+    tables = sum(map(cells, path.structure.cliques)) + sum(cells(step.kept) for step in path.steps)
+    return OVERHEAD * len(path.steps) + EACH_CELL * tables + 3 * EACH_PRODUCT * path.work

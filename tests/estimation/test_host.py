@@ -1,0 +1,115 @@
+"""Fits in NumPy: the same losses, gradients and steps as compiled ones in float64."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import pgmjax as pj
+from pgmjax import queries
+from pgmjax.estimation import losses
+from pgmjax.estimation.losses.augmented import Augmented, Equalities
+from pgmjax.estimation.losses.tilted import Tilted
+from pgmjax.estimation.solvers.problem import HostGauge
+from pgmjax.inference.ops.tables import host_join
+from pgmjax.inference.oracles import HostContraction
+from pgmjax.inference.plan.structure import Structure
+from tests import models
+
+DOMAIN = pj.Domain({"a": 3, "b": 4, "c": 2, "d": 5})
+
+
+def measurements(seed=0, stddev=3.0):
+    rng = np.random.default_rng(seed)
+    dense = rng.normal(size=(3, 8)).round(2)
+    asked = [
+        queries.marginal(("a", "b")),
+        queries.kronecker({"b": queries.prefix(), "c": queries.total()}),
+        queries.kronecker({"d": queries.compression([0, 1, 1, 2, 0]), "c": queries.identity()}),
+        queries.kronecker({"d": queries.all_ranges(), "a": queries.identity()}),
+        queries.DenseMatrix(("b", "c"), dense),
+        queries.marginal(("b", "a")),
+    ]
+    return [
+        pj.LinearMeasurement(q.clique, rng.normal(20, 9, q.num_rows(DOMAIN)), stddev=stddev, query=q)
+        for q in asked
+    ]
+
+
+@pytest.mark.parametrize("name", ["l2", "l1"])
+@pytest.mark.parametrize("wrapped", ["bare", "tilted", "augmented"])
+def test_values_and_gradients_are_those_of_automatic_differentiation(name, wrapped):
+    loss = losses.build(name, DOMAIN, measurements(), 100.0, "float64")
+    length, rng = sum(map(int, map(np.prod, loss.shapes))), np.random.default_rng(1)
+    if wrapped == "tilted":
+        loss = Tilted.of(loss, rng.normal(size=length), "float64")
+    if wrapped == "augmented":
+        target = rng.random((4, 5))
+        loss = Augmented.of(loss, Equalities.of(loss, [(("b", "d"), target)], 7.0), "float64")
+        host = dataclasses.replace(
+            loss.on_host(), multipliers=rng.normal(size=length + 20) * loss.on_host().cells
+        )
+        loss, length = Augmented.of(loss.inner, host, "float64"), length + 20
+    loss = loss.padded(length + 3)
+    vector = rng.random(length + 3)
+    with jax.enable_x64(True):
+        value, gradient = jax.jit(jax.value_and_grad(loss.flat))(jnp.asarray(vector))
+    found, slope = loss.value_and_gradient(vector)
+    assert isinstance(slope, np.ndarray)
+    np.testing.assert_allclose(found, value, rtol=1e-12)
+    np.testing.assert_allclose(slope, gradient, rtol=1e-11, atol=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["accelerated", "mirror_descent", "dual_averaging"])
+@pytest.mark.parametrize("settings", [{}, {"loss": "l1"}, {"regularisation": "none"}], ids=str)
+def test_a_fit_on_the_host_is_a_compiled_one_in_float64(solver, settings):
+    shared = {"solver": solver, "max_steps": 120, "dtype": "float64", "progress": False, **settings}
+    here, there = (
+        pj.Estimator(oracle=oracle, **shared).fit(DOMAIN, measurements(), total=100.0)
+        for oracle in ("host", "contraction")
+    )
+    assert isinstance(here.plan.oracle, HostContraction)
+    assert here.status is there.status and here.steps == there.steps
+    np.testing.assert_allclose(here.loss, there.loss, rtol=1e-7)
+    for clique in (("a", "b"), ("d", "c"), ("a", "d")):
+        found, expected = here.model.marginal(clique), there.model.marginal(clique)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_side_information_holds_on_the_host():
+    zeros = pj.AllowedSet(("a", "c"), [(0, 0), (1, 1), (2, 0), (2, 1)])
+    fixed = pj.FixedMarginal(("d",), [10, 20, 30, 25, 15])
+    shared = {"max_steps": 400, "tol": 1e-6, "dtype": "float64", "progress": False}
+    here, there = (
+        pj.Estimator(oracle=oracle, **shared).fit(DOMAIN, measurements(), constraints=[zeros, fixed])
+        for oracle in ("host", "contraction")
+    )
+    assert (here.model.marginal(("a", "c"))[[0, 1], [1, 0]] == 0).all()
+    np.testing.assert_allclose(here.model.marginal(("d",)), fixed.counts, rtol=1e-6)
+    np.testing.assert_allclose(here.loss, there.loss, rtol=1e-4)
+
+
+def test_the_gauge_moves_what_tables_share_and_changes_no_distribution():
+    """Two tables that grew apart by 500 nats on their common attribute: nothing of that is left."""
+    structure = ((3, 4, 2, 5), ((0, 1), (1, 2), (2, 3), (1,), (3, 1)))
+    tables = models.potentials(structure)
+    drift = np.array([0.0, 500.0, -300.0, 50.0])
+    tables[0] += drift
+    tables[1] -= drift[:, None]
+    vector = host_join(tables, np.float64)
+    gauge = HostGauge(np.zeros(len(vector), int), 8, Structure(*structure))
+    moved = vector - gauge.tops(vector)
+    assert np.ptp(moved) < 20
+    oracle = HostContraction.build(Structure(*structure))
+    np.testing.assert_allclose(oracle.infer_flat(moved)[1], oracle.infer_flat(vector)[1], atol=1e-12)
+
+
+def test_what_the_host_does_not_run_is_refused():
+    with pytest.raises(ValueError, match="runs the solvers accelerated, mirror_descent"):
+        pj.Estimator(oracle="host", solver="lbfgs")
+    with pytest.raises(ValueError, match="one fit at a time"):
+        pj.Estimator(oracle="host").fit_batch(DOMAIN, [measurements()] * 2)
+    fit = pj.Estimator(solver="lbfgs", max_steps=20, progress=False).fit(DOMAIN, measurements())
+    assert not isinstance(fit.plan.oracle, HostContraction)

@@ -1,0 +1,100 @@
+"""The oracle in NumPy against brute force, as NumPy arrays, with potentials that float64 cannot hold at once."""
+
+import jax
+import numpy as np
+import pytest
+
+from pgmjax.inference import oracles
+from pgmjax.inference.ops import host_sweep
+from pgmjax.inference.ops.tables import host_join
+from pgmjax.inference.oracles import host_contraction
+from pgmjax.inference.plan.forecast import ModelTooLargeError
+from pgmjax.inference.plan.structure import Structure
+from tests import models
+from tests.models import STRUCTURES
+
+
+def expected_of(structure, tables):
+    logits = models.joint(structure, tables)
+    flat = host_join([models.marginal(logits, clique) for clique in structure[1]], np.float64)
+    return models.log_partition(logits), flat, logits.max()
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+@pytest.mark.parametrize("spread", [1.0, 30.0, 300.0, 3000.0])
+def test_matches_brute_force_on_the_host(name, spread):
+    structure = STRUCTURES[name]
+    oracle = oracles.HostContraction.build(Structure(*structure))
+    for zeros in (0.0, 0.4):
+        vector = host_join(tables := models.potentials(structure, 3, spread, zeros), np.float64)
+        value, marginals, largest = expected_of(structure, tables)
+        found_value, found = oracle.infer_flat(vector)
+        np.testing.assert_allclose(found_value, value, rtol=1e-14, atol=1e-9)
+        np.testing.assert_allclose(found, marginals, atol=1e-12 * max(1, spread))
+        np.testing.assert_allclose(oracle.maximum_flat(vector), largest, rtol=1e-14, atol=1e-12)
+        assert isinstance(found, np.ndarray) and found.dtype == np.float64
+
+
+def test_what_is_lost_is_counted():
+    """Tables that compensate each other by 900 nats: probabilities alone give nonsense, and say so."""
+    structure = ((2, 2, 2), ((0, 1), (1, 2)))
+    first = np.array([[0.0, -900.0], [0.0, -900.0]])
+    second = np.array([[-900.0, -901.0], [0.0, 1.0]])
+    oracle = oracles.HostContraction.build(Structure(*structure))
+    vector = host_join([first, second], np.float64)
+    assert host_sweep.marginals(oracle.path, vector).error > 0.1
+    _, marginals, _ = expected_of(structure, [first, second])
+    np.testing.assert_allclose(oracle.infer_flat(vector)[1], marginals, atol=1e-12)
+
+
+def test_large_products_form_no_union_for_a_maximum(monkeypatch):
+    monkeypatch.setattr(host_sweep, "CHUNK", 50)
+    structure = ((9, 8, 7), ((0, 1), (1, 2), (2, 0)))
+    tables = models.potentials(structure)
+    oracle = oracles.HostContraction.build(Structure(*structure))
+    found = oracle.maximum_flat(host_join(tables, np.float64))
+    np.testing.assert_allclose(found, models.joint(structure, tables).max(), atol=1e-12)
+
+
+def test_many_small_products_are_one_call():
+    """More batches than `MANY`, in which one row meets one column."""
+    structure = ((40, 5, 2), ((0, 1), (1, 0), (0, 2), (2, 0)))
+    tables = models.potentials(structure)
+    oracle = oracles.HostContraction.build(Structure(*structure))
+    _, marginals, _ = expected_of(structure, tables)
+    np.testing.assert_allclose(oracle.infer_flat(host_join(tables, np.float64))[1], marginals, atol=1e-13)
+
+
+def test_impossible_models():
+    structure = STRUCTURES["chain"]
+    tables = models.potentials(structure)
+    tables[1][...] = -np.inf
+    oracle = oracles.HostContraction.build(Structure(*structure))
+    value, marginals = oracle.infer_flat(host_join(tables, np.float64))
+    assert value == -np.inf and np.isfinite(marginals).all()
+
+
+def test_auto_takes_the_host_where_compiling_would_cost_more():
+    """A lattice asked a few times; many calls, or a compiled program, are for the device."""
+    sizes = {f"{i}{j}": 4 for i in range(5) for j in range(5)}
+    pairs = [(f"{i}{j}", f"{i + 1}{j}") for i in range(4) for j in range(5)]
+    structure, names = Structure.named(sizes, pairs + [(b[::-1], a[::-1]) for a, b in pairs])
+    assert isinstance(oracles.plan(structure, names, calls=20).oracle, oracles.HostContraction)
+    for settings in ({"compiled": True}, {"calls": 10**9}):
+        chosen = oracles.plan(structure, names, **settings).oracle
+        assert not isinstance(chosen, oracles.HostContraction)
+
+
+def test_only_the_cpu_is_the_host(monkeypatch):
+    structure, names = Structure.named({"a": 2, "b": 2}, [("a", "b")])
+    assert isinstance(oracles.plan(structure, names).oracle, oracles.HostContraction)
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert not isinstance(oracles.plan(structure, names).oracle, oracles.HostContraction)
+
+
+def test_a_model_too_large_for_the_host_is_refused_by_name(monkeypatch):
+    monkeypatch.setattr(host_contraction, "CELLS", 100)
+    structure, names = Structure.named({"a": 9, "b": 9, "c": 9}, [("a", "b"), ("b", "c"), ("c", "a")])
+    with pytest.raises(ModelTooLargeError, match="choose oracle='auto' or 'contraction'"):
+        oracles.plan(structure, names, "host")
+    assert not isinstance(oracles.plan(structure, names).oracle, oracles.HostContraction)
