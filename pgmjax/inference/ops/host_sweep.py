@@ -57,7 +57,15 @@ def marginals(path: ContractionPath, vector: np.ndarray) -> HostMarginals:
         vector: log-potentials of every clique, one after another, each row-major; float64, finite or minus
             infinity.
     """
-    passes = _Passes(path, vector)
+    layout = _layout(path)
+    top = np.maximum.reduceat(vector, layout.starts)
+    top[np.isneginf(top)] = 0.0
+    logs = vector - np.repeat(top, layout.sizes)
+    lows = np.minimum.reduceat(logs, layout.starts)
+    if np.isneginf(lows.min()):
+        lows = np.minimum.reduceat(np.where(np.isneginf(logs), 0.0, logs), layout.starts)
+    plain = lows.sum() > -RANGE and layout.log_states < RANGE
+    passes: _Passes = _Passes(path, logs, top) if plain else _ScaledPasses(path, logs, top, lows)
     if not (passes.forward() and passes.backward()):
         return HostMarginals(-math.inf, np.zeros_like(vector), math.inf)
     return HostMarginals(passes.log_partition, passes.marginals(), passes.error)
@@ -118,36 +126,70 @@ class _Scaled:
 
 
 class _Passes:
-    """Both passes over one vector of potentials.
+    """Both passes over tables of which every product stays within float64's range.
 
     Attributes:
-        tables: inputs, then results.
-        weights: the derivative of the result with respect to each table.
         log_partition: log of the result.
         error: bound on the lost probability.
     """
 
-    def __init__(self, path: ContractionPath, vector: np.ndarray):
-        self.steps, self.layout = _steps(path), _layout(path)
-        top = np.maximum.reduceat(vector, self.layout.starts)
-        top[np.isneginf(top)] = 0.0
-        self.cells = vector - np.repeat(top, self.layout.sizes)
-        lows = np.minimum.reduceat(self.cells, self.layout.starts)
+    def __init__(self, path: ContractionPath, logs: np.ndarray, top: np.ndarray):
+        self.steps, self.layout, self.top = _steps(path), _layout(path), top
+        self.cells = np.exp(logs)
+        self.arrays = self.layout.split(self.cells)  # inputs, then results
+        self.read: list[list[np.ndarray]] = []
+        self.log_partition, self.error = -math.inf, 0.0
+
+    def forward(self) -> bool:
+        """Run all steps; return False if the result is lost."""
+        arrays = self.arrays
+        for step in self.steps:
+            operands = [each.read(arrays[each.table]) for each in step.operands]
+            self.read.append(operands)
+            arrays.append(step.turned(step.result(operands)))
+        if not arrays[-1] > 0:
+            return False
+        self.log_partition = math.log(arrays[-1]) + float(self.top.sum())
+        return True
+
+    def backward(self) -> bool:
+        """Run the derivatives of all steps, in reverse; return False if too much may be lost."""
+        first = len(self.layout.sizes)
+        self.weights = [np.ones(())] * len(self.arrays)  # derivatives of the result, as `arrays`
+        for number in reversed(range(len(self.steps))):
+            step, operands, weight = self.steps[number], self.read.pop(), self.weights[first + number]
+            for place, each in enumerate(step.operands):
+                self.weights[each.table] = each.turned(step.derivative(operands, weight, place))
+        return True
+
+    def marginals(self) -> np.ndarray:
+        """Return the marginals of all inputs, one after another."""
+        layout = self.layout
+        found = np.concatenate([weight.reshape(-1) for weight in self.weights[: len(layout.sizes)]])
+        found *= self.cells
+        found /= np.repeat(np.add.reduceat(found, layout.starts), layout.sizes)
+        return found
+
+
+class _ScaledPasses(_Passes):
+    """Both passes over tables whose scales are kept apart.
+
+    Attributes:
+        tables: inputs, then results.
+    """
+
+    def __init__(self, path: ContractionPath, logs: np.ndarray, top: np.ndarray, lows: np.ndarray):
+        layout = _layout(path)
         lost: list[Any] = [None] * len(top)
         if lows.min() < -FLUSH:
-            cells = np.exp(np.maximum(self.cells, -LOWEST))
-            lost = self.layout.split(np.where((self.cells < -FLUSH) & (self.cells > -np.inf), cells, 0.0))
-            self.cells[self.cells < -FLUSH] = -np.inf
-        np.exp(self.cells, out=self.cells)
+            small = logs < -FLUSH
+            lost = layout.split(np.where(small & (logs > -np.inf), np.exp(np.maximum(logs, -LOWEST)), 0.0))
+            logs[small] = -np.inf
+        super().__init__(path, logs, top)
         self.tables = [
             _Scaled(table, scale, max(low, -FLUSH), 0.0, gone if low < -FLUSH else None)
-            for table, scale, low, gone in zip(
-                self.layout.split(self.cells), top.tolist(), lows.tolist(), lost, strict=True
-            )
+            for table, scale, low, gone in zip(self.arrays, top.tolist(), lows.tolist(), lost, strict=True)
         ]
-        self.weights: list[_Scaled] = []
-        self.read: list[list[np.ndarray]] = []
-        self.log_partition, self.error = -math.inf, math.inf
 
     def forward(self) -> bool:
         """Run all steps; return False if the result is lost."""
@@ -170,23 +212,21 @@ class _Passes:
     def backward(self) -> bool:
         """Run the derivatives of all steps, in reverse; return False if too much may be lost."""
         first = len(self.layout.sizes)
-        self.weights = [_Scaled(np.ones(()), 0.0, 0.0, 0.0)] * len(self.tables)
-        self.error = 0.0
+        weights = [_Scaled(np.ones(()), 0.0, 0.0, 0.0)] * len(self.tables)
         for number in reversed(range(len(self.steps))):
-            step, operands, weight = self.steps[number], self.read.pop(), self.weights[first + number]
+            step, operands, weight = self.steps[number], self.read.pop(), weights[first + number]
             for place, each in enumerate(step.operands):
-                if len(operands) == 1:
-                    spread = np.repeat(weight.table.reshape(-1), each.shape[1])
-                    found = _Scaled(spread, weight.scale, weight.low, weight.high)
-                else:
+                made = step.derivative(operands, weight.table, place)
+                found = dataclasses.replace(weight, table=made, lost=None)
+                if len(operands) > 1:
                     other = self.tables[step.operands[1 - place].table]
-                    made = step.derivative(operands, weight.table, place)
-                    high = weight.high + other.high + math.log(step.cells / made.size)
-                    found = _Scaled(made, weight.scale + other.scale, weight.low + other.low, high)
+                    found.scale, found.low = weight.scale + other.scale, weight.low + other.low
+                    found.high = weight.high + other.high + math.log(step.cells / made.size)
                     if not found.within_range():
                         return False
-                self.weights[each.table] = found.turned(each.turned)
-                self._count(self.tables[each.table], self.weights[each.table])
+                weights[each.table] = found.turned(each.turned)
+                self._count(self.tables[each.table], weights[each.table])
+        self.weights = [weight.table for weight in weights]
         return self.error < 1
 
     def _count(self, table: _Scaled, weight: _Scaled) -> None:
@@ -200,14 +240,6 @@ class _Passes:
             share = math.log(lost) + table.scale + weight.scale - self.log_partition
             self.error += math.exp(min(share, 0.0))
 
-    def marginals(self) -> np.ndarray:
-        """Return the marginals of all inputs, one after another."""
-        layout = self.layout
-        found = np.concatenate([weight.table.reshape(-1) for weight in self.weights[: len(layout.sizes)]])
-        found *= self.cells
-        found /= np.repeat(np.add.reduceat(found, layout.starts), layout.sizes)
-        return found
-
 
 @dataclasses.dataclass(frozen=True)
 class _Layout:
@@ -217,6 +249,7 @@ class _Layout:
     starts: np.ndarray
     sizes: np.ndarray
     parts: tuple[slice, ...]
+    log_states: float
 
     def split(self, vector: np.ndarray) -> list[np.ndarray]:
         """Return views of all tables."""
@@ -229,7 +262,8 @@ def _layout(path: ContractionPath) -> _Layout:
     sizes = np.array([math.prod(shape) for shape in shapes])
     ends = np.cumsum(sizes)
     parts = tuple(map(slice, (ends - sizes).tolist(), ends.tolist()))
-    return _Layout(shapes, ends - sizes, sizes, parts)
+    states = sum(map(math.log, path.structure.sizes))
+    return _Layout(shapes, ends - sizes, sizes, parts, states)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -295,7 +329,9 @@ class _Step:
         return table @ np.ones(table.shape[1]) if table.shape[1] > 1 else table.copy()
 
     def derivative(self, tables: Sequence[np.ndarray], weight: np.ndarray, place: int) -> np.ndarray:
-        """Return the derivative of the sum of weight times result with respect to one of two operands."""
+        """Return the derivative of the sum of weight times result with respect to an operand."""
+        if len(tables) == 1:
+            return np.repeat(weight.reshape(-1), tables[0].shape[1])
         left, right = tables
         weight = weight if self.back is None else weight.transpose(self.back)
         weight = np.ascontiguousarray(weight).reshape(*left.shape[:2], right.shape[2])

@@ -1,4 +1,4 @@
-"""The oracle in NumPy against brute force, as NumPy arrays, with potentials that float64 cannot hold at once."""
+"""The oracle in NumPy against brute force, also with potentials whose exponentials float64 cannot hold."""
 
 import jax
 import numpy as np
