@@ -36,7 +36,7 @@ from pgmjax.measurements.total import estimate_total
 from pgmjax.model.clique_vector import CliqueVector, summed
 from pgmjax.model.graphical import GraphicalModel
 
-FIT_STEPS = 300  # steps that an oracle is chosen for, unless fewer are allowed
+FIT_STEPS = 300  # steps that an oracle is chosen for, without a tolerance and unless fewer are allowed
 _STOP_NOISE = (
     "stop='noise' is deprecated and goes with the next release: leave it out. The default, "
     "regularisation='auto', keeps a model off the noise and is nearer to the truth; 'none' gives the optimum."
@@ -207,8 +207,9 @@ class Estimator:
             max_bytes=self.max_bytes,
             finite=known.finite,
             mesh=mesh,
-            calls=min(self.max_steps, FIT_STEPS),
+            calls=min(self.max_steps, FIT_STEPS) if self.tol is None else self.max_steps,
             compiled=batch or not solver.runs_on_host,
+            bounded=self.regularisation != "none",
         )
 
     @told
@@ -303,8 +304,8 @@ class Estimator:
         """Fit a batch of measurements of one structure: trials, epsilons, noise samples.
 
         Every row stops independently, with the model (to rounding), status and steps of a single fit of its
-        measurements; one that exhausts its precision (STALLED) may end some blocks of steps earlier or
-        later. Programs are compiled once for all rows. Rows that exceed `max_bytes` together run one
+        measurements by the same compiled oracle; one that exhausts its precision (STALLED) may end some
+        blocks of steps earlier or later. Programs are compiled once for all rows. Rows that exceed `max_bytes` together run one
         after another.
 
         Args:

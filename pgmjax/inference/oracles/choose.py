@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ from pgmjax.inference.oracles.levels import Levels
 from pgmjax.inference.oracles.message_passing import MessagePassing
 from pgmjax.inference.oracles.sliced import Sliced
 from pgmjax.inference.plan import forecast, levels, slicing
+from pgmjax.inference.plan.contraction import ContractionPath
 from pgmjax.inference.plan.structure import Structure
 
 # Oracles that `Estimator(oracle=...)` accepts by name: add new oracles here.
@@ -37,6 +39,8 @@ _BY_NAME = {each.name: each for each in EXACT}
 # contraction would compile more than MANY operations.
 CALLS = 500
 PROGRAM = 0.2  # seconds to compile what is around an oracle, such as a solver's step
+MEASURED = 0.5  # of the forecast of a call: what calls of small models took
+SPREAD = 2  # times as long takes a call on the host if potentials differ by hundreds of nats
 MANY = 600
 # On a CPU, slices of CACHE bytes are faster than one contraction of more than twice that, as long as their
 # overhead is at most REPEATED (measured on Adult's triples: 205 to 125 ms, 142 to 96 ms).
@@ -154,6 +158,7 @@ def plan(
     mesh: Mesh | None = None,
     calls: int = CALLS,
     compiled: bool = False,
+    bounded: bool = True,
 ) -> Plan:
     """Plan inference, or raise an error with the forecast cost if it does not fit in memory.
 
@@ -168,6 +173,8 @@ def plan(
         mesh: devices that share one call, each running some of its slices; None uses one device.
         calls: number of calls that "auto" plans for.
         compiled: whether the oracle is for a compiled program, so that "auto" does not choose the host.
+        bounded: whether potentials stay moderate. Those of a fit to the optimum of its loss may not, and the
+            host is slower then.
 
     Raises:
         ValueError: an unknown oracle, or a mesh with an oracle that has no slices.
@@ -179,7 +186,7 @@ def plan(
         written = " or ".join(f"oracle={name!r}" for name in sharing)
         raise ValueError(f"only slices are shared between devices: write {written}, got {oracle!r}.")
     if oracle == "auto" and mesh is None:
-        chosen = _cheapest(structure, limits, calls, compiled)
+        chosen = _cheapest(structure, limits, calls, compiled, bounded)
     else:  # "auto" with a mesh: the first oracle that shares devices
         chosen = kind(sharing[0] if oracle == "auto" else oracle).within(structure, limits)
     made = Plan(chosen, attributes, itemsize, copies, max_bytes)
@@ -187,7 +194,9 @@ def plan(
     return made
 
 
-def _cheapest(structure: Structure, limits: Limits, calls: int, compiled: bool) -> Oracle:
+def _cheapest(
+    structure: Structure, limits: Limits, calls: int, compiled: bool = False, bounded: bool = True
+) -> Oracle:
     """Return the fastest feasible oracle: a contraction, levels or the host, or slices if none fits."""
     many = len(structure.cliques) > PLANNED
     arranged = _arranged(structure) if many else None
@@ -199,12 +208,13 @@ def _cheapest(structure: Structure, limits: Limits, calls: int, compiled: bool) 
     if small:
         options.append((small.forecast, lambda: Levels.of(small)))
     fitting = [option for option in options if limits.allow(option[0])]
-    host = None if compiled or jax.default_backend() != "cpu" else HostContraction(whole.path)
-    wider = dataclasses.replace(limits, itemsize=8)
-    if host and host_contraction.fits(whole.path) and wider.allow(whole.forecast):
-        fitting.append((host.forecast, lambda: host))
     if fitting:
-        best = min(fitting, key=lambda option: _total_seconds(option[0], calls))[1]()
+        cost, made = min(fitting, key=lambda option: _total_seconds(option[0], calls))
+        on_host = None if compiled else _host(whole.path, limits)
+        least = (calls if bounded else SPREAD * calls) * (on_host.forecast.seconds if on_host else math.inf)
+        if on_host and least < _total_seconds(cost, calls):
+            return on_host
+        best = made()
         return _in_cache(whole, limits.finite) if best is whole else best
     try:
         return Sliced.within(structure, limits)
@@ -212,9 +222,16 @@ def _cheapest(structure: Structure, limits: Limits, calls: int, compiled: bool) 
         return whole  # the error message reports its forecast
 
 
+def _host(path: ContractionPath, limits: Limits) -> HostContraction | None:
+    """The host's oracle, if the device is the host and its tables fit."""
+    found = HostContraction(path)
+    fits = host_contraction.fits(path) and dataclasses.replace(limits, itemsize=8).allow(found.forecast)
+    return found if fits and jax.default_backend() == "cpu" else None
+
+
 def _total_seconds(cost: forecast.Forecast, calls: int) -> float:
-    """Return a forecast of the time of a program and some calls of it."""
-    return (cost.operations > 0) * PROGRAM + cost.compile_seconds + calls * cost.seconds
+    """Return a forecast of the time of a compiled program and some calls of it."""
+    return PROGRAM + cost.compile_seconds + calls * MEASURED * cost.seconds
 
 
 def _arranged(structure: Structure) -> levels.Arrangement | None:

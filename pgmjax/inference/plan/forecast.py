@@ -8,7 +8,7 @@ from pgmjax._internal.errors import Error
 from pgmjax._internal.memory import available_bytes, readable_bytes
 
 ORACLE_COPIES = 6
-COMPILE = 0.003  # seconds per operation
+COMPILE = 0.002  # seconds per operation
 
 
 class ModelTooLargeError(Error, ValueError):
