@@ -1,7 +1,7 @@
 """Time the library on one case and print one line of JSON that compares with a peer's.
 
     PGMJAX_DATA=... python bench/versus.py CASE [--cases FILE] [--solver S] [--oracle O] [--steps N]
-        [--dtype T] [--batch B] [--later N] [--persistent-cache [DIR]] [--save F.npz]
+        [--dtype T] [--batch B] [--later N] [--to-loss L] [--persistent-cache [DIR]] [--save F.npz]
 
 Keys as in the peer's line: case, cold_s, warm_s, loss, rounds (loops), peak_mb. Seconds:
 
@@ -151,6 +151,9 @@ def run_fit(case: cases.Case, options: argparse.Namespace, compiling: Compiling)
     total, (noisy,) = cases.answers(case)
     domain, settings = pj.Domain(case.sizes), estimator(case, options)
 
+    if options.to_loss is not None:
+        return run_to_loss(case, options, compiling)
+
     def call() -> pj.Fit:
         return settings.fit(domain, measured(case, noisy), total=float(total))
 
@@ -161,6 +164,36 @@ def run_fit(case: cases.Case, options: argparse.Namespace, compiling: Compiling)
     marginals = [fit.model.marginal(clique) for clique in case.cliques]
     line |= {"loss": loss_of(case, marginals, noisy), "fit_loss": fit.loss, "gap": fit.gap}
     return {**line, "steps": fit.steps, "status": fit.status.name, **_plan_keys(fit.plan)}, marginals
+
+
+class Reached(Exception):
+    """Ends a fit at a wanted loss; its argument is the report of the fit there."""
+
+
+def run_to_loss(case: cases.Case, options: argparse.Namespace, compiling: Compiling) -> tuple[Line, list]:
+    """One fit up to the first checked loss that is at most the wanted one, and the same again."""
+    total, (noisy,) = cases.answers(case)
+    domain, settings = pj.Domain(case.sizes), estimator(case, options)
+
+    def look(progress: Any) -> None:
+        if progress.loss <= options.to_loss:
+            raise Reached(progress)
+
+    def call() -> Any:
+        try:
+            fit = settings.fit(domain, measured(case, noisy), total=float(total), callback=look)
+        except Reached as end:
+            found = end.args[0]
+            return found.step, "REACHED", found.marginals
+        return fit.steps, fit.status.name, {clique: fit.model.marginal(clique) for clique in case.cliques}
+
+    cold, (steps, status, tables) = seconds_of(call)
+    line: Line = {"cold_s": cold, **compiling.so_far()}
+    line["warm_s"] = min(seconds_of(call)[0] for _ in range(options.later))
+    marginals = [tables[clique] for clique in case.cliques]
+    plan = settings.plan(domain, case.cliques)
+    line |= {"loss": loss_of(case, marginals, noisy), "steps": steps, "status": status, **_plan_keys(plan)}
+    return {**line, "to_loss": options.to_loss}, marginals
 
 
 def run_loop(case: cases.Case, options: argparse.Namespace, compiling: Compiling) -> tuple[Line, list]:
@@ -252,6 +285,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--solver", default="auto", choices=("auto", *pj.solvers.names()))
     parser.add_argument("--oracle", default="auto", choices=("auto", *pj.oracles.names()))
     parser.add_argument("--steps", type=_count, metavar="N", help="steps at most; the case's own by default")
+    parser.add_argument("--to-loss", type=float, metavar="L", help="end a fit at the first checked loss <= L")
     parser.add_argument("--tol", type=float, default=1e-4, help="relative gap to stop at (1e-4)")
     parser.add_argument("--dtype", default="float32", choices=("float32", "float64"))
     parser.add_argument("--later", type=_count, default=1, metavar="N", help="later calls of a fit (1)")
@@ -281,6 +315,8 @@ def measure(case: cases.Case, options: argparse.Namespace) -> tuple[Line, list[n
     kinds = {"oracle": run_oracle, "fit": run_fit, "loop": run_loop}
     if options.batch and case.kind != "fit":
         raise ValueError(f"--batch is for fits; {case.name} is of kind {case.kind}.")
+    if options.to_loss is not None and (case.kind != "fit" or options.batch):
+        raise ValueError(f"--to-loss is for single fits; {case.name} is of kind {case.kind}.")
     if options.batch and not hasattr(pj.Estimator, "fit_batch"):
         raise ValueError("this version of the library has no Estimator.fit_batch.")
     compiling = Compiling()

@@ -7,7 +7,9 @@ import numpy as np
 
 from pgmjax._internal.jit import jit
 from pgmjax.estimation.solvers.problem import Evaluation, Problem, Vector, negligible
-from pgmjax.inference.oracles import host_contraction
+
+# Up to this many cells NumPy evaluates a point faster than XLA compiles the program for it.
+HOST_CELLS = 50_000_000
 
 
 def evaluate(problem: Problem, potentials: np.ndarray) -> tuple[Evaluation, float]:
@@ -20,7 +22,7 @@ def evaluate(problem: Problem, potentials: np.ndarray) -> tuple[Evaluation, floa
         problem: the problem, bound in float64.
         potentials: log-potentials of the measured cliques [length].
     """
-    if host_contraction.fits(problem.oracle.contraction_path()):
+    if problem.oracle.contraction_path().work <= HOST_CELLS:
         problem = problem.on_host()
         point = problem.evaluate(potentials)
         return point, float(problem.gap(point))

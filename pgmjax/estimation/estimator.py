@@ -25,6 +25,7 @@ from pgmjax.estimation.losses.build import noise_level
 from pgmjax.estimation.problem import FitProblem, FitProgress
 from pgmjax.estimation.regularisation import Regularisation
 from pgmjax.estimation.side_information import SideInformation, listed
+from pgmjax.estimation.solvers import newton
 from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.estimation.views import FitPictures
 from pgmjax.inference import oracles
@@ -198,6 +199,9 @@ class Estimator:
         if batch and self.oracle == HostContraction.name:
             raise ValueError("oracle='host' runs one fit at a time: choose oracle='auto' for a batch.")
         solver = solvers.build(self.solver)
+        calls = min(self.max_steps, FIT_STEPS) if self.tol is None else self.max_steps
+        if self.solver == "auto" and sum(map(domain.size, measured)) <= newton.CELLS:
+            calls = min(calls, newton.AFTER)
         return oracles.plan(
             structure,
             attributes,
@@ -207,7 +211,7 @@ class Estimator:
             max_bytes=self.max_bytes,
             finite=known.finite,
             mesh=mesh,
-            calls=min(self.max_steps, FIT_STEPS) if self.tol is None else self.max_steps,
+            calls=calls,
             compiled=batch or not solver.runs_on_host,
             bounded=self.regularisation != "none",
         )
@@ -305,8 +309,8 @@ class Estimator:
 
         Every row stops independently, with the model (to rounding), status and steps of a single fit of its
         measurements by the same compiled oracle; one that exhausts its precision (STALLED) may end some
-        blocks of steps earlier or later. Programs are compiled once for all rows. Rows that exceed `max_bytes` together run one
-        after another.
+        blocks of steps earlier or later. Programs are compiled once for all rows. Rows that together exceed
+        `max_bytes` run one after another.
 
         Args:
             domain: the attributes.

@@ -28,6 +28,7 @@ from pgmjax.estimation.losses.base import BoundLoss
 from pgmjax.estimation.losses.build import noise_level
 from pgmjax.estimation.losses.tilted import Tilted
 from pgmjax.estimation.problem import STIFF, FitProblem, FitProgress, Pull, with_first_smoothing
+from pgmjax.estimation.solvers import newton
 from pgmjax.estimation.solvers.loop import FitSteps, Solution, run_single, solve_steps
 from pgmjax.estimation.solvers.problem import Evaluation, Problem
 from pgmjax.estimation.solvers.stopping import FIRST_SMOOTHING, Status, StoppingRule
@@ -276,17 +277,22 @@ def _minimise_in_stages(
     lower_bound, last = -math.inf, None
     while True:
         slack = float(objective.loss.slack())
-        solution = yield from solve_steps(
-            objective,
-            solver,
-            start,
-            stop=stop,
-            slack=slack,
-            done=done,
-            lower_bound=lower_bound,
-            block=block,
-            watch=watch,
-        )
+        small = _is_for_newton(problem, objective)
+        few = dataclasses.replace(stop, max_steps=min(stop.max_steps, done + newton.AFTER)) if small else stop
+        run = functools.partial(solve_steps, objective, slack=slack, watch=watch)
+        solution = yield from run(solver, start, stop=few, done=done, lower_bound=lower_bound, block=block)
+        done, lower_bound = solution.steps, solution.lower_bound
+        ended = solution.status not in (Status.MAX_STEPS, Status.STALLED) or done == stop.max_steps
+        if small and not ended:
+            start = np.asarray(solution.point.potentials)
+            solution = yield from run(
+                newton.DampedNewton(),
+                start,
+                stop=stop,
+                done=done,
+                lower_bound=lower_bound,
+                block=newton.BLOCK,
+            )
         done, lower_bound = solution.steps, solution.lower_bound
         if solution.status is Status.NOT_FINITE and last is not None:
             return _stalled_at(last, solution), objective
@@ -297,6 +303,14 @@ def _minimise_in_stages(
         start = np.asarray(solution.point.potentials)
         sharper = objective.loss.with_smoothing(float(objective.loss.smoothing) / 4)
         objective = dataclasses.replace(objective, loss=sharper, curvature=objective.curvature * 4)
+
+
+def _is_for_newton(problem: FitProblem, objective: Problem) -> bool:
+    """Return whether Newton's method goes on where the default solver has not converged."""
+    cells = sum(math.prod(shape) for shape in objective.loss.shapes)
+    on_host = isinstance(objective.oracle, HostContraction)
+    smooth = objective.loss.smoothing is None
+    return problem.estimator.solver == "auto" and on_host and smooth and cells <= newton.CELLS
 
 
 def _stalled_at(sound: Solution, failed: Solution) -> Solution:

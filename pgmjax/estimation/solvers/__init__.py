@@ -2,7 +2,8 @@
 
 `problem` defines the objective and the solver interface; `loop` runs a single fit, `batch` many of one
 structure at once, `stopping` is the stopping rule. The solvers are `accelerated` (the default),
-`dual_averaging`, `lbfgs` and `mirror_descent`.
+`dual_averaging`, `lbfgs` and `mirror_descent`; `newton` goes on for the default where a small model on the
+host has not converged.
 """
 
 from pgmjax._internal.moved import serve_old_names

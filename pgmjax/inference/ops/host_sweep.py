@@ -8,7 +8,7 @@ Bounds on the logarithms of a table's cells follow from those of its operands. A
 float64's range nothing is lost. Else the table is divided by its largest cell, and cells below exp(-FLUSH)
 are set to 0, which also avoids denormal numbers: arithmetic with these is slow. The probability lost by that
 is the sum over these cells of cell times derivative. `HostMarginals.error` is the sum of all such losses. It
-says when logarithms (`inference.ops.sweep`) are needed instead: if potentials that differ by hundreds of nats
+says when logarithms (`log_marginals`) are needed instead: if potentials that differ by hundreds of nats
 compensate each other.
 """
 
@@ -17,11 +17,12 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from pgmjax.inference.ops.tables import host_logsumexp
 from pgmjax.inference.plan.path import ContractionPath
 
 Axes = tuple[int, ...]
@@ -80,6 +81,24 @@ def maximum(path: ContractionPath, vector: np.ndarray) -> float:
             tables[each.table] = None  # type: ignore[call-overload]  # its memory is free
         tables.append(step.turned(step.maximum(operands)))
     return float(tables[-1])
+
+
+def log_marginals(path: ContractionPath, vector: np.ndarray) -> HostMarginals:
+    """Same as `marginals` in logarithms, without a loss: slower by the exponentials of all products."""
+    layout, steps = _layout(path), _steps(path)
+    tables, read, results = layout.split(vector), [], []
+    for step in steps:
+        read.append([each.read(tables[each.table]) for each in step.operands])
+        results.append(step.log_sum(read[-1]))
+        tables.append(step.turned(results[-1]))
+    weights = [np.ones(())] * len(tables)
+    for number in reversed(range(len(steps))):
+        step, weight = steps[number], weights[len(layout.sizes) + number]
+        shares = step.log_shares(read.pop(), results.pop(), weight)
+        for each, share in zip(step.operands, shares, strict=True):
+            weights[each.table] = each.turned(share)
+    flat = np.concatenate([weight.reshape(-1) for weight in weights[: len(layout.sizes)]])
+    return HostMarginals(float(tables[-1]), flat, 0.0)
 
 
 @dataclasses.dataclass
@@ -344,19 +363,48 @@ class _Step:
         if len(tables) == 1:
             return tables[0].max(axis=1)
         left, right = tables
-        batch, rows, inner = left.shape
-        found = np.empty((batch, rows, right.shape[2]))
-        some = max(1, CHUNK // (inner * right.shape[2]))
-        if rows <= some:
-            each = max(1, some // rows)
-            for b in range(0, batch, each):
-                parts = left[b : b + each, :, :, None] + right[b : b + each, None]
-                parts.max(axis=2, out=found[b : b + each])
-            return found
-        for b in range(batch):
-            for m in range(0, rows, some):
-                (left[b, m : m + some, :, None] + right[b]).max(axis=1, out=found[b, m : m + some])
+        found = np.empty((*left.shape[:2], right.shape[2]))
+        for rows, sums in _unions(left, right):
+            sums.max(axis=2, out=found[rows])
         return found
+
+    def log_sum(self, tables: Sequence[np.ndarray]) -> np.ndarray:
+        """Return the logarithm of the sum of the exponentials of the operands' sums."""
+        if len(tables) == 1:
+            return host_logsumexp(tables[0], (1,))
+        left, right = tables
+        found = np.empty((*left.shape[:2], right.shape[2]))
+        for rows, sums in _unions(left, right):
+            found[rows] = host_logsumexp(sums, (2,))
+        return found
+
+    def log_shares(
+        self, tables: Sequence[np.ndarray], result: np.ndarray, weight: np.ndarray
+    ) -> list[np.ndarray]:
+        """Return the sums of weight times share of the result over each operand's cells, from logarithms."""
+        result = np.where(np.isfinite(result), result, 0.0)
+        if len(tables) == 1:
+            return [weight.reshape(-1, 1) * np.exp(tables[0] - result.reshape(-1, 1))]
+        left, right = tables
+        weight = weight if self.back is None else weight.transpose(self.back)
+        weight = weight.reshape(result.shape)
+        found = [np.empty_like(left), np.zeros_like(right)]
+        for rows, sums in _unions(left, right):
+            shares = np.exp(sums - result[rows][:, :, None]) * weight[rows][:, :, None]
+            found[0][rows] = shares.sum(axis=3)
+            found[1][rows[0]] += shares.sum(axis=1)
+        return found
+
+
+def _unions(left: np.ndarray, right: np.ndarray) -> Iterator[tuple[tuple[slice, slice], np.ndarray]]:
+    """Yield sums [b, m, k, n] of [b, m, k] and [b, k, n] for some batches and rows at a time."""
+    batch, rows, inner = left.shape
+    some = max(1, CHUNK // (inner * right.shape[2]))
+    each = max(1, some // rows)
+    for b in range(0, batch, each):
+        for m in range(0, rows, some):
+            part = slice(b, b + each), slice(m, m + some)
+            yield part, left[part][:, :, :, None] + right[part[0], None]
 
 
 def _product(left: np.ndarray, right: np.ndarray) -> np.ndarray:

@@ -82,10 +82,10 @@ def forward(
 
     Args:
         path: the plan; its last step leaves a scalar.
-        tables: log values for each clique, JAX or NumPy arrays.
-        reduce: reduction of axes, from the same library as the tables.
+        tables: log values for each clique.
+        reduce: reduction of axes.
         products: method for large products. Default: the same as for other steps.
-        with_shares: whether `backward` will be called, with log-sum-exp.
+        with_shares: whether `backward` will be called, with log-sum-ejnp.
     """
     every = list(tables)
     shares: list[Any] = []
@@ -105,13 +105,7 @@ def forward(
             combined = _combined(path, step, every)
             share: tuple[Any, Any] = _largest_and_sum(combined, _gone(step)) if with_shares else (None, None)
             shares.append(share)
-            if not _gone(step):
-                result = combined
-            elif with_shares and isinstance(combined, np.ndarray):
-                with np.errstate(divide="ignore"):  # XLA finds the common subexpression, NumPy does not
-                    result = np.log(share[1]) + np.squeeze(share[0], _gone(step))
-            else:
-                result = reduce(combined, _gone(step))
+            result = reduce(combined, _gone(step)) if _gone(step) else combined
         if deep:
             result, top = recentred(result)
             scale = scale + top
@@ -122,25 +116,24 @@ def forward(
 def backward(
     path: ContractionPath, sweep: Sweep, products: Products | None = None
 ) -> tuple[tuple[Table, ...], Table]:
-    """Marginals of all cliques, from the result of `forward` with log-sum-exp.
+    """Marginals of all cliques, from the result of `forward` with log-sum-ejnp.
 
     Returns:
         The marginals (probabilities), and the total probability of entries that are only upper bounds. If
         it is negligible, so is the error of all results.
     """
-    xp = np if all(isinstance(table, np.ndarray | np.generic) for table in sweep.tables) else jnp
     count = len(path.structure.cliques)
     deep = _depth(path) > DEEP
     weights: list[Table] = [None] * len(sweep.tables)
     inaccurate: Table = np.zeros((), np.float32)
     if path.steps:
-        weights[-1] = xp.ones_like(sweep.tables[-1])
+        weights[-1] = jnp.ones_like(sweep.tables[-1])
     for number in reversed(range(len(path.steps))):
         step = path.steps[number]
         weight = weights[count + number]
         if deep:
-            total = xp.sum(weight)
-            weight = weight / xp.where(total > 0, total, 1)
+            total = jnp.sum(weight)
+            weight = weight / jnp.where(total > 0, total, 1)
         product = large(path).get(number) if products else None
         if products is not None and products.backward is not None and product is not None:
             cells = _as_product(path, weight, step.kept, product.batch, product.left, product.right)
@@ -157,16 +150,16 @@ def backward(
             continue
         if _gone(step):
             top, total = sweep.shares[number]
-            weight = weight / xp.where(total > 0, total, 1)
+            weight = weight / jnp.where(total > 0, total, 1)
             combined = _combined(path, step, sweep.tables)
-            joint = align(weight, step.kept, step.union) * xp.exp(combined - top)
+            joint = align(weight, step.kept, step.union) * jnp.exp(combined - top)
         else:
             joint = align(weight, step.kept, step.union)
         for i in step.operands:
             own = path.variables(i)
             axes = tuple(a for a, v in enumerate(step.union) if v not in own)
             held = tuple(v for v in step.union if v in own)
-            weights[i] = align(xp.sum(joint, axis=axes) if axes else joint, held, own)
+            weights[i] = align(jnp.sum(joint, axis=axes) if axes else joint, held, own)
     return tuple(weights[:count]), inaccurate
 
 
@@ -174,11 +167,9 @@ def _largest_and_sum(table: Table, axes: tuple[int, ...]) -> tuple[Table, Table]
     """The largest entry along some axes [with size 1 there], and the sum of exponentials relative to it."""
     if not axes:
         return None, None
-    xp = np if isinstance(table, np.ndarray | np.generic) else jnp
-    top = lowest(xp.max(table, axis=axes, keepdims=True))
-    if xp is jnp:
-        top = jax.lax.stop_gradient(top)
-    return top, xp.sum(xp.exp(table - top), axis=axes)
+    top = lowest(jnp.max(table, axis=axes, keepdims=True))
+    top = jax.lax.stop_gradient(top)
+    return top, jnp.sum(jnp.exp(table - top), axis=axes)
 
 
 def _renormalised(tables: tuple[jax.Array, jax.Array], weight: jax.Array) -> list[jax.Array]:

@@ -13,7 +13,6 @@ import numpy as np
 from jax.sharding import Mesh
 
 from pgmjax._internal import checks, sharding
-from pgmjax.inference.oracles import host_contraction
 from pgmjax.inference.oracles.base import Limits, Oracle, peak_bytes
 from pgmjax.inference.oracles.brute_force import BruteForce
 from pgmjax.inference.oracles.contraction import Contraction
@@ -225,8 +224,7 @@ def _cheapest(
 def _host(path: ContractionPath, limits: Limits) -> HostContraction | None:
     """The host's oracle, if the device is the host and its tables fit."""
     found = HostContraction(path)
-    fits = host_contraction.fits(path) and dataclasses.replace(limits, itemsize=8).allow(found.forecast)
-    return found if fits and jax.default_backend() == "cpu" else None
+    return found if limits.allow(found.forecast) and jax.default_backend() == "cpu" else None
 
 
 def _total_seconds(cost: forecast.Forecast, calls: int) -> float:

@@ -15,17 +15,14 @@ from typing import Any, ClassVar
 import jax
 import numpy as np
 
-from pgmjax.inference import ops
-from pgmjax.inference.ops import host_sweep, sweep
+from pgmjax.inference.ops import host_sweep
 from pgmjax.inference.ops.tables import host_join, split
-from pgmjax.inference.oracles import base
 from pgmjax.inference.oracles.contraction import Contraction
 from pgmjax.inference.plan.contraction import ContractionPath
-from pgmjax.inference.plan.forecast import Forecast, ModelTooLargeError
+from pgmjax.inference.plan.forecast import Forecast
 from pgmjax.inference.plan.structure import Structure
 
-# Logarithms are formed for whole unions of steps, so a path has to have at most this many cells of them.
-CELLS = 20_000_000
+SOLVER = 11  # vectors of a solver, in float64 even where float32 is asked for
 # Seconds of a call, a step, a cell and a product, with a solver's step, measured on one core with fits of 5
 # to 298 cliques of 217 to 837,000 cells (within a factor of 2, lattices 2.3).
 CALL, EACH_STEP, EACH_CELL, EACH_PRODUCT = 1e-4, 2e-5, 9e-9, 2e-10
@@ -47,21 +44,6 @@ class HostContraction(Contraction):
     name: ClassVar[str] = "host"
 
     @classmethod
-    def within(cls, structure: Structure, limits: base.Limits) -> HostContraction:
-        """Plan the path of a structure.
-
-        Raises:
-            ModelTooLargeError: its steps combine more cells than the host can form in logarithms.
-        """
-        made = cls.build(structure)
-        if not fits(made.path):
-            raise ModelTooLargeError(
-                f"oracle='host' combines at most {CELLS:,} cells in all steps and {CELLS // 4:,} in one, and "
-                f"this model needs {made.path.work:,}: choose oracle='auto' or 'contraction'."
-            )
-        return made
-
-    @classmethod
     def build(cls, structure: Structure, fast: bool = False) -> HostContraction:
         """Plan the path of a structure."""
         return cls(Contraction.build(structure, fast).path, False)
@@ -74,7 +56,9 @@ class HostContraction(Contraction):
     @functools.cached_property
     def forecast(self) -> Forecast:
         """The forecast cost of one call."""
-        return dataclasses.replace(super().forecast, operations=0, seconds=seconds(self.path))
+        compiled = super().forecast
+        cells = 2 * compiled.cells + SOLVER * compiled.inputs  # twice as wide as those that are planned for
+        return dataclasses.replace(compiled, cells=cells, operations=0, seconds=seconds(self.path))
 
     def infer_flat(self, potentials: Any) -> tuple[Any, Any]:
         """Same as `infer`, for all tables in one vector [length]."""
@@ -105,15 +89,8 @@ class HostContraction(Contraction):
         made = host_sweep.marginals(self.path, vector)
         if made.error <= np.finfo(np.float64).eps:
             return np.asarray(made.log_partition), made.vector
-        tables = split(vector, self.structure.shapes)
-        forward = sweep.forward(self.path, tables, ops.host_logsumexp)
-        return np.asarray(forward.total), host_join(sweep.backward(self.path, forward)[0], np.float64)
-
-
-def fits(path: ContractionPath) -> bool:
-    """Return whether the unions of a path's steps are few enough to form them in logarithms."""
-    cells = [path.structure.cells(step.union) for step in path.steps]
-    return max(cells, default=1) <= CELLS // 4 and sum(cells) <= CELLS
+        made = host_sweep.log_marginals(self.path, vector)
+        return np.asarray(made.log_partition), made.vector
 
 
 @functools.lru_cache(maxsize=256)

@@ -7,7 +7,6 @@ import pytest
 from pgmjax.inference import oracles
 from pgmjax.inference.ops import host_sweep
 from pgmjax.inference.ops.tables import host_join
-from pgmjax.inference.oracles import host_contraction
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.structure import Structure
 from tests import models
@@ -92,9 +91,19 @@ def test_only_the_cpu_is_the_host(monkeypatch):
     assert not isinstance(oracles.plan(structure, names).oracle, oracles.HostContraction)
 
 
-def test_a_model_too_large_for_the_host_is_refused_by_name(monkeypatch):
-    monkeypatch.setattr(host_contraction, "CELLS", 100)
-    structure, names = Structure.named({"a": 9, "b": 9, "c": 9}, [("a", "b"), ("b", "c"), ("c", "a")])
-    with pytest.raises(ModelTooLargeError, match="choose oracle='auto' or 'contraction'"):
-        oracles.plan(structure, names, "host")
-    assert not isinstance(oracles.plan(structure, names).oracle, oracles.HostContraction)
+def test_logarithms_are_formed_in_parts(monkeypatch):
+    """A product of more cells than are formed at once, from potentials that probabilities cannot hold."""
+    monkeypatch.setattr(host_sweep, "CHUNK", 50)
+    structure = ((9, 8, 7), ((0, 1), (1, 2), (2, 0)))
+    tables = models.potentials(structure, spread=2000.0, zeros=0.3)
+    oracle = oracles.HostContraction.build(Structure(*structure))
+    value, marginals, _ = expected_of(structure, tables)
+    found = host_sweep.log_marginals(oracle.path, host_join(tables, np.float64))
+    np.testing.assert_allclose(found.log_partition, value, rtol=1e-14)
+    np.testing.assert_allclose(found.vector, marginals, atol=1e-10)
+
+
+def test_a_model_too_large_for_memory_is_refused_by_name():
+    structure, names = Structure.named({"a": 900, "b": 900}, [("a", "b")])
+    with pytest.raises(ModelTooLargeError, match="MiB is available"):
+        oracles.plan(structure, names, "host", max_bytes=20_000_000)

@@ -1,0 +1,81 @@
+"""Newton's method on small models: against least squares on the simplex and a general method."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+import pgmjax as pj
+from pgmjax.estimation import losses, solvers
+from pgmjax.estimation.solvers.loop import solve
+from pgmjax.estimation.solvers.newton import DampedNewton
+from pgmjax.estimation.solvers.problem import Problem
+from pgmjax.estimation.solvers.stopping import Status, StoppingRule
+from pgmjax.inference.oracles import HostContraction
+from pgmjax.inference.plan.structure import Structure
+
+
+def simplex_optimum(values, stddevs):
+    """The least of half the sum of squares over tables of sum 1, by a bisection for the multiplier."""
+    low, high = -1e12, 1e12
+    for _ in range(300):
+        middle = (low + high) / 2
+        total = np.maximum(values - middle * stddevs**2, 0).sum()
+        low, high = (middle, high) if total > 1 else (low, middle)
+    best = np.maximum(values - middle * stddevs**2, 0)
+    return 0.5 * float(np.sum(((best - values) / stddevs) ** 2))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_one_table_of_differing_noise_reaches_the_optimum(seed):
+    """Standard deviations over three decades; some measured counts are negative."""
+    rng = np.random.default_rng(seed)
+    total, shape = 1e6, (6, 5)
+    stddevs = 10.0 ** rng.uniform(0, 3, shape)
+    values = total * rng.dirichlet(np.full(30, 0.3)).reshape(shape) + stddevs * rng.normal(size=shape)
+    measured = pj.LinearMeasurement(("a", "b"), values, stddev=stddevs)
+    fit = pj.Estimator(regularisation="none", tol=1e-4, progress=False).fit(
+        pj.Domain({"a": 6, "b": 5}), [measured], total=total
+    )
+    assert fit.steps <= 400
+    expected = simplex_optimum(values.ravel() / total, stddevs.ravel() / total)
+    invisible = 0.02 * np.sqrt(30 / 2)  # of the loss's standard deviation under the noise
+    assert expected - 1e-6 <= fit.loss <= expected + invisible
+
+
+def test_counts_of_ten_million_with_little_noise_reach_the_optimum():
+    """Steps of first order methods are in proportion to the ratio of curvatures here."""
+    rng = np.random.default_rng(0)
+    table = 1e7 * rng.dirichlet(np.full(15, 0.5)).reshape(3, 5)
+    noisy = [
+        pj.LinearMeasurement(("a", "b"), table + 10 * rng.normal(size=(3, 5)), stddev=10.0),
+        pj.LinearMeasurement(("b",), table.sum(axis=0) + 10 * rng.normal(size=5), stddev=10.0),
+    ]
+    fit = pj.Estimator(regularisation="none", tol=1e-4, progress=False).fit(
+        pj.Domain({"a": 3, "b": 5}), noisy, total=1e7
+    )
+    assert fit.steps <= 300 and fit.gap <= 0.001 * fit.loss
+
+
+def test_it_minimises_with_a_prior_what_a_general_method_does():
+    """Two tables that share an attribute, with the entropy as a term: against SciPy over the joint table."""
+    sizes, weight, rng = {"a": 2, "b": 3, "c": 2}, 5.0, np.random.default_rng(3)
+    domain = pj.Domain(sizes)
+    noisy = [
+        pj.LinearMeasurement(clique, rng.normal(20, 8, size=domain.size(clique)), stddev=4.0)
+        for clique in (("a", "b"), ("b", "c"))
+    ]
+    bound = losses.build("l2", domain, noisy, 100.0, "float64")
+
+    def objective(logits):
+        p = np.exp(logits - logits.max()).reshape(2, 3, 2)
+        p /= p.sum()
+        entropy = np.sum(p * np.log(12 * p))
+        return bound.exact([p.sum(axis=2), p.sum(axis=0)]) + weight * entropy
+
+    expected = minimize(objective, np.zeros(12), method="BFGS", options={"gtol": 1e-9}).fun
+    structure, _ = Structure.named(sizes, bound.cliques)
+    prior = solvers.problem.Prior(np.float64(weight), np.float64(np.log(12)))
+    problem = Problem.build(HostContraction.build(structure), bound, np.float64(bound.lipschitz()), (), prior)
+    end = solve(problem, DampedNewton(), np.zeros(12), stop=StoppingRule.of(1e-10, 60, 0.0), block=5)
+    assert end.status is Status.CONVERGED and end.steps <= 40
+    assert float(end.point.loss) == pytest.approx(expected, rel=1e-8)
