@@ -9,7 +9,7 @@ from pgmjax._internal.jit import jit
 from pgmjax.estimation.solvers.problem import Evaluation, Problem, Vector, negligible
 
 # Up to this many cells NumPy evaluates a point faster than XLA compiles the program for it.
-HOST_CELLS = 50_000_000
+HOST_CELLS = 20_000_000
 
 
 def evaluate(problem: Problem, potentials: np.ndarray) -> tuple[Evaluation, float]:
@@ -23,7 +23,7 @@ def evaluate(problem: Problem, potentials: np.ndarray) -> tuple[Evaluation, floa
         potentials: log-potentials of the measured cliques [length].
     """
     if problem.oracle.contraction_path().work <= HOST_CELLS:
-        problem = problem.on_host()
+        problem = problem.on_host().exact()
         point = problem.evaluate(potentials)
         return point, float(problem.gap(point))
     point, gap = _on_device(problem, potentials)

@@ -200,7 +200,7 @@ class Estimator:
             raise ValueError("oracle='host' runs one fit at a time: choose oracle='auto' for a batch.")
         solver = solvers.build(self.solver)
         calls = min(self.max_steps, FIT_STEPS) if self.tol is None else self.max_steps
-        if self.solver == "auto" and sum(map(domain.size, measured)) <= newton.CELLS:
+        if newton.takes_over(self.solver, sum(map(domain.size, measured))):
             calls = min(calls, newton.AFTER)
         return oracles.plan(
             structure,

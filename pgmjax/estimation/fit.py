@@ -285,10 +285,13 @@ def _minimise_in_stages(
         ended = solution.status not in (Status.MAX_STEPS, Status.STALLED) or done == stop.max_steps
         if small and not ended:
             start = np.asarray(solution.point.potentials)
+            few = dataclasses.replace(
+                stop, max_steps=min(stop.max_steps, done + newton.most_steps(len(start)))
+            )
             solution = yield from run(
                 newton.DampedNewton(),
                 start,
-                stop=stop,
+                stop=few,
                 done=done,
                 lower_bound=lower_bound,
                 block=newton.BLOCK,
@@ -308,9 +311,8 @@ def _minimise_in_stages(
 def _is_for_newton(problem: FitProblem, objective: Problem) -> bool:
     """Return whether Newton's method goes on where the default solver has not converged."""
     cells = sum(math.prod(shape) for shape in objective.loss.shapes)
-    on_host = isinstance(objective.oracle, HostContraction)
-    smooth = objective.loss.smoothing is None
-    return problem.estimator.solver == "auto" and on_host and smooth and cells <= newton.CELLS
+    smooth_on_host = isinstance(objective.oracle, HostContraction) and objective.loss.smoothing is None
+    return smooth_on_host and newton.takes_over(problem.estimator.solver, cells)
 
 
 def _stalled_at(sound: Solution, failed: Solution) -> Solution:

@@ -50,7 +50,7 @@ def test_rows_with_totals_and_stddevs_of_their_own():
 def test_float32_rows_end_as_single_fits():
     totals = [100.0, 2000.0, 3e5]
     rows = [row(seed, total, 3.0) for seed, total in enumerate(totals)]
-    assert_rows_are_single_fits(to_optimum(max_steps=150, tol=1e-2, oracle="contraction"), rows, totals)
+    assert_rows_are_single_fits(to_optimum(max_steps=150, tol=1e-2), rows, totals)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

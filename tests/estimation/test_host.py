@@ -12,11 +12,7 @@ from pgmjax import queries
 from pgmjax.estimation import losses
 from pgmjax.estimation.losses.augmented import Augmented, Equalities
 from pgmjax.estimation.losses.tilted import Tilted
-from pgmjax.estimation.solvers.problem import HostGauge
-from pgmjax.inference.ops.tables import host_join
 from pgmjax.inference.oracles import HostContraction
-from pgmjax.inference.plan.structure import Structure
-from tests import models
 
 DOMAIN = pj.Domain({"a": 3, "b": 4, "c": 2, "d": 5})
 
@@ -89,21 +85,6 @@ def test_side_information_holds_on_the_host():
     assert (here.model.marginal(("a", "c"))[[0, 1], [1, 0]] == 0).all()
     np.testing.assert_allclose(here.model.marginal(("d",)), fixed.counts, rtol=1e-6)
     np.testing.assert_allclose(here.loss, there.loss, rtol=1e-4)
-
-
-def test_the_gauge_moves_what_tables_share_and_changes_no_distribution():
-    """Two tables that grew apart by 500 nats on their common attribute: nothing of that is left."""
-    structure = ((3, 4, 2, 5), ((0, 1), (1, 2), (2, 3), (1,), (3, 1)))
-    tables = models.potentials(structure)
-    drift = np.array([0.0, 500.0, -300.0, 50.0])
-    tables[0] += drift
-    tables[1] -= drift[:, None]
-    vector = host_join(tables, np.float64)
-    gauge = HostGauge(np.zeros(len(vector), int), 8, Structure(*structure))
-    moved = vector - gauge.tops(vector)
-    assert np.ptp(moved) < 20
-    oracle = HostContraction.build(Structure(*structure))
-    np.testing.assert_allclose(oracle.infer_flat(moved)[1], oracle.infer_flat(vector)[1], atol=1e-12)
 
 
 def test_what_the_host_does_not_run_is_refused():

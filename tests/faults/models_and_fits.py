@@ -109,6 +109,12 @@ SOLVERS = (
         "possible = self",
     ),
     Fault(
+        "what the host sets to zero is not counted",
+        "oracles",
+        "self.error += math.exp(min(math.log(lost) - kept, 0.0))",
+        "self.error += 0.0",
+    ),
+    Fault(
         "averaged gradients take steps of half the curvature",
         "solvers",
         "size = t * (t + 1) / (4 * xp.asarray(constant, dtype))",

@@ -17,16 +17,17 @@ References:
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from pgmjax.estimation.solvers.problem import Evaluation, Gauge, Problem, Solver, Vector, rounding
+from pgmjax.estimation.solvers.mirror_descent import MirrorDescent
+from pgmjax.estimation.solvers.problem import Evaluation, Problem, Vector, rounding
 
-# It goes on for the default solver AFTER so many steps, for models of at most CELLS cells, and is certified
-# after each BLOCK of steps.
-AFTER, CELLS, BLOCK = 200, 400, 5
-FARTHEST = 30.0  # nats that a potential moves in one step
+# It goes on for the default solver AFTER so many steps, for models of at most CELLS cells, takes so many
+# steps that they need INFERENCES inferences (seconds) at most, and is certified after each BLOCK of them.
+AFTER, CELLS, INFERENCES, BLOCK = 200, 400, 24_000, 5
+FARTHEST = 300.0  # nats that a potential moves in one step
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,72 +38,80 @@ class NewtonState:
         candidate: potentials of the next evaluation.
         best: the last accepted point.
         curvature: the product H F there [cells, cells].
-        damping: inverse of the step size.
+        step_size: current step size.
         since: steps since the loss last fell by more than rounding.
     """
 
     candidate: Vector
     best: Evaluation
     curvature: Any
-    damping: float
+    step_size: float
     since: int
 
 
 @dataclasses.dataclass(frozen=True)
-class DampedNewton(Solver):
-    """Newton's method on the potentials, damped; for NumPy arrays only.
+class DampedNewton(MirrorDescent):
+    """Mirror descent with implicit steps; for NumPy arrays only.
 
     Attributes:
-        grow: factor of the step size after an accepted step.
+        grow: factor on the step size after an accepted step.
         shrink: factor after a rejected one.
         patience: steps without a lower loss after which the solver has stalled.
     """
 
-    runs_on_host: ClassVar[bool] = True
     grow: float = 10.0
     shrink: float = 0.2
-    patience: int = 20
+    patience: int = 40
 
     @property
     def copies(self) -> int:
         """Peak memory of a step, in vectors the size of the potentials."""
         return 20
 
-    def start(self, problem: Problem, potentials: Vector) -> NewtonState:
+    def start(self, problem: Problem, potentials: Vector) -> Any:
         """Return the initial state."""
         best = Evaluation.unknown(potentials)
-        return NewtonState(potentials, best, None, float(problem.smoothness), 0)
+        return NewtonState(potentials, best, None, 1 / float(problem.smoothness), 0)
 
-    def step(self, problem: Problem, state: NewtonState) -> NewtonState:
+    def step(self, problem: Problem, state: Any) -> Any:
         """Accept the candidate or try a shorter step."""
         now, best, curvature = problem.evaluate(state.candidate), state.best, state.curvature
         error = float(rounding(best)) if np.isfinite(best.loss) else 0.0
-        fallen, damping = bool(now.loss < best.loss - error), state.damping
+        fallen, size = bool(now.loss < best.loss - error), state.step_size
         # where the loss cannot tell points apart, cells of probability 0 still go there: the gap falls
         if curvature is None or now.loss <= best.loss + error:
-            best, curvature = now, _curvature(problem, now)
-            damping = damping / self.grow
+            best, curvature, size = now, _curvature(problem, now), size * self.grow
         else:
-            damping = damping / self.shrink
-        weight = damping + (0.0 if problem.prior is None else float(problem.prior.weight))
-        system = curvature + weight * np.eye(len(curvature))
-        move = np.linalg.lstsq(system, -best.gradient, rcond=None)[0]
-        candidate = best.potentials + np.clip(move, -FARTHEST, FARTHEST)
-        return NewtonState(candidate, best, curvature, damping, 0 if fallen else state.since + 1)
+            size *= self.shrink
+        weight = 1 / size + (0.0 if problem.prior is None else float(problem.prior.weight))
+        candidate = best.potentials + np.clip(_move(curvature, weight, best.gradient), -FARTHEST, FARTHEST)
+        return NewtonState(candidate, best, curvature, size, 0 if fallen else state.since + 1)
 
-    def recentred(self, gauge: Gauge, state: NewtonState) -> NewtonState:
-        """Remove per-table constants from the state's potentials."""
-        shift = gauge.tops(state.best.potentials)
-        best = dataclasses.replace(state.best, potentials=state.best.potentials - shift)
-        return dataclasses.replace(state, candidate=state.candidate - shift, best=best)
 
-    def result(self, problem: Problem, state: NewtonState) -> Evaluation:
-        """Return the best point so far."""
-        return state.best
+def _move(curvature: np.ndarray, weight: float, gradient: np.ndarray) -> np.ndarray:
+    """Return the solution d of (weight + curvature) d = -gradient; none, if there is no finite one."""
+    weight = max(weight, np.finfo(float).eps * np.abs(curvature).max())  # else the system may be singular
+    try:
+        # least squares move nothing that the system does not determine to working precision
+        found = np.linalg.lstsq(curvature + weight * np.eye(len(curvature)), -gradient, rcond=None)[0]
+    except np.linalg.LinAlgError:
+        return np.zeros_like(gradient)
+    return np.nan_to_num(found, nan=0.0)
 
-    def stalled(self, state: NewtonState) -> Any:
-        """Return whether progress has stalled at this precision."""
-        return state.since > self.patience
+
+def takes_over(solver: Any, cells: int) -> bool:
+    """Return whether it goes on for a solver by name, if that has not converged on the host.
+
+    Args:
+        solver: the solver or its name.
+        cells: number of cells of the measured cliques.
+    """
+    return isinstance(solver, str) and solver == "auto" and cells <= CELLS
+
+
+def most_steps(cells: int) -> int:
+    """Return the number of steps that it takes at most."""
+    return INFERENCES // cells
 
 
 def _curvature(problem: Problem, point: Evaluation) -> np.ndarray:

@@ -19,9 +19,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax.estimation.losses.base import BoundLoss
-from pgmjax.inference.ops.tables import align, host_join, host_max, module_of, project, split
+from pgmjax.inference.ops.tables import host_join, module_of
 from pgmjax.inference.oracles import HostContraction, Oracle
-from pgmjax.inference.plan.structure import Structure, Variables
 
 Vector = Any  # a JAX array, or a NumPy array on the host
 
@@ -95,6 +94,10 @@ class Gauge:
 
     def tops(self, vector: Vector) -> Vector:
         """Return for each entry its table's maximum, to be subtracted for precision in float32."""
+        if isinstance(vector, np.ndarray):
+            starts = np.flatnonzero(np.diff(self.table, prepend=-1))
+            largest = np.maximum.reduceat(vector, starts)
+            return np.repeat(np.where(np.isfinite(largest), largest, 0), np.diff(starts, append=len(vector)))
         tops = jax.ops.segment_max(vector, self.table, self.count, indices_are_sorted=True)
         return jnp.where(jnp.isfinite(tops), tops, 0)[self.table]
 
@@ -105,50 +108,6 @@ class Gauge:
             return gradient - np.bincount(self.table, products, self.count)[self.table]
         means = jax.ops.segment_sum(products, self.table, self.count, indices_are_sorted=True)
         return gradient - means[self.table]
-
-
-WIDE = 100.0  # nats
-
-
-@dataclasses.dataclass(frozen=True)
-class HostGauge(Gauge):
-    """The gauge of a problem on the host, which also moves functions of attributes that tables share.
-
-    Where measurements of shared attributes disagree, every step raises one table and lowers the other. Both
-    grow without limit though their sum does not change, and precision is lost.
-
-    Attributes:
-        structure: the tables.
-    """
-
-    structure: Structure
-
-    def tops(self, vector: np.ndarray) -> np.ndarray:
-        """Return what to subtract from a vector, for tables of maximum 0 that change no distribution."""
-        shifted, cliques = np.array(vector), self.structure.cliques
-        tables = split(shifted, self.structure.shapes)
-        if np.ptp(vector) > WIDE and np.isfinite(vector).all():
-            for here, there, both in _shared(self.structure):
-                part = np.array(project(tables[here], cliques[here], both, host_max))
-                tables[here][...] -= align(part, both, cliques[here])
-                tables[there][...] += align(part, both, cliques[there])
-        for table in tables:
-            top = table.max()
-            table -= top if np.isfinite(top) else 0
-        return vector - shifted
-
-
-@functools.lru_cache(maxsize=64)
-def _shared(structure: Structure) -> tuple[tuple[int, int, Variables], ...]:
-    """Return all pairs of tables, the later one first, with the variables that they share."""
-    having: dict[int, list[int]] = {}
-    pairs: dict[tuple[int, int], None] = {}
-    for number, clique in enumerate(structure.cliques):
-        pairs.update(((number, before), None) for v in clique for before in having.get(v, ()))
-        for v in clique:
-            having.setdefault(v, []).append(number)
-    cliques = structure.cliques
-    return tuple((n, m, tuple(v for v in cliques[n] if v in cliques[m])) for n, m in reversed(pairs))
 
 
 @jax.tree_util.register_dataclass
@@ -240,10 +199,8 @@ class Problem:
             loss = loss.with_smoothing(float(self.loss.smoothing))
         fixed = None if self.fixed is None else np.asarray(self.fixed, np.float64)
         prior = jax.tree.map(np.float64, self.prior)
-        oracle = HostContraction(self.oracle.contraction_path(), False, self.oracle.length)
-        structure = oracle.structure
-        measured = Structure(structure.sizes, structure.cliques[: len(loss.shapes)])
-        gauge = HostGauge(np.asarray(self.gauge.table), self.gauge.count, measured)
+        oracle = HostContraction(self.oracle.contraction_path(), padded_length=self.oracle.length)
+        gauge = Gauge(np.asarray(self.gauge.table), self.gauge.count)
         if fixed is None:
             loss = loss.padded(len(gauge.table))
         return Problem(oracle, loss, np.float64(self.curvature), gauge, fixed, prior)

@@ -255,9 +255,11 @@ class _ScaledPasses(_Passes):
             lost += float(np.sum(table.lost * weight.table))
         if weight.lost is not None:
             lost += float(np.sum(weight.lost * table.table))
-        if lost:
-            share = math.log(lost) + table.scale + weight.scale - self.log_partition
-            self.error += math.exp(min(share, 0.0))
+        kept = self.log_partition - table.scale - weight.scale  # log of the sum of cell times derivative
+        if kept < -RANGE:  # whose terms leave float64's range
+            self.error = math.inf
+        elif lost:
+            self.error += math.exp(min(math.log(lost) - kept, 0.0))
 
 
 @dataclasses.dataclass(frozen=True)

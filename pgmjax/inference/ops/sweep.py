@@ -85,7 +85,7 @@ def forward(
         tables: log values for each clique.
         reduce: reduction of axes.
         products: method for large products. Default: the same as for other steps.
-        with_shares: whether `backward` will be called, with log-sum-ejnp.
+        with_shares: whether `backward` will be called, with log-sum-exp.
     """
     every = list(tables)
     shares: list[Any] = []
@@ -116,7 +116,7 @@ def forward(
 def backward(
     path: ContractionPath, sweep: Sweep, products: Products | None = None
 ) -> tuple[tuple[Table, ...], Table]:
-    """Marginals of all cliques, from the result of `forward` with log-sum-ejnp.
+    """Marginals of all cliques, from the result of `forward` with log-sum-exp.
 
     Returns:
         The marginals (probabilities), and the total probability of entries that are only upper bounds. If

@@ -1,8 +1,8 @@
 """Oracles: marginals, log-partition and most likely value of a model, from its log-potentials.
 
 - `base`: the interface. `choose`: selects the oracle for a structure, by name or by cost.
-- Exact: `contraction`, `levels` (many small cliques), `sliced` (little memory), `message_passing`, and
-  `brute_force`, the reference for all others.
+- Exact: `contraction`, `levels` (many small cliques), `sliced` (little memory), `message_passing`,
+  `host_contraction` (NumPy, nothing compiled), and `brute_force`, the reference for all others.
 - Approximate: `belief_propagation`.
 - On the host, one query at a time, without compilation: `host`.
 """

@@ -29,7 +29,9 @@ CALL, EACH_STEP, EACH_CELL, EACH_PRODUCT = 1e-4, 2e-5, 9e-9, 2e-10
 
 
 @functools.partial(
-    jax.tree_util.register_dataclass, data_fields=[], meta_fields=["path", "fast", "padded_length"]
+    jax.tree_util.register_dataclass,
+    data_fields=[],
+    meta_fields=["path", "fast", "padded_length", "logarithms"],
 )
 @dataclasses.dataclass(frozen=True)
 class HostContraction(Contraction):
@@ -37,16 +39,22 @@ class HostContraction(Contraction):
 
     Attributes:
         padded_length: length of a flat vector; None for the cells of all cliques.
+        logarithms: never set a small probability to 0, which takes several times as long.
     """
 
     padded_length: int | None = None
+    logarithms: bool = False
 
     name: ClassVar[str] = "host"
 
     @classmethod
     def build(cls, structure: Structure, fast: bool = False) -> HostContraction:
         """Plan the path of a structure."""
-        return cls(Contraction.build(structure, fast).path, False)
+        return cls(Contraction.build(structure, fast).path)
+
+    def exact(self) -> HostContraction:
+        """The same oracle in logarithms throughout."""
+        return dataclasses.replace(self, logarithms=True)
 
     @property
     def length(self) -> int:
@@ -86,10 +94,9 @@ class HostContraction(Contraction):
         return float(log_partition), list(split(found.astype(dtype), self.structure.shapes))
 
     def _infer_on_host(self, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        made = host_sweep.marginals(self.path, vector)
-        if made.error <= np.finfo(np.float64).eps:
-            return np.asarray(made.log_partition), made.vector
-        made = host_sweep.log_marginals(self.path, vector)
+        made = None if self.logarithms else host_sweep.marginals(self.path, vector)
+        if made is None or made.error > np.finfo(np.float64).eps:
+            made = host_sweep.log_marginals(self.path, vector)
         return np.asarray(made.log_partition), made.vector
 
 

@@ -25,7 +25,7 @@ def simplex_optimum(values, stddevs):
     return 0.5 * float(np.sum(((best - values) / stddevs) ** 2))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(8))
 def test_one_table_of_differing_noise_reaches_the_optimum(seed):
     """Standard deviations over three decades; some measured counts are negative."""
     rng = np.random.default_rng(seed)
@@ -37,8 +37,7 @@ def test_one_table_of_differing_noise_reaches_the_optimum(seed):
         pj.Domain({"a": 6, "b": 5}), [measured], total=total
     )
     expected = simplex_optimum(values.ravel() / total, stddevs.ravel() / total)
-    invisible = 0.02 * np.sqrt(30 / 2)  # of the loss's standard deviation under the noise
-    assert expected - 1e-6 <= fit.loss <= expected + invisible
+    assert expected - 1e-6 <= fit.loss <= expected + 0.01
 
 
 def test_counts_of_ten_million_with_little_noise_reach_the_optimum():

@@ -46,6 +46,36 @@ def test_what_is_lost_is_counted():
     np.testing.assert_allclose(oracle.infer_flat(vector)[1], marginals, atol=1e-12)
 
 
+def test_what_is_set_to_zero_is_counted():
+    """A cell 305 nats below another that the next table favours by 295: 5e-5 of the probability."""
+    structure = ((2, 2, 2), ((0, 1), (1, 2)))
+    tables = [np.array([[0.0, -305.0], [0.0, -305.0]]), np.array([[-295.0, -294.0], [0.0, 0.0]])]
+    oracle = oracles.HostContraction.build(Structure(*structure))
+    vector = host_join(tables, np.float64)
+    assert 1e-6 < host_sweep.marginals(oracle.path, vector).error < 1e-3
+    _, marginals, _ = expected_of(structure, tables)
+    np.testing.assert_allclose(oracle.infer_flat(vector)[1], marginals, atol=1e-12)
+
+
+def test_what_leaves_the_range_only_as_a_product_is_seen():
+    """Cells and derivatives that are held, of which no product with one another is."""
+    never = -np.inf
+    structure = ((6, 2, 2, 4), ((0, 1), (1, 2), (2, 3), (0,), (1,)))
+    tables = [np.full([structure[0][v] for v in clique], never) for clique in structure[1]]
+    tables[0][[1, 4, 5], 1] = 0.0, -293.0, -501.0
+    tables[1][[0, 1], [0, 1]] = 0.0, -243.0
+    tables[2][1, 0] = 0.0
+    tables[3][3:] = -352.0, -202.0, 0.0
+    tables[4][:] = 0.0, -18.0
+    oracle = oracles.HostContraction.build(Structure(*structure))
+    vector = host_join(tables, np.float64)
+    value, marginals, _ = expected_of(structure, tables)
+    assert host_sweep.marginals(oracle.path, vector).error == np.inf
+    found_value, found = oracle.infer_flat(vector)
+    np.testing.assert_allclose(found_value, value, rtol=1e-14)
+    np.testing.assert_allclose(found, marginals, atol=1e-12)
+
+
 def test_large_products_form_no_union_for_a_maximum(monkeypatch):
     monkeypatch.setattr(host_sweep, "CHUNK", 50)
     structure = ((9, 8, 7), ((0, 1), (1, 2), (2, 0)))
