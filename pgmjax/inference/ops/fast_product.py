@@ -42,6 +42,20 @@ class Scaled(NamedTuple):
     column_top: jax.Array
 
 
+class Factors(NamedTuple):
+    """What the backward products need of a forward one: no exponential is taken twice.
+
+    Attributes:
+        left: as in `Scaled` [b, m, k].
+        right: as in `Scaled` [b, k, n].
+        inverse: 1 over their matrix product, 0 where it is clipped [b, m, n].
+    """
+
+    left: jax.Array
+    right: jax.Array
+    inverse: jax.Array
+
+
 def raised_bits(dtype: np.dtype) -> int:
     """The exponent s of the factor `2**s` of scaled exponentials."""
     return RAISED_BITS[np.dtype(dtype).name]
@@ -91,19 +105,29 @@ def fast_forward(left: jax.Array, right: jax.Array, finite: bool = False) -> tup
         bound of its value, within a factor of two of the clip limit. So if the marginal weight on masked
         entries computed from these values is negligible, the true weight is too.
     """
+    return factored_forward(left, right, finite)[:2]
+
+
+def factored_forward(
+    left: jax.Array, right: jax.Array, finite: bool = False
+) -> tuple[jax.Array, jax.Array, Factors]:
+    """Same as `fast_forward`, with what `factored_backward` takes."""
     tables = scaled(left, right)
     product = _product("bmk,bkn->bmn", tables.left, tables.right)
     dtype = left.dtype
     limit, bits = clip_limit(left.shape[2], dtype), raised_bits(dtype)
     empty = jnp.zeros_like(product, bool) if finite else structural_zeros(left, right)
     clipped = (product < limit) & ~empty
+    inverse = jnp.where(product < limit, 0, 1 / product)
     product = jnp.where(clipped, 2 * limit, product)
     # two branches, so that the scale costs no digits near 1 or far below it
     large = product > 1
     log_product = jnp.log(jnp.where(large, product * 0.25**bits, product))
     log_product = log_product - jnp.where(large, 0, 2 * bits * np.log(2)).astype(dtype)
     out = log_product + (tables.row_top[:, :, None] + tables.column_top[:, None, :])
-    return jnp.where(empty, -jnp.inf, out), clipped
+    # kept as they are: XLA would take the exponentials again where they are read
+    factors = jax.lax.optimization_barrier(Factors(tables.left, tables.right, inverse))
+    return jnp.where(empty, -jnp.inf, out), clipped, factors
 
 
 def fast_backward(
@@ -126,14 +150,17 @@ def fast_backward(
     bits = raised_bits(left.dtype)
     gap = tables.row_top[:, :, None] + tables.column_top[:, None, :] - out
     root = jnp.exp(jnp.where(gap < clip_gap(left.shape[2], left.dtype) + 1, gap, -jnp.inf) / 2) * 0.5**bits
-    ratio = root * root * weight
-    by_left = _product("bmn,bkn->bmk", ratio, tables.right)
-    by_right = _product("bmk,bmn->bkn", tables.left, ratio)
+    return factored_backward(Factors(tables.left, tables.right, root * root), weight)
+
+
+def factored_backward(factors: Factors, weight: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Same as `fast_backward`, from the forward product's factors; clipped entries contribute nothing."""
+    left, right, inverse = factors
+    ratio = inverse * weight
+    by_left = _product("bmn,bkn->bmk", ratio, right)
+    by_right = _product("bmk,bmn->bkn", left, ratio)
     # where a factor underflowed the other side may be infinite
-    return (
-        jnp.where(tables.left == 0, 0, by_left * tables.left),
-        jnp.where(tables.right == 0, 0, by_right * tables.right),
-    )
+    return jnp.where(left == 0, 0, by_left * left), jnp.where(right == 0, 0, by_right * right)
 
 
 def structural_zeros(left: jax.Array, right: jax.Array) -> jax.Array:
