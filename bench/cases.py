@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 RECORDS = 50_000  # uniform records of a fit case that names no table
-MADE = re.compile(r"(oracle|fit)-(chain|tree)-(\d+)(?:x(\d+))?")
+MADE = re.compile(r"(oracle|fit)-(chain|tree|loops)-(\d+)(?:x(\d+))?")
 
 Names = tuple[str, ...]
 
@@ -99,7 +99,8 @@ def load(name: str, file: str | os.PathLike[str] | None = None) -> Case:
 
     Args:
         name: a name in the file, or `oracle-chain-D`, `oracle-tree-D`, `fit-chain-D`, `fit-tree-D` for D
-            attributes, with `xS` behind it for chains of attributes of S values (10 by default).
+            attributes, with `xS` behind it for chains of attributes of S values (10 by default); or
+            `oracle-loops-P`, `fit-loops-P` for P random pairs over 128 attributes.
         file: the file; None is the default one, which a made case does not need.
 
     Raises:
@@ -118,7 +119,7 @@ def load(name: str, file: str | os.PathLike[str] | None = None) -> Case:
         return make(name)
     raise ValueError(
         f"{name!r} is not a case; there are {', '.join(found)}, and oracle-chain-D, oracle-tree-D, "
-        "fit-chain-D and fit-tree-D for D attributes."
+        "fit-chain-D and fit-tree-D for D attributes; oracle-loops-P and fit-loops-P for P pairs."
     )
 
 
@@ -140,17 +141,21 @@ def _case(name: str, spec: dict[str, Any]) -> Case:
 
 
 def make(name: str) -> Case:
-    """A chain of three-way cliques or a random tree of pairs, as in the file of cases but of any length.
+    """A chain of three-way cliques, a random tree of pairs or random pairs, of any number.
 
     Raises:
         ValueError: a name of another form, or fewer than three attributes.
     """
     parts = MADE.fullmatch(name)
-    if not parts or int(parts[3]) < 3 or (parts[2] == "tree" and parts[4]):
-        raise ValueError(f"a made case is oracle-chain-D[xS] or oracle-tree-D with D >= 3, got {name!r}.")
-    sizes, cliques = (
-        _chain(int(parts[3]), int(parts[4] or 10)) if parts[2] == "chain" else _tree(int(parts[3]), 5)
-    )
+    if not parts or int(parts[3]) < 3 or (parts[2] != "chain" and parts[4]):
+        raise ValueError(
+            f"a made case is oracle-chain-D[xS], oracle-tree-D or oracle-loops-D with D >= 3, got {name!r}."
+        )
+    count = int(parts[3])
+    if parts[2] == "chain":
+        sizes, cliques = _chain(count, int(parts[4] or 10))
+    else:
+        sizes, cliques = _tree(count, 5) if parts[2] == "tree" else _loops(count, 1)
     seed = 0 if parts[2] == "chain" else 5
     return Case(name, parts[1], seed, sizes, cliques, steps=500, sigma=50.0)
 
@@ -165,6 +170,17 @@ def _tree(count: int, seed: int) -> tuple[dict[str, int], tuple[Names, ...]]:
     rng = np.random.default_rng(seed)
     sizes = {f"v{i}": int(rng.integers(2, 21)) for i in range(count)}
     return sizes, tuple((f"v{rng.integers(max(0, i - 20), i)}", f"v{i}") for i in range(1, count))
+
+
+def _loops(count: int, seed: int) -> tuple[dict[str, int], tuple[Names, ...]]:
+    """Random pairs over 128 attributes of 2 to 5 values, the same for fewer pairs as the first of more."""
+    rng = np.random.default_rng(seed)
+    sizes = {f"a{i}": int(rng.integers(2, 6)) for i in range(128)}
+    pairs: dict[Names, None] = {}
+    while len(pairs) < min(count, 128 * 127 // 2):
+        one, other = sorted(rng.choice(128, 2, replace=False).tolist())
+        pairs[f"a{one}", f"a{other}"] = None
+    return sizes, tuple(pairs)
 
 
 def potentials(case: Case, dtype: str = "float32") -> list[np.ndarray]:

@@ -1,32 +1,43 @@
 """Cost against attributes, cliques, their size, and the batch: first call, later calls, peak of memory.
 
-    python bench/scaling.py [attributes] [cliques] [size] [batch] [--timeout S] [--plot]
+    python bench/scaling.py [attributes] [cliques] [loops] [size] [batch] [rows] [--timeout S] [--plot]
 
-attributes: chains of three-way cliques, ten values an attribute, 30 to 10,000 attributes.
-cliques: random trees of pairs, 2 to 20 values an attribute, 30 to 3,000 attributes.
-size: a chain of 30 attributes of 5 to 80 values: cliques of 125 to 512,000 cells.
+attributes: chains of three-way cliques, ten values an attribute, 30 to 100,000 attributes.
+cliques: random trees of pairs, 2 to 20 values an attribute, 30 to 30,000 attributes.
+loops: 40 to 1,600 random pairs over 128 attributes of 2 to 5 values.
+size: a chain of 30 attributes of 5 to 170 values: cliques of 125 to 4,913,000 cells.
 batch: fits of a chain of 30 attributes under 1 to 256 draws of the noise, 100 steps each.
+rows: all 45 pairs of 10 columns counted from a Parquet file of 100,000 to 50 million rows.
 
-Every point is a fresh process of bench/versus.py and one line of bench/results/scaling.jsonl, with a
-plot for each sweep beside it where matplotlib is installed. What is in the file for the same code and
-machine is not run again. A point that fails is recorded with its reason, and ends its sweep.
+Every point is a fresh process of bench/versus.py (rows: bench/marginals_scan.py) and one line of
+bench/results/scaling.jsonl, with a plot for each sweep beside it where matplotlib is installed. Floors of
+this machine are drawn dashed: for a call the time to read every potential and to write every marginal once,
+for a scan the time to read the columns, at the rate that memory is copied here; for memory the potentials
+and marginals. What is in the file for the same code and machine is not run again. A point that fails is
+recorded with its reason, and ends its sweep.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import pathlib
 import sys
 from collections.abc import Sequence
 
 import harness
+import roofline
 from harness import Line
 from ratios import seconds
 
 SWEEPS = {
-    "attributes": ("attributes", [(n, [f"oracle-chain-{n}"]) for n in (30, 100, 300, 1000, 3000, 10_000)]),
-    "cliques": ("attributes", [(n, [f"oracle-tree-{n}"]) for n in (30, 100, 300, 1000, 3000)]),
-    "size": ("cells of a clique", [(n**3, [f"oracle-chain-30x{n}"]) for n in (5, 10, 20, 40, 80)]),
+    "attributes": (
+        "attributes",
+        [(n, [f"oracle-chain-{n}"]) for n in (30, 300, 3000, 10_000, 30_000, 100_000)],
+    ),
+    "cliques": ("attributes", [(n, [f"oracle-tree-{n}"]) for n in (30, 300, 3000, 10_000, 30_000)]),
+    "loops": ("pairs", [(n, [f"oracle-loops-{n}"]) for n in (40, 80, 120, 160, 200, 240, 320, 1600)]),
+    "size": ("cells of a clique", [(n**3, [f"oracle-chain-30x{n}"]) for n in (5, 10, 20, 40, 80, 170)]),
     "batch": (
         "fits at once",
         [
@@ -34,8 +45,14 @@ SWEEPS = {
             for n in (1, 4, 16, 64, 256)
         ],
     ),
+    "rows": ("rows", [(n, [str(n)]) for n in (100_000, 1_000_000, 10_000_000, 50_000_000)]),
 }
-MEASURES = {"cold_s": "first call (s)", "warm_s": "later calls (s)", "peak_mb": "peak (MB)"}
+MEASURES = {
+    "cold_s": "first call (s)",
+    "warm_s": "later calls (s)",
+    "seconds": "seconds",
+    "peak_mb": "peak (MB)",
+}
 
 
 def sweep(name: str, options: argparse.Namespace, about: Line) -> list[Line]:
@@ -49,15 +66,15 @@ def sweep(name: str, options: argparse.Namespace, about: Line) -> list[Line]:
     for point, words in SWEEPS[name][1]:
         line = None if options.again else done.get(point)
         if line is None:
-            versus = str(pathlib.Path(__file__).with_name("versus.py"))
-            command = [sys.executable, versus, *words]
+            script = "marginals_scan.py" if name == "rows" else "versus.py"
+            command = [sys.executable, str(pathlib.Path(__file__).with_name(script)), *words]
             keys = {"bench": "scaling", "sweep": name, "point": point, "load_before": harness.load_average()}
             line = harness.run(
                 command, memory_gb=options.memory, timeout=options.timeout, label=f"{name} {point:,}:"
             )
             versions = {**about["versions"], **line.pop("versions", {})}
             keys |= {"command": harness.shown(command), "date": harness.now(), "versions": versions}
-            line = {**line, **about, **keys}
+            line = {**line, **about, **keys, **floors(name, line)}
             harness.append(options.out, line)
         lines.append(line)
         harness.say(f"{name} {point:,}: {told(line)}")
@@ -66,10 +83,28 @@ def sweep(name: str, options: argparse.Namespace, about: Line) -> list[Line]:
     return lines
 
 
+@functools.cache
+def copied() -> float:
+    """Bytes that this machine reads and writes in a second."""
+    return roofline.measured_apart()["copy_bytes_per_s"]
+
+
+def floors(name: str, line: Line) -> Line:
+    """What a point needs at least here; nothing for fits, whose steps are not counted."""
+    if "failed" in line or name == "batch":
+        return {}
+    if name == "rows":
+        return {"floor_s": 4 * line["rows"] * line["columns"] / copied()}
+    moved = 8 * line["forecast"]["inputs"]
+    return {"floor_s": moved / copied(), "floor_mb": moved / 1e6}
+
+
 def told(line: Line) -> str:
     """One point in a few words."""
     if "failed" in line:
         return f"FAILED: {line['failed']}"
+    if "seconds" in line:
+        return f"{seconds(line['seconds'])}, peak {line['peak_mb']:,.0f} MB"
     return (
         f"first {seconds(line['cold_s'])} ({line['programs']} programs), later {seconds(line['warm_s'])}, "
         f"peak {line['peak_mb']:,.0f} MB"
@@ -85,10 +120,14 @@ def plot(name: str, lines: Sequence[Line], folder: pathlib.Path) -> pathlib.Path
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, panels = pyplot.subplots(1, len(MEASURES), figsize=(4 * len(MEASURES), 3.2), layout="constrained")
     good = [line for line in lines if "failed" not in line]
-    for panel, (key, label) in zip(panels, MEASURES.items(), strict=True):
+    measures = {key: label for key, label in MEASURES.items() if all(key in line for line in good)}
+    figure, panels = pyplot.subplots(1, len(measures), figsize=(4 * len(measures), 3.2), layout="constrained")
+    for panel, (key, label) in zip(panels, measures.items(), strict=True):
         panel.loglog([line["point"] for line in good], [line[key] for line in good], marker="o")
+        floor = "floor_mb" if key == "peak_mb" else "floor_s"
+        if all(floor in line for line in good):
+            panel.loglog([line["point"] for line in good], [line[floor] for line in good], "k--", lw=1)
         panel.set(xlabel=SWEEPS[name][0], title=label)
         panel.grid(True, which="major", alpha=0.3)
     path = folder / f"scaling-{name}.png"
