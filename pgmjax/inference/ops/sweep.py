@@ -237,11 +237,16 @@ def _exact(left: jax.Array, right: jax.Array) -> tuple[jax.Array, None, Any]:
     return out, None, (left, right, lowest(out))
 
 
+def _exact_backward(kept: Any, weight: jax.Array) -> tuple[jax.Array, jax.Array]:
+    left, right, out = kept
+    return exact_product.exact_backward(left, right, out, weight)
+
+
 def _maximum(left: jax.Array, right: jax.Array) -> tuple[jax.Array, None, None]:
     return exact_product.max_plus(left, right), None, None
 
 
-EXACT = Products(_exact, lambda kept, weight: exact_product.exact_backward(*kept, weight))
+EXACT = Products(_exact, _exact_backward)
 # matrix products of finite tables: entries that underflow are upper bounds
 FAST = Products(functools.partial(fast_product.factored_forward, finite=True), fast_product.factored_backward)
 MAXIMUM = Products(_maximum)  # only values of maxima are needed, so there is no backward pass

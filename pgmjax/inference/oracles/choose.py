@@ -44,6 +44,7 @@ MANY = 600
 # On a CPU, slices of CACHE bytes are faster than one contraction of more than twice that, as long as their
 # overhead is at most REPEATED (measured on Adult's triples: 205 to 125 ms, 142 to 96 ms).
 CACHE, REPEATED = 40_000_000, 1.6
+FEWEST = 3  # calls in NumPy, if any: a second call that compiles after a slow first one gains nothing
 PLANNED = 400  # with more cliques, levels are used if they fit, without planning a contraction
 
 
@@ -63,6 +64,19 @@ def kind(name: str) -> type[Oracle]:
     return _BY_NAME[name]
 
 
+@dataclasses.dataclass
+class Beginning:
+    """First calls of a plan in NumPy: as long as they take less time than compiling would.
+
+    Attributes:
+        oracle: the host's oracle.
+        calls: number of calls left. It counts calls, not seconds, so that equal programs give equal numbers.
+    """
+
+    oracle: HostContraction
+    calls: int
+
+
 @dataclasses.dataclass(frozen=True)
 class Plan:
     """An oracle for named attributes, with its forecast cost.
@@ -73,6 +87,7 @@ class Plan:
         itemsize: bytes per cell.
         copies: number of copies of the potentials in memory at the same time (see `Forecast.peak_bytes`).
         max_bytes: memory that it may use; None for the free memory of the device.
+        beginning: what answers the first calls of `infer`; None if the oracle answers all.
     """
 
     oracle: Oracle
@@ -80,6 +95,7 @@ class Plan:
     itemsize: int
     copies: int
     max_bytes: int | None
+    beginning: Beginning | None = dataclasses.field(default=None, compare=False, repr=False)
 
     @property
     def peak_bytes(self) -> int:
@@ -89,7 +105,8 @@ class Plan:
     def infer(self, tables: Sequence[Any]) -> tuple[float, list[Any]]:
         """Log-partition and marginals of a model given by plain arrays, on the device.
 
-        The first call compiles; later calls with the same shapes do not, even from another plan.
+        The first call compiles, later ones with the same shapes do not, even from another plan. If "auto"
+        chose the oracle, calls run in NumPy until as much time is spent as compiling is forecast to take.
 
         Args:
             tables: log-potentials of each clique, in the order of the structure; finite or minus infinity.
@@ -115,7 +132,11 @@ class Plan:
                 f"expected {len(shapes)} tables of the shapes of the structure's cliques, got {len(tables)} "
                 f"tables of which some differ: give one for each clique, in its own axis order."
             )
-        return self.oracle.run(tables, np.float32 if self.itemsize == 4 else np.float64)
+        oracle, begun = self.oracle, self.beginning
+        if begun and begun.calls > 0 and not all(isinstance(table, jax.Array) for table in tables):
+            begun.calls -= 1
+            oracle = begun.oracle
+        return oracle.run(tables, np.float32 if self.itemsize == 4 else np.float64)
 
     def summary(self) -> str:
         """The plan in a few lines of text.
@@ -135,6 +156,10 @@ class Plan:
             f"{cost.operations:,} operations",
             *(f"  {line}" for line in cost.details),
         ]
+        if self.beginning:
+            lines.append(
+                f"the next {self.beginning.calls:,} calls of infer run in NumPy, before it is compiled"
+            )
         for variables, cells in cost.culprits:
             names = ", ".join(self.attributes[v] for v in variables)
             lines.append(f"  {cells:>15,} cells over ({names})")
@@ -155,7 +180,7 @@ def plan(
     max_bytes: int | None = None,
     finite: bool = True,
     mesh: Mesh | None = None,
-    calls: int = CALLS,
+    calls: int | None = None,
     compiled: bool = False,
     bounded: bool = True,
 ) -> Plan:
@@ -170,7 +195,8 @@ def plan(
         max_bytes: memory that may be used. Default: the free memory of the device.
         finite: whether no potential will be minus infinity, which fast matrix products do not support.
         mesh: devices that share one call, each running some of its slices; None uses one device.
-        calls: number of calls that "auto" plans for.
+        calls: number of calls that "auto" plans for; None if it is not known: then the oracle is a compiled
+            one, and the first calls of `infer` run in NumPy.
         compiled: whether the oracle is for a compiled program, so that "auto" does not choose the host.
         bounded: whether potentials stay moderate. Those of a fit to the optimum of its loss may not, and the
             host is slower then.
@@ -185,10 +211,12 @@ def plan(
         written = " or ".join(f"oracle={name!r}" for name in sharing)
         raise ValueError(f"only slices are shared between devices: write {written}, got {oracle!r}.")
     if oracle == "auto" and mesh is None:
-        chosen = _cheapest(structure, limits, calls, compiled, bounded)
+        chosen = _cheapest(structure, limits, calls or CALLS, compiled or calls is None, bounded)
     else:  # "auto" with a mesh: the first oracle that shares devices
         chosen = kind(sharing[0] if oracle == "auto" else oracle).within(structure, limits)
-    made = Plan(chosen, attributes, itemsize, copies, max_bytes)
+    unknown = oracle == "auto" and mesh is None and calls is None and not compiled
+    begun = _beginning(chosen, limits) if unknown else None
+    made = Plan(chosen, attributes, itemsize, copies, max_bytes, begun)
     forecast.require_memory(chosen.forecast, attributes, made.peak_bytes, limits.max_bytes)
     return made
 
@@ -225,6 +253,17 @@ def _host(path: ContractionPath, limits: Limits) -> HostContraction | None:
     """The host's oracle, if the device is the host and its tables fit."""
     found = HostContraction(path)
     return found if limits.allow(found.forecast) and jax.default_backend() == "cpu" else None
+
+
+def _beginning(chosen: Oracle, limits: Limits) -> Beginning | None:
+    """The calls on the host that take together as long as compiling the chosen oracle."""
+    if len(chosen.structure.cliques) > PLANNED:
+        return None
+    on_host = _host(chosen.contraction_path(), limits)
+    if on_host is None:
+        return None
+    calls = int((PROGRAM + chosen.forecast.compile_seconds) / on_host.forecast.seconds)
+    return Beginning(on_host, calls) if calls >= FEWEST else None
 
 
 def _total_seconds(cost: forecast.Forecast, calls: int) -> float:

@@ -75,6 +75,33 @@ def test_infer_takes_plain_arrays():
         plan.infer(tables[:1])
 
 
+def test_the_first_calls_compile_nothing(monkeypatch):
+    """They run in NumPy as long as compiling would take; those after them are compiled, and agree."""
+    sizes, cliques = (120, 90, 100), ((0, 1), (1, 2), (0, 2))
+    plan = oracles.plan(*named(sizes, cliques))
+    assert isinstance(plan.oracle, oracles.Contraction) and not isinstance(
+        plan.oracle, oracles.HostContraction
+    )
+    assert plan.beginning is not None and "run in NumPy" in plan.summary()
+    plan.beginning.calls = 1
+    tables = models.potentials((sizes, cliques), seed=4)
+    with monkeypatch.context() as patch:
+        patch.setattr("pgmjax.inference.oracles.base._infer", None)
+        log_partition, first = plan.infer(tables)
+        with pytest.raises(TypeError):
+            plan.infer(tables)
+        on_device = [jax.numpy.asarray(table, "float32") for table in tables]
+        plan.beginning.calls = 1
+        with pytest.raises(TypeError):  # tables on the device stay there
+            plan.infer(on_device)
+    plan.beginning.calls = 0
+    again, second = plan.infer(tables)
+    assert again == pytest.approx(log_partition, rel=1e-6)
+    for found, expected in zip(second, first, strict=True):
+        np.testing.assert_allclose(found, expected, atol=2e-7)
+    assert oracles.plan(*named(sizes, cliques), "contraction").beginning is None
+
+
 def test_auto_falls_back_to_what_fits():
     """Fifteen triples of Adult's attributes: a clique of 53 million cells, contracted with far less."""
     sizes = (85, 9, 100, 16, 7, 15, 6, 5, 2, 100, 100, 99, 42, 2)

@@ -116,9 +116,11 @@ def test_auto_takes_the_host_where_compiling_would_cost_more():
 
 def test_only_the_cpu_is_the_host(monkeypatch):
     structure, names = Structure.named({"a": 2, "b": 2}, [("a", "b")])
-    assert isinstance(oracles.plan(structure, names).oracle, oracles.HostContraction)
+    assert isinstance(oracles.plan(structure, names, calls=500).oracle, oracles.HostContraction)
+    assert oracles.plan(structure, names).beginning is not None
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    assert not isinstance(oracles.plan(structure, names).oracle, oracles.HostContraction)
+    assert not isinstance(oracles.plan(structure, names, calls=500).oracle, oracles.HostContraction)
+    assert oracles.plan(structure, names).beginning is None
 
 
 def test_logarithms_are_formed_in_parts(monkeypatch):
