@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -167,10 +168,9 @@ class Oracle(abc.ABC):
         """
         dtype = np.dtype(dtype)
         on_device = all(isinstance(table, jax.Array) and table.dtype == dtype for table in tables)
-        xp = jnp if on_device else np
         with precision(dtype.name):
             given = tuple(tables) if on_device else tuple(np.asarray(table, dtype) for table in tables)
-            finite = not self.fast or all(bool(xp.min(table) > -np.inf) for table in given)
+            finite = not self.fast or bool(_all_finite(given) if on_device else _lowest(given, np) > -np.inf)
             log_partition, found, error_bound = _infer(self if finite else self.exact(), given)
             if self.fast and float(error_bound) > np.finfo(dtype).eps:
                 log_partition, found, _ = _infer(self.exact(), given)
@@ -189,6 +189,15 @@ class Oracle(abc.ABC):
 @jit
 def _infer(oracle: Oracle, tables: Any) -> Any:
     return oracle.infer_with_error(tables)
+
+
+@jit
+def _all_finite(tables: Any) -> jax.Array:
+    return _lowest(tables, jnp) > -jnp.inf
+
+
+def _lowest(tables: Any, xp: Any) -> Any:
+    return functools.reduce(xp.minimum, map(xp.min, tables))
 
 
 def normalised(log_table: jax.Array) -> jax.Array:
