@@ -8,7 +8,7 @@ Keys as in the peer's line: case, cold_s, warm_s, loss, rounds (loops), peak_mb.
 cold_s: the first call in this fresh process, from plain arrays to a result on the host; planning,
     tracing and compiling count, imports and drawing the inputs do not. No persistent cache of
     compiled programs is used. For a loop, all its fits.
-warm_s: the best later call, from plain arrays to a result on the host too. For oracles at least
+warm_s: the best later call that is compiled, from plain arrays to a result on the host too. For oracles at least
     three calls and half a second of them are made, for fits --later.
 cached_cold_s: with --persistent-cache, the first call of a fresh process that finds its compiled
     programs in a cache that a process before it filled.
@@ -104,6 +104,9 @@ def run_oracle(case: cases.Case, options: argparse.Namespace, compiling: Compili
     if not isinstance(plan.oracle, pj.oracles.Levels):
         tables = [jax.device_put(table) for table in tables]
     plan.infer(tables)
+    if isinstance(plan.oracle, pj.oracles.Levels) and plan.beginning:
+        for _ in range(plan.beginning.calls + 1):  # those that run in NumPy, and the one that compiles
+            plan.infer(tables)
     line["warm_s"] = best_of(lambda: jax.block_until_ready(plan.infer(tables)[1]))
     if not np.isfinite(log_partition) or not all(np.isfinite(table).all() for table in marginals):
         raise FloatingPointError(f"{case.name}: the oracle gave numbers that are not finite.")
