@@ -8,8 +8,8 @@ Keys as in the peer's line: case, cold_s, warm_s, loss, rounds (loops), peak_mb.
 cold_s: the first call in this fresh process, from plain arrays to a result on the host; planning,
     tracing and compiling count, imports and drawing the inputs do not. No persistent cache of
     compiled programs is used. For a loop, all its fits.
-warm_s: the best later call that is compiled, from plain arrays to a result on the host too. For oracles at least
-    three calls and half a second of them are made, for fits --later.
+warm_s: the best later call that is compiled, from plain arrays to a result on the host too. For oracles
+    at least three calls and half a second of them are made, for fits --later.
 cached_cold_s: with --persistent-cache, the first call of a fresh process that finds its compiled
     programs in a cache that a process before it filled.
 compile_s, lower_s, trace_s, programs: where the first call's seconds went, as JAX reports them
