@@ -42,8 +42,8 @@ class Scaled(NamedTuple):
     column_top: jax.Array
 
 
-class Factors(NamedTuple):
-    """What the backward products need of a forward one: no exponential is taken twice.
+class ProductFactors(NamedTuple):
+    """The tables of a product and its inverse, kept for the backward pass: no exponential is taken twice.
 
     Attributes:
         left: as in `Scaled` [b, m, k].
@@ -110,7 +110,7 @@ def fast_forward(left: jax.Array, right: jax.Array, finite: bool = False) -> tup
 
 def factored_forward(
     left: jax.Array, right: jax.Array, finite: bool = False
-) -> tuple[jax.Array, jax.Array, Factors]:
+) -> tuple[jax.Array, jax.Array, ProductFactors]:
     """Same as `fast_forward`, with what `factored_backward` takes."""
     tables = scaled(left, right)
     product = _product("bmk,bkn->bmn", tables.left, tables.right)
@@ -126,7 +126,7 @@ def factored_forward(
     log_product = log_product - jnp.where(large, 0, 2 * bits * np.log(2)).astype(dtype)
     out = log_product + (tables.row_top[:, :, None] + tables.column_top[:, None, :])
     # kept as they are: XLA would take the exponentials again where they are read
-    factors = jax.lax.optimization_barrier(Factors(tables.left, tables.right, inverse))
+    factors = jax.lax.optimization_barrier(ProductFactors(tables.left, tables.right, inverse))
     return jnp.where(empty, -jnp.inf, out), clipped, factors
 
 
@@ -150,10 +150,10 @@ def fast_backward(
     bits = raised_bits(left.dtype)
     gap = tables.row_top[:, :, None] + tables.column_top[:, None, :] - out
     root = jnp.exp(jnp.where(gap < clip_gap(left.shape[2], left.dtype) + 1, gap, -jnp.inf) / 2) * 0.5**bits
-    return factored_backward(Factors(tables.left, tables.right, root * root), weight)
+    return factored_backward(ProductFactors(tables.left, tables.right, root * root), weight)
 
 
-def factored_backward(factors: Factors, weight: jax.Array) -> tuple[jax.Array, jax.Array]:
+def factored_backward(factors: ProductFactors, weight: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Same as `fast_backward`, from the forward product's factors; clipped entries contribute nothing."""
     left, right, inverse = factors
     ratio = inverse * weight

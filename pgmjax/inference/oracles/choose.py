@@ -107,6 +107,7 @@ class Plan:
 
         The first call compiles, later ones with the same shapes do not, even from another plan. If "auto"
         chose the oracle, calls run in NumPy until as much time is spent as compiling is forecast to take.
+        Both agree up to rounding.
 
         Args:
             tables: log-potentials of each clique, in the order of the structure; finite or minus infinity.
@@ -156,7 +157,7 @@ class Plan:
             f"{cost.operations:,} operations",
             *(f"  {line}" for line in cost.details),
         ]
-        if self.beginning:
+        if self.beginning and self.beginning.calls:
             lines.append(
                 f"the next {self.beginning.calls:,} calls of infer run in NumPy, before it is compiled"
             )
