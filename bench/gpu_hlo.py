@@ -102,10 +102,11 @@ class Program:
         text: the scheduled program as text.
         rates: of the device.
         turns: turns assumed for a loop of which XLA does not know them.
+        own: seconds of each Pallas kernel, which XLA's text does not show from inside.
     """
 
-    def __init__(self, text: str, rates: Rates, turns: int = 1):
-        self.rates, self.turns = rates, turns
+    def __init__(self, text: str, rates: Rates, turns: int = 1, own: float = 0.0):
+        self.rates, self.turns, self.own = rates, turns, own
         self.parts: dict[str, dict[str, Instruction]] = {}
         self.loops: list[Loop] = []
         entry, part = "", None
@@ -161,6 +162,8 @@ class Program:
             for each in inside.values():
                 exponentials += cells(each.shape) if each.operation in EXPONENTIAL else 0
                 flops += _flops(each, inside)
+        elif 'custom_call_target="__gpu$xla.gpu.triton"' in instruction.rest:
+            return Counts(1, 0, moved, 0, max(self.rates.launch, self.own, moved / self.rates.bytes))
         elif instruction.operation in EXPONENTIAL:
             exponentials = cells(instruction.shape)
         elif "cublas" in instruction.rest:

@@ -37,14 +37,12 @@ class Kernel:
         function: the function.
         shapes: shapes of its arguments, float32.
         terms: terms of the whole call.
-        traffic: bytes read once and written once.
         exponentials: how many a term takes in each of its Pallas kernels.
     """
 
     function: Callable[..., Any]
     shapes: Sequence[tuple[int, ...]]
     terms: int
-    traffic: int
     exponentials: Sequence[float]
 
 
@@ -64,30 +62,24 @@ class Code:
 
 
 def forecast(kernel: Kernel, rates: Rates) -> dict[str, Any]:
-    """The figures of a kernel, and the time of its call by the slowest of memory, slots and exponentials."""
+    """The figures of the Pallas kernels of a function, and their time by slots and by exponentials."""
     codes = [compiled(*found) for found in modules(kernel.function, kernel.shapes)]
     if len(codes) != len(kernel.exponentials):
         raise ValueError(f"expected {len(kernel.exponentials)} Pallas kernels, found {len(codes)}.")
     each = [len(c.loop) * e / c.exponentials for c, e in zip(codes, kernel.exponentials, strict=True)]
-    needed = (
-        kernel.traffic / rates.bytes,
-        kernel.terms * sum(each) / rates.slots,
-        kernel.terms * sum(kernel.exponentials) / rates.exponentials,
-    )
+    needed = {
+        "slots": kernel.terms * sum(each) / rates.slots,
+        "exponentials": kernel.terms * sum(kernel.exponentials) / rates.exponentials,
+    }
     return {
-        "kernels": len(codes),
-        "host_syncs": 0,
-        "trip_count": None,
-        "temp_bytes": 0,
         "terms": kernel.terms,
-        "traffic_bytes": kernel.traffic,
         "slots_a_term": round(sum(each), 2),
         "exponentials_a_term": round(sum(kernel.exponentials), 3),
         "registers": [code.registers for code in codes],
         "spill_bytes": [code.spills for code in codes],
         "shared_bytes": [code.shared_bytes for code in codes],
-        "bound": ("bytes", "slots", "exponentials")[needed.index(max(needed))],
-        "forecast_s": max(len(codes) * rates.launch, *needed),
+        "bound": max(needed, key=needed.__getitem__),
+        "own_s": max(needed.values()),
     }
 
 
