@@ -79,7 +79,7 @@ FITS = {"fit-adult9": 1, "fit-loans15": 1, f"fit-adult9-rows{ROWS}": ROWS}
 SQUARE = (1, SIDE, SIDE)
 KERNELS = {
     "log_matmul_exp": Kernel(log_matmul_exp, [SQUARE] * 2, SIDE**3, [1 + 1 / TILE]),
-    "log_matmul_exp_backward": Kernel(log_matmul_exp_backward, [SQUARE] * 4, SIDE**3, [1.0, 1.0]),
+    "log_matmul_exp_backward": Kernel(log_matmul_exp_backward, [SQUARE] * 4, SIDE**3, [1.0]),
     "log_sum_exp": Kernel(
         lambda a, b: log_sum_exp([a, b], (1,)), [(SIDE, SIDE, 1), (1, SIDE, SIDE)], SIDE**3, [2.0]
     ),
