@@ -1,20 +1,24 @@
 """Pallas kernels for the log-space matrix product: online log-sum-exp, forward and backward.
 
-Each program keeps one block of the result in registers and iterates over the summed index: it loads a vector
-of each table, forms their outer sum, exponentiates it and accumulates. No array over (m, k, n) is formed, and
-memory is read a few times at most, so the exponential units limit the speed. The forward kernel processes k
-in tiles and rescales its sum once per tile, by the change of the running maximum.
+Tables are scaled by log2(e) before, so that each exponential is the device's own `exp2`; XLA does this in the
+copy that transposes a table anyway, or in one pass. No array over (m, k, n) is formed.
 
-Both gradients use the same kernel with the roles of the tables exchanged. Tables are passed in the layout
-that makes loads contiguous, which requires transposing the smaller operands.
+Forward, each program keeps one block of the result in registers and iterates over the summed index in tiles:
+it loads a vector of each table, forms their outer sum, exponentiates it and accumulates. It rescales its sum
+once per tile, by the change of the running maximum.
 
-These kernels have been interpreted on the CPU and lowered for CUDA, but not yet measured on a GPU.
-`inference.ops` uses them only inside `kernels.switch.using_kernels()`.
+Backward, each program keeps a block of the sums over m in registers and iterates over m. The same terms,
+summed over the block's columns, are stored apart for every block of columns, and XLA adds these.
+Each term is exponentiated once for both gradients, and no order of additions depends on timing.
+
+These kernels have been interpreted on the CPU and compiled for an H100 (`bench/gpu_forecast.py`), but never
+run on a GPU. `inference.ops` uses them only inside `kernels.switch.using_kernels()`.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +29,9 @@ TILE = 8  # entries of the summed index between updates of the running maximum
 BLOCK = 32  # rows and columns of a program's block; 16 if there would be too few programs
 PROGRAMS = 256  # about two per multiprocessor
 WARPS = 4
+BACK = 16  # columns of a program's block backward
+WIDE = 64  # entries of k there, for each warp: 32 terms a thread
+PARTIAL_CELLS = 1 << 28  # sums over blocks of columns that are stored at a time
 
 
 def log_matmul_exp(
@@ -59,7 +66,7 @@ def log_matmul_exp(
         compiler_params=plgpu.CompilerParams(num_warps=warps, num_stages=2),
         interpret=interpret,
         name="log_matmul_exp",
-    )(left.swapaxes(1, 2), right)
+    )(_base2(left.swapaxes(1, 2)), _base2(right))
 
 
 def log_matmul_exp_backward(
@@ -68,8 +75,8 @@ def log_matmul_exp_backward(
     out: jax.Array,
     weight: jax.Array,
     *,
-    block: int | None = None,
-    warps: int = WARPS,
+    block: int = BACK,
+    warps: int = 1,
     interpret: bool = False,
 ) -> tuple[jax.Array, jax.Array]:
     """Sums of `weight * exp(left + right - out)` over n and over m.
@@ -79,19 +86,27 @@ def log_matmul_exp_backward(
         right: log values [b, k, n].
         out: the forward result [b, m, n].
         weight: weight of every entry of `out` [b, m, n].
-        block: as in `log_matmul_exp`.
-        warps: as in `log_matmul_exp`.
+        block: columns of a program's block, a power of two; the sums over each block are stored for a while.
+        warps: number of warps per block; more of them share larger parts of k.
         interpret: as in `log_matmul_exp`.
 
     Returns:
         The gradients with respect to left [b, m, k] and right [b, k, n]; zero for terms of minus infinity.
     """
     # entries without any finite term contribute 0; this avoids NaN from minus infinity minus itself
-    out = jnp.where(out == -jnp.inf, jnp.inf, out)
-    transposed = left.swapaxes(1, 2), right.swapaxes(1, 2), out.swapaxes(1, 2), weight.swapaxes(1, 2)
+    out = _base2(jnp.where(out == -jnp.inf, jnp.inf, out))
+    left, turned = _base2(left), _base2(right.swapaxes(1, 2))
+    batch, rows, inner = left.shape
+    columns = right.shape[2]
     run = functools.partial(_weighted, block=block, warps=warps, interpret=interpret)
-    by_left, by_right = run(*transposed), run(right, left, out, weight)
-    return by_left, by_right.swapaxes(1, 2)
+    slab = block * max(1, PARTIAL_CELLS // max(1, batch * rows * inner))  # columns at a time
+    by_left, by_right = jnp.zeros_like(left), []
+    for start in range(0, columns, slab):
+        part = slice(start, start + slab)
+        sums, more = run(left, turned[:, part], out[:, :, part], weight[:, :, part])
+        by_left += sums.sum(1)
+        by_right.append(more)
+    return by_left, jnp.concatenate(by_right, axis=1).swapaxes(1, 2)
 
 
 def block_size(batch: int, rows: int, columns: int) -> int:
@@ -100,29 +115,45 @@ def block_size(batch: int, rows: int, columns: int) -> int:
 
 
 def _weighted(
-    kept: jax.Array,
-    other: jax.Array,
+    left: jax.Array,
+    right: jax.Array,
     out: jax.Array,
     weight: jax.Array,
     *,
-    block: int | None,
+    block: int,
     warps: int,
     interpret: bool,
-) -> jax.Array:
-    """`sum over y of weight[y, x] exp(kept[k, x] + other[y, k] - out[y, x])` as [b, x, k]."""
-    batch, inner, rows = kept.shape
-    summed = other.shape[1]
-    block = block or block_size(batch, rows, inner)
+) -> tuple[jax.Array, jax.Array]:
+    """Both sums of `weight[m, n] 2^(left[m, k] + right[n, k] - out[m, n])`: over n in blocks, and over m.
+
+    Returns:
+        The sums over each block of n [b, blocks, m, k], and the sums over m [b, n, k].
+    """
+    batch, rows, inner = left.shape
+    columns = right.shape[1]
+    width = min(WIDE * warps, max(16, pl.next_power_of_2(inner)))
+    blocks = pl.cdiv(columns, block)
     return pl.pallas_call(
-        functools.partial(_backward_kernel, block=block, rows=rows, inner=inner, summed=summed),
-        out_shape=jax.ShapeDtypeStruct((batch, rows, inner), kept.dtype),
-        grid=(batch, pl.cdiv(rows, block), pl.cdiv(inner, block)),
-        in_specs=[_entry(inner, rows), _entry(summed, inner), _entry(summed, rows), _entry(summed, rows)],
-        out_specs=_entry(rows, inner),
+        functools.partial(_backward_kernel, block=(block, width), rows=rows, inner=inner, columns=columns),
+        out_shape=(
+            jax.ShapeDtypeStruct((batch, blocks, rows, inner), left.dtype),
+            jax.ShapeDtypeStruct((batch, columns, inner), left.dtype),
+        ),
+        grid=(batch, blocks, pl.cdiv(inner, width)),
+        in_specs=[_entry(rows, inner), _entry(columns, inner), _entry(rows, columns), _entry(rows, columns)],
+        out_specs=(
+            pl.BlockSpec((None, None, rows, inner), lambda b, i, j: (b, i, 0, 0)),
+            _entry(columns, inner),
+        ),
         compiler_params=plgpu.CompilerParams(num_warps=warps, num_stages=2),
         interpret=interpret,
         name="log_matmul_exp_backward",
-    )(kept, other, out, weight)
+    )(left, right, out, weight)
+
+
+def _base2(table: jax.Array) -> jax.Array:
+    """Logarithms in base 2, whose exponential is a single instruction."""
+    return table * math.log2(math.e)
 
 
 def _entry(*shape: int) -> pl.BlockSpec:
@@ -145,35 +176,40 @@ def _forward_kernel(left_ref, right_ref, out_ref, *, block, rows, inner, columns
         top, total = state
         tile = [terms(i * TILE + j) for j in range(min(TILE, inner))]
         higher = functools.reduce(jnp.maximum, tile, top)
-        total = total * jnp.exp(top - higher)
+        total = total * jnp.exp2(top - higher)
         for term in tile:
-            total = total + jnp.exp(term - higher)
+            total = total + jnp.exp2(term - higher)
         return higher, total
 
     state = jnp.full((block, block), lowest, dtype), jnp.zeros((block, block), dtype)
     top, total = jax.lax.fori_loop(0, pl.cdiv(inner, min(TILE, inner)), step, state)
-    _store(out_ref, top + jnp.log(total), row, column, block, rows, columns)
+    out = (top + jnp.log2(total)) * math.log(2)
+    _store(out_ref, out, row, column, (block, block), rows, columns)
 
 
-def _backward_kernel(kept_ref, other_ref, out_ref, weight_ref, result_ref, *, block, rows, inner, summed):
-    """A block of the result [x, k] from kept [k, x], other [y, k], out and weight [y, x]."""
-    row, column = pl.program_id(1) * block, pl.program_id(2) * block
-    ks = column + jnp.arange(block)
-    xs = row + jnp.arange(block)
-    kept = plgpu.load(
-        kept_ref.at[pl.ds(column, block), pl.ds(row, block)],
-        mask=(ks < inner)[:, None] & (xs < rows)[None, :],
+def _backward_kernel(
+    left_ref, right_ref, out_ref, weight_ref, by_left_ref, by_right_ref, *, block, rows, inner, columns
+):
+    """A block of both results [n, k] from left [m, k], right [n, k], out and weight [m, n]."""
+    high, width = block
+    column, k = pl.program_id(1) * high, pl.program_id(2) * width
+    inside = k + jnp.arange(width) < inner
+    right = plgpu.load(
+        right_ref.at[pl.ds(column, high), pl.ds(k, width)],
+        mask=(column + jnp.arange(high) < columns)[:, None] & inside[None, :],
         other=-jnp.inf,
     )
 
-    def step(y, total):
-        other = _vector(other_ref, y, column, block, inner, True, -jnp.inf)
-        out = _vector(out_ref, y, row, block, rows, True, jnp.inf)
-        weight = _vector(weight_ref, y, row, block, rows, True, 0.0)
-        return total + jnp.exp(kept + other[:, None] - out[None, :]) * weight[None, :]
+    def step(m, total):
+        left = _vector(left_ref, m, k, width, inner, True, -jnp.inf)
+        out = _vector(out_ref, m, column, high, columns, True, jnp.inf)
+        weight = _vector(weight_ref, m, column, high, columns, True, 0.0)
+        terms = jnp.exp2(left[None, :] + right - out[:, None]) * weight[:, None]
+        plgpu.store(by_left_ref.at[m, pl.ds(k, width)], terms.sum(0), mask=inside)
+        return total + terms
 
-    total = jax.lax.fori_loop(0, summed, step, jnp.zeros((block, block), kept.dtype))
-    _store(result_ref, total.T, row, column, block, rows, inner)
+    total = jax.lax.fori_loop(jnp.int32(0), jnp.int32(rows), step, jnp.zeros_like(right))
+    _store(by_right_ref, total, column, k, block, columns, inner)
 
 
 def _vector(ref, index, start, block, size, inside, fill):
@@ -183,5 +219,6 @@ def _vector(ref, index, start, block, size, inside, fill):
 
 
 def _store(ref, values, row, column, block, rows, columns):
-    mask = (row + jnp.arange(block) < rows)[:, None] & (column + jnp.arange(block) < columns)[None, :]
-    plgpu.store(ref.at[pl.ds(row, block), pl.ds(column, block)], values, mask=mask)
+    high, wide = block
+    mask = (row + jnp.arange(high) < rows)[:, None] & (column + jnp.arange(wide) < columns)[None, :]
+    plgpu.store(ref.at[pl.ds(row, high), pl.ds(column, wide)], values, mask=mask)

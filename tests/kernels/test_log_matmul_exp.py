@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.special
 
+from pgmjax.kernels import log_matmul_exp as kernels
 from pgmjax.kernels.log_matmul_exp import block_size, log_matmul_exp, log_matmul_exp_backward
 
 SHAPES = {
@@ -55,6 +56,12 @@ def test_interpreted_kernels_match_the_sum_of_all_terms(shape):
 def test_interpreted_kernels_in_float64(shape):
     with jax.enable_x64(True):
         assert_matches(*random_product(SHAPES[shape], 0.3, np.float64), tolerance=1e-15)
+
+
+def test_gradients_of_slabs_of_columns_are_those_of_the_whole(monkeypatch):
+    """33 columns in three slabs, as where the sums over blocks of columns would take too much memory."""
+    monkeypatch.setattr(kernels, "PARTIAL_CELLS", 1)
+    assert_matches(*random_product((2, 9, 5, 33), 0.3, np.float32), tolerance=2e-7)
 
 
 def test_rows_of_a_vmapped_batch_are_independent():
