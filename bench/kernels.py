@@ -123,7 +123,7 @@ def lines(shape: str, rate: float, repeats: int, sweep: bool) -> Iterator[dict[s
     ahead, back, terms = tables_of(shape)
     cases = (
         ("forward", ahead, log_matmul_exp, broadcast, fast_forward, 1),
-        ("backward", back, log_matmul_exp_backward, broadcast_backward, fast_backward, 2),
+        ("backward", back, log_matmul_exp_backward, broadcast_backward, fast_backward, 1),
     )
     for direction, tables, kernel, xla, fast, exponentials in cases:
         settings = [(b, w) for b in (16, 32, 64) for w in (2, 4, 8)] if sweep else []
