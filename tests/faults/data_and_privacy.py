@@ -114,8 +114,8 @@ INFERENCE = (
     Fault(
         "the running sum of the kernel is rescaled by the inverse factor",
         "kernels",
-        ("        total = total * jnp.exp(top - higher)\n        for term in tile:"),
-        ("        total = total * jnp.exp(higher - top)\n        for term in tile:"),
+        ("        total = total * jnp.exp2(top - higher)\n        for term in tile:"),
+        ("        total = total * jnp.exp2(higher - top)\n        for term in tile:"),
     ),
     Fault(
         "the fused kernel reads flat indices with the first axis fastest",
