@@ -17,7 +17,9 @@ It needs an environment of its own, Python 3.12, and is run with that environmen
 
 (of the wheels of CUDA, nvidia-cuda-nvcc-cu12 is enough: nothing is run). One line a program goes to
 bench/results/gpu-forecast.jsonl. `kernels` and `host_syncs` are those of one step of a fit, of one call
-otherwise; `trip_count` is the number of steps that XLA knows of, null if the host decides in every step.
+otherwise; `trip_count` is the number of steps that XLA knows of, null if the host decides in every step or
+if there are no steps. Of our own kernels, the lines of commit eadb971 count them alone, later ones with what
+XLA does around them.
 `--check` compares the figures with limits and exits with 1 if one is passed.
 """
 
