@@ -32,21 +32,27 @@ SETTINGS = {
 STEPS = 20
 
 
+def problem_of(name: str) -> Problem:
+    """What the fit of a case minimises, in float32, without regularisation."""
+    case = cases.load(name)
+    total, rows = cases.answers(case)
+    domain = pj.Domain(case.sizes)
+    measured = [
+        pj.LinearMeasurement(clique, values, stddev=case.sigma)
+        for clique, values in zip(case.cliques, rows[0], strict=True)
+    ]
+    bound = losses.build("l2", domain, measured, float(total), "float32")
+    oracle = pj.Estimator(regularisation="none").plan(domain, bound.cliques, batch=True).oracle
+    return Problem.build(oracle, bound, np.asarray(bound.lipschitz()))
+
+
 def main(names: list[str]) -> None:
     """Measure each case under each setting."""
     for name in names:
-        case = cases.load(name)
-        total, rows = cases.answers(case)
-        domain = pj.Domain(case.sizes)
-        measured = [
-            pj.LinearMeasurement(tuple(c), y, stddev=case.sigma)
-            for c, y in zip(case.start, rows[0], strict=True)
-        ]
-        bound = losses.build("l2", domain, measured, float(total), "float32")
-        oracle = pj.Estimator().plan(domain, bound.cliques).oracle
-        problem = Problem.build(oracle, bound, np.asarray(bound.lipschitz()))
+        problem = problem_of(name)
         solver = solvers.build("auto")
-        arguments = (problem, solver, loop._start(problem, solver, np.zeros(oracle.length, np.float32)))
+        start = loop._start(problem, solver, np.zeros(problem.oracle.length, np.float32))
+        arguments = (problem, solver, start)
         compiled, found = {}, {}
         for setting, options in SETTINGS.items():
             lowered = jax.jit(loop._run_block, compiler_options=options).lower(*arguments, np.int32(STEPS))
@@ -60,9 +66,9 @@ def main(names: list[str]) -> None:
         for _ in range(2):
             for setting, program in compiled.items():
                 for _ in range(6):
-                    start = time.perf_counter()
+                    began = time.perf_counter()
                     jax.block_until_ready(program(*arguments, np.int32(STEPS)))
-                    step = (time.perf_counter() - start) / STEPS * 1e3
+                    step = (time.perf_counter() - began) / STEPS * 1e3
                     found[setting]["step_ms"] = min(found[setting]["step_ms"], step)
         for setting, figures in found.items():
             rounded = {key: round(value, 4) for key, value in figures.items()}

@@ -38,15 +38,15 @@ import checkout  # noqa: F401  before the library
 import harness
 import jax
 import numpy as np
+from compiling import problem_of
 from gpu_hlo import Program, Rates
 from gpu_sass import Kernel, forecast
 from harness import Line
 from jax.experimental import topologies
 
 import pgmjax as pj
-from pgmjax.estimation import losses, solvers
+from pgmjax.estimation import solvers
 from pgmjax.estimation.solvers import batch, loop
-from pgmjax.estimation.solvers.problem import Problem
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.kernels.log_matmul_exp import TILE, log_matmul_exp, log_matmul_exp_backward
 from pgmjax.kernels.log_sum_exp import log_sum_exp
@@ -126,16 +126,8 @@ def oracle_program(name: str) -> tuple[Callable[..., Any], Any]:
 
 def fit_program(name: str, rows: int) -> tuple[Callable[..., Any], Any]:
     """A block of solver steps, of one fit or of some rows: the function that is compiled, its arguments."""
-    case = cases.load(name)
-    total, noisy = cases.answers(case)
-    domain = pj.Domain(case.sizes)
-    measured = [
-        pj.LinearMeasurement(tuple(clique), values, stddev=case.sigma)
-        for clique, values in zip(case.start, noisy[0], strict=True)
-    ]
-    bound = losses.build("l2", domain, measured, float(total), "float32")
-    oracle = pj.Estimator().plan(domain, bound.cliques).oracle
-    problem = Problem.build(oracle, bound, np.asarray(bound.lipschitz()))
+    problem = problem_of(name)
+    oracle = problem.oracle
     solver, start = solvers.build("auto"), np.zeros(oracle.length, np.float32)
     if rows == 1:
         state = jax.eval_shape(loop._first, problem, solver, start)

@@ -170,7 +170,7 @@ class Oracle(abc.ABC):
         on_device = all(isinstance(table, jax.Array) and table.dtype == dtype for table in tables)
         with precision(dtype.name):
             given = tuple(tables) if on_device else tuple(np.asarray(table, dtype) for table in tables)
-            finite = not self.fast or bool(_all_finite(given) if on_device else _lowest(given, np) > -np.inf)
+            finite = not self.fast or bool(_all_finite(given) if on_device else _least(given, np) > -np.inf)
             log_partition, found, error_bound = _infer(self if finite else self.exact(), given)
             if self.fast and float(error_bound) > np.finfo(dtype).eps:
                 log_partition, found, _ = _infer(self.exact(), given)
@@ -193,10 +193,10 @@ def _infer(oracle: Oracle, tables: Any) -> Any:
 
 @jit
 def _all_finite(tables: Any) -> jax.Array:
-    return _lowest(tables, jnp) > -jnp.inf
+    return _least(tables, jnp) > -jnp.inf
 
 
-def _lowest(tables: Any, xp: Any) -> Any:
+def _least(tables: Any, xp: Any) -> Any:
     return functools.reduce(xp.minimum, map(xp.min, tables))
 
 

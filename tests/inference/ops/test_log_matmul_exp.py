@@ -97,9 +97,14 @@ def test_the_fast_form_is_right_or_says_so(spread, zeros):
     unclipped = np.where(clipped, 0, weight / np.abs(weight).sum()).astype(np.float32)
     terms = left[:, :, :, None].astype(np.float64) + right[:, None].astype(np.float64)
     shares = np.exp(terms - np.where(out == -np.inf, np.inf, out)[:, :, None]) * unclipped[:, :, None]
-    by_left, by_right = jax.jit(fast_product.fast_backward)(left, right, got, unclipped)
-    for gradient, truth in ((by_left, shares.sum(3)), (by_right, shares.sum(1))):
-        np.testing.assert_allclose(gradient, truth, rtol=0, atol=2e-6 * spread * np.abs(truth).max())
+    factors = jax.jit(fast_product.factored_forward)(left, right)[2]
+    every = (weight / np.abs(weight).sum()).astype(np.float32)  # those of clipped entries must not count
+    for gradients in (
+        jax.jit(fast_product.fast_backward)(left, right, got, unclipped),
+        jax.jit(fast_product.factored_backward)(factors, every),
+    ):
+        for gradient, truth in zip(gradients, (shares.sum(3), shares.sum(1)), strict=True):
+            np.testing.assert_allclose(gradient, truth, rtol=0, atol=2e-6 * spread * np.abs(truth).max())
 
 
 def test_the_clip_limit_bounds_what_underflow_loses():
