@@ -11,7 +11,6 @@ References:
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 from collections.abc import Callable, Mapping
@@ -42,8 +41,7 @@ def answer(
     require_cells(query.num_rows(domain), "the answer")
     if isinstance(query, DenseMatrix):
         require_cells(domain.size(query.clique), f"the marginal of {query.clique}")
-        table = np.exp(host.log_sum(numbers(query.clique)) - host.log_partition)
-        return np.asarray(query.apply(table))
+        return np.asarray(query.apply(host.marginal(numbers(query.clique))))
     result = np.zeros(query.shape(domain))
     for coefficient, factors in query.factors(domain):
         blocks = [(name, factors[name]) for name in query.clique]
@@ -104,7 +102,7 @@ def log_evidence(
 ) -> float:
     """Log of the sum of the unnormalised distribution over the states that agree with evidence (nats).
 
-    The tables are restricted to the values that agree. The elimination plan of the full model is reused.
+    The tables are restricted to the values that agree.
 
     Raises:
         TypeError: the evidence is not a mapping.
@@ -116,10 +114,4 @@ def log_evidence(
     for name, wanted in evidence.items():
         mask = evidence_mask(domain, name, wanted)
         allowed[numbers((name,))[0]] = np.flatnonzero(mask == 0)
-    tables = []
-    for table, clique in zip(host.tables, host.structure.cliques, strict=True):
-        for axis, variable in enumerate(clique):
-            if variable in allowed:
-                table = np.take(table, allowed[variable], axis=axis)
-        tables.append(table)
-    return float(dataclasses.replace(host, tables=tuple(tables)).log_sum())
+    return host.log_evidence(allowed)

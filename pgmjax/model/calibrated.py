@@ -15,9 +15,11 @@ import numpy as np
 from pgmjax._internal import checks, html
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
-from pgmjax.inference.oracles.host import CACHE_BYTES, HostModel, HostTree
+from pgmjax.inference.oracles import host_slices
+from pgmjax.inference.oracles.host import CACHE_BYTES, HostModel
 from pgmjax.model.base import labelled as with_labels
 
+MANY = 1 << 22  # cells of marginals that are computed together, if the model is in parts
 DISTANCES: dict[str, Callable[[np.ndarray], Any]] = {
     "l1": lambda difference: np.abs(difference).sum(),
     "l2": lambda difference: np.sqrt(np.square(difference).sum()),
@@ -26,7 +28,10 @@ DISTANCES: dict[str, Callable[[np.ndarray], Any]] = {
 
 
 class CalibratedModel:
-    """The result of `GraphicalModel.calibrate`; it stores the junction tree's tables twice.
+    """The result of `GraphicalModel.calibrate`.
+
+    It stores the junction tree's tables. If they do not fit in memory, each question goes through parts of
+    the model, and `marginals` answers many at once.
 
     Attributes:
         domain: the attributes.
@@ -43,11 +48,11 @@ class CalibratedModel:
         self.domain = domain
         self.total = total
         self._number = {name: i for i, name in enumerate(domain.attributes)}
-        self._tree = HostTree(host, checks.integer("cache_bytes", cache_bytes, low=0))
+        self._tree = host_slices.tree(host, checks.integer("cache_bytes", cache_bytes, low=0))
 
     def log_partition(self) -> float:
         """Log of the sum of the exponentiated potentials over all cells of the domain (nats)."""
-        return self._tree.calibration.log_partition
+        return self._tree.log_partition
 
     @overload
     def marginal(self, clique: Sequence[str], labelled: Literal[False] = False) -> np.ndarray: ...
@@ -92,7 +97,23 @@ class CalibratedModel:
         """
         if isinstance(cliques, str):
             raise TypeError("cliques must be a list of tuples of attribute names, got one string.")
-        return ((clique, self.marginal(clique)) for clique in _each(self.domain, cliques))
+        return self._streamed(_each(self.domain, cliques))
+
+    def _streamed(self, cliques: Iterator[Clique]) -> Iterator[tuple[Clique, np.ndarray]]:
+        while some := self._some(cliques):
+            numbers = [tuple(self._number[name] for name in clique) for clique in some]
+            for clique, table in zip(some, self._tree.marginals(numbers), strict=True):
+                yield clique, self.total * table
+
+    def _some(self, cliques: Iterator[Clique]) -> list[Clique]:
+        """The next clique, or as many as have MANY cells together if each question goes through parts."""
+        some = list(itertools.islice(cliques, 1))
+        if isinstance(self._tree, host_slices.SlicedTree):
+            cells = 0
+            while cells < MANY and (more := next(cliques, None)) is not None:
+                some.append(more)
+                cells += self.domain.size(more)
+        return some
 
     def all_marginals(self, k: int) -> Iterator[tuple[Clique, np.ndarray]]:
         """Stream the marginals of all sets of k attributes, in the domain's order.

@@ -18,8 +18,8 @@ from pgmjax._internal import checks, files
 from pgmjax._internal.elsewhere import told
 from pgmjax.data.cliques import Clique, as_clique, in_order, marginal_of
 from pgmjax.data.domain import Domain
-from pgmjax.inference.oracles.host import CACHE_BYTES, HostModel
-from pgmjax.inference.plan.forecast import require_cells
+from pgmjax.inference.oracles.host import CACHE_BYTES, IMPOSSIBLE, HostModel
+from pgmjax.inference.plan.forecast import ModelTooLargeError, require_cells
 from pgmjax.inference.plan.structure import Structure, Variables
 from pgmjax.model import answering, io
 from pgmjax.model.base import check_query
@@ -77,12 +77,21 @@ class GraphicalModel(ModelRows, ModelPictures):
         cliques = [as_clique(domain, names) for names in potentials]
         tables = map(functools.partial(_log_table, domain), cliques, potentials.values())
         model = cls(domain, summed(zip(cliques, tables, strict=True)), total)
-        if not math.isfinite(model.log_partition()):
-            raise ValueError(
-                "the potentials leave no possible cell: some clique or combination of cliques is minus "
-                "infinity everywhere."
-            )
+        if not model._is_possible():
+            raise ValueError(IMPOSSIBLE)
         return model
+
+    def _is_possible(self) -> bool:
+        """False if no cell is possible; not checked if that takes more memory than there is."""
+        if all(np.isfinite(table).all() for table in self.potentials.tables):
+            return True
+        # an attribute without a potential leaves cells, and may be of any size: no table is made of it here
+        names = in_order(self.domain, {name for clique in self.potentials.cliques for name in clique})
+        part = GraphicalModel(self.domain.project(names), self.potentials, self.total)
+        try:
+            return math.isfinite(part.log_partition())
+        except ModelTooLargeError:
+            return True
 
     @functools.cached_property
     def _variables(self) -> dict[str, int]:
@@ -161,8 +170,7 @@ class GraphicalModel(ModelRows, ModelPictures):
             if set(clique) <= set(known):
                 return marginal_of(known, table, clique)
         require_cells(self.domain.size(clique), f"the marginal of {clique}")
-        table = np.exp(self._host.log_sum(self._numbers(clique)) - self._host.log_partition)
-        return table / table.sum()
+        return self._host.marginal(self._numbers(clique))
 
     def answer(self, query: Query) -> np.ndarray:
         """Answer a linear query, factor by factor if it is factored.
@@ -254,20 +262,9 @@ def load(folder: Any) -> GraphicalModel:
             raise ValueError("its potentials are not finite.")
         io.require_probabilities(marginals)
     model = GraphicalModel(domain, potentials, total, marginals)
-    # an attribute without a potential leaves cells, and may be of any size: no table is made of it here
-    named = {name for clique in potentials.cliques for name in clique}
-    part = model if named >= set(domain) else _part_of(model, named)
-    if part is not None and not math.isfinite(part.log_partition()):
+    if not model._is_possible():
         raise ValueError(f"{folder} is corrupt: its potentials leave no possible cell.")
     return model
-
-
-def _part_of(model: GraphicalModel, named: set[str]) -> GraphicalModel | None:
-    """The model of the attributes that have potentials, None where none has."""
-    names = in_order(model.domain, named)
-    if not names:
-        return None
-    return GraphicalModel(model.domain.project(names), model.potentials, model.total)
 
 
 def _log_table(domain: Domain, clique: Clique, values: Any) -> np.ndarray:

@@ -23,6 +23,7 @@ import numpy as np
 
 from pgmjax import random
 from pgmjax.inference import ops
+from pgmjax.inference.oracles import host_slices
 from pgmjax.inference.oracles.host import Bucket, HostModel
 from pgmjax.inference.plan.structure import Variables
 
@@ -79,7 +80,32 @@ def blocks(model: HostModel, rows: int, seed: int, method: str = "multinomial") 
     """
     if method not in METHODS:
         raise ValueError(f"method must be one of {METHODS}, got {method!r}.")
+    slices = host_slices.sliced(model)
+    if slices.widths:
+        return _sliced_blocks(slices, rows, random.generator(seed), method)
     return _blocks(model.buckets(), model.structure.sizes, rows, random.generator(seed), method)
+
+
+def _sliced_blocks(
+    slices: host_slices.Slices, rows: int, generator: np.random.Generator, method: str
+) -> Iterator[list[np.ndarray]]:
+    """Blocks of rows of a model in parts: first each row's part, then its codes; all rows are in memory."""
+    cumulated = cumulate(np.array([[part.log_partition for _, part in slices.parts()]]))
+    if method == "round":
+        (counts,) = even(cumulated, np.array([rows]), generator)
+        which = generator.permutation(np.repeat(np.arange(len(counts)), counts))
+    else:
+        which = inverse(cumulated, np.zeros(rows, np.int64), generator.random(rows))
+    sizes = slices.model.structure.sizes
+    columns = [np.zeros(rows, np.int64) for _ in sizes]
+    for number, (some, part) in enumerate(slices.parts()):
+        mine = np.flatnonzero(which == number)
+        if len(mine):
+            drawn = _blocks(part.buckets(), part.structure.sizes, len(mine), generator, method)
+            for v, codes in enumerate(joined(drawn, len(sizes))):
+                columns[v][mine] = codes + (some[v].start if v in some else 0)
+    for start in range(0, rows, BLOCK_ROWS):
+        yield [column[start : start + BLOCK_ROWS] for column in columns]
 
 
 def _blocks(
@@ -138,11 +164,20 @@ def draw(
 
 def mode(model: HostModel) -> list[int]:
     """The most likely assignment, as a code for each variable."""
-    found: dict[int, np.ndarray] = {}
-    for bucket in reversed(model.buckets(ops.host_max)):
-        log_weights = bucket.log_weights({u: found[u] for u in bucket.parents})
-        found[bucket.variable] = np.argmax(log_weights, axis=1)
-    return [int(found[v][0]) for v in range(len(model.structure.sizes))]
+    best, codes = -np.inf, [0] * len(model.structure.sizes)
+    for some, part in host_slices.sliced(model).parts():
+        found: dict[int, np.ndarray] = {}
+        for bucket in reversed(part.buckets(ops.host_max)):
+            log_weights = bucket.log_weights({u: found[u] for u in bucket.parents})
+            found[bucket.variable] = np.argmax(log_weights, axis=1)
+        here = [int(found[v][0]) + (some[v].start if v in some else 0) for v in range(len(codes))]
+        value = sum(
+            float(table[tuple(here[v] for v in clique)])
+            for table, clique in zip(model.tables, model.structure.cliques, strict=True)
+        )
+        if value > best:
+            best, codes = value, here
+    return codes
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

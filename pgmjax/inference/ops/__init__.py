@@ -19,6 +19,7 @@ from pgmjax.inference.ops.tables import (
     lowest,
     project,
     recentred,
+    reduced_sum,
 )
 
 __all__ = [
@@ -37,4 +38,5 @@ __all__ = [
     "lowest",
     "project",
     "recentred",
+    "reduced_sum",
 ]

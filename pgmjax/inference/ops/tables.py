@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import operator
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -25,6 +26,8 @@ from pgmjax.inference.plan.contraction import ContractionPath
 Table = Any  # a jax or numpy array
 Tables = Any  # a tuple of arrays, or one
 Reduce = Callable[[Table, tuple[int, ...]], Table]
+
+PIECE = 1 << 20  # cells that the host combines at a time
 
 
 def module_of(table: Table) -> Any:
@@ -153,11 +156,36 @@ def contract(path: ContractionPath, tables: Sequence[Table], reduce: Reduce) -> 
     scale: Table = 0.0
     for number, step in enumerate(path.steps, start=len(cliques)):
         parts = [align(*alive.pop(i), step.union) for i in step.operands]
-        combined = parts[0] if len(parts) == 1 else parts[0] + parts[1]
-        result, top = recentred(reduce(combined, tuple(range(len(step.kept), len(step.union)))))
+        result, top = recentred(reduced_sum(parts, len(step.kept), reduce))
         scale = scale + top
         alive[number] = (result, step.kept)
     return result, scale
+
+
+def reduced_sum(tables: Sequence[Table], kept: int, reduce: Reduce) -> Table:
+    """The sum of aligned tables, reduced to its first axes; on the host in pieces, so that little is stored.
+
+    Args:
+        tables: log values, which broadcast against each other.
+        kept: number of axes to keep.
+        reduce: reduction of the other axes.
+    """
+    axis = None
+    if isinstance(tables[0], np.ndarray) and math.prod(table.size for table in tables) > PIECE:
+        shape = np.broadcast_shapes(*(table.shape for table in tables))
+        cells = math.prod(shape)
+        if cells > PIECE:
+            axis = next((i for i in range(kept) if shape[i] > 1), None)
+    if axis is None:
+        combined = functools.reduce(operator.add, tables)
+        return reduce(combined, tuple(range(kept, combined.ndim)))
+    step = max(PIECE * shape[axis] // cells, 1)
+    pieces = []
+    for start in range(0, shape[axis], step):
+        part = (slice(None),) * axis + (slice(start, start + step),)
+        narrower = [table if table.shape[axis] == 1 else table[part] for table in tables]
+        pieces.append(reduced_sum(narrower, kept, reduce))
+    return np.concatenate(pieces, axis)
 
 
 def split(vector: Any, shapes: Sequence[tuple[int, ...]]) -> tuple[Any, ...]:

@@ -47,6 +47,7 @@ class Limits:
         copies: number of copies of the potentials in memory at the same time.
         finite: whether no potential will be minus infinity, which fast matrix products do not support.
         mesh: devices that share one call; None uses one device.
+        calls: number of calls that a plan is for: the more, the longer it is searched.
     """
 
     max_bytes: int
@@ -54,6 +55,7 @@ class Limits:
     copies: int
     finite: bool
     mesh: Mesh | None = None
+    calls: float = 1
 
     def allow(self, cost: Forecast) -> bool:
         """Return whether a forecast fits in memory."""

@@ -206,7 +206,7 @@ def plan(
         ValueError: an unknown oracle, or a mesh with an oracle that has no slices.
         ModelTooLargeError: the forecast exceeds the memory.
     """
-    limits = Limits(memory_limit(max_bytes), itemsize, copies, finite, sharding.check(mesh))
+    limits = Limits(memory_limit(max_bytes), itemsize, copies, finite, sharding.check(mesh), calls or 1)
     sharing = [name for name, each in _BY_NAME.items() if each.shares_devices]
     if mesh is not None and oracle not in ("auto", *sharing):
         written = " or ".join(f"oracle={name!r}" for name in sharing)

@@ -1,9 +1,11 @@
 """Inference for one query at a time, on the host in float64, without compilation.
 
 A fit evaluates the same query on one structure thousands of times, which is what compiled oracles are
-for. Queries to a fitted model are usually different each time. `HostModel` answers each query by a separate
-contraction. `HostTree` answers many queries from a junction tree calibrated once, and shares the work
-between two cliques of the tree among all queries that need it.
+for. Queries to a fitted model are usually different each time. `HostModel` answers each query by a
+contraction planned for it: values that evidence excludes are cut away, variables that only one table has
+are summed first, and a table that becomes constant by that is dropped (in a Bayesian network, all that is
+neither asked nor an ancestor of what is). `HostTree` answers many queries from a junction tree calibrated
+once, and shares the work between two cliques of the tree among all queries that need it.
 
 `calibrate` makes an upward and a downward pass. The upward pass converts log-potentials to the distribution
 of each tree clique given its separator; the downward pass computes the marginals of the tree cliques. Only
@@ -25,19 +27,24 @@ import collections
 import dataclasses
 import functools
 import heapq
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from pgmjax._internal.memory import readable_bytes
 from pgmjax.inference import ops
-from pgmjax.inference.plan import contraction, junction_tree
-from pgmjax.inference.plan.forecast import require_cells
+from pgmjax.inference.plan import contraction, cost, elimination, forecast, junction_tree, slicing
+from pgmjax.inference.plan.forecast import ModelTooLargeError, require_cells
 from pgmjax.inference.plan.junction_tree import JunctionTree
 from pgmjax.inference.plan.structure import Structure, Variables
 
 CACHE_BYTES = 1 << 28
 _SMALL = 1 << 16  # cells: below this, checking the free memory costs more than the table
+_EACH_CELL, _EACH_PLAN = 1e-8, 1e-4  # seconds to contract a cell, and to plan a table of a question
+_SHARED = 4  # how much less a question of its own must take than the tree, which later questions share
+_CONSTANT = 1e-14  # by how much a constant table of logarithms may vary (nats): rounding
+IMPOSSIBLE = "the potentials leave no possible cell: some clique, or several together, exclude every cell."
 _Factor = tuple[np.ndarray, Variables]
 
 
@@ -97,16 +104,88 @@ class HostModel:
         Returns:
             Log values [sizes of output].
         """
-        sizes = dict(enumerate(self.structure.sizes))
+        asked = frozenset(output).union(*(variables for _, variables in extra))
+        model = self._possible(asked)
+        sizes = dict(enumerate(model.structure.sizes))
         for table, variables in extra:
             sizes.update(zip(variables, table.shape, strict=True))
-        cliques = (*self.structure.cliques, *(tuple(v) for _, v in extra))
-        whole = Structure(tuple(sizes[v] for v in range(len(sizes))), cliques)
-        path = _path(whole, tuple(output))
-        widest = max((whole.cells(step.union) for step in path.steps), default=1)
-        require_cells(widest, "the largest intermediate table of this answer")
-        table, scale = ops.contract(path, (*self.tables, *(t for t, _ in extra)), ops.host_logsumexp)
-        return np.asarray(table + scale)
+        factors = [*zip(model.tables, model.structure.cliques, strict=True), *extra]
+        question = _Question(factors, frozenset(output))
+        table = _contracted(tuple(sizes[v] for v in range(len(sizes))), question.left(), tuple(output))
+        return np.asarray(table + question.scale)
+
+    def marginal(self, output: Variables) -> np.ndarray:
+        """Probabilities of some variables [size of each], from the tables that have to do with them.
+
+        Raises:
+            ModelTooLargeError: the contraction does not fit in memory, even in slices.
+            ValueError: no state is possible.
+        """
+        logs = _contracted(*self._asked(output), output)
+        top = logs.max()
+        if not np.isfinite(top):
+            raise ValueError(IMPOSSIBLE)
+        table = np.exp(logs - top)
+        return np.asarray(table / table.sum())
+
+    def work(self, output: Variables) -> int:
+        """Cells that `marginal` combines at most: a measure of its time."""
+        sizes, factors = self._asked(output)
+        structure = Structure(sizes, tuple(variables for _, variables in factors))
+        return contraction.plan(structure, output, find="elimination").work
+
+    def _asked(self, output: Variables) -> tuple[tuple[int, ...], list[_Factor]]:
+        model = self._possible(frozenset(output))
+        question = _Question(list(zip(model.tables, model.structure.cliques, strict=True)), frozenset(output))
+        return model.structure.sizes, question.connected()
+
+    def restricted(self, allowed: Mapping[int, Any]) -> HostModel:
+        """The model of the states in which some variables have one of the given values.
+
+        Args:
+            allowed: for a variable, the codes that it may have [count], or a slice of codes. Their order
+                numbers the codes of the result. A variable with a single code leaves its tables.
+        """
+        sizes = list(self.structure.sizes)
+        for v, codes in allowed.items():
+            sizes[v] = len(np.arange(sizes[v])[codes])
+        tables, cliques = [], []
+        for table, clique in zip(self.tables, self.structure.cliques, strict=True):
+            for axis, v in enumerate(clique):
+                if v in allowed:
+                    table = table[(slice(None),) * axis + (allowed[v],)]
+            kept = tuple(v for v in clique if v not in allowed or sizes[v] > 1) or clique[:1]
+            tables.append(table.reshape([sizes[v] for v in kept]))
+            cliques.append(kept)
+        return HostModel(Structure(tuple(sizes), tuple(cliques)), tuple(tables))
+
+    def log_evidence(self, allowed: Mapping[int, np.ndarray]) -> float:
+        """Log of the sum over the joint states in which some variables have one of the given codes (nats)."""
+        path = contraction.plan(self.structure, find="elimination")
+        if _worth_planning(path):
+            return float(self.restricted(allowed).log_sum())
+        tables = list(self.tables)
+        for i, clique in enumerate(self.structure.cliques):
+            for axis, v in enumerate(clique):
+                if v in allowed:
+                    tables[i] = np.take(tables[i], allowed[v], axis)
+        table, scale = ops.contract(path, tables, ops.host_logsumexp)
+        return float(table + scale)
+
+    def _possible(self, asked: frozenset[int]) -> HostModel:
+        """The model without values that a table of one variable excludes, as evidence does."""
+        some = {v: codes for v, codes in self._not_excluded.items() if v not in asked}
+        return self.restricted(some) if some else self
+
+    @functools.cached_property
+    def _not_excluded(self) -> dict[int, np.ndarray]:
+        found: dict[int, np.ndarray] = {}
+        for table, clique in zip(self.tables, self.structure.cliques, strict=True):
+            if len(clique) == 1:
+                codes = np.flatnonzero(table > -np.inf)
+                if 0 < len(codes) < len(table):
+                    found[clique[0]] = np.intersect1d(codes, found.get(clique[0], codes))
+        return {v: codes for v, codes in found.items() if len(codes)}
 
     @functools.cached_property
     def log_partition(self) -> float:
@@ -120,9 +199,9 @@ class HostModel:
         as needed for sampling. With the maximum instead of the sum, it gives the best value. Variables in
         `last` are eliminated after all others.
         """
-        plan = junction_tree.best_elimination(self.structure, last)
-        widest = max((self.structure.cells(clique) for clique in plan.cliques), default=1)
-        require_cells(widest, "the largest table that walking through this model needs")
+        plan = elimination.best(self.structure, last)
+        kept = sum(self.structure.cells(clique[1:]) for clique in plan.cliques)
+        _require(kept, "what walking through this model keeps at once")
         pending = list(zip(self.tables, self.structure.cliques, strict=True))
         buckets = []
         for v in plan.order:
@@ -131,17 +210,107 @@ class HostModel:
             parents = tuple(sorted({u for _, variables in mine for u in variables} - {v}))
             buckets.append(Bucket(v, parents, mine))
             union = (*parents, v)
-            total = sum((ops.align(t, variables, union) for t, variables in mine), np.zeros(()))
-            total = np.broadcast_to(total, self.structure.shape(union))
             if parents:
-                message, _ = ops.recentred(reduce(total, (len(parents),)))
+                flat = np.zeros((*(1 for _ in parents), self.structure.sizes[v]))
+                parts = [flat, *(ops.align(t, u, union) for t, u in mine)]
+                message, _ = ops.recentred(ops.reduced_sum(parts, len(parents), reduce))
                 pending.append((message, parents))
         return buckets
 
 
+class _Question:
+    """The tables of a question, without what does not change its answer.
+
+    Attributes:
+        scale: log of the factor that the tables left out amount to.
+    """
+
+    def __init__(self, factors: Sequence[_Factor], output: frozenset[int]):
+        self.output, self.scale = output, 0.0
+        self._factors = dict(enumerate(factors))
+        self._holding: dict[int, set[int]] = {}  # the tables that have a variable
+        for i, (_, variables) in self._factors.items():
+            for v in variables:
+                self._holding.setdefault(v, set()).add(i)
+        alone = [v for v, held in self._holding.items() if self._is_alone(v, held)]
+        for v in alone:  # grows during iteration
+            if self._holding[v]:
+                alone += self._summed(next(iter(self._holding[v])))
+
+    def _is_alone(self, v: int, held: set[int]) -> bool:
+        return len(held) == 1 and v not in self.output
+
+    def _summed(self, i: int) -> list[int]:
+        """Sum out what only this table has, drop it if it is constant then; return what that leaves alone."""
+        table, variables = self._factors[i]
+        gone = {v for v in variables if self._is_alone(v, self._holding[v])}
+        kept = tuple(v for v in variables if v not in gone)
+        table = ops.host_logsumexp(table, tuple(n for n, v in enumerate(variables) if v in gone))
+        for v in gone:
+            self._holding[v] = set()
+        self._factors[i] = (table, kept)
+        low, needed = table.min(), any(v in self.output and len(self._holding[v]) == 1 for v in kept)
+        if needed or np.isneginf(low) or table.max() - low > _CONSTANT:
+            return []
+        self.scale += float(table.flat[0])
+        del self._factors[i]
+        for v in kept:
+            self._holding[v].discard(i)
+        return [v for v in kept if self._is_alone(v, self._holding[v])]
+
+    def left(self) -> list[_Factor]:
+        """All tables that are left."""
+        return list(self._factors.values())
+
+    def connected(self) -> list[_Factor]:
+        """The tables that share variables with the output, or with one that does, and so on."""
+        near, seen = list(self.output), set[int]()
+        for v in near:  # grows during iteration
+            for i in self._holding.get(v, set()) - seen:
+                seen.add(i)
+                near += self._factors[i][1]
+        return [self._factors[i] for i in sorted(seen)]
+
+
+def _contracted(sizes: tuple[int, ...], factors: Sequence[_Factor], output: Variables) -> np.ndarray:
+    """Log of the sum of a product of tables over all but the output, in slices if it does not fit at once."""
+    if not factors:
+        return np.zeros(())
+    structure = Structure(sizes, tuple(variables for _, variables in factors))
+    tables = [table for table, _ in factors]
+    path = _path(structure, output)
+    need = 8 * (cost.of_path(path, backward=False).peak - sum(map(structure.cells, structure.cliques)))
+    if need < 8 * _SMALL or need <= (limit := forecast.available_bytes()):
+        table, scale = ops.contract(path, tables, ops.host_logsumexp)
+        return np.asarray(table + scale)
+    sliced = slicing.plan(structure, limit, itemsize=8, output=output, backward=False)
+    total = np.array(-np.inf)
+    for index in range(sliced.slices):
+        parts = [_part(sliced, index, *each) for each in zip(tables, sliced.axes, strict=True)]
+        table, scale = ops.contract(sliced.path, parts, ops.host_logsumexp)
+        total = np.logaddexp(total, table + scale)
+    return total
+
+
+def _part(
+    sliced: slicing.SlicedPath, index: int, table: np.ndarray, axes: Sequence[tuple[int, int]]
+) -> np.ndarray:
+    starts = sliced.starts(index)
+    chosen = [slice(None)] * table.ndim
+    for axis, n in axes:
+        chosen[axis] = slice(starts[n], starts[n] + sliced.widths[n])
+    return table[tuple(chosen)]
+
+
 @functools.lru_cache(maxsize=512)
 def _path(structure: Structure, output: Variables) -> contraction.ContractionPath:
-    return contraction.plan(structure, output)
+    """The path of a question: that of a greedy order, unless a better one saves more than the search."""
+    quick = contraction.plan(structure, output, find="elimination")
+    return contraction.plan(structure, output) if _worth_planning(quick) else quick
+
+
+def _worth_planning(path: contraction.ContractionPath) -> bool:
+    return path.work * _EACH_CELL > _EACH_PLAN * len(path.structure.cliques)
 
 
 class HostTree:
@@ -162,7 +331,7 @@ class HostTree:
     """
 
     def __init__(self, host: HostModel, cache_bytes: int = CACHE_BYTES):
-        self.calibration = calibrate(host)
+        self.host, self.calibration = host, calibrate(host)
         self.tree = self.calibration.tree
         self._cache = _Recent(cache_bytes)
         self._sets = [frozenset(clique) for clique in self.tree.cliques]
@@ -172,6 +341,15 @@ class HostTree:
             self._root.append(n if parent < 0 else self._root[parent])
             for v in clique:
                 self._top.setdefault(v, n)
+
+    @property
+    def log_partition(self) -> float:
+        """Log of the sum over all joint states (nats)."""
+        return self.calibration.log_partition
+
+    def marginals(self, wanted: Sequence[Variables]) -> list[np.ndarray]:
+        """Several marginals."""
+        return [self.marginal(variables) for variables in wanted]
 
     def marginal(self, wanted: Variables) -> np.ndarray:
         """Probabilities of some variables [size of each], with axes in the order of `wanted`.
@@ -188,7 +366,21 @@ class HostTree:
         groups: dict[int, list[int]] = {}
         for v in wanted:
             groups.setdefault(self._root[self._top[v]], []).append(v)
+        if self._is_shorter_asked(wanted, groups):
+            return self.host.marginal(wanted)
         return self._product([self._joint(group) for group in groups.values()], wanted)
+
+    def _is_shorter_asked(self, wanted: Variables, groups: dict[int, list[int]]) -> bool:
+        """True if a contraction for this marginal alone takes less than the tree between its attributes."""
+        cells = self.tree.structure.cells
+        between = 0
+        for group in groups.values():
+            _, below, _ = self._between(group)
+            new = [n for n in below if self._cache.get((n, below[n])) is None]
+            between += sum(cells({*self.tree.cliques[n], *below[n]}) for n in new)
+        if between * _EACH_CELL <= _EACH_PLAN * len(self.tree.structure.cliques):
+            return False
+        return _SHARED * self.host.work(wanted) < between
 
     def _joint(self, wanted: Sequence[int]) -> _Factor:
         """The marginal of variables in the same tree."""
@@ -252,8 +444,8 @@ class HostTree:
         key = (n, kept, whole)
         entry = self._cache.get(key)
         if entry is None:
-            source = self.calibration.tables if whole else self.calibration.given
-            entry = np.ascontiguousarray(summed(source[n], self.tree.cliques[n], kept)), kept
+            source = self.calibration.table(n) if whole else self.calibration.given[n]
+            entry = np.ascontiguousarray(summed(source, self.tree.cliques[n], kept)), kept
             self._cache.put(key, entry)
         return entry[0]
 
@@ -307,14 +499,18 @@ class CalibratedTree:
         tree: the junction tree (forest).
         given: probabilities of each tree clique given its separator [sizes of the clique]; all zero where
             the separator's values are impossible.
-        tables: probabilities of each tree clique [sizes of the clique].
+        shared: probabilities of each separator [sizes of the separator].
         log_partition: log of the sum over all joint states (nats).
     """
 
     tree: JunctionTree
     given: tuple[np.ndarray, ...]
-    tables: tuple[np.ndarray, ...]
+    shared: tuple[np.ndarray, ...]
     log_partition: float
+
+    def table(self, n: int) -> np.ndarray:
+        """Probabilities of a tree clique [sizes of the clique]: computed, so that the tree is stored once."""
+        return self.given[n] * ops.align(self.shared[n], self.tree.separator[n], self.tree.cliques[n])
 
 
 def calibrate(host: HostModel) -> CalibratedTree:
@@ -332,11 +528,28 @@ def calibrate(host: HostModel) -> CalibratedTree:
         >>> calibrate(pair).tables[0].tolist()
         [[0.25, 0.25], [0.25, 0.25]]
     """
-    tree = junction_tree.build(host.structure)
-    largest = max((tree.structure.cells(clique) for clique in tree.cliques), default=1)
-    require_cells(tree.cells + largest, f"the model's junction tree (its largest table: {largest:,} cells)")
+    tree = tree_of(host.structure)
+    need, limit = tree_bytes(tree), forecast.available_bytes()
+    if need > limit:
+        raise ModelTooLargeError(
+            f"the model's junction tree needs about {readable_bytes(need)}, and {readable_bytes(limit)} is "
+            "available: ask in parts (`host_slices`)."
+        )
     given, log_partition = _conditionals(tree, host)
-    return CalibratedTree(tree, tuple(given), tuple(_marginals(tree, given)), log_partition)
+    return CalibratedTree(tree, tuple(given), tuple(_separators(tree, given)), log_partition)
+
+
+@functools.lru_cache(maxsize=64)
+def tree_of(structure: Structure) -> JunctionTree:
+    """The junction tree that a calibration uses."""
+    return junction_tree.build(structure, elimination.best(structure))
+
+
+def tree_bytes(tree: JunctionTree) -> int:
+    """Memory that a calibration takes, in bytes: all tables and separators, and work on the largest table."""
+    cells = tree.structure.cells
+    largest = max((cells(clique) for clique in tree.cliques), default=1)
+    return 8 * (tree.cells + sum(map(cells, tree.separator)) + 2 * largest)
 
 
 def _conditionals(tree: JunctionTree, host: HostModel) -> tuple[list[np.ndarray], float]:
@@ -347,7 +560,7 @@ def _conditionals(tree: JunctionTree, host: HostModel) -> tuple[list[np.ndarray]
     log_partition = 0.0
     for n in reversed(range(len(logs))):
         shared, above = tree.separator[n], tree.parent[n]
-        message = ops.host_logsumexp(logs[n], tuple(range(len(shared), logs[n].ndim)))
+        message = ops.reduced_sum([logs[n]], len(shared), ops.host_logsumexp)
         if above >= 0:
             centred, shift = ops.recentred(message)
             log_partition += float(shift)
@@ -360,14 +573,19 @@ def _conditionals(tree: JunctionTree, host: HostModel) -> tuple[list[np.ndarray]
     return logs, log_partition
 
 
-def _marginals(tree: JunctionTree, given: list[np.ndarray]) -> list[np.ndarray]:
-    tables: list[np.ndarray] = []
-    for n, own in enumerate(given):
-        shared, above = tree.separator[n], tree.parent[n]
+def _separators(tree: JunctionTree, given: list[np.ndarray]) -> list[np.ndarray]:
+    """Probabilities of each clique's separator; each is summed from the parent's table."""
+    children: list[list[int]] = [[] for _ in given]
+    for n, above in enumerate(tree.parent):
         if above >= 0:
-            own = own * ops.align(summed(tables[above], tree.cliques[above], shared), shared, tree.cliques[n])
-        tables.append(own)
-    return tables
+            children[above].append(n)
+    shared = [np.ones(())] * len(given)
+    for n, own in enumerate(given):
+        if children[n]:
+            table = own * ops.align(shared[n], tree.separator[n], tree.cliques[n])
+            for child in children[n]:
+                shared[child] = summed(table, tree.cliques[n], tree.separator[child])
+    return shared
 
 
 def summed(table: np.ndarray, variables: Variables, kept: Variables) -> np.ndarray:

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Sequence
 
 from pgmjax._internal import checks
-from pgmjax.inference.plan import junction_tree, search
+from pgmjax.inference.plan import elimination, junction_tree, search
 from pgmjax.inference.plan.path import ContractionPath, MatrixProduct, Merges, Step, build
 from pgmjax.inference.plan.search import CellCosts
 from pgmjax.inference.plan.structure import Structure, Variables
@@ -25,7 +25,12 @@ _OPT_EINSUM_TABLES = 200
 
 
 def plan(
-    structure: Structure, output: Sequence[int] = (), *, find: str = "auto", weights: CellCosts = WEIGHTS
+    structure: Structure,
+    output: Sequence[int] = (),
+    *,
+    find: str = "auto",
+    weights: CellCosts = WEIGHTS,
+    calls: float = 1,
 ) -> ContractionPath:
     """Choose the cheapest of several paths, for each connected part of the model.
 
@@ -33,23 +38,27 @@ def plan(
         structure: the tables.
         output: variables to keep; they must occur in the structure.
         find: `auto` (elimination orders, opt_einsum, then exhaustive or local search), `elimination`
-            (only the orders; fast for any size) or `cotengra` (its optimiser in addition to `auto`).
+            (only the orders of the greedy rules; fast for any size) or `cotengra` (its optimiser in addition
+            to `auto`).
         weights: costs of a combined and of a stored cell, used to compare paths.
+        calls: number of calls that will use the path: the more, the longer orders are searched.
 
     Raises:
         ValueError: unknown `find`.
         ImportError: `find` is `cotengra`, which is not installed.
     """
-    return _plan(structure, tuple(output), checks.choice("find", find, SEARCHES), weights)
+    return _plan(structure, tuple(output), checks.choice("find", find, SEARCHES), weights, calls)
 
 
 @functools.lru_cache(maxsize=64)
-def _plan(structure: Structure, output: Variables, find: str, weights: CellCosts) -> ContractionPath:
+def _plan(
+    structure: Structure, output: Variables, find: str, weights: CellCosts, calls: float
+) -> ContractionPath:
     tables = _reduced(structure, frozenset(output))
     merges: Merges = []
     methods: dict[str, None] = {}
     for part in _parts(tables):
-        found, method = _plan_part(structure, [tables[i] for i in part], output, find, weights)
+        found, method = _plan_part(structure, [tables[i] for i in part], output, find, weights, calls)
         _append(merges, found, part, len(tables))
         methods[method] = None
     return build(structure, output, merges, " and ".join(methods) or "reduction")
@@ -95,7 +104,12 @@ def _append(merges: Merges, found: Merges, names: Sequence[int], count: int) -> 
 
 
 def _plan_part(
-    structure: Structure, tables: Sequence[Variables], output: Variables, find: str, weights: CellCosts
+    structure: Structure,
+    tables: Sequence[Variables],
+    output: Variables,
+    find: str,
+    weights: CellCosts,
+    calls: float,
 ) -> tuple[Merges, str]:
     """Merges of one connected part, in its own numbering, and the name of the search method."""
     merges: Merges = []
@@ -107,13 +121,18 @@ def _plan_part(
     part = Structure(
         structure.shape(variables), tuple(tuple(sorted(number[v] for v in t)) for t in left.values())
     )
-    found, method = _find(part, tuple(number[v] for v in output if v in number), find, weights)
+    found, method = _find(part, tuple(number[v] for v in output if v in number), find, weights, calls)
     _append(merges, found, list(left), len(tables))
     return merges, method
 
 
-def _find(structure: Structure, output: Variables, find: str, weights: CellCosts) -> tuple[Merges, str]:
-    orders = [junction_tree.eliminate(structure, rule, output) for rule in junction_tree.RULES]
+def _find(
+    structure: Structure, output: Variables, find: str, weights: CellCosts, calls: float
+) -> tuple[Merges, str]:
+    if find == "elimination":
+        orders = tuple(junction_tree.eliminate(structure, rule, output) for rule in junction_tree.RULES)
+    else:
+        orders = elimination.found(structure, output, calls)
     paths = [
         build(structure, output, search.from_elimination(structure, e), f"{e.rule} elimination")
         for e in orders

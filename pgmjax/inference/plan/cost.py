@@ -170,8 +170,13 @@ def dimensions(structure: Structure, number: int, product: MatrixProduct) -> Dim
     )
 
 
-def of_path(path: ContractionPath) -> Cost:
-    """Cost of a path."""
+def of_path(path: ContractionPath, backward: bool = True) -> Cost:
+    """Cost of a path.
+
+    Args:
+        path: the path.
+        backward: whether a backward pass follows, so that its peak counts gradients and stored results.
+    """
     cells = path.structure.cells
     inputs = sum(map(cells, path.structure.cliques))
     found = [(n, path.product(step)) for n, step in enumerate(path.steps)]
@@ -189,7 +194,7 @@ def of_path(path: ContractionPath) -> Cost:
         inputs=inputs,
         stored=sum(results),
         largest=max(results, default=0),
-        peak=_peak(path, inputs),
+        peak=_peak(path, inputs) if backward else inputs + _forward_peak(path),
         operations=REDUCTION_OPERATIONS * singles + PRODUCT_OPERATIONS * len(sized),
         products=tuple(sorted(tiled, key=lambda d: -d.union)),
     )
@@ -209,6 +214,17 @@ def _peak(path: ContractionPath, inputs: int) -> int:
         alive += sum(results[i - first] for i in step.operands if i >= first)
         peak = max(peak, alive + _workspace(path, step))
         alive -= 2 * result  # with its cotangent
+    return peak
+
+
+def _forward_peak(path: ContractionPath) -> int:
+    """Peak number of cells of results during a forward pass alone: those still needed, the new one twice."""
+    cells, first = path.structure.cells, len(path.structure.cliques)
+    alive = peak = 0
+    for step in path.steps:
+        alive += cells(step.kept)
+        peak = max(peak, alive + cells(step.kept))
+        alive -= sum(cells(path.variables(i)) for i in step.operands if i >= first)
     return peak
 
 

@@ -112,6 +112,7 @@ def plan(
     max_work: int = MAX_WORK,
     find: str = "auto",
     names: Sequence[str] | None = None,
+    backward: bool = True,
 ) -> SlicedPath:
     """Plan a contraction that fits in memory, with slices chosen by greedy search.
 
@@ -124,6 +125,7 @@ def plan(
         max_work: maximum number of combined cells of all slices together.
         find: search method for paths, as in `inference.plan.contraction.plan`.
         names: attribute name of each variable, for error messages.
+        backward: whether a backward pass follows each slice's forward pass.
 
     Returns:
         The plan with the shortest forecast time among those that fit; one slice if no slicing is needed.
@@ -136,7 +138,15 @@ def plan(
     min_slices = checks.integer("min_slices", min_slices, low=1)
     max_cells = max_bytes // itemsize
     return _plan(
-        structure, max_cells, itemsize, tuple(output), min_slices, max_work, find, tuple(names or ())
+        structure,
+        max_cells,
+        itemsize,
+        tuple(output),
+        min_slices,
+        max_work,
+        find,
+        tuple(names or ()),
+        backward,
     )
 
 
@@ -150,22 +160,23 @@ def _plan(
     max_work: int,
     find: str,
     names: tuple[str, ...],
+    backward: bool,
 ) -> SlicedPath:
     tried: list[SlicedPath] = []
     for weights in _WEIGHTS:
         whole = contraction.plan(structure, output, find=find, weights=weights)
         base = tried[0].cost.exponentials if tried else whole.work
-        search = _Search(structure, output, max_cells, min_slices, find, max_work, weights, base)
+        search = _Search(structure, output, max_cells, min_slices, find, max_work, weights, base, backward)
         if not tried:
             tried.append(search.sliced(whole, {}))
-            if 2 * search.inputs > max_cells:
+            if search.unsliced > max_cells:
                 break  # slicing does not reduce the memory of the potentials and marginals
         tried.extend(search.run(whole))
         if any(_fits(s, max_cells, min_slices) and s.slices == 1 for s in tried):
             break
     fitting = [s for s in tried if _fits(s, max_cells, min_slices) and s.cost.exponentials <= max_work]
     if not fitting:
-        raise _refusal(tried, max_cells, itemsize, min_slices, max_work, names)
+        raise _refusal(tried, max_cells, itemsize, min_slices, max_work, names, search.unsliced)
     return min(fitting, key=lambda s: s.cost.seconds())
 
 
@@ -186,11 +197,13 @@ class _Search:
         max_work: int,
         weights: CellCosts,
         base: int,
+        backward: bool,
     ):
-        self.structure, self.output, self.base = structure, output, base
+        self.structure, self.output, self.base, self.backward = structure, output, base, backward
         self.max_cells, self.min_slices, self.max_work = max_cells, min_slices, max_work
         self.find, self.weights = find, weights
         self.inputs = sum(map(structure.cells, structure.cliques))
+        self.unsliced = (2 if backward else 1) * self.inputs  # with gradients, if there are any
 
     def run(self, whole: ContractionPath) -> list[SlicedPath]:
         """The final plans of the search on the path itself, and on a path replanned for its slices."""
@@ -247,7 +260,7 @@ class _Search:
             sizes[v] = width
         inner = dataclasses.replace(path, structure=Structure(tuple(sizes), self.structure.cliques))
         variables = tuple(v for v in sorted(widths) if widths[v] < self.structure.sizes[v])
-        one = cost.of_path(inner)
+        one = cost.of_path(inner, self.backward)
         slices = math.prod(self.structure.sizes[v] // widths[v] for v in variables)
         whole = one if slices == 1 else self.all_slices(one, slices)
         kept = tuple(widths[v] for v in variables)
@@ -261,7 +274,7 @@ class _Search:
             flops=slices * one.flops,
             moved=slices * (one.moved + 4 * one.inputs),
             inputs=self.inputs,
-            peak=2 * self.inputs + one.peak,
+            peak=self.unsliced + one.peak,
             slices=slices,
         )
 
@@ -284,11 +297,12 @@ def _refusal(
     min_slices: int,
     max_work: int,
     names: tuple[str, ...],
+    unsliced: int,
 ) -> ModelTooLargeError:
     whole, least = tried[0], min(tried, key=lambda s: (not _fits(s, max_cells, min_slices), s.cost.peak))
     words = ", ".join(names[v] if names else f"variable {v}" for v in least.variables)
-    if 2 * whole.cost.inputs > max_cells:
-        alone = readable_bytes(2 * whole.cost.inputs * itemsize)
+    if unsliced > max_cells:
+        alone = readable_bytes(unsliced * itemsize)
         why = f"Its potentials and marginals alone take {alone}, so slicing does not help."
     elif not least.variables and least.cost.exponentials > max_work:
         why = f"One call takes {whole.cost.exponentials:,} combined cells, more than {max_work:,}."

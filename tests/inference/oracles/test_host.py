@@ -10,6 +10,7 @@ import itertools
 import numpy as np
 import pytest
 
+from pgmjax.inference.oracles import host_slices
 from pgmjax.inference.oracles.host import HostModel, HostTree, calibrate, summed
 from pgmjax.inference.plan import forecast
 from pgmjax.inference.plan.structure import Structure
@@ -57,7 +58,8 @@ def test_tables_and_log_partition_are_those_of_the_joint(name, spread):
     found = calibrate(HostModel(Structure(*structure), tuple(tables)))
     assert found.log_partition == pytest.approx(models.log_partition(logits), rel=1e-13, abs=1e-12)
     product = np.ones(structure[0])
-    for given, clique, table in zip(found.given, found.tree.cliques, found.tables, strict=True):
+    tables = [found.table(n) for n in range(len(found.given))]
+    for given, clique, table in zip(found.given, found.tree.cliques, tables, strict=True):
         np.testing.assert_allclose(table, models.marginal(logits, clique), rtol=0, atol=1e-12)
         order = np.argsort(clique)
         shape = [structure[0][v] if v in clique else 1 for v in range(len(structure[0]))]
@@ -71,7 +73,7 @@ def test_a_tree_that_does_not_fit_is_refused_as_a_whole(monkeypatch):
     sizes = (100,) * 40
     cliques = tuple((i, i + 1) for i in range(39))
     host = HostModel(Structure(sizes, cliques), tuple(np.zeros((100, 100)) for _ in cliques))
-    monkeypatch.setattr(forecast, "available_bytes", lambda: 24 * 30 * 10_000)
+    monkeypatch.setattr(forecast, "available_bytes", lambda: 8 * 39 * 10_000)
     with pytest.raises(forecast.ModelTooLargeError, match="junction tree"):
         calibrate(host)
 
@@ -119,3 +121,61 @@ def test_a_grid_of_loops_between_the_attributes():
     tree = HostTree(HostModel(Structure(sizes, cliques), tuple(tables)))
     for wanted in [(0, 8), (8, 2, 6), (6, 0, 8, 2), tuple(range(9))]:
         np.testing.assert_allclose(tree.marginal(wanted), models.marginal(logits, wanted), rtol=0, atol=1e-13)
+
+
+NETWORK = Structure((2, 3, 2, 2, 3), ((0,), (1, 0), (2, 0, 1), (3, 2), (4, 2, 3)))
+
+
+def network(seed: int = 0) -> HostModel:
+    """A Bayesian network: the table of each variable, given the ones that follow it in its clique."""
+    rng = np.random.default_rng(seed)
+    tables = [rng.dirichlet(np.ones(shape[0]), shape[1:]) for shape in NETWORK.shapes]
+    return HostModel(NETWORK, tuple(np.log(np.moveaxis(table, -1, 0)) for table in tables))
+
+
+@pytest.mark.parametrize("wanted", [(0,), (2,), (1, 2), (3, 0), (4, 1)])
+def test_marginals_of_a_network_need_only_the_ancestors(wanted):
+    host = network()
+    logits = models.joint((NETWORK.sizes, NETWORK.cliques), list(host.tables))
+    np.testing.assert_allclose(host.marginal(wanted), models.marginal(logits, wanted), atol=1e-14)
+    _, asked = host._asked(wanted)
+    used = {v for _, variables in asked for v in variables}
+    ancestors = {0: {0}, 1: {0, 1}, 2: {0, 1, 2}, 3: {0, 1, 2, 3}, 4: {0, 1, 2, 3, 4}}
+    assert used == set().union(*(ancestors[v] for v in wanted))
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+@pytest.mark.parametrize("seed", range(3))
+def test_evidence_is_cut_away(name, seed, monkeypatch):
+    """Some codes of some variables, by the whole path and by a plan of what is left."""
+    rng = np.random.default_rng(seed)
+    sizes, cliques = STRUCTURES[name]
+    tables = models.potentials((sizes, cliques), seed=seed, zeros=0.2)
+    host = HostModel(Structure(sizes, cliques), tuple(tables))
+    held = [v for v in range(len(sizes)) if any(v in c for c in cliques) and rng.random() < 0.6]
+    allowed = {v: np.sort(rng.permutation(sizes[v])[: rng.integers(1, sizes[v] + 1)]) for v in held}
+    logits = models.joint((sizes, cliques), tables)
+    for v, codes in allowed.items():
+        logits = np.where(np.isin(np.indices(sizes)[v], codes), logits, -np.inf)
+    expected = models.log_partition(logits)
+    assert host.log_evidence(allowed) == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    monkeypatch.setattr("pgmjax.inference.oracles.host._EACH_PLAN", 0.0)
+    assert host.log_evidence(allowed) == pytest.approx(expected, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["loop", "triangle", "disconnected", "wide"])
+def test_parts_of_a_model_give_the_marginals_of_the_whole(name, monkeypatch):
+    """Memory for less than half of the tree: through slices of a contraction, and parts of the tree."""
+    sizes, cliques = STRUCTURES[name]
+    tables = models.potentials((sizes, cliques), spread=20.0, zeros=0.2)
+    host = HostModel(Structure(sizes, cliques), tuple(tables))
+    whole = host_slices.sliced(host)
+    assert not whole.widths
+    slices = host_slices.sliced(host, host_slices.tree_bytes(whole.tree) // 2)
+    assert len(slices) > 1 and len(slices) == len(list(slices.parts()))
+    logits = models.joint((sizes, cliques), tables)
+    wanted = [*cliques, (0, len(sizes) - 1)]
+    for found, variables in zip(host_slices.SlicedTree(slices).marginals(wanted), wanted, strict=True):
+        np.testing.assert_allclose(found, models.marginal(logits, variables), atol=1e-13)
+    logs = [part.log_partition for _, part in slices.parts()]
+    assert np.logaddexp.reduce(logs) == pytest.approx(models.log_partition(logits), abs=1e-12)

@@ -1,0 +1,239 @@
+"""A search for elimination orders: greedy orders with random ties, then local changes of the best one.
+
+Variables whose neighbours are all joined are eliminated first, which is optimal. What remains is ordered
+greedily a few times, with ties and near ties broken at random. Then parts of the best order are made again,
+which finds orders that no greedy rule finds: either everything after a random position, or a connected set of
+variables, which is taken out and eliminated greedily at the place of one of them. A change is kept unless it
+is worse. The search ends when it has taken a share of the time that calls with the best order are forecast to
+take, counted in operations, so that equal structures give equal orders.
+
+References:
+    Kask, Gelfand, Otten and Dechter, Pushing the power of stochastic greedy ordering schemes for inference
+    in graphical models, AAAI 2011, for random ties and near ties. Pisinger and Ropke, Large neighborhood
+    search, in: Handbook of Metaheuristics (2010), for the local changes.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from pgmjax.inference.plan import junction_tree
+from pgmjax.inference.plan.junction_tree import Elimination
+from pgmjax.inference.plan.structure import Structure, Variables
+
+SHARE = 0.15  # of the forecast time of the calls, which the search may take
+CELL = 2e-8  # seconds of a call per cell of an eliminated table
+LONGEST = 20.0  # seconds, however long the calls may take
+OPERATION = 1.5e-7  # seconds of an operation of the search
+GREEDY = 8  # whole orders, before the best one is changed
+RULES = (
+    ("fill", 0.0),
+    ("fill", 0.3),
+    ("weight", 0.1),
+    ("weight", 0.0),
+)  # and by how much near ties may differ
+BALL = 60  # most variables that are taken out of an order
+WHOLE = 4  # one change in so many makes everything after a position again
+
+
+def best(structure: Structure, last: Variables = (), calls: float = 1) -> Elimination:
+    """The best order found; never one with more cells than those of the greedy rules.
+
+    Args:
+        structure: the model.
+        last: variables eliminated last (those of a requested marginal).
+        calls: number of calls that will use the order: the more, the longer it is searched.
+
+    Example:
+        >>> ring = Structure((2,) * 4, ((0, 1), (1, 2), (2, 3), (3, 0)))
+        >>> len(best(ring).order)
+        4
+    """
+    return min(found(structure, last, calls), key=lambda order: _cells(structure, order))
+
+
+@functools.lru_cache(maxsize=256)
+def found(structure: Structure, last: Variables = (), calls: float = 1) -> tuple[Elimination, ...]:
+    """The orders of the greedy rules, and the one that the search found, if it differs."""
+    greedy = tuple(junction_tree.eliminate(structure, rule, last) for rule in junction_tree.RULES)
+    first = _simplicial(structure, greedy[0])
+    if len(first) >= len(structure.sizes) - len(last):
+        return greedy[:1]
+    search = _Search(structure, first, last, calls)
+    for each in greedy:
+        search.offer([v for v in each.order if v not in search.fixed])
+    search.run()
+    order = (*first, *search.order, *last)
+    return greedy if order in [each.order for each in greedy] else (*greedy, _elimination(structure, order))
+
+
+def _cells(structure: Structure, order: Elimination) -> int:
+    return sum(structure.cells(clique) for clique in junction_tree.maximal_cliques(order))
+
+
+def _simplicial(structure: Structure, greedy: Elimination) -> Variables:
+    """The first variables of an order by fewest new edges, as long as none adds an edge."""
+    near = structure.neighbours()
+    for count, (_, *around) in enumerate(greedy.cliques):
+        if any(len(near[u].intersection(around)) < len(around) - 1 for u in around):
+            return greedy.order[:count]
+    return greedy.order
+
+
+def _elimination(structure: Structure, order: Sequence[int]) -> Elimination:
+    """The cliques of an order."""
+    near, position = structure.neighbours(), {v: i for i, v in enumerate(order)}
+    cliques = []
+    for v in order:
+        around = near[v]
+        cliques.append((v, *sorted(around, key=position.__getitem__)))
+        for u in around:
+            near[u] |= around
+            near[u] -= {u, v}
+    return Elimination(tuple(order), tuple(cliques), "local search")
+
+
+class _Graph:
+    """What remains of a graph while variables are eliminated: neighbours as bits, and the cells so far."""
+
+    def __init__(self, near: list[int], logs: list[float]):
+        self.near, self.logs = near.copy(), logs
+        self.cells, self.operations = 0.0, 0
+
+    def weight(self, v: int) -> float:
+        """The cells of a variable with its neighbours, as a logarithm to base 2."""
+        around = self.near[v]
+        self.operations += around.bit_count() + 2
+        return self.logs[v] + sum([self.logs[u] for u in _bits(around)])
+
+    def fill(self, v: int) -> float:
+        """The number of edges that eliminating a variable would add."""
+        around = self.near[v]
+        degree, edges = around.bit_count(), 0
+        self.operations += degree + 2
+        for u in _bits(around):
+            edges += (around & self.near[u]).bit_count()
+        return (degree * (degree - 1) - edges) // 2
+
+    def eliminate(self, v: int) -> tuple[int, bool]:
+        """Join the neighbours of a variable; return them, and whether an edge was added."""
+        near, around, bit, added = self.near, self.near[v], 1 << v, False
+        self.cells += 2.0 ** self.weight(v)
+        self.operations += around.bit_count()
+        for u in _bits(around):
+            missing = around & ~near[u] & ~(1 << u)
+            if missing:
+                near[u] |= missing
+                added = True
+            near[u] &= ~bit
+        return around, added
+
+
+class _Search:
+    """The best order found so far of the variables that are neither fixed as first nor as last."""
+
+    def __init__(self, structure: Structure, first: Variables, last: Variables, calls: float):
+        self.fixed, self.last = {*first, *last}, last
+        near = structure.neighbours()
+        left = set(range(len(structure.sizes))) - set(first)
+        self.near = [sum(1 << u for u in near[v] & left) if v in left else 0 for v in range(len(near))]
+        self.logs = np.log2(structure.sizes).tolist()
+        self.free = sorted(left - set(last))
+        self.order: list[int] = []
+        self.cells, self.operations, self.calls = np.inf, 0, calls
+        self.random = random.Random(0)
+
+    @property
+    def allowed(self) -> float:
+        """Operations that the search may take for the best order so far."""
+        return min(SHARE * self.calls * CELL * self.cells, LONGEST) / OPERATION
+
+    def run(self) -> None:
+        """Search until the operations are used up."""
+        tried = 0
+        while self.operations < self.allowed:
+            if tried < GREEDY:
+                self._try(0, self.free, RULES[tried % len(RULES)])
+            else:
+                place, again = self._part(tried % WHOLE == 0)
+                self._try(place, again, RULES[int(self.random.random() * len(RULES))])
+            tried += 1
+
+    def offer(self, order: list[int]) -> None:
+        """Take an order as the best one if none is better."""
+        graph = _Graph(self.near, self.logs)
+        if self._follow(graph, (*order, *self.last)):
+            self.order, self.cells = order, graph.cells
+
+    def _part(self, whole: bool) -> tuple[int, list[int]]:
+        """A position of the best order, and the variables whose order is made again from there on."""
+        draw, order = self.random.random, self.order
+        if whole:
+            place = int(draw() * len(order))
+            return place, order[place:]
+        ball = [order[int(draw() * len(order))]]
+        size, seen = 2 + int(draw() * min(len(order) - 1, BALL)), 1 << ball[0]
+        for v in ball:  # grows during iteration
+            seen |= self.near[v]
+            known = set(ball)
+            ball += [u for u in _bits(self.near[v]) if u not in known and u not in self.fixed]
+            if len(ball) >= size:
+                break
+        ball = ball[:size]
+        inside = set(ball)
+        places = [i for i, v in enumerate(order) if v in inside]
+        return places[int(draw() * len(places))], ball
+
+    def _try(self, place: int, again: list[int], rule: tuple[str, float]) -> None:
+        """Eliminate some variables greedily at a position of the best order; keep the order unless worse."""
+        graph, inside = _Graph(self.near, self.logs), set(again)
+        before = [v for v in self.order[:place] if v not in inside]
+        after = [v for v in self.order[place:] if v not in inside]
+        between: list[int] = []
+        if self._follow(graph, before) and self._greedy(graph, again, rule, between):
+            rest = (*after, *self.last)
+            if self._follow(graph, rest):
+                self.order, self.cells = [*before, *between, *after], graph.cells
+        self.operations += graph.operations + 20 * len(self.order)
+
+    def _follow(self, graph: _Graph, order: Iterable[int]) -> bool:
+        """Eliminate in a given order; False as soon as it is worse than the best one."""
+        for v in order:
+            graph.eliminate(v)
+            if graph.cells > self.cells:
+                return False
+        return True
+
+    def _greedy(self, graph: _Graph, among: list[int], rule: tuple[str, float], order: list[int]) -> bool:
+        """Eliminate the cheapest of some variables until none is left, and append them to an order."""
+        price = graph.fill if rule[0] == "fill" else graph.weight
+        costs = {v: price(v) for v in among}
+        while costs:
+            limit = min(costs.values()) * (1 + rule[1]) + 1e-9
+            near_ties = [v for v, cost in costs.items() if cost <= limit]
+            v = near_ties[int(self.random.random() * len(near_ties))]
+            graph.operations += len(costs) // 4
+            del costs[v]
+            order.append(v)
+            around, added = graph.eliminate(v)
+            if graph.cells > self.cells:
+                return False
+            changed = around
+            if added and rule[0] == "fill":
+                for u in _bits(around):
+                    changed |= graph.near[u]
+            for u in _bits(changed):
+                if u in costs:
+                    costs[u] = price(u)
+        return True
+
+
+def _bits(mask: int) -> Iterator[int]:
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
