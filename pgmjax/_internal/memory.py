@@ -10,6 +10,7 @@ def available_bytes() -> int:
     """Host memory still available to this process, in bytes.
 
     The minimum of the system's available memory and what the control group's and the process's limits leave.
+    Files in the page cache that the kernel can drop count as free.
     """
     limits = [_meminfo(), _cgroup(), _rlimit()]
     return min((limit for limit in limits if limit is not None), default=2**63 - 1)
@@ -28,16 +29,27 @@ def _meminfo() -> int | None:
         return None
 
 
-def _cgroup() -> int | None:
-    for limit, used in (
-        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-        ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+def _cgroup(root: str = "/sys/fs/cgroup") -> int | None:
+    for limit, used, reclaimable in (
+        ("memory.max", "memory.current", "inactive_file"),
+        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "total_inactive_file"),
     ):
+        paths = [pathlib.Path(root, name) for name in (limit, used)]
         try:
-            return max(int(pathlib.Path(limit).read_text()) - int(pathlib.Path(used).read_text()), 0)
+            left = int(paths[0].read_text()) - int(paths[1].read_text())
         except (OSError, ValueError):
             continue
+        return max(left + _statistic(paths[1].with_name("memory.stat"), reclaimable), 0)
     return None
+
+
+def _statistic(path: pathlib.Path, name: str) -> int:
+    """A number of a control group's memory.stat; 0 if it is not there."""
+    try:
+        numbers = dict(line.split() for line in path.read_text().splitlines())
+        return int(numbers.get(name, 0))
+    except (OSError, ValueError):
+        return 0
 
 
 def _rlimit() -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, Protocol, overload, runtime_checkable
 
 import numpy as np
@@ -46,7 +47,7 @@ class Model(Protocol):
         """Return the expected counts of some attributes, float64, with axes in the order of the names.
 
         Args:
-            clique: attribute names.
+            clique: attribute names; `()` gives the total.
             labelled: return a pandas Series instead, whose index has the labels; see `model.base.labelled`.
         """
 
@@ -70,6 +71,28 @@ def check_query(domain: Domain, query: Query) -> None:
             f"queries.prefix()}}) or queries.marginal(('age',)), got {type(query).__name__}."
         )
     query.check(domain)
+
+
+def expected_counts(
+    domain: Domain, total: float, clique: Any, counts: Callable[[Clique], np.ndarray], with_labels: bool
+) -> Any:
+    """Return what a model's `marginal` returns: counts of a clique, or its total if that is empty.
+
+    Args:
+        domain: the attributes.
+        total: number of records (counts).
+        clique: attribute names; `()` asks for the total.
+        counts: gives the expected counts of a checked clique.
+        with_labels: return a pandas Series, see `labelled`.
+
+    Raises:
+        TypeError: the clique is not a tuple of names.
+        ValueError: an unknown or repeated attribute.
+    """
+    if isinstance(clique, tuple | list) and not clique:
+        return np.array(float(total))
+    names = as_clique(domain, clique)
+    return labelled(domain, names, counts(names)) if with_labels else counts(names)
 
 
 def labelled(domain: Domain, clique: Clique, counts: np.ndarray) -> Any:

@@ -17,7 +17,7 @@ from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.inference.oracles import host_slices
 from pgmjax.inference.oracles.host import CACHE_BYTES, HostModel
-from pgmjax.model.base import labelled as with_labels
+from pgmjax.model.base import expected_counts
 
 MANY = 1 << 22  # cells of marginals that are computed together, if the model is in parts
 DISTANCES: dict[str, Callable[[np.ndarray], Any]] = {
@@ -64,16 +64,18 @@ class CalibratedModel:
         """Expected counts of some attributes [size of each], float64, with axes in the order of `clique`.
 
         Args:
-            clique: attribute names.
+            clique: attribute names, `()` for the total.
             labelled: return a pandas Series instead, whose index has the labels; see `model.base.labelled`.
 
         Raises:
             TypeError: the clique is not a tuple of names.
             ValueError: an unknown or repeated attribute, or a table larger than memory.
         """
-        names = as_clique(self.domain, clique)
-        counts = self.total * self._probabilities(names)
-        return with_labels(self.domain, names, counts) if labelled else counts
+
+        def counts(names: Clique) -> np.ndarray:
+            return self.total * self._probabilities(names)
+
+        return expected_counts(self.domain, self.total, clique, counts, labelled)
 
     def marginals(self, cliques: Iterable[Sequence[str]]) -> Iterator[tuple[Clique, np.ndarray]]:
         """Stream marginals: each table is computed when it is requested.

@@ -22,8 +22,7 @@ from pgmjax.inference.oracles.host import CACHE_BYTES, IMPOSSIBLE, HostModel
 from pgmjax.inference.plan.forecast import ModelTooLargeError, require_cells
 from pgmjax.inference.plan.structure import Structure, Variables
 from pgmjax.model import answering, io
-from pgmjax.model.base import check_query
-from pgmjax.model.base import labelled as with_labels
+from pgmjax.model.base import check_query, expected_counts
 from pgmjax.model.calibrated import CalibratedModel
 from pgmjax.model.clique_vector import CliqueVector, summed
 from pgmjax.model.rows import ModelRows
@@ -152,7 +151,7 @@ class GraphicalModel(ModelRows, ModelPictures):
         """Expected counts of any attributes, whether or not the model has a clique that contains them.
 
         Args:
-            clique: attribute names; the axes follow their order.
+            clique: attribute names, `()` for the total; the axes follow their order.
             labelled: return a pandas Series instead, whose index has the labels; see `model.base.labelled`.
 
         Returns:
@@ -161,9 +160,11 @@ class GraphicalModel(ModelRows, ModelPictures):
         Raises:
             ValueError: an unknown or repeated attribute, or a table larger than memory.
         """
-        names = as_clique(self.domain, clique)
-        counts = self.total * self._probabilities(names)
-        return with_labels(self.domain, names, counts) if labelled else counts
+
+        def counts(names: Clique) -> np.ndarray:
+            return self.total * self._probabilities(names)
+
+        return expected_counts(self.domain, self.total, clique, counts, labelled)
 
     def _probabilities(self, clique: Clique) -> np.ndarray:
         for known, table in zip(self.marginals.cliques, self.marginals.tables, strict=True):

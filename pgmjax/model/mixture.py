@@ -24,8 +24,7 @@ from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.plan.forecast import require_cells
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.model import answering, io
-from pgmjax.model.base import check_query
-from pgmjax.model.base import labelled as with_labels
+from pgmjax.model.base import check_query, expected_counts
 from pgmjax.model.rows import ModelRows, RowCheck, known_codes
 from pgmjax.queries import DenseMatrix, Query
 
@@ -134,7 +133,7 @@ class MixtureModel(ModelRows):
         """Expected counts of some attributes.
 
         Args:
-            clique: attribute names, any of the domain; the axes follow their order.
+            clique: attribute names, any of the domain, `()` for the total; the axes follow their order.
             labelled: return a pandas Series instead, whose index has the labels; see `model.base.labelled`.
 
         Returns:
@@ -143,9 +142,11 @@ class MixtureModel(ModelRows):
         Raises:
             ValueError: an unknown or repeated attribute, or a table larger than memory.
         """
-        names = as_clique(self.domain, clique)
-        counts = self.total * self._probabilities(names)
-        return with_labels(self.domain, names, counts) if labelled else counts
+
+        def counts(names: Clique) -> np.ndarray:
+            return self.total * self._probabilities(names)
+
+        return expected_counts(self.domain, self.total, clique, counts, labelled)
 
     def _probabilities(self, clique: Clique) -> np.ndarray:
         require_cells(self.domain.size(clique), f"the marginal of {clique}")

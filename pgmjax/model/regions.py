@@ -27,12 +27,11 @@ from pgmjax._internal import checks, html
 from pgmjax._internal.elsewhere import told
 from pgmjax._internal.files import ArrayFolder, float_array
 from pgmjax._internal.progress import Progress
-from pgmjax.data.cliques import Clique, as_clique, marginal_of
+from pgmjax.data.cliques import Clique, marginal_of
 from pgmjax.data.domain import Domain
 from pgmjax.inference.plan.forecast import require_cells
 from pgmjax.model import io
-from pgmjax.model.base import check_query
-from pgmjax.model.base import labelled as with_labels
+from pgmjax.model.base import check_query, expected_counts
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.region_rows import SETTLING, steered
@@ -88,16 +87,14 @@ class RegionModel:
         """Expected counts of some attributes, float64; they sum to `total`.
 
         Args:
-            clique: attribute names; the axes follow their order. Within a region the result is the
-                region's own marginal, otherwise an approximation (see the class).
+            clique: attribute names, `()` for the total; the axes follow their order. Within a region the
+                result is the region's own marginal, otherwise an approximation (see the class).
             labelled: return a pandas Series instead, whose index has the labels; see `model.base.labelled`.
 
         Raises:
             ValueError: an unknown or repeated attribute, or a table larger than memory.
         """
-        names = as_clique(self.domain, clique)
-        counts = self._counts(names)
-        return with_labels(self.domain, names, counts) if labelled else counts
+        return expected_counts(self.domain, self.total, clique, self._counts, labelled)
 
     def _counts(self, clique: Clique) -> np.ndarray:
         for region, table in zip(self.marginals.cliques, self.marginals.tables, strict=True):

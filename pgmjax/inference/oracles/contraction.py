@@ -24,7 +24,6 @@ from pgmjax.inference.plan import contraction, cost
 from pgmjax.inference.plan.forecast import Forecast, readable_cells
 from pgmjax.inference.plan.structure import Structure
 
-
 COMPILED = 0.1  # of the time of a call on the host, which the search for a path counts with
 
 

@@ -206,6 +206,7 @@ class HostModel:
         buckets = []
         for v in plan.order:
             mine = tuple(entry for entry in pending if v in entry[1])
+            mine = mine or ((np.zeros(self.structure.sizes[v]), (v,)),)
             pending = [entry for entry in pending if v not in entry[1]]
             parents = tuple(sorted({u for _, variables in mine for u in variables} - {v}))
             buckets.append(Bucket(v, parents, mine))

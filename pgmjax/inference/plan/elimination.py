@@ -5,7 +5,7 @@ greedily a few times, with ties and near ties broken at random. Then parts of th
 which finds orders that no greedy rule finds: either everything after a random position, or a connected set of
 variables, which is taken out and eliminated greedily at the place of one of them. A change is kept unless it
 is worse. The search ends when it has taken a share of the time that calls with the best order are forecast to
-take, counted in operations, so that equal structures give equal orders.
+take, counted in operations, so that equal structures give equal orders; or when nothing helps any more.
 
 References:
     Kask, Gelfand, Otten and Dechter, Pushing the power of stochastic greedy ordering schemes for inference
@@ -28,6 +28,7 @@ from pgmjax.inference.plan.structure import Structure, Variables
 SHARE = 0.15  # of the forecast time of the calls, which the search may take
 CELL = 2e-8  # seconds of a call per cell of an eliminated table
 LONGEST = 20.0  # seconds, however long the calls may take
+STALE = 20  # changes per variable without a better order, after which the search ends
 OPERATION = 1.5e-7  # seconds of an operation of the search
 GREEDY = 8  # whole orders, before the best one is changed
 RULES = (
@@ -154,14 +155,16 @@ class _Search:
 
     def run(self) -> None:
         """Search until the operations are used up."""
-        tried = 0
-        while self.operations < self.allowed:
+        tried, better = 0, 0
+        while self.operations < self.allowed and tried - better <= GREEDY + STALE * len(self.free):
+            before = self.cells
             if tried < GREEDY:
                 self._try(0, self.free, RULES[tried % len(RULES)])
             else:
                 place, again = self._part(tried % WHOLE == 0)
                 self._try(place, again, RULES[int(self.random.random() * len(RULES))])
             tried += 1
+            better = tried if self.cells < before else better
 
     def offer(self, order: list[int]) -> None:
         """Take an order as the best one if none is better."""

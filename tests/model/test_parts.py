@@ -1,0 +1,90 @@
+"""Models that do not fit in memory: what can be fitted is asked, sampled, saved and loaded, in parts."""
+
+import numpy as np
+import pytest
+
+import pgmjax as pj
+from pgmjax.inference.oracles import host_slices
+from pgmjax.inference.oracles.host import tree_bytes, tree_of
+from pgmjax.inference.plan import forecast
+from pgmjax.inference.plan.structure import Structure
+from pgmjax.model import sampling
+from tests import models
+
+SIZES = (3, 4, 2, 5, 3)
+CLIQUES = ((0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (1, 3))
+DOMAIN = pj.Domain(dict(zip("abcde", SIZES, strict=True)))
+
+
+def names(clique):
+    return tuple("abcde"[v] for v in clique)
+
+
+@pytest.fixture(scope="module")
+def tables():
+    return models.potentials((SIZES, CLIQUES), seed=5, zeros=0.2)
+
+
+@pytest.fixture
+def model(tables, monkeypatch):
+    """A model, with memory for half of its junction tree, of which nothing is too small to be looked at."""
+    need = tree_bytes(tree_of(Structure(SIZES, CLIQUES)))
+    monkeypatch.setattr(forecast, "available_bytes", lambda: need // 2)
+    monkeypatch.setattr("pgmjax.inference.oracles.host._SMALL", 0)
+    potentials = {names(c): table for c, table in zip(CLIQUES, tables, strict=True)}
+    return pj.GraphicalModel.from_potentials(DOMAIN, potentials, total=100.0)
+
+
+def test_calibrated_models_answer_in_parts(model, tables):
+    ready = model.calibrate()
+    assert isinstance(ready._tree, host_slices.SlicedTree)
+    logits = models.joint((SIZES, CLIQUES), tables)
+    assert ready.log_partition() == pytest.approx(models.log_partition(logits), abs=1e-12)
+    for pair, found in ready.all_marginals(2):
+        expected = 100 * models.marginal(logits, ["abcde".index(name) for name in pair])
+        np.testing.assert_allclose(found, expected, atol=1e-11)
+        np.testing.assert_allclose(ready.marginal(pair), expected, atol=1e-11)
+
+
+@pytest.mark.parametrize("method", sampling.METHODS)
+def test_rows_drawn_in_parts_follow_the_model(model, tables, method):
+    rows = 40_000
+    columns = model.sample(rows, seed=3, method=method)
+    expected = models.marginal(models.joint((SIZES, CLIQUES), tables), range(5))
+    found = np.zeros(SIZES)
+    np.add.at(found, tuple(columns[name] for name in "abcde"), 1)
+    assert found.sum() == rows and not found[expected == 0].any()
+    possible = expected > 0
+    chi2 = ((found - rows * expected)[possible] ** 2 / (rows * expected[possible])).sum()
+    degrees = possible.sum() - 1
+    assert chi2 < degrees + 5 * np.sqrt(2 * degrees)
+    order = np.corrcoef(np.arange(rows), columns["d"])[0, 1]
+    assert abs(order) < 5 / np.sqrt(rows)  # the parts are mixed
+    # rounding leaves less error than independent draws do
+    assert chi2 < 0.7 * degrees or method == "multinomial"
+
+
+def test_the_most_likely_row_is_found_in_parts(model, tables):
+    logits = models.joint((SIZES, CLIQUES), tables)
+    best = np.unravel_index(np.argmax(logits), SIZES)
+    assert tuple(model.mode().values()) == tuple(int(code) for code in best)
+
+
+def test_a_model_is_saved_and_loaded_in_the_same_memory(model, tmp_path):
+    model.save(tmp_path / "model")
+    loaded = pj.load(tmp_path / "model")
+    np.testing.assert_allclose(loaded.marginal(("a", "d")), model.marginal(("a", "d")), atol=1e-12)
+
+
+def test_a_model_too_large_for_any_question_is_still_made_loaded_and_saved(tmp_path):
+    """All pairs of 60 attributes of 50 values: no elimination order fits, but a clique's evidence does."""
+    domain = pj.Domain({f"x{i}": 50 for i in range(60)})
+    potentials = {(f"x{i}", f"x{j}"): np.zeros((50, 50)) for i in range(60) for j in range(i)}
+    model = pj.GraphicalModel.from_potentials(domain, potentials, total=9.0)
+    model.save(tmp_path / "model")
+    model = pj.load(tmp_path / "model")
+    with pytest.raises(pj.ModelTooLargeError, match="cells"):
+        model.marginal(("x0",))
+    assert model.marginal(()) == 9.0
+    given = {f"x{i}": 0 for i in range(2, 60)}
+    assert model.log_partition(given) == pytest.approx(np.log(2500))
