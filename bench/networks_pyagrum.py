@@ -1,6 +1,7 @@
-"""One network by pyagrum's lazy propagation, which `networks.py` starts under pyagrum's own interpreter.
+"""One network by pyagrum, which `networks.py` and `networks_made.py` start under pyagrum's own interpreter.
 
-Arguments: NETWORK.bif QUESTIONS.json ANSWERS.json
+Arguments: NETWORK.bif QUESTIONS.json ANSWERS.json, for a Bayesian network by lazy propagation;
+NETWORK.json, with factors and questions, for a Markov network by Shafer and Shenoy's algorithm.
 """
 
 import json
@@ -31,8 +32,59 @@ def rename(path, labels):
     return renamed
 
 
+def joint(net, engine, pair):
+    """The marginal of a pair; by an engine of its own where the common one loses the target."""
+    try:
+        return engine.jointPosterior(set(pair))
+    except pyagrum.UndefinedElement:
+        own = pyagrum.ShaferShenoyMRFInference(net)
+        own.setTargets(set())
+        own.addJointTarget(set(pair))
+        own.makeInference()
+        return own.jointPosterior(set(pair))
+
+
+def markov(path):
+    """Answer the questions of a Markov network, and print a line with seconds and answers."""
+    asked = json.loads(pathlib.Path(path).read_text())
+    net = pyagrum.MarkovRandomField()
+    for v, size in enumerate(asked["sizes"]):
+        net.add(pyagrum.LabelizedVariable(f"x{v}", "", size))
+    joined = {}
+    for scope, numbers in asked["factors"]:
+        factor = pyagrum.Tensor()
+        for v in reversed(scope):  # its first variable varies fastest
+            factor.add(net.variable(f"x{v}"))
+        factor.fillWith(numbers)
+        key = frozenset(scope)
+        joined[key] = joined[key] * factor if key in joined else factor
+    alone = set(range(len(asked["sizes"]))).difference(*joined)
+    for v in alone:  # its inference wants a factor for every variable
+        joined[frozenset([v])] = pyagrum.Tensor().add(net.variable(f"x{v}")).fillWith(1)
+    for factor in joined.values():
+        net.addFactor(factor)
+    seconds, found = {}, {}
+    start = time.perf_counter()
+    engine = pyagrum.ShaferShenoyMRFInference(net)
+    engine.makeInference()
+    found["singles"] = [table(engine.posterior(f"x{v}"), [f"x{v}"]) for v in range(len(asked["sizes"]))]
+    seconds["singles"] = time.perf_counter() - start
+    start = time.perf_counter()
+    engine = pyagrum.ShaferShenoyMRFInference(net)
+    engine.setTargets(set())
+    for pair in asked["pairs"]:
+        engine.addJointTarget(set(pair))
+    engine.makeInference()
+    found["pairs"] = [table(joint(net, engine, pair), pair) for pair in asked["pairs"]]
+    seconds["pairs"] = time.perf_counter() - start
+    print(json.dumps({"seconds": seconds, "answers": found, "version": pyagrum.__version__}))
+
+
 def main():
     """Answer the questions of a file."""
+    if len(sys.argv) == 2:
+        markov(sys.argv[1])
+        return
     path, questions, answers = sys.argv[1:]
     asked = json.loads(pathlib.Path(questions).read_text())
     renamed = rename(pathlib.Path(path), asked["labels"])
