@@ -12,7 +12,7 @@ from pgmjax.estimation.mixture_fit import MixtureFit, fit_mixture
 from pgmjax.estimation.region_fit import LocalFit, fit_local, plan_local
 from pgmjax.estimation.regularisation import Regularisation
 from pgmjax.estimation.side_information import SideInformation
-from pgmjax.estimation.solvers.stopping import USUAL, Status
+from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.mixture import MixtureModel
@@ -82,7 +82,7 @@ def fit(
         "loss": settings.loss,
         "constraints": known.zeros,
         "max_steps": settings.max_steps,
-        "tol": USUAL if settings.tol is None else settings.tol,
+        "tol": settings.tol,
         "max_bytes": settings.max_bytes,
         "progress": settings.progress,
         "regularisation": settings.regularisation,

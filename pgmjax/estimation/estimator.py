@@ -392,5 +392,6 @@ def _finish(problem: FitProblem, end: FitResult) -> Fit:
     if end.pull is not None and end.divergence is not None:
         found = end.pull.weight, end.divergence, end.pull.logarithms
         pulled = regularisation.report(problem.domain, problem.total, *found)
+        pulled = dataclasses.replace(pulled, automatic=problem.estimator.regularisation == "auto")
     trace = tuple(problem.trace)
     return Fit(model, end.status, end.steps, end.loss, end.gap, end.plan, trace, regularisation=pulled)

@@ -152,10 +152,11 @@ def _looked(state: FitState, weight: float, reference: regularisation.Reference)
     problem, stop = state.problem, state.stop
     level = noise_level(problem.estimator.loss, problem.measurements)
     half, least = max(1, stop.max_steps // 2), problem.least()
-    few = dataclasses.replace(stop, max_steps=half, noise_level=level)
+    rough = stop.roughly(regularisation.ROUGH * math.sqrt(level))
+    few = dataclasses.replace(rough, max_steps=half, noise_level=level)
     state = state.pulled(Pull(regularisation.SLIGHT * problem.total))
     if reference:
-        few = dataclasses.replace(stop, max_steps=min(half, regularisation.LOOK))
+        few = dataclasses.replace(rough, max_steps=min(half, regularisation.LOOK))
         state = state.pulled(Pull(weight, reference))
     for _ in range(regularisation.LOOKS):
         part = yield from _part(state, few)
@@ -168,16 +169,16 @@ def _looked(state: FitState, weight: float, reference: regularisation.Reference)
         near = weight * distance < regularisation.NEAR_ENOUGH * math.sqrt(level)
         if near or state.steps + regularisation.LOOK >= stop.max_steps:
             break
-        few = dataclasses.replace(stop, max_steps=state.steps + regularisation.LOOK)
+        few = dataclasses.replace(rough, max_steps=state.steps + regularisation.LOOK)
     if problem.estimator.regularisation == "auto":
-        return (yield from _lighter(state, Pull(weight, reference)))
+        return (yield from _lighter(state, Pull(weight, reference), rough))
     return state
 
 
-def _lighter(state: FitState, pull: Pull) -> FitSteps[FitState]:
+def _lighter(state: FitState, pull: Pull, rough: StoppingRule) -> FitSteps[FitState]:
     """Lower the weight of a pull as long as that lowers the estimated error of the measured cells."""
     problem, stop, least = state.problem, state.stop, math.inf
-    few = dataclasses.replace(stop, max_steps=stop.max_steps - regularisation.LOOK)
+    few = dataclasses.replace(rough, max_steps=stop.max_steps - regularisation.LOOK)
     for _ in range(1 + regularisation.LIGHTEST):
         if stop.max_steps - state.steps < 2 * regularisation.LOOK:
             break

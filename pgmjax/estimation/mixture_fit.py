@@ -30,11 +30,11 @@ from pgmjax.estimation import losses, mixture_layout
 from pgmjax.estimation import regularisation as pulls
 from pgmjax.estimation.constraints import StructuralZeros
 from pgmjax.estimation.losses.base import BoundLoss
-from pgmjax.estimation.losses.build import noise_level
+from pgmjax.estimation.losses.build import known_noise_level, noise_level
 from pgmjax.estimation.losses.pulled import Pulled
 from pgmjax.estimation.mixture_layout import Logits, MixtureLayout, Places
 from pgmjax.estimation.regularisation import Regularisation
-from pgmjax.estimation.solvers.stopping import Status, StoppingRule
+from pgmjax.estimation.solvers.stopping import Status, StoppingRule, excess_of
 from pgmjax.inference.oracles.choose import memory_limit
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.linear import LinearMeasurement
@@ -108,7 +108,7 @@ def fit_mixture(
     constraints: Sequence[StructuralZeros] = (),
     warm_start: MixtureModel | None = None,
     lower_bound: float | None = None,
-    tol: float = 1e-4,
+    tol: float | None = 1e-4,
     max_bytes: int | None = None,
     progress: bool | None = None,
     regularisation: float | str = "none",
@@ -130,7 +130,8 @@ def fit_mixture(
         constraints: impossible values of single attributes.
         warm_start: a mixture over the same domain that replaces the first random start.
         lower_bound: a known lower bound on the loss of any model; it makes `gap` finite.
-        tol: with a lower bound, stop when gap <= tol * max(1, loss).
+        tol: with a lower bound, stop when gap <= tol * max(1, loss). None for what noise makes invisible, as
+            in `Estimator`: that needs no bound.
         max_bytes: memory limit of the fit; None for that of the device.
         progress: None for a progress bar in terminals and notebooks, False for no bar.
         regularisation: as in `Estimator`; the relative entropy is approximated over the measured cliques (see
@@ -166,7 +167,7 @@ def fit_mixture(
     if stop != "noise":
         weight = pulls.usable_weight(regularisation, loss, domain, measurements, total, max_steps)
     floor = -math.inf if lower_bound is None else lower_bound
-    rule = StoppingRule(tol, max_steps, level)
+    rule = StoppingRule.of(tol, max_steps, math.sqrt(known_noise_level(loss, measurements)), level)
     with precision(dtype), Progress("fit_mixture", restarts * max_steps, progress) as bar:
         bound = losses.build(loss, domain, measurements, total, dtype)
         if weight > 0:
@@ -268,7 +269,8 @@ def _check_settings(restarts: Any, max_steps: Any, dtype: Any, stop: Any, tol: A
     checks.integer("max_steps", max_steps, low=1)
     checks.choice("dtype", dtype, losses.base.DTYPES)
     checks.choice("stop", stop, ("optimum", "noise"))
-    checks.number("tol", tol, at_least=0)
+    if tol is not None:
+        checks.number("tol", tol, at_least=0)
     if lower_bound is not None:
         checks.number("lower_bound", lower_bound)
 
@@ -361,6 +363,7 @@ def descend(
         return best
     scale = kind(best.loss if best.loss > 0 else 1)
     status = _status(stop, best.loss, floor, 0, False)
+    losses_so_far = [(0, best.loss)]
     while status is None:
         steps = min(BLOCK, stop.max_steps - done)
         logits, moments, value, norm = _block(
@@ -374,14 +377,18 @@ def descend(
             best = Descent(logits, now, float(norm), Status.STALLED, done)
         if not math.isfinite(now):
             logits, moments = best.logits, _ADAM.init(best.logits)
-        status = _status(stop, best.loss, floor, done, halvings > _HALVINGS)
+        losses_so_far.append((done, best.loss))
+        excess = excess_of(losses_so_far)
+        status = _status(stop, best.loss, floor, done, halvings > _HALVINGS, excess)
     return dataclasses.replace(best, status=status, steps=done)
 
 
-def _status(stop: StoppingRule, loss: float, floor: float, steps: int, stalled: bool) -> Status | None:
+def _status(
+    stop: StoppingRule, loss: float, floor: float, steps: int, stalled: bool, excess: float = math.inf
+) -> Status | None:
     """Return the status after a block or None; CONVERGED takes precedence over NOISE_LEVEL."""
     met = stop.converged(loss, loss - floor)
-    return Status.CONVERGED if met else stop.status(loss, loss - floor, steps, stalled)
+    return Status.CONVERGED if met else stop.status(loss, loss - floor, steps, stalled, excess=excess)
 
 
 def starts(

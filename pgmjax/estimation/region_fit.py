@@ -37,7 +37,7 @@ from pgmjax.estimation import regularisation as pulls
 from pgmjax.estimation.constraints import StructuralZeros
 from pgmjax.estimation.feasibility import require_feasible
 from pgmjax.estimation.losses.base import BoundLoss
-from pgmjax.estimation.losses.build import noise_level
+from pgmjax.estimation.losses.build import known_noise_level, noise_level
 from pgmjax.estimation.region_divergence import RegionDivergence, counting_numbers
 from pgmjax.estimation.regularisation import Regularisation
 from pgmjax.estimation.solvers.loop import Solution, solve
@@ -174,7 +174,7 @@ def fit_local(
     loss: Any = "l2",
     constraints: Sequence[StructuralZeros] = (),
     max_steps: int = 1000,
-    tol: float = 1e-4,
+    tol: float | None = 1e-4,
     max_bytes: int | None = None,
     progress: bool | None = None,
     regularisation: float | str = "none",
@@ -189,7 +189,7 @@ def fit_local(
         loss: as in `Estimator`.
         constraints: impossible cells.
         max_steps: maximum number of solver steps.
-        tol: stop when gap <= tol * max(1, loss).
+        tol: stop when gap <= tol * max(1, loss); None for what noise makes invisible, as in `Estimator`.
         max_bytes: memory limit; None for that of the device.
         progress: None for a progress bar in terminals and notebooks, False for no bar.
         regularisation: as in `Estimator`; the relative entropy is approximated over the regions (see
@@ -217,7 +217,8 @@ def fit_local(
     if not isinstance(domain, Domain):
         raise TypeError(f"domain must be a Domain, got {type(domain).__name__}.")
     checks.integer("max_steps", max_steps, low=1)
-    checks.number("tol", tol, at_least=0)
+    if tol is not None:
+        checks.number("tol", tol, at_least=0)
     losses.check(loss)
     pulls.check(regularisation, loss)
     if reference is not None:
@@ -233,7 +234,8 @@ def fit_local(
         problem = LocalProblem.over(oracle, bound, 1.0, [zeros.log_mask() for zeros in constraints])
         curvature = _curvature(problem, loss, domain, measurements, count)
         problem = dataclasses.replace(problem, curvature=curvature)
-        stop = StoppingRule(tol, max_steps, sharp_enough=math.inf)
+        visible = math.sqrt(known_noise_level(loss, measurements))
+        stop = dataclasses.replace(StoppingRule.of(tol, max_steps, visible), sharp_enough=math.inf)
         with Progress("fit", max_steps, progress) as bar:
             if weight > 0:
                 level = noise_level(loss, measurements)
@@ -306,7 +308,8 @@ def _pulled(
         stop: stopping rule of the whole fit.
         bar: progress bar.
     """
-    few = dataclasses.replace(stop, max_steps=max(1, stop.max_steps // 2), noise_level=level)
+    rough = stop.roughly(pulls.ROUGH * math.sqrt(level))
+    few = dataclasses.replace(rough, max_steps=max(1, stop.max_steps // 2), noise_level=level)
     end, _ = _minimise(problem, few, bar)
     if end.status is Status.NOT_FINITE:
         return end, problem
@@ -329,7 +332,7 @@ def _pulled(
         near = weight * distance < pulls.NEAR_ENOUGH * math.sqrt(level)
         if near or end.steps + pulls.LOOK >= stop.max_steps:
             break
-        few = dataclasses.replace(stop, max_steps=end.steps + pulls.LOOK)
+        few = dataclasses.replace(rough, max_steps=end.steps + pulls.LOOK)
         end, _ = _minimise(problem, few, bar, start, end.steps)
     return _minimise(problem, stop, bar, start, end.steps)
 

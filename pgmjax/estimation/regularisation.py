@@ -41,6 +41,9 @@ LIGHTER, WORTH, ENOUGH, LIGHTEST, GROUPS, FEW = 0.4, 1.05, 0.3, 3, 20, 100
 `WORTH`, since the estimate favours large weights, and `LIGHTEST` times at most. It stays where the estimated
 error is below `ENOUGH` standard deviations of a cell's noise: the pull does well, and the estimate itself is
 uncertain by as much. The estimate is pooled over `GROUPS` groups of cells and needs at least `FEW` cells."""
+ROUGH = 0.3
+"""Excess loss at which the parts of a fit before its last one end, in standard deviations of the loss under
+the noise."""
 SLIGHT = 1e-9
 """Weight in the first part, in shares of the total."""
 MOST_CODES = 2000
@@ -59,6 +62,7 @@ class Regularisation:
         weight: weight of the relative entropy (records; the relative entropy is in nats).
         divergence: relative entropy of the fitted model to the reference (nats).
         reference: the product of the model's one-way marginals, as they were found on the way.
+        automatic: whether the weight was chosen from the noise.
 
     Example:
         >>> import pgmjax as pj
@@ -77,6 +81,7 @@ class Regularisation:
     weight: float
     divergence: float
     reference: GraphicalModel = dataclasses.field(repr=False)
+    automatic: bool = False
 
     def __str__(self) -> str:
         return (

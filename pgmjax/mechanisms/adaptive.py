@@ -22,11 +22,12 @@ from pgmjax.data.counting import check_memory
 from pgmjax.data.domain import Domain
 from pgmjax.estimation import solvers
 from pgmjax.estimation.estimator import Estimator, Fit
-from pgmjax.estimation.regularisation import is_known_for
+from pgmjax.estimation.regularisation import is_known_for, weight_of
 from pgmjax.inference.plan import junction_tree
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.growth import candidate_cells
 from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.total import estimate_total
 from pgmjax.mechanisms.base import Request, Run, carry_measurements
 from pgmjax.mechanisms.noise_sizes import whole_weights
 from pgmjax.model.graphical import GraphicalModel
@@ -37,6 +38,10 @@ MOST_CANDIDATES = 100_000
 KEPT_NOISE = {"epsilon": 0.5, "rho": 0.35}
 """The share of a measured marginal's expected noise that is taken to remain in a regularised fit, for Laplace
 and for Gaussian noise. Chosen on Adult, Titanic and Stroke of McKenna et al. 2019 (bench/paper004)."""
+LIGHTER = 0.4
+"""Share of the automatic weight of regularisation in the fit of a tree or network of chosen marginals. They
+are the most dependent ones, and what a pull towards independence takes from each adds up between attributes
+that are far apart (bench/paper004)."""
 
 
 def check_largest_clique(request: Request) -> None:
@@ -49,6 +54,39 @@ def check_largest_clique(request: Request) -> None:
     """
     largest = max(request.workload.cliques, key=request.domain.size)
     request.estimator.plan(request.domain, [largest])
+
+
+def pulled_less(
+    estimator: Estimator, domain: Domain, measured: Sequence[LinearMeasurement], total: float | None
+) -> Estimator:
+    """Return an estimator with `LIGHTER` times its automatic weight of regularisation.
+
+    Args:
+        estimator: the settings; returned unchanged if they do not choose the weight.
+        domain: the attributes.
+        measured: noisy answers.
+        total: number of records (counts); None to estimate it from the answers.
+    """
+    if estimator.regularisation != "auto" or not is_known_for(estimator.loss):
+        return estimator
+    records = estimate_total(domain, measured)[0] if total is None else total
+    weight = LIGHTER * weight_of("auto", domain, measured, records)
+    return dataclasses.replace(estimator, regularisation=weight)
+
+
+def fit_of_chosen(run: Run, measured: Sequence[LinearMeasurement]) -> Fit:
+    """Fit a tree or network of chosen marginals, pulled less towards independence.
+
+    Args:
+        run: the run.
+        measured: its noisy answers.
+
+    Raises:
+        FitError: the fit failed. The error carries the measurements, whose cost is spent.
+    """
+    with carry_measurements(measured):
+        estimator = pulled_less(run.request.estimator, run.request.domain, measured, run.total)
+    return run.fit(measured, estimator=estimator)
 
 
 def check_cells(max_cells: int, estimator: Estimator) -> None:

@@ -30,6 +30,7 @@ from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.growth import candidate_cells
 from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.mechanisms.adaptive import pulled_less
 from pgmjax.mechanisms.base import carry_measurements
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy import scales, selection
@@ -512,14 +513,15 @@ def engine_model(release: Release, estimator: Estimator | None = None) -> Graphi
 
     Args:
         release: a release of `PrivBayes`.
-        estimator: the estimator that fits the model. Default: `Estimator()`.
+        estimator: the estimator that fits the model, as `PrivBayes` would. Default: `Estimator()`.
 
     Raises:
         ValueError: the release is of another mechanism.
     """
     _check(release)
-    estimator = Estimator() if estimator is None else estimator
-    return estimator.fit(release.domain, release.measurements, total=release.model.total).model
+    given, total = Estimator() if estimator is None else estimator, release.model.total
+    estimator = pulled_less(given, release.domain, release.measurements, total)
+    return estimator.fit(release.domain, release.measurements, total=total).model
 
 
 def _loss(model: GraphicalModel, measured: LinearMeasurement) -> float:

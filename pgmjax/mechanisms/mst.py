@@ -12,11 +12,8 @@ from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.counting import check_memory
 from pgmjax.data.domain import Domain
-from pgmjax.estimation import regularisation
-from pgmjax.estimation.estimator import Estimator
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.measurements.total import estimate_total
-from pgmjax.mechanisms.adaptive import between_rounds, check_largest_clique
+from pgmjax.mechanisms.adaptive import between_rounds, check_largest_clique, fit_of_chosen
 from pgmjax.mechanisms.base import Mechanism, Request, Run, carry_measurements
 from pgmjax.mechanisms.noise_sizes import distribution_for, grid_for, largest_sensitivity, on_grid
 from pgmjax.model.compression import Compression
@@ -25,10 +22,6 @@ from pgmjax.privacy.scores import Distances
 from pgmjax.queries import marginal
 from pgmjax.queries.query import attribute_names
 from pgmjax.release.release import Release
-
-LIGHTER = 0.4
-"""Share of the automatic weight of regularisation in the last fit. The chosen pairs are the most dependent
-ones, and what a pull towards independence takes from each adds up along the tree (bench/paper004)."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,9 +113,7 @@ class MST(Mechanism):
         if chosen:
             queries = list(map(merging.query, chosen))
             measured += run.measure(queries, run.budget.split([1] * len(queries)))
-        with carry_measurements(measured):
-            estimator = _pulled_less(run.request.estimator, domain, measured, run.total)
-            return run.release(measured, estimator.fit(domain, measured, run.total))
+        return run.release(measured, fit_of_chosen(run, measured))
 
     def _choose(
         self,
@@ -151,17 +142,6 @@ class MST(Mechanism):
             chosen.append(open_pairs[run.select(score, cost)])
             forest.join(chosen[-1])
         return chosen
-
-
-def _pulled_less(
-    estimator: Estimator, domain: Domain, measured: Sequence[LinearMeasurement], total: float | None
-) -> Estimator:
-    """Return the estimator with `LIGHTER` times its automatic weight of regularisation."""
-    if estimator.regularisation != "auto" or not regularisation.is_known_for(estimator.loss):
-        return estimator
-    records = estimate_total(domain, measured)[0] if total is None else total
-    weight = LIGHTER * regularisation.weight_of("auto", domain, measured, records)
-    return dataclasses.replace(estimator, regularisation=weight)
 
 
 @dataclasses.dataclass(frozen=True)

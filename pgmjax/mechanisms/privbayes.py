@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from pgmjax._internal import checks
 from pgmjax.data.relation import Relation
+from pgmjax.mechanisms.adaptive import fit_of_chosen
 from pgmjax.mechanisms.base import Mechanism, Request, Run
 from pgmjax.mechanisms.bayes_network import (
     SCORES,
@@ -145,7 +146,7 @@ class PrivBayes(Mechanism):
         queries = [levels.query(each) for each in network]
         measurements = run.measure(queries, run.budget.split([1] * len(queries)))
         if self.estimate == "engine":
-            return run.release(measurements)
+            return run.release(measurements, fit_of_chosen(run, measurements))
         count, estimator = run.table.public_count(), run.request.estimator
         return run.release(measurements, conditional_fit(run.request.domain, measurements, count, estimator))
 

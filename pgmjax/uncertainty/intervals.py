@@ -77,7 +77,8 @@ def error_bars(
         draws: of the bootstrap, >= 2.
         seed: of the bootstrap. The noise redrawn protects nothing.
         estimator: repeats the fit in the bootstrap, as the model was fitted; None for `Estimator()`, with the
-            weight of the fit's regularisation, or none if it had none.
+            regularisation of the fit: its weight, or one chosen anew for each refit if it was chosen from the
+            noise, or none.
         constraints: as in the fit. They hold without error, and the fits of the bootstrap keep to them;
             `laplace` makes use of impossible cells only, so that with a `FixedMarginal` its
             deviations are too wide. Cells that the model holds impossible need not be given again.
@@ -153,10 +154,13 @@ def error_bars(
 
 
 def _as_fitted(fit: Fit | GraphicalModel) -> Estimator:
-    """Return an estimator that fits as a fit was: with its weight, or as `Estimator()` for a model alone."""
+    """Return an estimator that fits as a fit was: with its weight, or choosing one if that was chosen."""
     if not isinstance(fit, Fit):
         return Estimator()
-    return Estimator(regularisation=fit.regularisation.weight if fit.regularisation else "none")
+    pull = fit.regularisation
+    if pull is None:
+        return Estimator(regularisation="none")
+    return Estimator(regularisation="auto" if pull.automatic else pull.weight)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

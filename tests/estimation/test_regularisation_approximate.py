@@ -216,6 +216,16 @@ def test_an_estimator_hands_its_setting_on():
         assert own.regularisation is None
 
 
+@pytest.mark.parametrize("fitter", [fit_local, fit_mixture])
+def test_without_a_tolerance_it_ends_where_noise_hides_the_rest(fitter):
+    noisy = measured(table(), TRIANGLE)
+    ended = fitter(DOMAIN, noisy, TOTAL, tol=None, progress=False)
+    longer = fitter(DOMAIN, noisy, TOTAL, tol=0.0, progress=False)
+    visible = np.sqrt(sum(one.values.size for one in noisy) / 2)
+    assert ended.status is pj.Status.CONVERGED and ended.steps < longer.steps
+    assert ended.loss <= longer.loss + 0.05 * visible
+
+
 @pytest.mark.parametrize("fitted", [fit_local, fit_mixture])
 def test_where_it_is_not_defined_it_is_off_or_refused(fitted):
     noisy = measured(table(), TRIANGLE)

@@ -185,3 +185,14 @@ def test_intervals_of_another_level_need_no_other_call(fit, method):
     first, second = (error_bars(fit, measurements(), QUERIES, method=method, level=p) for p in (0.5, 0.99))
     np.testing.assert_allclose(first.interval(0.99), second.intervals)
     np.testing.assert_allclose(first[0].interval(0.5), first[0].intervals)
+
+
+@pytest.mark.parametrize("setting", ["auto", 20.0, "none"])
+def test_a_bootstrap_repeats_the_whole_fit(setting):
+    estimator = pj.Estimator(regularisation=setting, progress=False)
+    whole = estimator.fit(DOMAIN, measurements())
+    found, wanted = (
+        error_bars(whole, measurements(), QUERIES, method="bootstrap", draws=4, estimator=given)
+        for given in (None, estimator)
+    )
+    assert (found.stddevs == wanted.stddevs).all()

@@ -87,6 +87,14 @@ class StoppingRule:
             return cls(USUAL, max_steps, noise_level)
         return cls(ROUNDING, max_steps, noise_level, invisible=INVISIBLE * visible, estimated=True)
 
+    def roughly(self, excess: float) -> Self:
+        """Return the rule for a part of a fit that need not be precise: it ends at this excess loss.
+
+        Args:
+            excess: estimated or certified excess loss, in the loss's unit.
+        """
+        return dataclasses.replace(self, invisible=max(excess, self.invisible), estimated=True)
+
     def converged(self, loss: float, gap: float) -> bool:
         """Return whether a gap meets the tolerance."""
         return gap <= max(self.tol * max(1.0, loss), self.invisible)
