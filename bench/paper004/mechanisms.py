@@ -21,6 +21,7 @@ from harness import Line
 from workload import error, exact_answers, load, relative, workload
 
 import pgmjax as pj
+from pgmjax.mechanisms.adaptive import pulled_less
 from pgmjax.mechanisms.bayes_network import paper_model
 from pgmjax.strategies import local_least_squares
 
@@ -97,11 +98,16 @@ def started(seed: int) -> Line:
     return {"seed": seed, "errors": {}, "seconds": {}, "failed": {}, "ends": {}}
 
 
-def refitted(line: Line, table: Table, measurements: Sequence[pj.LinearMeasurement], **settings: Any) -> None:
-    """Fit the same answers by every arm of the engine."""
+def refitted(
+    line: Line, table: Table, measurements: Sequence[pj.LinearMeasurement], lighter: bool = False
+) -> None:
+    """Fit the same answers by every arm of the engine; `lighter` as mechanisms fit a network that they chose."""
     for name, options in ARMS.items():
         with arm(line, name):
-            fit = table.fit(engine(**{**settings, **options}), measurements)
+            estimator = engine(**options)
+            if lighter:
+                estimator = pulled_less(estimator, table.domain, measurements, table.total)
+            fit = table.fit(estimator, measurements)
             line["errors"][name] = table.error(fit.model)
             line["ends"][name] = f"{fit.status.name} {fit.steps}"
 
@@ -136,7 +142,7 @@ def privbayes(table: Table, seed: int, epsilon: float) -> Line:
         line["errors"]["paper"] = table.rows_error(paper_model(release), seed)
     if line["failed"]:
         return line
-    refitted(line, table, release.measurements)
+    refitted(line, table, release.measurements, lighter=True)
     with arm(line, "L1"):
         line["errors"]["L1"] = table.error(table.fit(engine(loss="l1"), release.measurements).model)
     return line
