@@ -101,7 +101,7 @@ def started(seed: int) -> Line:
 def refitted(
     line: Line, table: Table, measurements: Sequence[pj.LinearMeasurement], lighter: bool = False
 ) -> None:
-    """Fit the same answers by every arm of the engine; `lighter` as mechanisms fit a network that they chose."""
+    """Fit the same answers by every arm of the engine; `lighter`: as a mechanism fits what it chose."""
     for name, options in ARMS.items():
         with arm(line, name):
             estimator = engine(**options)
