@@ -1,7 +1,7 @@
 """Coverage of error bars on Adult: how often an interval holds the table's answer.
 
-    PGMJAX_DATA=... python bench/coverage.py [--trials N] [--scales S ...] [--draws N] [--seconds S]
-        [--again] [--table]
+    PGMJAX_DATA=... python bench/coverage.py [--trials N] [--scales S ...] [--methods M ...] [--draws N]
+        [--seconds S] [--again] [--table]
 
 Six marginals are measured with discrete Gaussian noise, drawn with the trial's number as seed; models are
 fitted, pulled (the default) and at their optimum; the methods of `pgmjax.uncertainty.error_bars` give error
@@ -157,15 +157,18 @@ def main() -> None:
     )
     parser.add_argument("--trials", type=int, default=100, help="of each method and scale; 100")
     parser.add_argument("--scales", type=float, nargs="+", default=SCALES, help="of the noise (counts)")
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS), metavar="M")
     parser.add_argument("--draws", type=int, default=30, help="of the bootstrap; 30")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no trial after so many")
     parser.add_argument("--again", action="store_true", help="run what is in the file of results once more")
     parser.add_argument("--table", action="store_true", help="run nothing")
     asked = parser.parse_args()
-    lines = [] if asked.again or not PATH.exists() else harness.read(PATH)
+    lines = harness.read(PATH) if PATH.exists() else []
     kept = {(one["method"], one["scale"], one["trial"]): one for one in lines}
     if not asked.table:
-        run(asked, kept)
+        again = {key for key in kept if asked.again and key[0] in asked.methods}
+        run(asked, {key: line for key, line in kept.items() if key not in again})
+        kept |= {(one["method"], one["scale"], one["trial"]): one for one in harness.read(PATH)}
     print(table(list(kept.values())))
 
 
@@ -176,7 +179,7 @@ def run(asked: argparse.Namespace, kept: dict[tuple[str, float, int], harness.Li
     answers, truth = exact(data, MEASURED), np.concatenate(exact(data, ASKED))
     about = harness.provenance()
     for trial, scale in itertools.product(range(asked.trials), asked.scales):
-        methods = [method for method in METHODS if (method, scale, trial) not in kept]
+        methods = [method for method in asked.methods if (method, scale, trial) not in kept]
         if not methods or time.perf_counter() - began > asked.seconds:
             continue
         measurements = noisy(answers, scale, trial)
