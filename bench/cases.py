@@ -198,15 +198,26 @@ def answers(case: Case, rows: int = 1) -> tuple[int, list[list[np.ndarray]]]:
         ValueError: a table is needed and PGMJAX_DATA is not set.
     """
     rng = np.random.default_rng(case.seed)
+    records, exact = _exact(case, rng)
+    noisy = [
+        [counts + rng.laplace(scale=case.sigma, size=counts.shape) for counts in exact] for _ in range(rows)
+    ]
+    return records, noisy
+
+
+def exact_counts(case: Case) -> list[np.ndarray]:
+    """Exact counts of each clique [its shape], for evaluation only."""
+    return _exact(case, np.random.default_rng(case.seed))[1]
+
+
+def _exact(case: Case, rng: np.random.Generator) -> tuple[int, list[np.ndarray]]:
+    """Number of records and exact counts; records that no table has are drawn first."""
     if case.data:
         columns = _table(case)
     else:
         columns = {name: rng.integers(0, size, RECORDS) for name, size in case.sizes.items()}
     exact = [_count(case.shape(clique), [columns[name] for name in clique]) for clique in case.cliques]
-    noisy = [
-        [counts + rng.laplace(scale=case.sigma, size=counts.shape) for counts in exact] for _ in range(rows)
-    ]
-    return len(next(iter(columns.values()))), noisy
+    return len(next(iter(columns.values()))), exact
 
 
 def _table(case: Case) -> dict[str, np.ndarray]:

@@ -224,6 +224,8 @@ def in_todays_words(told):
     if told.keys() >= {"type", "fields"}:
         fields = {TODAYS_WORDS.get(name, name): each for name, each in told["fields"].items()}
         told = {**told, "type": TODAYS_WORDS.get(told["type"], told["type"]), "fields": fields}
+        if told["type"] == "CalibratedTree":  # joint tables are computed from the conditional ones now
+            fields.pop("tables", None)
     return {name: in_todays_words(each) for name, each in told.items()}
 
 
