@@ -301,7 +301,7 @@ def test_the_rule_of_auto():
     synth = made().fit(wide, {key: {"size": 1500} for key in "abc"}, show_progress=False)
     assert synth.release.mechanism == "batch-aim"
     many = "abcdefghijklmnop"  # 120 pairs
-    synth = made().fit(pd.DataFrame(dict.fromkeys(many, [1, 2])), dict.fromkeys(many, {"size": 9}))
+    synth = made().fit(pd.DataFrame({key: [1, 2] for key in many}), {key: {"size": 9} for key in many})
     assert synth.release.mechanism == "mst"
     own = pj.mechanisms.MWEM(5, "replace-one", rounds=2)
     assert made(mechanism=own).fit(wide, {key: {"size": 9} for key in "abc"}).release.mechanism == "mwem"
