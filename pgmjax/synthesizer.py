@@ -69,7 +69,8 @@ class Synthesizer:
         unit: whom to protect: `pj.Unit("person_id", 4)`; None protects one row.
         mechanism: "auto", a name such as "mst" or "aim", or a mechanism of `pj.mechanisms` with its own
             settings, whose privacy parameters must be these. "auto" measures all pairs of columns where
-            their model has at most a million cells, and is MST otherwise and where the domain is discovered.
+            their model has at most a million cells. Otherwise, and where the domain is discovered, it is
+            batch AIM, or MST if there are more than 100 pairs and no delta.
         insecure_seed: repeatable noise, which protects nobody, for research. None: secure noise.
 
     Guarantees:
@@ -185,7 +186,7 @@ class Synthesizer:
                 )
             given["discover"] = Discovery(discover)
             data = OpenTable.from_frame(table, known, unit=self.unit)
-        mechanism = self._mechanism(known)
+        mechanism = self._mechanism(known, len(held.names))
         asked = workload if workload is not None else _pairs(mechanism)
         self._release = mechanism.run(data, asked, **given)
         self._frame = held
@@ -262,7 +263,7 @@ class Synthesizer:
         """Write the release as a folder, which `pj.load` opens; see `Release.save`."""
         self.release.save(folder)
 
-    def _mechanism(self, known: Any) -> Mechanism:
+    def _mechanism(self, known: Any, columns: int) -> Mechanism:
         """Return the mechanism that is to run, by name, by the rule of "auto", or the one given."""
         backend = None if self.insecure_seed is None else SeededBackend(self.insecure_seed, insecure=True)
         given = {"epsilon": self.epsilon, "relation": self.relation, "delta": self.delta}
@@ -286,7 +287,7 @@ class Synthesizer:
         name = self.mechanism
         if name == "auto":
             fits = isinstance(known, Domain) and _all_pairs_fit(known)
-            name = "marginals" if fits else mechanisms.for_many_pairs(self.delta)
+            name = "marginals" if fits else mechanisms.for_many_pairs(self.delta, columns)
         made: Mechanism = names[name](**given, backend=backend)
         return made
 

@@ -299,6 +299,9 @@ def test_the_rule_of_auto():
     )
     wide = pd.DataFrame({name: [1, 2, 3] for name in "abc"})
     synth = made().fit(wide, {key: {"size": 1500} for key in "abc"}, show_progress=False)
+    assert synth.release.mechanism == "batch-aim"
+    many = "abcdefghijklmnop"  # 120 pairs
+    synth = made().fit(pd.DataFrame({key: [1, 2] for key in many}), {key: {"size": 9} for key in many})
     assert synth.release.mechanism == "mst"
     own = pj.mechanisms.MWEM(5, "replace-one", rounds=2)
     assert made(mechanism=own).fit(wide, {key: {"size": 9} for key in "abc"}).release.mechanism == "mwem"

@@ -501,7 +501,7 @@ def _workload(arguments: argparse.Namespace, domain: Domain) -> tuple[Workload, 
     if arguments.mechanism != "auto" or k != 2 or limit is None or all_fit:
         return workload, name
     pairs = [pair for pair in itertools.combinations(domain, k) if domain.size(pair) <= limit]
-    return Workload(pairs), mechanisms.for_many_pairs(arguments.delta)
+    return Workload(pairs), mechanisms.for_many_pairs(arguments.delta, len(domain))
 
 
 def _limit(arguments: argparse.Namespace) -> int | None:
@@ -683,7 +683,7 @@ def _say_left_out(arguments: argparse.Namespace, domain: Domain, gone: list[Cliq
             f"{named}{'; ...' * (len(gone) > _SHOWN)}"
         )
         if mechanism == "marginals" and k == 2:
-            other = mechanisms.for_many_pairs(arguments.delta)
+            other = mechanisms.for_many_pairs(arguments.delta, len(domain))
             print(f"  --mechanism {other} would spend a part of the budget to choose which pairs to measure")
     if arguments.mechanism == "auto" and mechanism != "marginals":
         print(

@@ -19,6 +19,7 @@ only through a `privacy.private_table.PrivateTable`. Contract tests run over `na
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from pgmjax._internal.moved import serve_old_names
@@ -95,20 +96,26 @@ def names() -> dict[str, type[Mechanism]]:
     return {mechanism.name: mechanism for mechanism in RELEASING}
 
 
-def for_many_pairs(delta: Any) -> str:
+MOST_PURE_SCORES = 100
+"""With more pairs than that, and no delta, noisy scores of all of them cost too much (bench/recipe.py)."""
+
+
+def for_many_pairs(delta: Any, columns: int) -> str:
     """Return the name of the mechanism that chooses privately which pairs to measure, where not all fit.
 
-    Under pure differential privacy the noise of scores grows with the number of pairs, so that MST has the
-    smaller errors if there are many; with a delta it grows with its root (bench/recipe.py).
+    Under pure differential privacy the noise of scores grows with the number of pairs, so that MST takes over
+    if there are more than `MOST_PURE_SCORES`; with a delta it grows with its root (bench/recipe.py).
 
     Args:
         delta: that of (epsilon, delta).
+        columns: the number of attributes.
 
     Example:
-        >>> for_many_pairs("1e-9"), for_many_pairs(0)
-        ('batch-aim', 'mst')
+        >>> for_many_pairs("1e-9", 16), for_many_pairs(0, 16), for_many_pairs(0, 10)
+        ('batch-aim', 'mst', 'batch-aim')
     """
-    return MST.name if exact_delta(delta) == 0 else BatchAIM.name
+    many = math.comb(columns, 2) > MOST_PURE_SCORES
+    return MST.name if many and exact_delta(delta) == 0 else BatchAIM.name
 
 
 def relations(mechanism: type[Any]) -> tuple[Relation, ...]:

@@ -111,11 +111,20 @@ def weighted_candidates(request: Request, max_cells: int) -> dict[Clique, int]:
     Raises:
         ModelTooLargeError: a model of the largest clique, of `max_cells` cells or of the one-way marginals
             does not fit in memory, nor do the exact tables.
+        ValueError: no candidate has room, but for single attributes.
     """
     check_largest_clique(request)
     domain = request.domain
     closure = downward_closure(domain, request.workload)
     check_cells(max_cells, request.estimator)
+    wide = [clique for clique in closure if len(clique) > 1]
+    smallest = min(wide, key=domain.size, default=None)
+    if smallest is not None and domain.size(smallest) > max_cells:
+        raise ValueError(
+            f"No candidate of two attributes or more is within max_cells = {max_cells:,}: the smallest, on "
+            f"{smallest}, has {domain.size(smallest):,} cells, so that no budget would measure any. Raise "
+            "max_cells, or ask for single attributes. Nothing was spent."
+        )
     kept = [c for c in closure if len(c) == 1 or domain.size(c) <= max_cells]
     check_memory(domain, kept)
     request.estimator.plan(domain, [clique for clique in kept if len(clique) == 1])

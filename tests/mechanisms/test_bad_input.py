@@ -8,7 +8,7 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.mechanisms import AIM, HDMM, MST, MWEM, DualQuery, Marginals, PrivBayes
+from pgmjax.mechanisms import AIM, HDMM, MST, MWEM, BatchAIM, DualQuery, Marginals, PrivBayes
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.queries import DenseMatrix
@@ -109,6 +109,9 @@ CANDIDATES = [
     (of(MWEM, estimate="multiplicative-weights", estimator=LITTLE), WIDE, "100,000,000 cells"),
     (of(MWEM, estimate="factored-multiplicative-weights", estimator=LITTLE), WIDE, "available|cells"),
     (of(AIM, estimator=MORE), WIDE, "lower max_cells"),
+    (of(AIM, max_cells=99), WIDE, "within max_cells = 99: the smallest, on .* no budget would measure"),
+    (of(BatchAIM, max_cells=99), WIDE, "within max_cells = 99: the smallest, on .* no budget would measure"),
+    (of(BatchAIM, ADD, estimator=MORE), WIDE, "lower max_cells"),
     (of(MST, estimator=LITTLE), WIDE, "available"),
     (of(PrivBayes, estimator=LITTLE), WIDE, "available|max_cells"),
     (of(HDMM, estimator=LITTLE), WIDE, "available"),

@@ -8,7 +8,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.data.dataset import Dataset
-from pgmjax.mechanisms import MechanismComparison, MechanismErrors, simulated, simulated_table
+from pgmjax.mechanisms import MechanismComparison, MechanismErrors, comparison, simulated, simulated_table
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.sweeps.evaluate import workload_error
 
@@ -172,6 +172,16 @@ def made(*mechanisms, product=(0.1, 0.3, 0.5)):
     ordered = tuple(sorted(mechanisms, key=lambda each: each.average))
     products = {kind: (each, each) for kind, each in zip(simulated.KINDS, product, strict=True)}
     return MechanismComparison({}, ordered, {}, errors("one-way only", (0.2,), (0.4,), (0.6,)), products, {})
+
+
+def test_every_mechanism_is_compared_if_none_is_named(monkeypatch):
+    def add(runs, kind, *given):
+        runs.found.setdefault(kind, []).append(0.5)
+        runs.seconds.append(0.0)
+
+    monkeypatch.setattr(comparison._Runs, "add", add)
+    found = [each.name for each in compare().mechanisms]
+    assert found == list(pj.mechanisms.names()) and "batch-aim" in found
 
 
 def test_the_recommendation_is_the_least_average():

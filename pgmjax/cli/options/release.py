@@ -134,7 +134,8 @@ def _add_privacy(parser: argparse.ArgumentParser) -> None:
         default="auto",
         choices=("auto", *MECHANISMS),
         help="auto (default) measures all marginals asked for; if --max-cells leaves out pairs, it spends a "
-        "part of the budget on choosing which to measure, by batch-aim with a delta and by mst without",
+        "part of the budget on choosing which to measure, by batch-aim, or without a delta and for more than "
+        "100 pairs by mst",
     )
     group.add_argument(
         "--option",
