@@ -19,7 +19,7 @@ from pgmjax._internal.elsewhere import told
 from pgmjax.data.cliques import Clique, as_clique, in_order, marginal_of
 from pgmjax.data.domain import Domain
 from pgmjax.inference.oracles.host import CACHE_BYTES, IMPOSSIBLE, HostModel
-from pgmjax.inference.plan.forecast import ModelTooLargeError, require_cells
+from pgmjax.inference.plan.forecast import QUESTION_SECONDS, USUAL, ModelTooLargeError, QuestionLimits
 from pgmjax.inference.plan.structure import Structure, Variables
 from pgmjax.model import answering, io
 from pgmjax.model.base import check_query, expected_counts
@@ -45,6 +45,7 @@ class GraphicalModel(ModelRows, ModelPictures):
             Attributes in no clique are uniform and independent.
         total: number of records (counts); need not be an integer.
         marginals: marginals (probabilities) of some cliques, if already known.
+        limits: what a question may take; see `within`.
 
     Example:
         >>> model = GraphicalModel.from_potentials(Domain({"a": 2, "b": 2}), {("a",): [0.0, 0.0]}, total=8)
@@ -56,6 +57,7 @@ class GraphicalModel(ModelRows, ModelPictures):
     potentials: CliqueVector
     total: float
     marginals: CliqueVector = dataclasses.field(default_factory=lambda: CliqueVector((), ()))
+    limits: QuestionLimits = USUAL
 
     @classmethod
     def from_potentials(
@@ -86,7 +88,9 @@ class GraphicalModel(ModelRows, ModelPictures):
             return True
         # an attribute without a potential leaves cells, and may be of any size: no table is made of it here
         names = in_order(self.domain, {name for clique in self.potentials.cliques for name in clique})
-        part = GraphicalModel(self.domain.project(names), self.potentials, self.total)
+        part = self
+        if len(names) < len(self.domain):
+            part = GraphicalModel(self.domain.project(names), self.potentials, self.total, limits=self.limits)
         try:
             return math.isfinite(part.log_partition())
         except ModelTooLargeError:
@@ -105,7 +109,7 @@ class GraphicalModel(ModelRows, ModelPictures):
         cliques = [tuple(number[name] for name in clique) for clique in self.potentials.cliques]
         structure = Structure(self.domain.shape, (*cliques, *((number[name],) for name in free)))
         flat = tuple(np.zeros(self.domain[name]) for name in free)
-        return HostModel(structure, (*self.potentials.tables, *flat))
+        return HostModel(structure, (*self.potentials.tables, *flat), self.limits)
 
     def _numbers(self, clique: Clique) -> Variables:
         return tuple(self._variables[name] for name in clique)
@@ -137,7 +141,8 @@ class GraphicalModel(ModelRows, ModelPictures):
             cache_bytes: size of the cache for intermediate results shared by queries.
 
         Raises:
-            ModelTooLargeError: the junction tree does not fit in the host's memory (a ValueError).
+            ModelTooLargeError: the junction tree does not fit in memory, and its parts are forecast to take
+                too long (a ValueError); see `within`.
         """
         return CalibratedModel(self.domain, self._host, self.total, cache_bytes)
 
@@ -170,7 +175,7 @@ class GraphicalModel(ModelRows, ModelPictures):
         for known, table in zip(self.marginals.cliques, self.marginals.tables, strict=True):
             if set(clique) <= set(known):
                 return marginal_of(known, table, clique)
-        require_cells(self.domain.size(clique), f"the marginal of {clique}")
+        self.limits.require_cells(self.domain.size(clique), f"the marginal of {clique}")
         return self._host.marginal(self._numbers(clique))
 
     def answer(self, query: Query) -> np.ndarray:
@@ -222,7 +227,29 @@ class GraphicalModel(ModelRows, ModelPictures):
             mask = answering.evidence_mask(self.domain, name, wanted)
             joined[name,] = joined.get((name,), 0.0) + mask
         vector = CliqueVector(tuple(joined), tuple(joined.values()))
-        return GraphicalModel(self.domain, vector, total)
+        return GraphicalModel(self.domain, vector, total, limits=self.limits)
+
+    def within(self, max_bytes: int | None = None, max_seconds: float | None = None) -> GraphicalModel:
+        """The same model with other limits of a question: of its memory, and of its forecast time.
+
+        A question that needs more memory is answered in parts, as many as fit in the time.
+
+        Args:
+            max_bytes: memory (bytes). Default: a share of what is free when it is asked.
+            max_seconds: forecast time on one core, > 0. Default: ten minutes.
+
+        Raises:
+            TypeError: a limit is not a number.
+            ValueError: a limit of 0 or less.
+
+        Example:
+            >>> model = GraphicalModel.from_potentials(Domain({"a": 2, "b": 2}), {("a", "b"): np.eye(2)})
+            >>> model.within(max_bytes=10**6, max_seconds=3600).marginal(("a",)).tolist()
+            [0.5, 0.5]
+        """
+        size = None if max_bytes is None else checks.integer("max_bytes", max_bytes, low=1)
+        time = QUESTION_SECONDS if max_seconds is None else checks.number("max_seconds", max_seconds, above=0)
+        return dataclasses.replace(self, limits=QuestionLimits(size, time))
 
     def entropy(self) -> float:
         """Shannon entropy of the distribution (nats)."""

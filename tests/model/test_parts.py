@@ -5,8 +5,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.inference.oracles import host_slices
-from pgmjax.inference.oracles.host import tree_bytes, tree_of
-from pgmjax.inference.plan import forecast
+from pgmjax.inference.plan import elimination, parts
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.model import sampling
 from tests import models
@@ -26,13 +25,12 @@ def tables():
 
 
 @pytest.fixture
-def model(tables, monkeypatch):
-    """A model, with memory for half of its junction tree, of which nothing is too small to be looked at."""
-    need = tree_bytes(tree_of(Structure(SIZES, CLIQUES)))
-    monkeypatch.setattr(forecast, "available_bytes", lambda: need // 2)
-    monkeypatch.setattr("pgmjax.inference.oracles.host._SMALL", 0)
+def model(tables):
+    """A model, with memory for half of its junction tree."""
     potentials = {names(c): table for c, table in zip(CLIQUES, tables, strict=True)}
-    return pj.GraphicalModel.from_potentials(DOMAIN, potentials, total=100.0)
+    made = pj.GraphicalModel.from_potentials(DOMAIN, potentials, total=100.0)
+    structure = Structure(SIZES, CLIQUES)
+    return made.within(max_bytes=parts.needed_bytes(structure, elimination.best(structure)) // 2)
 
 
 def test_calibrated_models_answer_in_parts(model, tables):
@@ -72,7 +70,7 @@ def test_the_most_likely_row_is_found_in_parts(model, tables):
 
 def test_a_model_is_saved_and_loaded_in_the_same_memory(model, tmp_path):
     model.save(tmp_path / "model")
-    loaded = pj.load(tmp_path / "model")
+    loaded = pj.load(tmp_path / "model").within(max_bytes=model.limits.max_bytes)
     np.testing.assert_allclose(loaded.marginal(("a", "d")), model.marginal(("a", "d")), atol=1e-12)
 
 

@@ -5,6 +5,7 @@ The calibrated tree: its tables are the model's marginals, its conditionals mult
 Marginals between cliques of a calibrated tree, with what is kept bounded.
 """
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 from pgmjax.inference.oracles import host_slices
 from pgmjax.inference.oracles.host import HostModel, HostTree, calibrate, summed
-from pgmjax.inference.plan import forecast
+from pgmjax.inference.plan import elimination, forecast, parts
 from pgmjax.inference.plan.structure import Structure
 from tests import models
 from tests.models import STRUCTURES
@@ -169,10 +170,11 @@ def test_parts_of_a_model_give_the_marginals_of_the_whole(name, monkeypatch):
     sizes, cliques = STRUCTURES[name]
     tables = models.potentials((sizes, cliques), spread=20.0, zeros=0.2)
     host = HostModel(Structure(sizes, cliques), tuple(tables))
-    whole = host_slices.sliced(host)
-    assert not whole.widths
-    slices = host_slices.sliced(host, host_slices.tree_bytes(whole.tree) // 2)
-    assert len(slices) > 1 and len(slices) == len(list(slices.parts()))
+    order = elimination.best(host.structure)
+    assert host_slices.sliced(host).whole
+    half = forecast.QuestionLimits(parts.needed_bytes(host.structure, order) // 2)
+    slices = host_slices.sliced(dataclasses.replace(host, limits=half))
+    assert slices.division.count > 1 and slices.division.count == len(list(slices.parts()))
     logits = models.joint((sizes, cliques), tables)
     wanted = [*cliques, (0, len(sizes) - 1)]
     for found, variables in zip(host_slices.SlicedTree(slices).marginals(wanted), wanted, strict=True):
