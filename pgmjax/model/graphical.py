@@ -79,7 +79,7 @@ class GraphicalModel(ModelRows, ModelPictures):
         tables = map(functools.partial(_log_table, domain), cliques, potentials.values())
         model = cls(domain, summed(zip(cliques, tables, strict=True)), total)
         if not model._is_possible():
-            raise ValueError(IMPOSSIBLE)
+            raise ValueError(f"{IMPOSSIBLE} No state agrees with {model._excluding()}.")
         return model
 
     def _is_possible(self) -> bool:
@@ -95,6 +95,28 @@ class GraphicalModel(ModelRows, ModelPictures):
             return math.isfinite(part.log_partition())
         except ModelTooLargeError:
             return True
+
+    def _excluding(self) -> str:
+        """The fewest cliques whose potentials together leave no possible cell."""
+        tables = dict(zip(self.potentials.cliques, self.potentials.tables, strict=True))
+
+        def impossible(cliques: Sequence[Clique]) -> bool:
+            some = CliqueVector(tuple(cliques), tuple(tables[clique] for clique in cliques))
+            return not dataclasses.replace(self, potentials=some)._is_possible()
+
+        held = [clique for clique, table in tables.items() if np.isneginf(table).any()]
+        return ", ".join(map(str, answering.contradicting(held, impossible)))
+
+    def _contradicting(self, evidence: Mapping[str, Any]) -> tuple[str, ...]:
+        """The fewest attributes whose evidence is impossible."""
+
+        def impossible(names: Sequence[str]) -> bool:
+            try:
+                return self.log_partition({name: evidence[name] for name in names}) == -math.inf
+            except ModelTooLargeError:  # not known: less evidence may be more than can be asked
+                return False
+
+        return tuple(answering.contradicting(list(evidence), impossible))
 
     @functools.cached_property
     def _variables(self) -> dict[str, int]:
@@ -216,7 +238,10 @@ class GraphicalModel(ModelRows, ModelPictures):
             return self
         total = self.total * math.exp(log_share)
         if not math.isfinite(log_share):
-            raise ValueError(f"the model gives this evidence on {tuple(evidence)} probability zero.")
+            raise ValueError(
+                f"the model gives this evidence on {tuple(evidence)} probability zero: it cannot hold for "
+                f"{self._contradicting(evidence)} together; leave one of them out."
+            )
         if total == 0:
             raise ValueError(
                 f"this evidence on {tuple(evidence)} leaves less than the smallest float64 of a record: "

@@ -211,9 +211,12 @@ def host_product(
             continue
         made = align(left, first, both) * align(right, second, both)
         small = sorted([(made, both), *small[2:]], key=lambda factor: factor[0].size)
-    result = np.ones(shape)
-    for table, own in (*large, *small):
-        result *= align(table, own, variables)
+    if not factors:
+        return np.ones(shape)
+    first, *others = (align(table, own, variables) for table, own in (*large, *small))
+    result = np.multiply(first, others[0] if others else 1.0, out=np.empty(shape))
+    for table in others[1:]:
+        result *= table
     return result
 
 

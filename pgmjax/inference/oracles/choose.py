@@ -20,7 +20,7 @@ from pgmjax.inference.oracles.host_contraction import HostContraction
 from pgmjax.inference.oracles.levels import Levels
 from pgmjax.inference.oracles.message_passing import MessagePassing
 from pgmjax.inference.oracles.sliced import Sliced
-from pgmjax.inference.plan import elimination, forecast, levels, slicing
+from pgmjax.inference.plan import elimination, forecast, levels, parts, slicing
 from pgmjax.inference.plan.contraction import ContractionPath
 from pgmjax.inference.plan.structure import Structure
 
@@ -223,6 +223,8 @@ def plan(
     except forecast.ModelTooLargeError as refusal:
         least = elimination.least_in_words(structure)
         raise forecast.ModelTooLargeError(f"{refusal}{least}", refusal.fits_in) from None
+    if isinstance(chosen, Sliced):  # what is fitted can be asked, in the same memory
+        parts.divide(structure, forecast.QuestionLimits(limits.max_bytes))
     return made
 
 

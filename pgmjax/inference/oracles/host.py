@@ -27,7 +27,9 @@ import collections
 import dataclasses
 import functools
 import heapq
+import itertools
 import math
+import operator
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
@@ -449,8 +451,14 @@ class HostTree:
         key = (n, kept, whole)
         entry = self._cache.get(key)
         if entry is None:
-            source = self.calibration.table(n) if whole else self.calibration.given[n]
-            entry = np.ascontiguousarray(summed(source, self.tree.cliques[n], kept)), kept
+            clique, shared = self.tree.cliques[n], self.tree.separator[n]
+            if not whole:
+                table = summed(self.calibration.given[n], clique, kept)
+            elif set(kept).isdisjoint(shared):
+                table = summed(self.calibration.own(n), clique[len(shared) :], kept)
+            else:
+                table = summed(self.calibration.table(n), clique, kept)
+            entry = np.ascontiguousarray(table), kept
             self._cache.put(key, entry)
         return entry[0]
 
@@ -511,7 +519,23 @@ class CalibratedTree:
 
     def table(self, n: int) -> np.ndarray:
         """Probabilities of a tree clique [sizes of the clique]: computed, so that the tree is stored once."""
-        return self.given[n] * ops.align(self.shared[n], self.tree.separator[n], self.tree.cliques[n])
+        shared = self.shared[n].reshape(-1)
+        rows = self.given[n].reshape(shared.size, -1)
+        if rows.shape[1] > _SHORT:
+            return (rows * shared[:, None]).reshape(self.given[n].shape)
+        found = np.empty_like(rows)
+        for mine, given in zip(found.T, rows.T, strict=True):
+            np.multiply(given, shared, out=mine)
+        return found.reshape(self.given[n].shape)
+
+    def own(self, n: int) -> np.ndarray:
+        """Probabilities of the variables that a tree clique does not share with its parent [size of each]."""
+        shared = self.shared[n].reshape(-1)
+        rest = self.given[n].shape[self.shared[n].ndim :]
+        rows = self.given[n].reshape(shared.size, -1)
+        if rows.shape[1] > _SHORT:
+            return np.asarray(shared @ rows).reshape(rest)
+        return np.array([shared @ column for column in rows.T]).reshape(rest)
 
 
 def calibrate(host: HostModel) -> CalibratedTree:
@@ -622,9 +646,9 @@ def _separators(tree: JunctionTree, given: list[np.ndarray]) -> list[np.ndarray]
         if above >= 0:
             children[above].append(n)
     shared = [np.ones(())] * len(given)
-    for n, own in enumerate(given):
+    for n in range(len(given)):
         if children[n]:
-            table = own * ops.align(shared[n], tree.separator[n], tree.cliques[n])
+            table = CalibratedTree(tree, tuple(given), tuple(shared), 0.0).table(n)
             for child in children[n]:
                 shared[child] = summed(table, tree.cliques[n], tree.separator[child])
     return shared
@@ -632,8 +656,32 @@ def _separators(tree: JunctionTree, given: list[np.ndarray]) -> list[np.ndarray]
 
 def summed(table: np.ndarray, variables: Variables, kept: Variables) -> np.ndarray:
     """A table over `variables` summed to some of them, with the axes in the order of `kept`."""
-    gone = tuple(i for i, v in enumerate(variables) if v not in kept)
     left = [v for v in variables if v in kept]
     order = [left.index(v) for v in kept]
-    table = table.sum(axis=gone) if gone else table
+    table = _run_sums(table, [v in kept for v in variables]).reshape(
+        [size for size, v in zip(table.shape, variables, strict=True) if v in kept]
+    )
     return table if order == sorted(order) else table.transpose(order)
+
+
+def _run_sums(table: np.ndarray, keep: Sequence[bool]) -> np.ndarray:
+    """Sums over the axes that are not kept, flat: one run of neighbouring axes after another."""
+    runs = [
+        (kept, math.prod(size for size, _ in run))
+        for kept, run in itertools.groupby(zip(table.shape, keep, strict=True), key=operator.itemgetter(1))
+    ]
+    after = 1
+    for kept, size in reversed(runs):
+        if kept:
+            after *= size
+        elif after == 1:
+            table = _row_sums(table.reshape(-1, size))
+        else:
+            table = _middle_sums(table.reshape(-1, size, after))
+    return table.reshape(-1)
+
+
+def _middle_sums(table: np.ndarray) -> np.ndarray:
+    if table.shape[1] > _SHORT:
+        return np.asarray(table.sum(axis=1))
+    return functools.reduce(np.add, table.transpose(1, 0, 2))
