@@ -1,7 +1,7 @@
 """A binary grid from end to end: all pairs of neighbours measured, fitted, asked, sampled, saved, loaded.
 
-    python bench/grid_whole.py                          # 20 x 22, on one core, in 8 GB
-    python bench/grid_whole.py --shape 10 10 --no-keep  # a small one, printed only
+python bench/grid_whole.py                          # 20 x 22, on one core, in 8 GB
+python bench/grid_whole.py --shape 10 10 --no-keep  # a small one, printed only
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ IMPOSSIBLE = "the potentials leave no possible cell: some clique, or several tog
 _SHORT = 16  # cells of a row
 _Factor = tuple[np.ndarray, Variables]
 _Part = tuple[
-    host_sweep.Scaled | np.ndarray, Variables
+    host_sweep.ScaledTable | np.ndarray, Variables
 ]  # probabilities, or logarithms where these would be lost
 
 
@@ -590,7 +590,7 @@ def _conditionals(tree: JunctionTree, host: HostModel) -> tuple[list[np.ndarray]
         parts[n] = []
         if above >= 0:
             parts[above].append((message, shared))
-        elif isinstance(message, host_sweep.Scaled):
+        elif isinstance(message, host_sweep.ScaledTable):
             log_partition += math.log(message.table) + message.scale if message.table > 0 else -math.inf
         else:
             log_partition += float(message)
@@ -599,13 +599,13 @@ def _conditionals(tree: JunctionTree, host: HostModel) -> tuple[list[np.ndarray]
 
 def _conditional(
     parts: Sequence[_Part], clique: Variables, structure: Structure, kept: int
-) -> tuple[np.ndarray, host_sweep.Scaled | np.ndarray]:
+) -> tuple[np.ndarray, host_sweep.ScaledTable | np.ndarray]:
     """A clique's distribution given its first axes, and its sum over the others.
 
     Products of probabilities, or sums of logarithms where a product could leave float64's range.
     """
     shape = structure.shape(clique)
-    scaled = [(t, v) for t, v in parts if isinstance(t, host_sweep.Scaled)]
+    scaled = [(t, v) for t, v in parts if isinstance(t, host_sweep.ScaledTable)]
     low = sum(table.low for table, _ in scaled)
     if len(scaled) < len(parts) or low < -host_sweep.RANGE:
         logs = np.zeros(shape)
@@ -619,7 +619,9 @@ def _conditional(
     rows = product.reshape(math.prod(shape[:kept]), -1)
     sums = _row_sums(rows)
     _divide_rows(rows, np.where(sums > 0, sums, 1.0))
-    found = host_sweep.Scaled(sums, sum(table.scale for table, _ in scaled), low, math.log(rows.shape[1]))
+    found = host_sweep.ScaledTable(
+        sums, sum(table.scale for table, _ in scaled), low, math.log(rows.shape[1])
+    )
     return product, found.rescaled(shape[:kept])
 
 

@@ -29,7 +29,7 @@ class Slices:
     """
 
     model: HostModel
-    division: parts.Parts
+    division: parts.Division
 
     @property
     def whole(self) -> bool:

@@ -19,11 +19,11 @@ import dataclasses
 import functools
 import heapq
 import math
-import random
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from pgmjax import random
 from pgmjax.inference.plan import junction_tree
 from pgmjax.inference.plan.forecast import readable_cells
 from pgmjax.inference.plan.junction_tree import Elimination
@@ -214,7 +214,7 @@ class _Search:
         self.free = sorted(left - set(last))
         self.order: list[int] = []
         self.cells, self.operations, self.calls = np.inf, 0, calls
-        self.random = random.Random(0)
+        self.random = random.generator(0)
 
     @property
     def allowed(self) -> float:

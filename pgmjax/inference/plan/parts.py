@@ -25,7 +25,7 @@ HOPELESS = 30  # times the time allowed, above which no better order of a part i
 
 
 @dataclasses.dataclass(frozen=True)
-class Parts:
+class Division:
     """A structure, and how it is divided.
 
     Attributes:
@@ -51,7 +51,7 @@ class Parts:
 
 def divide(
     structure: Structure, limits: QuestionLimits, output: Variables = (), stored: bool = True
-) -> Parts:
+) -> Division:
     """Divide a structure so that each part fits; a single part if the whole does.
 
     Args:
@@ -66,13 +66,13 @@ def divide(
     order = elimination.best(structure, output)
     fits = limits.allow(needed_bytes(structure, order, stored))
     if fits and seconds(structure, order) <= limits.max_seconds:
-        return Parts(structure, {})
+        return Division(structure, {})
     limit = limits.bytes
     sizes, widths, tables = list(structure.sizes), dict[int, int](), _Tables(structure, order)
     while (v := tables.heaviest(sizes, output)) is not None:
         sizes[v] = widths[v] = -(-sizes[v] // 2)
         tables.narrow(v, sizes[v])
-        found = Parts(structure, dict(widths))
+        found = Division(structure, dict(widths))
         if tables.bytes(stored) > limit:
             continue
         time = found.count * EACH_CELL * tables.cells.sum()
