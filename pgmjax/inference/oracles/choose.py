@@ -223,7 +223,8 @@ def plan(
     except forecast.ModelTooLargeError as refusal:
         least = elimination.least_in_words(structure)
         raise forecast.ModelTooLargeError(f"{refusal}{least}", refusal.fits_in) from None
-    if isinstance(chosen, Sliced):  # what is fitted can be asked, in the same memory
+    slow = chosen.forecast.seconds > forecast.QUESTION_SECONDS  # a question takes about as long as a call
+    if isinstance(chosen, Sliced) and slow:  # what is fitted can be asked, in the same memory
         parts.divide(structure, forecast.QuestionLimits(limits.max_bytes))
     return made
 

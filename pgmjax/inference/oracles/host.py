@@ -46,6 +46,7 @@ from pgmjax.inference.plan.structure import Structure, Variables
 CACHE_BYTES = 1 << 28
 _SMALL = 1 << 16  # cells: below this, checking the free memory costs more than the table
 _EACH_STEP, _EACH_PRODUCT = 3e-5, 6e-9  # seconds of a step of a contraction, and of a product in it
+_LARGE, _FASTER = 16, 15  # sides of matrix products that take less time by this factor
 _EACH_CELL, _EACH_PLAN = 1e-8, 1e-4  # seconds to contract a cell, and to plan a table of a question
 _SHARED = 1  # a question of its own must take so many times less than the tree, which others share
 _CONSTANT = 1e-14  # by how much a constant table of logarithms may vary (nats): rounding
@@ -313,7 +314,9 @@ def _path(structure: Structure, output: Variables) -> contraction.ContractionPat
 
 def _seconds(path: contraction.ContractionPath) -> float:
     """Forecast of the time of a contraction, on one core (s)."""
-    return _EACH_STEP * len(path.steps) + _EACH_PRODUCT * path.work
+    large = sum(d.union for d in cost.of_path(path).products if min(d.left, d.summed, d.right) >= _LARGE)
+    slow = path.work - large + large / _FASTER
+    return _EACH_STEP * len(path.steps) + _EACH_PRODUCT * slow
 
 
 def _worth_planning(path: contraction.ContractionPath) -> bool:
@@ -550,7 +553,7 @@ def calibrate(host: HostModel) -> CalibratedTree:
     Example:
         >>> from pgmjax.inference.plan.structure import Structure
         >>> pair = HostModel(Structure((2, 2), ((0, 1),)), (np.zeros((2, 2)),))
-        >>> calibrate(pair).tables[0].tolist()
+        >>> calibrate(pair).table(0).tolist()
         [[0.25, 0.25], [0.25, 0.25]]
     """
     tree = tree_of(host.structure)
