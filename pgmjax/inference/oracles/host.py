@@ -629,7 +629,9 @@ def _conditional(
 
 
 def _row_sums(rows: np.ndarray) -> np.ndarray:
-    """Sums of rows; short rows by columns, which is faster."""
+    """Sums of rows, a new array; short rows by columns, which is faster."""
+    if rows.shape[1] == 1:
+        return rows[:, 0].copy()
     if rows.shape[1] > _SHORT:
         return np.asarray(rows.sum(axis=1))
     return functools.reduce(np.add, rows.T)

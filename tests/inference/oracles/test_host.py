@@ -69,6 +69,17 @@ def test_tables_and_log_partition_are_those_of_the_joint(name, spread):
     np.testing.assert_allclose(product, models.marginal(logits, everything), rtol=0, atol=1e-12)
 
 
+def test_variables_of_one_value_change_nothing():
+    """Their cliques' sums have one term each."""
+    sizes, cliques = (2, 1, 3, 1), ((0, 1), (0, 2), (0, 3), (1,))
+    tables = models.potentials((sizes, cliques), seed=4)
+    logits = models.joint((sizes, cliques), tables)
+    tree = HostTree(HostModel(Structure(sizes, cliques), tuple(tables)))
+    assert tree.log_partition == pytest.approx(models.log_partition(logits), abs=1e-13)
+    for wanted in [(0,), (1, 2), (2, 0), (3, 1, 0, 2)]:
+        np.testing.assert_allclose(tree.marginal(wanted), models.marginal(logits, wanted), atol=1e-14)
+
+
 def test_a_tree_that_does_not_fit_is_refused_as_a_whole(monkeypatch):
     """Every table alone would fit."""
     sizes = (100,) * 40
