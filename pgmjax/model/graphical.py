@@ -29,6 +29,7 @@ from pgmjax.model.rows import ModelRows
 from pgmjax.model.views import ModelPictures
 from pgmjax.queries import Query
 
+CHECK_SECONDS = 10.0  # forecast time of a check that some cell is possible, when a model is made or loaded
 FOLDER = files.ArrayFolder(io.RECORD, "a model of pgmjax", "pgmjax.model")
 
 
@@ -83,14 +84,13 @@ class GraphicalModel(ModelRows, ModelPictures):
         return model
 
     def _is_possible(self) -> bool:
-        """False if no cell is possible; not checked if that takes more memory than there is."""
+        """False if no cell is possible; not checked if that takes long, or more memory than there is."""
         if all(np.isfinite(table).all() for table in self.potentials.tables):
             return True
         # an attribute without a potential leaves cells, and may be of any size: no table is made of it here
         names = in_order(self.domain, {name for clique in self.potentials.cliques for name in clique})
-        part = self
-        if len(names) < len(self.domain):
-            part = GraphicalModel(self.domain.project(names), self.potentials, self.total, limits=self.limits)
+        limits = QuestionLimits(self.limits.max_bytes, min(CHECK_SECONDS, self.limits.max_seconds))
+        part = GraphicalModel(self.domain.project(names), self.potentials, self.total, limits=limits)
         try:
             return math.isfinite(part.log_partition())
         except ModelTooLargeError:
