@@ -224,7 +224,7 @@ def in_todays_words(told):
         kept = {name: old[name] for name in ("size", "other", "attributes")}
         new = {"truth": truth, "gap": truth - other, "bit_variances": None if old["exclusive"] else bits}
         return {"type": "Channel", "fields": kept | new}
-    if told.get("type") == "CalibratedTree":
+    if told.get("type") in ("Calibration", "CalibratedTree"):
         kept = {name: each for name, each in told["fields"].items() if name != "tables"}
         return {name: in_todays_words(each) for name, each in {**told, "fields": kept}.items()}
     if told.keys() >= {"type", "fields"}:
