@@ -224,9 +224,8 @@ def in_todays_words(told):
         kept = {name: old[name] for name in ("size", "other", "attributes")}
         new = {"truth": truth, "gap": truth - other, "bit_variances": None if old["exclusive"] else bits}
         return {"type": "Channel", "fields": kept | new}
-    if told.get("type") in ("Calibration", "CalibratedTree"):
-        kept = {name: each for name, each in told["fields"].items() if name != "tables"}
-        return {name: in_todays_words(each) for name, each in {**told, "fields": kept}.items()}
+    if told.keys() >= {"tables", "given", "tree"}:  # of a calibrated tree
+        told = {name: each for name, each in told.items() if name != "tables"}
     if told.keys() >= {"type", "fields"}:
         fields = {TODAYS_WORDS.get(name, name): each for name, each in told["fields"].items()}
         told = {**told, "type": TODAYS_WORDS.get(told["type"], told["type"]), "fields": fields}
