@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.plan.forecast import require_cells
 from pgmjax.inference.plan.structure import Variables
 from pgmjax.queries import AttributeQuery, DenseMatrix, Query
+
+Part = TypeVar("Part")
 
 
 def answer(
@@ -78,6 +80,34 @@ def _product(
         logs = host.log_sum(tuple(output), extra) - host.log_partition
         result += math.prod(sign for sign, _, _ in parts) * np.exp(logs)
     return result
+
+
+def contradicting(parts: Sequence[Part], impossible: Callable[[Sequence[Part]], bool]) -> list[Part]:
+    """The fewest parts, in the sense that none can be left out, that are impossible together.
+
+    Args:
+        parts: impossible all together.
+        impossible: whether some of them are; if some parts are impossible, more parts are, too.
+
+    References:
+        Junker, QuickXplain: preferred explanations and relaxations for over-constrained problems, AAAI 2004.
+
+    Example:
+        >>> contradicting([1, 5, 2, 7, 3], lambda some: {5, 7} <= set(some))
+        [5, 7]
+    """
+
+    def needed(before: Sequence[Part], added: bool, some: Sequence[Part]) -> list[Part]:
+        if added and impossible(before):
+            return []
+        if len(some) == 1:
+            return list(some)
+        left, right = some[: len(some) // 2], some[len(some) // 2 :]
+        late = needed([*before, *left], bool(left), right)
+        early = needed([*before, *late], bool(late), left)
+        return early + late
+
+    return [] if impossible([]) else needed([], False, list(parts))
 
 
 def evidence_mask(domain: Domain, name: str, wanted: Any) -> np.ndarray:

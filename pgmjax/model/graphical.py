@@ -19,7 +19,7 @@ from pgmjax._internal.elsewhere import told
 from pgmjax.data.cliques import Clique, as_clique, in_order, marginal_of
 from pgmjax.data.domain import Domain
 from pgmjax.inference.oracles.host import CACHE_BYTES, IMPOSSIBLE, HostModel
-from pgmjax.inference.plan.forecast import ModelTooLargeError, require_cells
+from pgmjax.inference.plan.forecast import QUESTION_SECONDS, USUAL, ModelTooLargeError, QuestionLimits
 from pgmjax.inference.plan.structure import Structure, Variables
 from pgmjax.model import answering, io
 from pgmjax.model.base import check_query, expected_counts
@@ -29,6 +29,7 @@ from pgmjax.model.rows import ModelRows
 from pgmjax.model.views import ModelPictures
 from pgmjax.queries import Query
 
+CHECK_SECONDS = 10.0  # forecast time of a check that some cell is possible, when a model is made or loaded
 FOLDER = files.ArrayFolder(io.RECORD, "a model of pgmjax", "pgmjax.model")
 
 
@@ -45,6 +46,7 @@ class GraphicalModel(ModelRows, ModelPictures):
             Attributes in no clique are uniform and independent.
         total: number of records (counts); need not be an integer.
         marginals: marginals (probabilities) of some cliques, if already known.
+        limits: what a question may take; see `within`.
 
     Example:
         >>> model = GraphicalModel.from_potentials(Domain({"a": 2, "b": 2}), {("a",): [0.0, 0.0]}, total=8)
@@ -56,6 +58,7 @@ class GraphicalModel(ModelRows, ModelPictures):
     potentials: CliqueVector
     total: float
     marginals: CliqueVector = dataclasses.field(default_factory=lambda: CliqueVector((), ()))
+    limits: QuestionLimits = USUAL
 
     @classmethod
     def from_potentials(
@@ -77,20 +80,43 @@ class GraphicalModel(ModelRows, ModelPictures):
         tables = map(functools.partial(_log_table, domain), cliques, potentials.values())
         model = cls(domain, summed(zip(cliques, tables, strict=True)), total)
         if not model._is_possible():
-            raise ValueError(IMPOSSIBLE)
+            raise ValueError(f"{IMPOSSIBLE} No state agrees with {model._excluding()}.")
         return model
 
     def _is_possible(self) -> bool:
-        """False if no cell is possible; not checked if that takes more memory than there is."""
+        """False if no cell is possible; not checked if that takes long, or more memory than there is."""
         if all(np.isfinite(table).all() for table in self.potentials.tables):
             return True
         # an attribute without a potential leaves cells, and may be of any size: no table is made of it here
         names = in_order(self.domain, {name for clique in self.potentials.cliques for name in clique})
-        part = GraphicalModel(self.domain.project(names), self.potentials, self.total)
+        limits = QuestionLimits(self.limits.max_bytes, min(CHECK_SECONDS, self.limits.max_seconds))
+        part = GraphicalModel(self.domain.project(names), self.potentials, self.total, limits=limits)
         try:
             return math.isfinite(part.log_partition())
         except ModelTooLargeError:
             return True
+
+    def _excluding(self) -> str:
+        """The fewest cliques whose potentials together leave no possible cell."""
+        tables = dict(zip(self.potentials.cliques, self.potentials.tables, strict=True))
+
+        def impossible(cliques: Sequence[Clique]) -> bool:
+            some = CliqueVector(tuple(cliques), tuple(tables[clique] for clique in cliques))
+            return not dataclasses.replace(self, potentials=some)._is_possible()
+
+        held = [clique for clique, table in tables.items() if np.isneginf(table).any()]
+        return ", ".join(map(str, answering.contradicting(held, impossible)))
+
+    def _contradicting(self, evidence: Mapping[str, Any]) -> tuple[str, ...]:
+        """The fewest attributes whose evidence is impossible."""
+
+        def impossible(names: Sequence[str]) -> bool:
+            try:
+                return self.log_partition({name: evidence[name] for name in names}) == -math.inf
+            except ModelTooLargeError:  # not known: less evidence may be more than can be asked
+                return False
+
+        return tuple(answering.contradicting(list(evidence), impossible))
 
     @functools.cached_property
     def _variables(self) -> dict[str, int]:
@@ -105,7 +131,7 @@ class GraphicalModel(ModelRows, ModelPictures):
         cliques = [tuple(number[name] for name in clique) for clique in self.potentials.cliques]
         structure = Structure(self.domain.shape, (*cliques, *((number[name],) for name in free)))
         flat = tuple(np.zeros(self.domain[name]) for name in free)
-        return HostModel(structure, (*self.potentials.tables, *flat))
+        return HostModel(structure, (*self.potentials.tables, *flat), self.limits)
 
     def _numbers(self, clique: Clique) -> Variables:
         return tuple(self._variables[name] for name in clique)
@@ -137,7 +163,8 @@ class GraphicalModel(ModelRows, ModelPictures):
             cache_bytes: size of the cache for intermediate results shared by queries.
 
         Raises:
-            ModelTooLargeError: the junction tree does not fit in the host's memory (a ValueError).
+            ModelTooLargeError: the junction tree does not fit in memory, and its parts are forecast to take
+                too long (a ValueError); see `within`.
         """
         return CalibratedModel(self.domain, self._host, self.total, cache_bytes)
 
@@ -170,7 +197,7 @@ class GraphicalModel(ModelRows, ModelPictures):
         for known, table in zip(self.marginals.cliques, self.marginals.tables, strict=True):
             if set(clique) <= set(known):
                 return marginal_of(known, table, clique)
-        require_cells(self.domain.size(clique), f"the marginal of {clique}")
+        self.limits.require_cells(self.domain.size(clique), f"the marginal of {clique}")
         return self._host.marginal(self._numbers(clique))
 
     def answer(self, query: Query) -> np.ndarray:
@@ -211,7 +238,10 @@ class GraphicalModel(ModelRows, ModelPictures):
             return self
         total = self.total * math.exp(log_share)
         if not math.isfinite(log_share):
-            raise ValueError(f"the model gives this evidence on {tuple(evidence)} probability zero.")
+            raise ValueError(
+                f"the model gives this evidence on {tuple(evidence)} probability zero: it cannot hold for "
+                f"{self._contradicting(evidence)} together; leave one of them out."
+            )
         if total == 0:
             raise ValueError(
                 f"this evidence on {tuple(evidence)} leaves less than the smallest float64 of a record: "
@@ -222,7 +252,29 @@ class GraphicalModel(ModelRows, ModelPictures):
             mask = answering.evidence_mask(self.domain, name, wanted)
             joined[name,] = joined.get((name,), 0.0) + mask
         vector = CliqueVector(tuple(joined), tuple(joined.values()))
-        return GraphicalModel(self.domain, vector, total)
+        return GraphicalModel(self.domain, vector, total, limits=self.limits)
+
+    def within(self, max_bytes: int | None = None, max_seconds: float | None = None) -> GraphicalModel:
+        """The same model with other limits of a question: of its memory, and of its forecast time.
+
+        A question that needs more memory is answered in parts, as many as fit in the time.
+
+        Args:
+            max_bytes: memory (bytes). Default: a share of what is free when it is asked.
+            max_seconds: forecast time on one core, > 0. Default: ten minutes.
+
+        Raises:
+            TypeError: a limit is not a number.
+            ValueError: a limit of 0 or less.
+
+        Example:
+            >>> model = GraphicalModel.from_potentials(Domain({"a": 2, "b": 2}), {("a", "b"): np.eye(2)})
+            >>> model.within(max_bytes=10**6, max_seconds=3600).marginal(("a",)).tolist()
+            [0.5, 0.5]
+        """
+        size = None if max_bytes is None else checks.integer("max_bytes", max_bytes, low=1)
+        time = QUESTION_SECONDS if max_seconds is None else checks.number("max_seconds", max_seconds, above=0)
+        return dataclasses.replace(self, limits=QuestionLimits(size, time))
 
     def entropy(self) -> float:
         """Shannon entropy of the distribution (nats)."""

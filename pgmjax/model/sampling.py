@@ -81,7 +81,7 @@ def blocks(model: HostModel, rows: int, seed: int, method: str = "multinomial") 
     if method not in METHODS:
         raise ValueError(f"method must be one of {METHODS}, got {method!r}.")
     slices = host_slices.sliced(model)
-    if slices.widths:
+    if not slices.whole:
         return _sliced_blocks(slices, rows, random.generator(seed), method)
     return _blocks(model.buckets(), model.structure.sizes, rows, random.generator(seed), method)
 

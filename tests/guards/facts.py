@@ -209,7 +209,10 @@ def _as_before(told):
 
 
 def in_todays_words(told):
-    """What 0.1.0 said, with a `perturbed.Factor` told as the `local.Channel` that it is now."""
+    """What 0.1.0 said, with a `perturbed.Factor` told as the `local.Channel` that it is now.
+
+    The tables of a calibrated tree are products of what else it holds, and no longer stored.
+    """
     if isinstance(told, list):
         return [in_todays_words(each) for each in told]
     if not isinstance(told, dict):
@@ -221,11 +224,11 @@ def in_todays_words(told):
         kept = {name: old[name] for name in ("size", "other", "attributes")}
         new = {"truth": truth, "gap": truth - other, "bit_variances": None if old["exclusive"] else bits}
         return {"type": "Channel", "fields": kept | new}
+    if told.keys() >= {"tables", "given", "tree"}:  # of a calibrated tree
+        told = {name: each for name, each in told.items() if name != "tables"}
     if told.keys() >= {"type", "fields"}:
         fields = {TODAYS_WORDS.get(name, name): each for name, each in told["fields"].items()}
         told = {**told, "type": TODAYS_WORDS.get(told["type"], told["type"]), "fields": fields}
-        if told["type"] == "CalibratedTree":  # joint tables are computed from the conditional ones now
-            fields.pop("tables", None)
     return {name: in_todays_words(each) for name, each in told.items()}
 
 

@@ -154,6 +154,27 @@ def test_impossible_evidence():
         model.condition({"a": 1})
 
 
+def test_impossible_evidence_names_what_contradicts():
+    domain = pj.Domain(dict.fromkeys("abcde", 2))
+    equal = np.log(np.eye(2) + 1e-300) + np.where(np.eye(2) > 0, 0.0, -np.inf)
+    pairs = {("a", "b"): equal, ("b", "c"): equal, ("d", "e"): np.zeros((2, 2))}
+    model = pj.GraphicalModel.from_potentials(domain, pairs)
+    with pytest.raises(ValueError, match=r"cannot hold for \('a', 'c'\) together"):
+        model.condition({"d": 0, "a": 0, "e": 1, "c": 1})
+    unequal = equal[::-1]
+    with pytest.raises(ValueError, match=r"agrees with \('a', 'b'\), \('b', 'c'\), \('a', 'c'\)\."):
+        pj.GraphicalModel.from_potentials(domain, {**pairs, ("a", "c"): unequal, ("c", "d"): equal})
+
+
+def test_limits_of_a_question_are_checked():
+    model, _ = make()
+    with pytest.raises(ValueError, match="max_seconds must be > 0, got 0"):
+        model.within(max_seconds=0)
+    with pytest.raises(ValueError, match="max_bytes must be"):
+        model.within(max_bytes=0)
+    assert model.within(max_bytes=10**6).condition({"a": 1}).limits.max_bytes == 10**6
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_mode_is_the_most_likely_cell(seed):
     model, logits = make(seed, zeros=0.3)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
+from pgmjax._internal.memory import readable_bytes
 from pgmjax.inference.oracles import host_slices
-from pgmjax.inference.oracles.host import tree_bytes, tree_of
-from pgmjax.inference.plan import forecast
+from pgmjax.inference.plan import elimination, parts
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.model import sampling
 from tests import models
@@ -26,13 +26,12 @@ def tables():
 
 
 @pytest.fixture
-def model(tables, monkeypatch):
-    """A model, with memory for half of its junction tree, of which nothing is too small to be looked at."""
-    need = tree_bytes(tree_of(Structure(SIZES, CLIQUES)))
-    monkeypatch.setattr(forecast, "available_bytes", lambda: need // 2)
-    monkeypatch.setattr("pgmjax.inference.oracles.host._SMALL", 0)
+def model(tables):
+    """A model, with memory for half of its junction tree."""
     potentials = {names(c): table for c, table in zip(CLIQUES, tables, strict=True)}
-    return pj.GraphicalModel.from_potentials(DOMAIN, potentials, total=100.0)
+    made = pj.GraphicalModel.from_potentials(DOMAIN, potentials, total=100.0)
+    structure = Structure(SIZES, CLIQUES)
+    return made.within(max_bytes=parts.needed_bytes(structure, elimination.best(structure)) // 2)
 
 
 def test_calibrated_models_answer_in_parts(model, tables):
@@ -72,8 +71,45 @@ def test_the_most_likely_row_is_found_in_parts(model, tables):
 
 def test_a_model_is_saved_and_loaded_in_the_same_memory(model, tmp_path):
     model.save(tmp_path / "model")
-    loaded = pj.load(tmp_path / "model")
+    loaded = pj.load(tmp_path / "model").within(max_bytes=model.limits.max_bytes)
     np.testing.assert_allclose(loaded.marginal(("a", "d")), model.marginal(("a", "d")), atol=1e-12)
+
+
+def test_a_refusal_says_what_was_found_and_what_would_help(model, tables):
+    hurried = model.within(model.limits.max_bytes, max_seconds=1e-9)
+    with pytest.raises(pj.ModelTooLargeError, match="no order has less than") as refusal:
+        hurried.calibrate()
+    text, need = str(refusal.value), refusal.value.fits_in
+    for word in ("s of search", "at a time", "approximate=True", "in 2 parts", "within(max_bytes=..."):
+        assert word in text
+    assert model.limits.max_bytes < need and readable_bytes(need) in text
+    model.within(max_bytes=need).calibrate()
+
+
+def test_what_is_fitted_in_slices_can_be_asked_in_the_same_memory(tmp_path):
+    """All pairs of neighbours of a grid, with memory for slices only."""
+    domain = pj.Domain({f"{row}{column}": 2 for row in range(6) for column in range(6)})
+    cliques = [(f"{r}{c}", f"{r}{c + 1}") for r in range(6) for c in range(5)]
+    cliques += [(f"{r}{c}", f"{r + 1}{c}") for r in range(5) for c in range(6)]
+    whole = pj.Estimator(oracle="contraction").plan(domain, cliques).peak_bytes
+    estimator = pj.Estimator(oracle="sliced", max_bytes=int(0.9 * whole), max_steps=3)
+    rng = np.random.default_rng(0)
+    noisy = [pj.LinearMeasurement(c, rng.uniform(5, 15, (2, 2)), stddev=1.0) for c in cliques]
+    model = estimator.fit(domain, noisy, total=40.0).model.within(estimator.max_bytes)
+    assert model.marginal(("00", "55")).sum() == pytest.approx(40)
+    assert dict(model.calibrate().marginals([("00", "33")]))["00", "33"].sum() == pytest.approx(40)
+    assert len(model.sample(50, seed=0)["00"]) == 50
+    model.save(tmp_path / "model")
+    loaded = pj.load(tmp_path / "model").within(estimator.max_bytes)
+    np.testing.assert_allclose(loaded.marginal(("50", "05")), model.marginal(("50", "05")))
+
+
+def test_a_fit_whose_model_could_not_be_asked_is_refused_before(monkeypatch):
+    monkeypatch.setattr("pgmjax.inference.plan.parts.EACH_CELL", 1.0)
+    monkeypatch.setattr("pgmjax.inference.plan.forecast.QUESTION_SECONDS", 0.0)
+    domain = pj.Domain(dict.fromkeys("abcdef", 10))
+    with pytest.raises(pj.ModelTooLargeError, match="may be used"):
+        pj.Estimator(oracle="sliced", max_bytes=10**9).plan(domain, [tuple("abcdef"[:3]), tuple("def")])
 
 
 def test_a_model_too_large_for_any_question_is_still_made_loaded_and_saved(tmp_path):

@@ -83,6 +83,64 @@ def maximum(path: ContractionPath, vector: np.ndarray) -> float:
     return float(tables[-1])
 
 
+def contracted(path: ContractionPath, tables: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the logarithm of the sum over all variables but the path's output [sizes of the output].
+
+    Products are matrix products; logarithms take over from the step at which cells would be lost.
+
+    Args:
+        path: the plan.
+        tables: log-potentials of every clique, float64, finite or minus infinity.
+    """
+    alive: list[Any] = [scaled(table) for table in tables]
+    with np.errstate(divide="ignore"):
+        for step in _steps(path):
+            parts = [alive[each.table] for each in step.operands]
+            for each in step.operands:
+                alive[each.table] = None  # its memory is free
+            alive.append(_summed(step, parts))
+        return logs_of(alive[-1])
+
+
+def logs_of(table: ScaledTable | np.ndarray) -> np.ndarray:
+    """Return the logarithms of a table that `scaled` gave."""
+    if not isinstance(table, ScaledTable):
+        return table
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(table.table) + table.scale)
+
+
+def scaled(logs: np.ndarray) -> ScaledTable | np.ndarray:
+    """Return a table as probabilities over a scale; as it is if cells would be lost."""
+    top = float(logs.max())
+    if np.isneginf(top):
+        return ScaledTable(np.zeros(logs.shape), 0.0, 0.0, 0.0)
+    low = float(logs.min())
+    if np.isneginf(low):
+        low = float(logs[logs > -np.inf].min())
+    return logs if low - top < -FLUSH else ScaledTable(np.exp(logs - top), top, low - top, 0.0)
+
+
+def _summed(step: _Step, parts: list[ScaledTable | np.ndarray]) -> ScaledTable | np.ndarray:
+    """Return a step's result: as probabilities if both operands are and no cell is lost, else logarithms."""
+    places = step.operands
+    if not all(isinstance(part, ScaledTable) for part in parts):
+        read = [each.read(logs_of(part)) for each, part in zip(places, parts, strict=True)]
+        return step.turned(step.log_sum(read))
+    scaled = [part for part in parts if isinstance(part, ScaledTable)]
+    read = [each.read(part.table) for each, part in zip(places, scaled, strict=True)]
+    low, high = sum(part.low for part in scaled), sum(part.high for part in scaled)
+    scale = sum(part.scale for part in scaled)
+    found = ScaledTable(step.result(read), scale, low, high + math.log(step.terms))
+    if not found.table.any():
+        return ScaledTable(step.turned(found.table), 0.0, 0.0, 0.0)
+    if not found.within_range() or found.lost is not None:
+        logs = [np.log(part.table) for part in scaled]
+        read = [each.read(table) for each, table in zip(places, logs, strict=True)]
+        return step.turned(step.log_sum(read)) + scale
+    return found.turned(step.turned)
+
+
 def log_marginals(path: ContractionPath, vector: np.ndarray) -> HostMarginals:
     """Same as `marginals` in logarithms, without a loss: slower by the exponentials of all products."""
     layout, steps = _layout(path), _steps(path)
@@ -102,7 +160,7 @@ def log_marginals(path: ContractionPath, vector: np.ndarray) -> HostMarginals:
 
 
 @dataclasses.dataclass
-class _Scaled:
+class ScaledTable:
     """A table divided by a scale.
 
     Attributes:
@@ -138,10 +196,22 @@ class _Scaled:
         self.low = max(math.log(least), -FLUSH)
         return True
 
-    def turned(self, turn: Callable[[np.ndarray], np.ndarray]) -> _Scaled:
+    def rescaled(self, shape: Axes) -> ScaledTable | np.ndarray:
+        """Return the table in a shape, over its largest cell; logarithms if cells of it would be lost."""
+        size = float(self.table.max())
+        if size == 0:
+            return ScaledTable(self.table.reshape(shape), 0.0, 0.0, 0.0)
+        low = self.low - self.high
+        if low < -FLUSH:
+            low = math.log(float(self.table[self.table > 0].min())) - math.log(size)
+        if low < -FLUSH:
+            return logs_of(self).reshape(shape)
+        return ScaledTable((self.table / size).reshape(shape), self.scale + math.log(size), low, 0.0)
+
+    def turned(self, turn: Callable[[np.ndarray], np.ndarray]) -> ScaledTable:
         """Return the table with its axes in another order."""
         lost = None if self.lost is None else turn(self.lost)
-        return _Scaled(turn(self.table), self.scale, self.low, self.high, lost)
+        return ScaledTable(turn(self.table), self.scale, self.low, self.high, lost)
 
 
 class _Passes:
@@ -206,7 +276,7 @@ class _ScaledPasses(_Passes):
             logs[small] = -np.inf
         super().__init__(path, logs, top)
         self.tables = [
-            _Scaled(table, scale, max(low, -FLUSH), 0.0, gone if low < -FLUSH else None)
+            ScaledTable(table, scale, max(low, -FLUSH), 0.0, gone if low < -FLUSH else None)
             for table, scale, low, gone in zip(self.arrays, top.tolist(), lows.tolist(), lost, strict=True)
         ]
 
@@ -217,7 +287,7 @@ class _ScaledPasses(_Passes):
             operands = [each.read(part.table) for each, part in zip(step.operands, parts, strict=True)]
             low, high = sum(part.low for part in parts), sum(part.high for part in parts)
             scale = sum(part.scale for part in parts)
-            found = _Scaled(step.result(operands), scale, low, high + math.log(step.terms))
+            found = ScaledTable(step.result(operands), scale, low, high + math.log(step.terms))
             if not found.within_range():
                 return False
             self.read.append(operands)
@@ -231,7 +301,7 @@ class _ScaledPasses(_Passes):
     def backward(self) -> bool:
         """Run the derivatives of all steps, in reverse; return False if too much may be lost."""
         first = len(self.layout.sizes)
-        weights = [_Scaled(np.ones(()), 0.0, 0.0, 0.0)] * len(self.tables)
+        weights = [ScaledTable(np.ones(()), 0.0, 0.0, 0.0)] * len(self.tables)
         for number in reversed(range(len(self.steps))):
             step, operands, weight = self.steps[number], self.read.pop(), weights[first + number]
             for place, each in enumerate(step.operands):
@@ -248,7 +318,7 @@ class _ScaledPasses(_Passes):
         self.weights = [weight.table for weight in weights]
         return self.error < 1
 
-    def _count(self, table: _Scaled, weight: _Scaled) -> None:
+    def _count(self, table: ScaledTable, weight: ScaledTable) -> None:
         """Add what was lost of a table and of the derivative with respect to it."""
         lost = 0.0
         if table.lost is not None:

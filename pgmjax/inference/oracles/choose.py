@@ -20,7 +20,7 @@ from pgmjax.inference.oracles.host_contraction import HostContraction
 from pgmjax.inference.oracles.levels import Levels
 from pgmjax.inference.oracles.message_passing import MessagePassing
 from pgmjax.inference.oracles.sliced import Sliced
-from pgmjax.inference.plan import forecast, levels, slicing
+from pgmjax.inference.plan import elimination, forecast, levels, parts, slicing
 from pgmjax.inference.plan.contraction import ContractionPath
 from pgmjax.inference.plan.structure import Structure
 
@@ -218,7 +218,14 @@ def plan(
     unknown = oracle == "auto" and mesh is None and calls is None and not compiled
     begun = _beginning(chosen, limits) if unknown else None
     made = Plan(chosen, attributes, itemsize, copies, max_bytes, begun)
-    forecast.require_memory(chosen.forecast, attributes, made.peak_bytes, limits.max_bytes)
+    try:
+        forecast.require_memory(chosen.forecast, attributes, made.peak_bytes, limits.max_bytes)
+    except forecast.ModelTooLargeError as refusal:
+        least = elimination.least_in_words(structure)
+        raise forecast.ModelTooLargeError(f"{refusal}{least}", refusal.fits_in) from None
+    slow = chosen.forecast.seconds > forecast.QUESTION_SECONDS  # a question takes about as long as a call
+    if isinstance(chosen, Sliced) and slow:  # what is fitted can be asked, in the same memory
+        parts.divide(structure, forecast.QuestionLimits(limits.max_bytes))
     return made
 
 

@@ -9,10 +9,73 @@ from pgmjax._internal.memory import available_bytes, readable_bytes
 
 ORACLE_COPIES = 6
 COMPILE = 0.002  # seconds per operation
+_SMALL = 1 << 20  # bytes
+
+
+QUESTION_SECONDS = 600.0  # longest forecast of a question that is answered unless more is allowed
+SHARE = 0.8  # of the free memory, which the tables of a question may take
 
 
 class ModelTooLargeError(Error, ValueError):
-    """The forecast of a model exceeds the available memory."""
+    """The forecast of a model exceeds the available memory, or that of a question the time it may take.
+
+    Attributes:
+        fits_in: memory (bytes) with which the same would be done in one piece; None if it is not known.
+    """
+
+    def __init__(self, message: str, fits_in: int | None = None):
+        super().__init__(message)
+        self.fits_in = fits_in
+
+
+@dataclasses.dataclass(frozen=True)
+class QuestionLimits:
+    """What one question to a fitted model may take.
+
+    Attributes:
+        max_bytes: memory; None for a share of what is free when the question is asked.
+        max_seconds: forecast time on one core.
+    """
+
+    max_bytes: int | None = None
+    max_seconds: float = QUESTION_SECONDS
+
+    @property
+    def bytes(self) -> int:
+        """Memory that a question may take now, in bytes."""
+        return int(SHARE * available_bytes()) if self.max_bytes is None else self.max_bytes
+
+    def allow(self, need: int) -> bool:
+        """Return whether a number of bytes may be taken."""
+        if self.max_bytes is None and need <= _SMALL:
+            return True  # to look at the free memory takes longer than so small a table
+        return need <= self.bytes
+
+    def require_cells(self, cells: int, what: str, copies: int = 3) -> None:
+        """Raise an error if float64 tables do not fit.
+
+        Args:
+            cells: cells of the tables.
+            what: description of them, for the message.
+            copies: number of copies in memory at once.
+
+        Raises:
+            ModelTooLargeError: they do not fit.
+        """
+        need = 8 * copies * cells
+        if not self.allow(need):
+            raise _table_too_large(what, cells, need, self.bytes)
+
+
+def _table_too_large(what: str, cells: int, need: int, limit: int) -> ModelTooLargeError:
+    return ModelTooLargeError(
+        f"{what} has {readable_cells(cells)} cells and needs about {readable_bytes(need)}; "
+        f"{readable_bytes(limit)} is available. Ask for fewer attributes or a coarser query.",
+        need,
+    )
+
+
+USUAL = QuestionLimits()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +152,8 @@ def require_memory(forecast: Forecast, names: tuple[str, ...], need: int, limit:
     raise ModelTooLargeError(
         f"The model needs about {readable_bytes(need)} ({forecast.method}) and {readable_bytes(limit)} is "
         f"available. The largest tables: {causes}. Measure fewer or smaller cliques that overlap less, "
-        "coarsen the bins of these attributes, or set max_bytes."
+        "coarsen the bins of these attributes, or set max_bytes.",
+        need,
     )
 
 
@@ -105,7 +169,4 @@ def require_cells(cells: int, what: str) -> None:
     """
     need, limit = 24 * cells, available_bytes()
     if need > limit:
-        raise ModelTooLargeError(
-            f"{what} has {readable_cells(cells)} cells and needs about {readable_bytes(need)}; "
-            f"{readable_bytes(limit)} is available. Ask for fewer attributes or a coarser query."
-        )
+        raise _table_too_large(what, cells, need, limit)

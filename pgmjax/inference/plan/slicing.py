@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 from pgmjax._internal import checks
 from pgmjax._internal.memory import readable_bytes
-from pgmjax.inference.plan import contraction, cost
+from pgmjax.inference.plan import contraction, cost, elimination
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.path import ContractionPath
 from pgmjax.inference.plan.search import CellCosts
@@ -112,7 +112,6 @@ def plan(
     max_work: int = MAX_WORK,
     find: str = "auto",
     names: Sequence[str] | None = None,
-    backward: bool = True,
 ) -> SlicedPath:
     """Plan a contraction that fits in memory, with slices chosen by greedy search.
 
@@ -125,7 +124,6 @@ def plan(
         max_work: maximum number of combined cells of all slices together.
         find: search method for paths, as in `inference.plan.contraction.plan`.
         names: attribute name of each variable, for error messages.
-        backward: whether a backward pass follows each slice's forward pass.
 
     Returns:
         The plan with the shortest forecast time among those that fit; one slice if no slicing is needed.
@@ -138,15 +136,7 @@ def plan(
     min_slices = checks.integer("min_slices", min_slices, low=1)
     max_cells = max_bytes // itemsize
     return _plan(
-        structure,
-        max_cells,
-        itemsize,
-        tuple(output),
-        min_slices,
-        max_work,
-        find,
-        tuple(names or ()),
-        backward,
+        structure, max_cells, itemsize, tuple(output), min_slices, max_work, find, tuple(names or ())
     )
 
 
@@ -160,23 +150,22 @@ def _plan(
     max_work: int,
     find: str,
     names: tuple[str, ...],
-    backward: bool,
 ) -> SlicedPath:
     tried: list[SlicedPath] = []
     for weights in _WEIGHTS:
         whole = contraction.plan(structure, output, find=find, weights=weights)
         base = tried[0].cost.exponentials if tried else whole.work
-        search = _Search(structure, output, max_cells, min_slices, find, max_work, weights, base, backward)
+        search = _Search(structure, output, max_cells, min_slices, find, max_work, weights, base)
         if not tried:
             tried.append(search.sliced(whole, {}))
-            if search.unsliced > max_cells:
+            if 2 * search.inputs > max_cells:
                 break  # slicing does not reduce the memory of the potentials and marginals
         tried.extend(search.run(whole))
         if any(_fits(s, max_cells, min_slices) and s.slices == 1 for s in tried):
             break
     fitting = [s for s in tried if _fits(s, max_cells, min_slices) and s.cost.exponentials <= max_work]
     if not fitting:
-        raise _refusal(tried, max_cells, itemsize, min_slices, max_work, names, search.unsliced)
+        raise _refusal(tried, max_cells, itemsize, min_slices, max_work, names)
     return min(fitting, key=lambda s: s.cost.seconds())
 
 
@@ -197,13 +186,11 @@ class _Search:
         max_work: int,
         weights: CellCosts,
         base: int,
-        backward: bool,
     ):
-        self.structure, self.output, self.base, self.backward = structure, output, base, backward
+        self.structure, self.output, self.base = structure, output, base
         self.max_cells, self.min_slices, self.max_work = max_cells, min_slices, max_work
         self.find, self.weights = find, weights
         self.inputs = sum(map(structure.cells, structure.cliques))
-        self.unsliced = (2 if backward else 1) * self.inputs  # with gradients, if there are any
 
     def run(self, whole: ContractionPath) -> list[SlicedPath]:
         """The final plans of the search on the path itself, and on a path replanned for its slices."""
@@ -260,7 +247,7 @@ class _Search:
             sizes[v] = width
         inner = dataclasses.replace(path, structure=Structure(tuple(sizes), self.structure.cliques))
         variables = tuple(v for v in sorted(widths) if widths[v] < self.structure.sizes[v])
-        one = cost.of_path(inner, self.backward)
+        one = cost.of_path(inner)
         slices = math.prod(self.structure.sizes[v] // widths[v] for v in variables)
         whole = one if slices == 1 else self.all_slices(one, slices)
         kept = tuple(widths[v] for v in variables)
@@ -274,7 +261,7 @@ class _Search:
             flops=slices * one.flops,
             moved=slices * (one.moved + 4 * one.inputs),
             inputs=self.inputs,
-            peak=self.unsliced + one.peak,
+            peak=2 * self.inputs + one.peak,
             slices=slices,
         )
 
@@ -297,12 +284,11 @@ def _refusal(
     min_slices: int,
     max_work: int,
     names: tuple[str, ...],
-    unsliced: int,
 ) -> ModelTooLargeError:
     whole, least = tried[0], min(tried, key=lambda s: (not _fits(s, max_cells, min_slices), s.cost.peak))
     words = ", ".join(names[v] if names else f"variable {v}" for v in least.variables)
-    if unsliced > max_cells:
-        alone = readable_bytes(unsliced * itemsize)
+    if 2 * whole.cost.inputs > max_cells:
+        alone = readable_bytes(2 * whole.cost.inputs * itemsize)
         why = f"Its potentials and marginals alone take {alone}, so slicing does not help."
     elif not least.variables and least.cost.exponentials > max_work:
         why = f"One call takes {whole.cost.exponentials:,} combined cells, more than {max_work:,}."
@@ -320,5 +306,7 @@ def _refusal(
         f"The model needs about {readable_bytes(whole.cost.peak * itemsize)} (contraction found by "
         f"{whole.path.method}, largest result {whole.cost.largest:,} cells) and "
         f"{readable_bytes(max_cells * itemsize)} may be used. {why} Measure fewer or smaller cliques that "
-        "overlap less, coarsen the bins of these attributes, or set max_bytes."
+        "overlap less, coarsen the bins of these attributes, or set max_bytes. "
+        f"{elimination.bound_in_words(whole.structure)}",
+        whole.cost.peak * itemsize,
     )

@@ -5,6 +5,7 @@ The calibrated tree: its tables are the model's marginals, its conditionals mult
 Marginals between cliques of a calibrated tree, with what is kept bounded.
 """
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 from pgmjax.inference.oracles import host_slices
 from pgmjax.inference.oracles.host import HostModel, HostTree, calibrate, summed
-from pgmjax.inference.plan import forecast
+from pgmjax.inference.plan import elimination, forecast, parts
 from pgmjax.inference.plan.structure import Structure
 from tests import models
 from tests.models import STRUCTURES
@@ -66,6 +67,17 @@ def test_tables_and_log_partition_are_those_of_the_joint(name, spread):
         product = product * given.transpose(order).reshape(shape)
     everything = tuple(range(len(structure[0])))
     np.testing.assert_allclose(product, models.marginal(logits, everything), rtol=0, atol=1e-12)
+
+
+def test_variables_of_one_value_change_nothing():
+    """Their cliques' sums have one term each."""
+    sizes, cliques = (2, 1, 3, 1), ((0, 1), (0, 2), (0, 3), (1,))
+    tables = models.potentials((sizes, cliques), seed=4)
+    logits = models.joint((sizes, cliques), tables)
+    tree = HostTree(HostModel(Structure(sizes, cliques), tuple(tables)))
+    assert tree.log_partition == pytest.approx(models.log_partition(logits), abs=1e-13)
+    for wanted in [(0,), (1, 2), (2, 0), (3, 1, 0, 2)]:
+        np.testing.assert_allclose(tree.marginal(wanted), models.marginal(logits, wanted), atol=1e-14)
 
 
 def test_a_tree_that_does_not_fit_is_refused_as_a_whole(monkeypatch):
@@ -169,10 +181,11 @@ def test_parts_of_a_model_give_the_marginals_of_the_whole(name, monkeypatch):
     sizes, cliques = STRUCTURES[name]
     tables = models.potentials((sizes, cliques), spread=20.0, zeros=0.2)
     host = HostModel(Structure(sizes, cliques), tuple(tables))
-    whole = host_slices.sliced(host)
-    assert not whole.widths
-    slices = host_slices.sliced(host, host_slices.tree_bytes(whole.tree) // 2)
-    assert len(slices) > 1 and len(slices) == len(list(slices.parts()))
+    order = elimination.best(host.structure)
+    assert host_slices.sliced(host).whole
+    half = forecast.QuestionLimits(parts.needed_bytes(host.structure, order) // 2)
+    slices = host_slices.sliced(dataclasses.replace(host, limits=half))
+    assert slices.division.count > 1 and slices.division.count == len(list(slices.parts()))
     logits = models.joint((sizes, cliques), tables)
     wanted = [*cliques, (0, len(sizes) - 1)]
     for found, variables in zip(host_slices.SlicedTree(slices).marginals(wanted), wanted, strict=True):

@@ -43,6 +43,22 @@ def test_it_finds_the_best_of_all_orders(seed):
     assert cells_of(structure, found.order) <= 1.1 * least  # it counts cliques in others only once
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_the_lower_bound_holds_for_all_orders(seed):
+    structure = random_graph(7, 6 + seed, seed)
+
+    def widest(order) -> int:
+        near, found = structure.neighbours(), 1
+        for v in order:
+            found = max(found, structure.cells((v, *near[v])))
+            for u in near[v]:
+                near[u] = (near[u] | near[v]) - {u, v}
+        return found
+
+    least = min(map(widest, itertools.permutations(range(7))))
+    assert least / 6 <= elimination.least_table(structure) <= least
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_its_cliques_are_those_of_its_order(seed):
     structure = random_graph(30, 50, seed)
