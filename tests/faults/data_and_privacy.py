@@ -124,10 +124,10 @@ INFERENCE = (
         ("    for axis in axes:\n        # operands are"),
     ),
     Fault(
-        "calibration keeps the shift of one message only",
+        "calibration forgets the scales of its messages",
         "oracles",
-        "log_partition += float(shift)",
-        "log_partition = float(shift)",
+        "math.log(message.table) + message.scale",
+        "math.log(message.table)",
     ),
     Fault(
         "the levels' derivative drops the log-partition's part",
@@ -156,8 +156,8 @@ INFERENCE = (
     Fault(
         "the host tree takes joint tables for conditional ones",
         "oracles",
-        "source = self.calibration.tables if whole else self.calibration.given",
-        "source = self.calibration.tables",
+        "table = summed(self.calibration.given[n], clique, kept)",
+        "table = summed(self.calibration.table(n), clique, kept)",
     ),
     Fault(
         "message passing subtracts messages of minus infinity",

@@ -122,7 +122,7 @@ def least_table(structure: Structure) -> int:
 
 
 def bound_in_words(structure: Structure) -> str:
-    """How long the best order was searched, and what no order can be better than."""
+    """Length of the search for the best order, and a lower bound on every order."""
     order, least = best(structure), least_table(structure)
     widest = max(map(structure.cells, order.cliques))
     return (
@@ -167,7 +167,7 @@ def _elimination(structure: Structure, order: Sequence[int]) -> Elimination:
 
 
 class _Graph:
-    """What remains of a graph while variables are eliminated: neighbours as bits, and the cells so far."""
+    """A graph under elimination: the neighbours that remain, as bits, and the cells so far."""
 
     def __init__(self, near: list[int], logs: list[float]):
         self.near, self.logs = near.copy(), logs

@@ -30,7 +30,7 @@ class ModelTooLargeError(Error, ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class QuestionLimits:
-    """What one question to a fitted model may take.
+    """Limits of one question to a fitted model.
 
     Attributes:
         max_bytes: memory; None for a share of what is free when the question is asked.
