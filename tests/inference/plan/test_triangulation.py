@@ -1,4 +1,4 @@
-"""Cliques chosen in turn: the forest that grows stays a junction forest, and the choice is that of planning."""
+"""Cliques chosen in turn: the forest stays a junction forest, and the choice is that of planning anew."""
 
 import itertools
 import math
