@@ -17,7 +17,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.memory import available_bytes, readable_bytes
-from pgmjax.data.cliques import Clique
+from pgmjax.data.cliques import Clique, maximal
 from pgmjax.data.counting import check_memory
 from pgmjax.data.domain import Domain
 from pgmjax.estimation import solvers
@@ -261,6 +261,8 @@ def is_noise(
 def downward_closure(domain: Domain, workload: Workload) -> dict[Clique, Fraction]:
     """Return every subset r of a workload's cliques with its weight, the sum of c_s |r & s| over cliques s.
 
+    The weight is the sum over the attributes of r of the total weight of the cliques that have each.
+
     Args:
         domain: the attributes; the returned cliques are in its order.
         workload: cliques s with weights c_s. Their queries are ignored.
@@ -298,10 +300,11 @@ def downward_closure(domain: Domain, workload: Workload) -> dict[Clique, Fractio
         )
     place = {name: i for i, name in enumerate(domain.attributes)}
     ordered = sorted(found, key=lambda clique: (len(clique), [place[name] for name in clique]))
-    return {
-        clique: sum((weight * len(s.intersection(clique)) for s, weight in asked), Fraction(0))
-        for clique in ordered
-    }
+    total = dict.fromkeys(place, Fraction(0))
+    for asked_for, weight in asked:
+        for name in asked_for:
+            total[name] += weight
+    return {clique: sum((total[name] for name in clique), Fraction(0)) for clique in ordered}
 
 
 def affordable(
@@ -318,8 +321,11 @@ def affordable(
         candidates: the cliques to choose from.
         limit: the largest number of cells of the junction tree.
     """
-    held = {frozenset(clique) for clique in cliques}
-    largest = [clique for clique in held if not any(clique < other for other in held)]
+    largest = [frozenset(clique) for clique in maximal(cliques)]
+    holding: dict[str, list[frozenset[str]]] = {name: [] for name in domain.attributes}
+    for held in largest:
+        for name in held:
+            holding[name].append(held)
     number = {name: i for i, name in enumerate(domain.attributes)}
     numbered = [tuple(sorted(number[name] for name in clique)) for clique in largest]
     forecast = candidate_cells(
@@ -327,7 +333,7 @@ def affordable(
     )
     kept = []
     for clique, cells in zip(candidates, forecast, strict=True):
-        within = any(clique_set.issuperset(clique) for clique_set in largest)
+        within = any(held.issuperset(clique) for held in holding[clique[0]])
         if within or (
             cells <= limit
             and junction_tree.total_cells(domain.shape, [*numbered, tuple(number[n] for n in clique)])
