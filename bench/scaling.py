@@ -8,9 +8,10 @@ loops: 40 to 1,600 random pairs over 128 attributes of 2 to 5 values.
 size: a chain of 30 attributes of 5 to 170 values: cliques of 125 to 4,913,000 cells.
 batch: fits of a chain of 30 attributes under 1 to 256 draws of the noise, 100 steps each.
 rows: all 45 pairs of 10 columns counted from a Parquet file of 100,000 to 50 million rows.
+choosing: the pairs of 60 to 2,000 binary attributes that fit in a model of a million cells.
 
-Every point is a fresh process of bench/versus.py (rows: bench/marginals_scan.py) and one line of
-bench/results/scaling.jsonl, with a plot for each sweep beside it where matplotlib is installed. Floors of
+Every point is a fresh process of bench/versus.py (rows: bench/marginals_scan.py, choosing: this file) and a
+line of bench/results/scaling.jsonl, with a plot for each sweep beside it where matplotlib is installed. Floors of
 this machine are drawn dashed: for a call the time to read every potential and to write every marginal once,
 for a scan the time to read the columns, at the rate that memory is copied here; for memory the potentials
 and marginals. What is in the file for the same code and machine is not run again. A point that fails is
@@ -21,8 +22,11 @@ from __future__ import annotations
 
 import argparse
 import functools
+import json
 import pathlib
+import resource
 import sys
+import time
 from collections.abc import Sequence
 
 import harness
@@ -46,7 +50,9 @@ SWEEPS = {
         ],
     ),
     "rows": ("rows", [(n, [str(n)]) for n in (100_000, 1_000_000, 10_000_000, 50_000_000)]),
+    "choosing": ("binary attributes", [(n, ["--choose", str(n)]) for n in (60, 120, 500, 2000)]),
 }
+SCRIPTS = {"rows": "marginals_scan.py", "choosing": "scaling.py"}
 MEASURES = {
     "cold_s": "first call (s)",
     "warm_s": "later calls (s)",
@@ -66,8 +72,8 @@ def sweep(name: str, options: argparse.Namespace, about: Line) -> list[Line]:
     for point, words in SWEEPS[name][1]:
         line = None if options.again else done.get(point)
         if line is None:
-            script = "marginals_scan.py" if name == "rows" else "versus.py"
-            command = [sys.executable, str(pathlib.Path(__file__).with_name(script)), *words]
+            script = pathlib.Path(__file__).with_name(SCRIPTS.get(name, "versus.py"))
+            command = [sys.executable, str(script), *words]
             keys = {"bench": "scaling", "sweep": name, "point": point, "load_before": harness.load_average()}
             line = harness.run(
                 command, memory_gb=options.memory, timeout=options.timeout, label=f"{name} {point:,}:"
@@ -83,6 +89,18 @@ def sweep(name: str, options: argparse.Namespace, about: Line) -> list[Line]:
     return lines
 
 
+def choose(attributes: int, limit: int = 1_000_000) -> Line:
+    """Choose pairs of binary attributes; seconds of processor and of clock, and the peak of memory."""
+    import pgmjax as pj
+
+    domain = pj.Domain({f"x{i}": 2 for i in range(attributes)})
+    begun = time.perf_counter(), time.process_time()
+    kept = pj.Workload.all_kway(domain, 2, limit)
+    spent, cpu = time.perf_counter() - begun[0], time.process_time() - begun[1]
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"seconds": spent, "cpu_s": cpu, "peak_mb": peak, "pairs": len(kept), "cells": limit}
+
+
 @functools.cache
 def copied() -> float:
     """Bytes that this machine reads and writes in a second."""
@@ -91,7 +109,7 @@ def copied() -> float:
 
 def floors(name: str, line: Line) -> Line:
     """What a point needs at least here; nothing for fits, whose steps are not counted."""
-    if "failed" in line or name == "batch":
+    if "failed" in line or name in ("batch", "choosing"):
         return {}
     if name == "rows":
         return {"floor_s": 4 * line["rows"] * line["columns"] / copied()}
@@ -104,7 +122,8 @@ def told(line: Line) -> str:
     if "failed" in line:
         return f"FAILED: {line['failed']}"
     if "seconds" in line:
-        return f"{seconds(line['seconds'])}, peak {line['peak_mb']:,.0f} MB"
+        pairs = f", {line['pairs']:,} pairs" if "pairs" in line else ""
+        return f"{seconds(line['seconds'])}, peak {line['peak_mb']:,.0f} MB{pairs}"
     return (
         f"first {seconds(line['cold_s'])} ({line['programs']} programs), later {seconds(line['warm_s'])}, "
         f"peak {line['peak_mb']:,.0f} MB"
@@ -147,7 +166,11 @@ def main() -> None:
     parser.add_argument("--out", type=pathlib.Path, default=harness.RESULTS / "scaling.jsonl")
     parser.add_argument("--again", action="store_true", help="repeat what the file of results has")
     parser.add_argument("--plot", action="store_true", help="run nothing: draw what the file has")
+    parser.add_argument("--choose", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.choose is not None:
+        print(json.dumps(choose(options.choose)))
+        return
     unknown = [name for name in options.sweeps if name not in SWEEPS]
     if unknown:
         parser.error(f"sweeps are {', '.join(SWEEPS)}, got {', '.join(unknown)}")

@@ -28,7 +28,7 @@ from pgmjax.mechanisms.noise_sizes import (
     largest_sensitivity,
 )
 from pgmjax.model.graphical import many_marginals
-from pgmjax.queries import marginal
+from pgmjax.queries import Query, marginal
 from pgmjax.release.release import Release
 
 
@@ -111,6 +111,7 @@ class AIM(Mechanism):
         candidates: dict[Clique, int] = run.plan
         request, budget = run.request, run.budget
         attributes = [clique for clique in candidates if len(clique) == 1]
+        queries = {clique: marginal(clique) for clique in candidates}
         first = Round.first(budget, self.rounds, len(attributes), self.share)
         measured = run.measure(list(map(marginal, attributes)), [first.measure] * len(attributes))
         model = fit_on_the_way(run, measured, self.steps)
@@ -120,7 +121,7 @@ class AIM(Mechanism):
             held = [measurement.clique for measurement in measured]
             open_now = affordable(request.domain, held, list(candidates), limit)
             estimates = dict(zip(open_now, many_marginals(model, open_now), strict=True))
-            clique = self._choose(run, estimates, now)
+            clique = self._choose(run, estimates, queries, now)
             measured += run.measure([marginal(clique)], [budget.remaining if now.last else now.measure])
             if now.last:
                 return run.release(measured, fit_merged(run, request.estimator, measured, model))
@@ -132,20 +133,38 @@ class AIM(Mechanism):
     def _kept(self, request: Request) -> float:
         return kept_noise(request, self.kept_noise)
 
-    def _grid(self, request: Request, weights: Mapping[Clique, int], cost: Fraction) -> int:
+    def _grid(
+        self,
+        request: Request,
+        weights: Mapping[Clique, int],
+        cost: Fraction,
+        queries: Mapping[Clique, Query] | None = None,
+    ) -> int:
+        marginals = weights if queries is None else queries.values()
         sensitivity = largest_sensitivity(
-            weights, request.domain, self._neighbours, "epsilon", request.max_weight, request.max_records
+            marginals, request.domain, self._neighbours, "epsilon", request.max_weight, request.max_records
         )
         return grid_for(sensitivity * max(weights.values()), request.budget.unit, cost)
 
-    def _choose(self, run: Run, estimates: Mapping[Clique, np.ndarray], now: Round) -> Clique:
+    def _choose(
+        self,
+        run: Run,
+        estimates: Mapping[Clique, np.ndarray],
+        queries: Mapping[Clique, Query],
+        now: Round,
+    ) -> Clique:
         """Select the round's clique, given the model's marginals on all current candidates."""
         request, candidates = run.request, run.plan
         unit = request.budget.unit
         sensitivity = largest_sensitivity(
-            estimates, request.domain, self._neighbours, unit, request.max_weight, request.max_records
+            [queries[clique] for clique in estimates],
+            request.domain,
+            self._neighbours,
+            unit,
+            request.max_weight,
+            request.max_records,
         )
         noise = self._kept(request) * distribution_for(sensitivity, unit, now.measure).mean_absolute
-        bits = self._grid(request, candidates, now.choose)
-        score = distances(estimates, bits, candidates, noise)
+        bits = self._grid(request, candidates, now.choose, queries)
+        score = distances(estimates, bits, candidates, noise, queries)
         return list(estimates)[run.select(score, now.choose)]

@@ -134,12 +134,12 @@ class MST(Mechanism):
         sensitivity = largest_sensitivity(
             pairs, request.domain, self._neighbours, "epsilon", request.max_weight, request.max_records
         )
+        bits = grid_for(sensitivity, request.budget.unit, costs[0])  # all choices cost the same
+        score = Distances([(merging.query(p), on_grid(expected[p], bits)) for p in pairs], bits)
         chosen: list[Clique] = []
         for cost in costs:
-            bits = grid_for(sensitivity, request.budget.unit, cost)
-            open_pairs = [pair for pair in pairs if not forest.joined(pair)]
-            score = Distances([(merging.query(p), on_grid(expected[p], bits)) for p in open_pairs], bits)
-            chosen.append(open_pairs[run.select(score, cost)])
+            places = [i for i, pair in enumerate(pairs) if not forest.joined(pair)]
+            chosen.append(pairs[places[run.select(score.only(places), cost)]])
             forest.join(chosen[-1])
         return chosen
 

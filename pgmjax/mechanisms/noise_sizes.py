@@ -17,14 +17,14 @@ from pgmjax.privacy.scores import Distances
 from pgmjax.privacy.scores.base import DEFAULT_BITS
 from pgmjax.privacy.selection import exponential_for
 from pgmjax.privacy.sensitivity import Sensitivity
-from pgmjax.queries import marginal
+from pgmjax.queries import Query, marginal
 
 _GRID_LIMIT = 2.0**52
 _SCALE_LIMIT = 2**49
 
 
 def largest_sensitivity(
-    cliques: Iterable[Clique],
+    cliques: Iterable[Clique | Query],
     domain: Domain,
     relation: Relation,
     unit: str,
@@ -33,10 +33,12 @@ def largest_sensitivity(
 ) -> int:
     """Return the largest sensitivity of some marginals, >= 1: L1 for an epsilon, squared L2 for a rho.
 
-    `records` is the largest number of records of a unit of privacy.
+    Marginals may be given as queries, which remember their sensitivity. `records` is the largest number of
+    records of a unit of privacy.
     """
     norm = "l1" if unit == "epsilon" else "l2_squared"
-    moved = (Sensitivity.of(marginal(c), domain, relation, norm, max_weight) for c in cliques)
+    queries = (each if isinstance(each, Query) else marginal(each) for each in cliques)
+    moved = (Sensitivity.of(query, domain, relation, norm, max_weight) for query in queries)
     return max(1, *(each.of_unit(records).value for each in moved))
 
 
@@ -115,7 +117,11 @@ def on_grid(values: np.ndarray, bits: int) -> np.ndarray:
 
 
 def distances(
-    estimates: Mapping[Clique, np.ndarray], bits: int, weights: Mapping[Clique, int], noise: float
+    estimates: Mapping[Clique, np.ndarray],
+    bits: int,
+    weights: Mapping[Clique, int],
+    noise: float,
+    queries: Mapping[Clique, Query] | None = None,
 ) -> Distances:
     """Return the score weight * (||exact marginal - estimate||_1 - its expected noise) of each clique.
 
@@ -124,11 +130,12 @@ def distances(
         bits: bits of the score's grid.
         weights: weights of these and possibly other cliques.
         noise: expected absolute noise of one count.
+        queries: marginals of these cliques, which remember what was checked about them. Default: new ones.
     """
     return Distances(
         [
             (
-                marginal(clique),
+                marginal(clique) if queries is None else queries[clique],
                 on_grid(estimate, bits),
                 weights[clique],
                 float(on_grid(np.array(noise * estimate.size), bits)),

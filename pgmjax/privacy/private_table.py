@@ -39,6 +39,8 @@ from pgmjax.queries import Query
 
 __all__ = ["PrivateTable", "TableReadError"]
 
+_KEPT_BYTES = 2**28  # of exact tables that are kept between two questions
+
 
 class PrivateTable(SingleProcess):
     """A table that answers only with noise, under a budget.
@@ -96,6 +98,7 @@ class PrivateTable(SingleProcess):
         self._backend = (default_backend() if backend is None else backend).restart()
         self._journal = journal
         self._is_snapshot = False
+        self._counted: dict[Clique, np.ndarray] = {}  # exact tables, kept for the next question
         self._tape = tapes.active() if tape is None else tape
         self._run: object = self
         self._choice = self._choice_key() if choice is None else choice
@@ -503,9 +506,15 @@ class PrivateTable(SingleProcess):
         return self._pass(call, functools.partial(np.asarray, noisy))
 
     def _marginals(self, cliques: Sequence[Clique]) -> dict[Clique, np.ndarray]:
+        """Return exact tables. Small ones are kept, as mechanisms ask for the same ones again and again."""
         wanted = list(dict.fromkeys(cliques))
         records = self._records()
-        return dict(zip(wanted, self._withheld("Reading the table", records.marginals, wanted), strict=True))
+        missing = [clique for clique in wanted if clique not in self._counted]
+        found = self._withheld("Reading the table", records.marginals, missing)
+        counted = self._counted | dict(zip(missing, found, strict=True))
+        if sum(table.nbytes for table in counted.values()) <= _KEPT_BYTES:
+            self._counted = counted
+        return {clique: counted[clique].copy() for clique in wanted}
 
     def _records(self) -> Dataset:
         """Return the table as it was when it was first read, checked; of one snapshot are all answers."""

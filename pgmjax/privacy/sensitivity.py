@@ -87,6 +87,13 @@ class Sensitivity:
         if not isinstance(query, Query):
             raise TypeError(f"a sensitivity is that of a queries.Query, got {type(query).__name__}.")
         checks.choice("the norm of a sensitivity", norm, NORMS)
+        asked = (norm, Relation.parse(relation), max_weight)
+        return query.remembered(asked, domain, lambda: cls._computed(query, domain, *asked))
+
+    @classmethod
+    def _computed(
+        cls, query: Query, domain: Domain, norm: str, relation: Relation, max_weight: int | None
+    ) -> Sensitivity:
         check_integral(query, domain)
         computed = {
             "l1": query.l1_sensitivity,
@@ -145,6 +152,10 @@ def check_measurable(query: Any, domain: Domain) -> None:
     """
     if not isinstance(query, Query):
         raise TypeError(f"A query must be a pgmjax.queries.Query, got {type(query).__name__}.")
+    query.remembered("measurable", domain, lambda: _check_measurable(query, domain))
+
+
+def _check_measurable(query: Query, domain: Domain) -> None:
     check_integral(query, domain)
     integers.check_entries(query, domain)
 

@@ -29,6 +29,10 @@ _SAFE = 2**62
 
 def largest_entry(query: Query, domain: Domain) -> int:
     """Return a bound on the magnitude of all entries; for a sum, the bounds of its terms are added."""
+    return query.remembered("entry", domain, lambda: _largest_entry(query, domain))
+
+
+def _largest_entry(query: Query, domain: Domain) -> int:
     if isinstance(query, WeightedSum):
         terms = zip(query.coefficients, query.products, strict=True)
         bound = sum(abs(Fraction(number)) * _entry(product, domain) for number, product in terms)

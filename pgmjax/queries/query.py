@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -96,6 +96,17 @@ class Query(abc.ABC):
     @abc.abstractmethod
     def _row_extremes(self, domain: Domain) -> tuple[Exact, Exact]:
         """Return the largest magnitude of an entry and the largest difference of two in one row."""
+
+    def remembered(self, key: Any, domain: Domain, compute: Callable[[], Any]) -> Any:
+        """Return what was computed for a key and this domain, or compute it now.
+
+        A query never changes, so its properties in a domain are the same whenever they are asked for.
+        """
+        known: dict[Any, tuple[Domain, Any]] = self.__dict__.setdefault("_remembered", {})
+        found = known.get(key)
+        if found is None or found[0] is not domain:
+            found = known[key] = (domain, compute())
+        return found[1]
 
     def check(self, domain: Domain) -> None:
         """Refuse a domain that lacks an attribute or has sizes that do not fit the query.

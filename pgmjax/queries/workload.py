@@ -17,12 +17,14 @@ from fractions import Fraction
 from os import PathLike
 from typing import Any
 
+import numpy as np
+
 from pgmjax import random
 from pgmjax._internal import checks, html
 from pgmjax._internal.files import parse_json, read_text
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
-from pgmjax.inference.plan.junction_tree import total_cells
+from pgmjax.inference.plan.triangulation import fitting
 from pgmjax.queries import DenseMatrix, Product, Query, WeightedSum, as_query, marginal
 from pgmjax.queries.spec import in_words
 
@@ -114,8 +116,8 @@ class Workload:
         """Return all marginals of `k` attributes, or as many as fit a model of `max_cells` cells.
 
         With a limit, cliques are tried from the smallest to the largest (ties in the domain's order). Each
-        is kept if the junction tree of the kept cliques then has at most `max_cells` cells. The choice
-        depends only on the domain.
+        is kept if a junction tree of the kept cliques then has at most `max_cells` cells; so are all others
+        whose attributes share one of its cliques in the end. The choice depends only on the domain.
 
         Args:
             domain: the attributes and their sizes.
@@ -132,12 +134,16 @@ class Workload:
             (('a', 'b'), ('a', 'c'))
         """
         k = checks.integer("k", k, low=1, high=len(domain))
-        cliques = list(itertools.combinations(domain.attributes, k))
-        if max_cells is not None:
-            cliques = _fitting(domain, cliques, checks.integer("max_cells", max_cells, low=1))
-            if not cliques:
-                raise ValueError(f"no {k}-way marginal has at most {max_cells:,} cells: raise max_cells.")
-        return cls.of_marginals(cliques)
+        if max_cells is None:
+            return cls.of_marginals(itertools.combinations(domain.attributes, k))
+        limit = checks.integer("max_cells", max_cells, low=1)
+        places = itertools.chain.from_iterable(itertools.combinations(range(len(domain)), k))
+        cliques = np.fromiter(places, np.int32).reshape(-1, k)
+        kept = cliques[fitting(domain.shape, cliques, limit)].tolist()
+        if not kept:
+            raise ValueError(f"no {k}-way marginal has at most {limit:,} cells: raise max_cells.")
+        names = domain.attributes
+        return cls.of_marginals([tuple(names[v] for v in clique) for clique in kept])
 
     @classmethod
     def of_blocks(cls, cliques: Iterable[Any], blocks: Mapping[str, Any]) -> Workload:
@@ -324,16 +330,6 @@ def _no_constant(name: str) -> Any:
 
 def _sorted(query: Query) -> Query:
     return query if isinstance(query, DenseMatrix) else query.reorder(tuple(sorted(query.clique)))
-
-
-def _fitting(domain: Domain, cliques: list[Clique], max_cells: int) -> list[Clique]:
-    index = {name: at for at, name in enumerate(domain.attributes)}
-    kept: list[Clique] = []
-    for clique in sorted(cliques, key=domain.size):
-        trial = [tuple(index[name] for name in each) for each in [*kept, as_clique(domain, clique)]]
-        if domain.size(clique) <= max_cells and total_cells(domain.shape, trial) <= max_cells:
-            kept.append(clique)
-    return kept
 
 
 @dataclasses.dataclass(frozen=True)

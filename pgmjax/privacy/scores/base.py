@@ -180,6 +180,8 @@ class Target:
 
     def check(self, domain: Domain) -> None:
         """Refuse a domain that the query does not fit or for which the number of estimates differs."""
+        if self.__dict__.get("_fits") is domain:
+            return
         check_measurable(self.query, domain)
         rows, shape, got = self.query.num_rows(domain), self.query.shape(domain), self.estimate.array.shape
         if got not in ((rows,), shape):
@@ -187,6 +189,7 @@ class Target:
                 f"the estimate for the query on {self.query.clique} must have one number an answer, {rows:,} "
                 f"flat or shape {shape}, got shape {got}."
             )
+        self.__dict__["_fits"] = domain
 
     def sensitivity(self, domain: Domain, relation: Relation, norm: str, max_weight: int | None) -> int:
         """Return the answers' sensitivity times `2**bits`, which bounds that of their errors."""

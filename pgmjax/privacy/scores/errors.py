@@ -147,6 +147,22 @@ class Distances(Score):
         object.__setattr__(self, "weights", DyadicWeights.of([part[2] for part in parts]))
         object.__setattr__(self, "offsets", tuple(on_grid("an offset", part[3], bits) for part in parts))
 
+    def only(self, places: Iterable[int]) -> Distances:
+        """Return the score of some of the candidates, in the order given.
+
+        Raises:
+            ValueError: there is no candidate.
+        """
+        kept = list(places)
+        if not kept:
+            raise ValueError("a selection needs at least one candidate, got none.")
+        made = object.__new__(Distances)
+        object.__setattr__(made, "targets", tuple(self.targets[i] for i in kept))
+        weights = DyadicWeights(tuple(self.weights.integers[i] for i in kept), self.weights.bits)
+        object.__setattr__(made, "weights", weights)
+        object.__setattr__(made, "offsets", tuple(self.offsets[i] for i in kept))
+        return made
+
     @property
     def cliques(self) -> tuple[Clique, ...]:
         """The cliques of the candidates, each once."""
