@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from pgmjax._internal import checks
+from pgmjax._internal import checks, device
 from pgmjax._internal.memory import readable_bytes
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.fit import FitResult, fit_steps
@@ -197,7 +197,7 @@ def slots_and_threads(plan: oracles.Plan, rows: int, mesh: jax.sharding.Mesh | N
             "max_bytes."
         )
     wanted, threads = min(MOST_SLOTS, -(-rows // devices)), 1
-    if mesh is None and jax.default_backend() == "cpu":
+    if mesh is None and device.is_cpu():
         numbers = max(cost.largest, cost.inputs, 1)
         threads = min(_cores(), rows)
         cached = 1 << max(CPU_NUMBERS // numbers, 1).bit_length() - 1  # the power of two below
