@@ -132,9 +132,9 @@ def fit_program(name: str, rows: int) -> tuple[Callable[..., Any], Any]:
     if rows == 1:
         state = jax.eval_shape(loop._first, problem, solver, start)
         state = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), state)
-        return loop._run_block, (problem, solver, state, np.int32(STEPS))
+        return loop._run_block, (problem, solver, state, loop.block_steps(STEPS))
     slots = batch._empty(loop.StepRequest(problem, solver, start, STEPS, "float32"), rows, None)
-    return batch._block, (batch._shared(problem), solver, slots, np.ones(rows, bool), np.int32(STEPS))
+    return batch._block, (batch._shared(problem), solver, slots, np.ones(rows, bool), loop.block_steps(STEPS))
 
 
 def counted(name: str, target: Any) -> Line:

@@ -7,6 +7,8 @@ from typing import Any
 
 import jax
 
+from pgmjax._internal import device
+
 # part of the key of JAX's caches: a function compiled with the switch off is compiled again when it is on
 _SWITCH: Any = jax.make_user_context(False)
 
@@ -37,4 +39,4 @@ def kernels_in_use(platform: str | None = None) -> bool:
     Args:
         platform: platform of the device. Default: JAX's default backend.
     """
-    return bool(_SWITCH.value) and (platform or jax.default_backend()) in ("gpu", "cuda")
+    return bool(_SWITCH.value) and device.is_gpu(platform)

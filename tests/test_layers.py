@@ -18,7 +18,12 @@ ABOVE_THE_BOUNDARY += ("estimation", "uncertainty", "learning", "gradients")
 # within packages that compute on the device, what works on the host alone, but for these files
 ON_THE_HOST = ("pgmjax.inference.plan", "pgmjax.model", "pgmjax.learning", "pgmjax._internal")
 ON_THE_DEVICE = ("pgmjax.model.clique_vector", "pgmjax.model.device_sampling", "pgmjax.learning.mlp")
-ON_THE_DEVICE += ("pgmjax._internal.jit", "pgmjax._internal.sharding", "pgmjax.model.region_rows")
+ON_THE_DEVICE += (
+    "pgmjax._internal.jit",
+    "pgmjax._internal.device",
+    "pgmjax._internal.sharding",
+    "pgmjax.model.region_rows",
+)
 # within a package: who may not import whom
 FLOORS_INSIDE = [
     ("pgmjax.inference.plan", "pgmjax.inference.ops"),

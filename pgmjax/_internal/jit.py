@@ -20,6 +20,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from pgmjax._internal import device
+
 # XLA's newer CPU fusion emitters take about twice as long to compile the many small fusions of a
 # contraction, and LLVM's higher optimisation levels a third longer, for programs that run no faster
 # (bench/compiling.py measures them).
@@ -48,7 +50,7 @@ def jit(function: Callable[..., Any], *, long_run: bool = False, **settings: Any
 
         chosen = dict(settings)
         if "compiler_options" not in chosen:
-            chosen["compiler_options"] = options(jax.default_backend(), long_run=long_run)
+            chosen["compiler_options"] = options(device.platform(), long_run=long_run)
         return jax.jit(alone, **chosen)
 
     @functools.wraps(function)
@@ -160,7 +162,7 @@ def _key(arguments: tuple[Any, ...], named: dict[str, Any], static: tuple[int, .
         for leaf in leaves
     )
     fixed = tuple(arguments[place] for place in static if place < len(arguments))
-    return tree, forms, fixed, jax.default_backend(), jax.config.jax_enable_x64  # type: ignore[attr-defined]
+    return tree, forms, fixed, device.platform(), jax.config.jax_enable_x64  # type: ignore[attr-defined]
 
 
 def _maps() -> int | None:

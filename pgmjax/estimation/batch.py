@@ -12,12 +12,15 @@ from typing import Any
 import jax
 import numpy as np
 
-from pgmjax._internal import checks
+from pgmjax._internal import checks, device
+from pgmjax._internal.jit import precision
 from pgmjax._internal.memory import readable_bytes
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.fit import FitResult, fit_steps
+from pgmjax.estimation.losses.build import build_rows
 from pgmjax.estimation.problem import FitProblem, FitSettings
 from pgmjax.estimation.solvers.batch import Queue, run_batch
+from pgmjax.estimation.solvers.loop import FitSteps
 from pgmjax.estimation.views import batch_html
 from pgmjax.inference import oracles
 from pgmjax.inference.oracles.choose import device_bytes
@@ -32,6 +35,7 @@ from pgmjax.model.graphical import GraphicalModel
 CPU_NUMBERS = 1 << 17
 CPU_SLOTS = 64
 MOST_SLOTS = 1024
+BOUND_TOGETHER = 64  # rows
 # Bytes per row and measured cell, kept until the end: marginals, potentials, and the loss's own copies.
 ROW_BYTES = 40
 
@@ -134,7 +138,8 @@ def same_structure(
         for place, (one, first) in enumerate(zip(row, lists[0], strict=True)):
             if not isinstance(one, LinearMeasurement):
                 raise TypeError(f"measurements must be LinearMeasurement, got {type(one).__name__}.")
-            one.validate(domain)
+            if number == 0 or one.values.shape != first.values.shape:
+                one.validate(domain)
             if one.clique != first.clique or one.query != first.query:
                 differ = "clique" if one.clique != first.clique else "query"
                 raise ValueError(
@@ -197,13 +202,23 @@ def slots_and_threads(plan: oracles.Plan, rows: int, mesh: jax.sharding.Mesh | N
             "max_bytes."
         )
     wanted, threads = min(MOST_SLOTS, -(-rows // devices)), 1
-    if mesh is None and jax.default_backend() == "cpu":
+    if mesh is None and device.is_cpu():
         numbers = max(cost.largest, cost.inputs, 1)
         threads = min(_cores(), rows)
         cached = 1 << max(CPU_NUMBERS // numbers, 1).bit_length() - 1  # the power of two below
         wanted = min(-(-rows // threads), CPU_SLOTS, cached)
     slots = min(1 << (wanted - 1).bit_length(), per_device)
     return slots * devices, max(1, min(threads, per_device // slots))
+
+
+def _bind(problems: Sequence[FitProblem]) -> None:
+    """Bind the losses of some rows together."""
+    settings, domain = problems[0].estimator, problems[0].domain
+    rows = [problem.measurements for problem in problems]
+    with precision(settings.dtype):
+        bound = build_rows(settings.loss, domain, rows, [p.total for p in problems], settings.dtype)
+    for problem, loss in zip(problems, bound, strict=True):
+        problem.bounds[settings.dtype] = loss
 
 
 def _cores() -> int:
@@ -231,7 +246,15 @@ def fit_all(
     first = problems[0]
     plan = first.plan(first.bind(first.estimator.dtype).cliques)
     slots, threads = slots_and_threads(plan, len(problems), mesh)
-    queue: Queue[FitResult] = Queue(fit_steps(problem, warm_start) for problem in problems)
+    binding = threading.Lock()
+
+    def steps(number: int) -> FitSteps[FitResult]:
+        with binding:
+            if number and not problems[number].bounds:
+                _bind(problems[number : number + BOUND_TOGETHER])
+        return (yield from fit_steps(problems[number], warm_start))
+
+    queue: Queue[FitResult] = Queue(map(steps, range(len(problems))))
     if threads == 1:
         run_batch(queue, slots, mesh)
     else:

@@ -23,7 +23,7 @@ def evaluate(problem: Problem, potentials: np.ndarray) -> tuple[Evaluation, floa
         potentials: log-potentials of the measured cliques [length].
     """
     if problem.oracle.contraction_path().work <= HOST_CELLS:
-        problem = problem.on_host().exact()
+        problem = problem.on_host()  # which goes over to logarithms where anything would be lost
         point = problem.evaluate(potentials)
         return point, float(problem.gap(point))
     point, gap = _on_device(problem, potentials)

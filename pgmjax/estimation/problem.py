@@ -133,6 +133,8 @@ class FitProblem:
         mesh: devices that share each inference of one fit, or None.
         trace: steps so far, loss and gap after each block of steps; appended to during the fit.
         callback: called with a `FitProgress` after each block, or None.
+        pull: what the fit is pulled towards, or None.
+        bounds: the loss of the measurements by dtype, once it is bound.
     """
 
     estimator: FitSettings
@@ -145,6 +147,7 @@ class FitProblem:
     trace: list[tuple[int, float, float]] = dataclasses.field(default_factory=list, compare=False)
     callback: Callable[[FitProgress], object] | None = dataclasses.field(default=None, compare=False)
     pull: Pull | None = None
+    bounds: dict[str, BoundLoss] = dataclasses.field(default_factory=dict, compare=False, repr=False)
 
     def weight(self) -> float:
         """Return the weight of a pull towards the product of the model's one-way marginals; 0 for none."""
@@ -170,7 +173,10 @@ class FitProblem:
 
     def bind(self, dtype: str) -> BoundLoss:
         """Return the loss of the measurements, augmented by any fixed marginals."""
-        bound = losses.build(self.estimator.loss, self.domain, self.measurements, self.total, dtype)
+        bound = self.bounds.get(dtype)
+        if bound is None:
+            bound = losses.build(self.estimator.loss, self.domain, self.measurements, self.total, dtype)
+            self.bounds[dtype] = bound
         if self.pull is not None:
             bound = Tilted.of(bound, self.pull.slope(bound), dtype)
         if not self.known.fixed:

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from pgmjax._internal import checks
+from pgmjax._internal import checks, device
 from pgmjax._internal.jit import cache_size, jit
 from pgmjax.learning.base import Examples, FittedLearner, Learner, encoded_queries
 from pgmjax.learning.scaling import Scale
@@ -234,7 +234,7 @@ def train(
     shared = [np.asarray(array, np.float32) for array in (inputs, weights)]
     rates = (np.float32(learning_rate), np.float32(penalty))
     rows = len(targets)
-    on_cpu = jax.default_backend() == "cpu"
+    on_cpu = device.is_cpu()
     step = min(rows, CPU_NETWORKS) if on_cpu else rows
 
     def part(first: int) -> Any:

@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from pgmjax._internal import device
 from pgmjax._internal.jit import jit
 
 _TOLERANCE = 1e-7  # a search stops when a step lowers the value by less than this fraction
@@ -114,7 +115,7 @@ def best_end(
     with jax.enable_x64(True):
         held = tuple(jnp.asarray(each) for each in given)
         begun = jnp.sqrt(jnp.maximum(jnp.asarray(np.stack(starts)), _LEAST_START))
-        if jax.default_backend() == "cpu":  # one search uses all cores; one program for any number of starts
+        if device.is_cpu():  # one search uses all cores; one program for any number of starts
             ends, values = zip(
                 *(search(error, held, each, max_steps, tolerance) for each in begun), strict=True
             )

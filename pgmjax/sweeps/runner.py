@@ -19,7 +19,7 @@ from typing import Any
 
 import jax
 
-from pgmjax._internal import checks
+from pgmjax._internal import checks, device
 from pgmjax._internal.moved import serve_old_names
 from pgmjax.release import folder as release_folder
 from pgmjax.sweeps import work
@@ -195,7 +195,7 @@ def _now() -> str:
 
 def facts() -> dict[str, Any]:
     """Return the machine and software versions, for the record of a run."""
-    devices = [device.device_kind for device in jax.devices()]
+    devices = device.kinds()
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {
         "host": platform.node(),
@@ -204,7 +204,7 @@ def facts() -> dict[str, Any]:
         "cores": cores,
         "memory_bytes": _memory(),
         "devices": [f"{devices.count(kind)} x {kind}" for kind in dict.fromkeys(devices)],
-        "backend": jax.default_backend(),
+        "backend": device.platform(),
         "versions": release_folder.versions(),
     }
 

@@ -39,6 +39,23 @@ class Loss(abc.ABC):
             dtype: type of the device arrays, `float32` or `float64`.
         """
 
+    def bind_rows(
+        self,
+        domain: Domain,
+        rows: Sequence[Sequence[LinearMeasurement]],
+        totals: Sequence[float],
+        dtype: Any,
+    ) -> Sequence[BoundLoss]:
+        """Return the loss of each row of a batch: those of `bind`, which a loss may make together.
+
+        Args:
+            domain: the attributes and their sizes.
+            rows: noisy answers of each row, with the same cliques and queries, checked against the domain.
+            totals: number of records of each row (counts).
+            dtype: as in `bind`.
+        """
+        return [self.bind(domain, row, total, dtype) for row, total in zip(rows, totals, strict=True)]
+
 
 class BoundLoss(abc.ABC):
     """A convex function of the marginals of some cliques, a pytree with a static structure.

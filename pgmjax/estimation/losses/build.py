@@ -78,12 +78,32 @@ def build(
         >>> bound.cliques, bound.exact([np.array([0.5, 0.5])])
         ((('a',),), 1.25)
     """
+    return _setting(loss).bind(domain, measurements, total, dtype)
+
+
+def build_rows(
+    loss: str | Loss | Callable[..., Any],
+    domain: Domain,
+    rows: Sequence[Sequence[LinearMeasurement]],
+    totals: Sequence[float],
+    dtype: Any = "float32",
+) -> Sequence[BoundLoss]:
+    """Return a loss bound to each row of a batch (see `Loss.bind_rows`); arguments as for `build`.
+
+    Example:
+        >>> rows = [[LinearMeasurement(("a",), values, 1.0)] for values in ([8, 4], [3, 7])]
+        >>> domain, half = Domain({"a": 2}), [np.array([0.5, 0.5])]
+        >>> [bound.exact(half) for bound in build_rows("l2", domain, rows, [12, 10])]
+        [4.0, 4.0]
+    """
+    return _setting(loss).bind_rows(domain, rows, totals, dtype)
+
+
+def _setting(loss: str | Loss | Callable[..., Any]) -> Loss:
     check(loss)
     if isinstance(loss, str):
-        return _BY_NAME[loss]().bind(domain, measurements, total, dtype)
-    if isinstance(loss, Loss):
-        return loss.bind(domain, measurements, total, dtype)
-    return Custom(loss).bind(domain, measurements, total, dtype)
+        return _BY_NAME[loss]()
+    return loss if isinstance(loss, Loss) else Custom(loss)
 
 
 def stack(bound: Sequence[BoundLoss]) -> BoundLoss:

@@ -16,7 +16,7 @@ from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.losses.base import BoundLoss, Loss
-from pgmjax.estimation.losses.linear import LinearResiduals, linear_residuals
+from pgmjax.estimation.losses.linear import LinearResiduals, linear_residuals, residuals_of_rows
 from pgmjax.inference.ops.tables import join
 from pgmjax.measurements.linear import LinearMeasurement
 
@@ -46,6 +46,17 @@ class L1(Loss):
         """Return the loss of these measurements (see `Loss.bind`)."""
         linear = linear_residuals(domain, measurements, total, dtype)
         return BoundL1(linear, np.asarray(self.smoothing, linear.values[0].dtype))
+
+    def bind_rows(
+        self,
+        domain: Domain,
+        rows: Sequence[Sequence[LinearMeasurement]],
+        totals: Sequence[float],
+        dtype: Any = "float32",
+    ) -> list[BoundL1]:
+        """Return the loss of each row, all bound together (see `Loss.bind_rows`)."""
+        delta = np.asarray(self.smoothing, dtype)
+        return [BoundL1(each, delta) for each in residuals_of_rows(domain, rows, totals, dtype)]
 
 
 @jax.custom_jvp

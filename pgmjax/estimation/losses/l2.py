@@ -15,7 +15,7 @@ import numpy as np
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.losses.base import BoundLoss, Loss
-from pgmjax.estimation.losses.linear import LinearResiduals, linear_residuals
+from pgmjax.estimation.losses.linear import LinearResiduals, linear_residuals, residuals_of_rows
 from pgmjax.inference.ops.tables import join
 from pgmjax.measurements.linear import LinearMeasurement
 
@@ -39,6 +39,16 @@ class L2(Loss):
     ) -> BoundL2:
         """Return the loss of these measurements (see `Loss.bind`)."""
         return BoundL2(linear_residuals(domain, measurements, total, dtype, merge=True))
+
+    def bind_rows(
+        self,
+        domain: Domain,
+        rows: Sequence[Sequence[LinearMeasurement]],
+        totals: Sequence[float],
+        dtype: Any = "float32",
+    ) -> list[BoundL2]:
+        """Return the loss of each row, all bound together (see `Loss.bind_rows`)."""
+        return [BoundL2(each) for each in residuals_of_rows(domain, rows, totals, dtype, merge=True)]
 
 
 @jax.custom_jvp

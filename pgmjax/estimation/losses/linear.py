@@ -139,8 +139,11 @@ class LinearResiduals:
 
     def padded(self, length: int) -> LinearResiduals:
         """Return the residuals for vectors padded to a given length; padding has weight 0."""
-        more = (0, length - len(self.values))
-        return dataclasses.replace(self, values=np.pad(self.values, more), weights=np.pad(self.weights, more))
+        more = length - len(self.values)
+        if not more:
+            return self
+        padded = [np.pad(each, (0, more)) for each in (self.values, self.weights)]
+        return dataclasses.replace(self, values=padded[0], weights=padded[1])
 
     def exact(self, marginals: Sequence[np.ndarray]) -> np.ndarray:
         """Return all residuals [rows] in standard deviations in float64, on the host."""
@@ -208,6 +211,134 @@ def linear_residuals(
     all_stddevs = tuple(_stacked([stddevs for _, stddevs in group]) for group in groups.values())
     host = HostPart(cliques, tuple(groups), all_values, all_stddevs, total, bend, merge)
     return _on_device(host, tuple(domain.shape_of(clique) for clique in cliques), dtype)
+
+
+def residuals_of_rows(
+    domain: Domain,
+    rows: Sequence[Sequence[LinearMeasurement]],
+    totals: Sequence[float],
+    dtype: Any,
+    merge: bool = False,
+) -> list[LinearResiduals]:
+    """Return the residuals of each row of a batch: the same as `linear_residuals` of each.
+
+    Rows that measure nothing twice are checked and laid out together.
+
+    Args:
+        domain: the attributes.
+        rows: measurements of each row, with the same cliques and queries, checked against the domain.
+        totals: number of records of each row (counts).
+        dtype: type of the device arrays.
+        merge: as in `linear_residuals`.
+    """
+    first = linear_residuals(domain, rows[0], totals[0], dtype, merge)
+    host, shapes = first.on_host(), first.layout.shapes
+    if len(host.asked) < len(rows[0]):
+        rest = zip(rows[1:], totals[1:], strict=True)
+        return [first, *(linear_residuals(domain, row, total, dtype, merge) for row, total in rest)]
+    bends, scale = np.zeros(len(rows)), np.array(totals, np.float64)
+    measured: list[tuple[np.ndarray, np.ndarray]] = []
+    for place, (at, _) in enumerate(host.asked):
+        column = [row[place] for row in rows]
+        query, *_ = _aligned(column[0], host.cliques[at], domain)
+        values, stddevs = _column(column, query, host.cliques[at], domain)
+        _check_ranges(column, values, stddevs, domain, scale, np.dtype(dtype), len(host.asked))
+        bends += _curvatures(query, domain, _by_row(scale, stddevs) / stddevs)
+        measured.append((values, stddevs))
+    parts = [
+        HostPart(
+            host.cliques,
+            host.asked,
+            tuple(values[row, None] for values, _ in measured),
+            tuple(stddevs[row, None] for _, stddevs in measured),
+            float(scale[row]),
+            float(bends[row]),
+            merge,
+        )
+        for row in range(len(rows))
+    ]
+    return _rows_on_device(first, parts, measured, scale, shapes)
+
+
+def _column(
+    column: Sequence[LinearMeasurement], query: Query, clique: Clique, domain: Domain
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return values and stddevs of one measurement in all rows [rows, ...], as `_aligned` gives each."""
+    own = column[0].query
+    shape = own.shape(domain)
+    values = np.stack([one.values for one in column]).astype(np.float64).reshape(-1, *shape)
+    stddevs = np.stack([one.stddev for one in column])
+    stddevs = stddevs.reshape(-1, *(shape if column[0].stddev.ndim else (1,) * len(shape)))
+    if own.clique == clique or isinstance(query, DenseMatrix):
+        return values, stddevs
+    axes = [0, *(1 + own.clique.index(name) for name in clique)]
+    return values.transpose(axes), stddevs.transpose(axes)
+
+
+def _by_row(numbers: np.ndarray, like: np.ndarray) -> np.ndarray:
+    """Return one number a row with as many axes as another array."""
+    return numbers.reshape(-1, *(1,) * (like.ndim - 1))
+
+
+def _check_ranges(
+    column: Sequence[LinearMeasurement],
+    values: np.ndarray,
+    stddevs: np.ndarray,
+    domain: Domain,
+    totals: np.ndarray,
+    dtype: np.dtype,
+    share: int,
+) -> None:
+    """Same as `_check_range` for one measurement in all rows, of which the worst are looked at alone."""
+    rows = len(column)
+    largest = totals.max() * float(column[0].query.l1_sensitivity(Relation.ADD_REMOVE, domain))
+    worst = np.log10(largest + np.abs(values).reshape(rows, -1).max(axis=1) + 1)
+    worst -= np.log10(stddevs.reshape(rows, -1).min(axis=1))
+    reach = 2 * worst + math.log10(column[0].values.size * share)
+    for row in np.flatnonzero(reach > math.log10(float(np.finfo(dtype).max)) - 1):
+        _check_range(column[row], domain, float(totals[row]), dtype, share)
+
+
+def _curvatures(query: Query, domain: Domain, weights: np.ndarray) -> np.ndarray:
+    """Same as `curvature` for the weights of each row [rows, ...]."""
+    flat = weights.reshape(len(weights), -1)
+    found = flat.max(axis=1) ** 2 * float(query.l2_sensitivity_squared(Relation.ADD_REMOVE, domain))
+    for row in np.flatnonzero(flat.min(axis=1) < flat.max(axis=1)):
+        found[row] = curvature(query, domain, weights[row])
+    return np.asarray(found)
+
+
+def _rows_on_device(
+    first: LinearResiduals,
+    parts: Sequence[HostPart],
+    measured: Sequence[tuple[np.ndarray, np.ndarray]],
+    totals: np.ndarray,
+    shapes: tuple[tuple[int, ...], ...],
+) -> list[LinearResiduals]:
+    """Same as `_on_device` for every row; the arrays of all rows are made at once."""
+    rows, dtype = len(parts), first.values.dtype
+    ends = np.cumsum([math.prod(shape) for shape in shapes])
+    cells = np.zeros((2, rows, ends[-1]), dtype)
+    asked: list[tuple[np.ndarray, np.ndarray]] = []
+    for (at, query), (y, stddevs) in zip(parts[0].asked, measured, strict=True):
+        values, weights = y / _by_row(totals, y), _by_row(totals, stddevs) / stddevs
+        if _is_cells(query):
+            place = slice(ends[at] - math.prod(shapes[at]), ends[at])
+            cells[0][:, place] = values.reshape(rows, -1)
+            cells[1][:, place] = np.broadcast_to(weights, values.shape).reshape(rows, -1)
+        else:
+            asked.append((values.astype(dtype), weights.astype(dtype)))
+    return [
+        dataclasses.replace(
+            first,
+            values=cells[0, row],
+            weights=cells[1, row],
+            asked_values=tuple(values[row, None] for values, _ in asked),
+            asked_weights=tuple(weights[row, None] for _, weights in asked),
+            host=part,
+        )
+        for row, part in enumerate(parts)
+    ]
 
 
 def _on_device(host: HostPart, shapes: tuple[tuple[int, ...], ...], dtype: Any) -> LinearResiduals:

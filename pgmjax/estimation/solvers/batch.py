@@ -20,8 +20,17 @@ import numpy as np
 
 from pgmjax._internal.jit import jit, precision
 from pgmjax._internal.sharding import over_rows, replicated, row_sharding
-from pgmjax.estimation.solvers.loop import FitSteps, StepRequest, StepResult, T, _first, _run_block
-from pgmjax.estimation.solvers.problem import Evaluation, Problem, Solver, negligible
+from pgmjax.estimation.solvers.loop import (
+    BlockEnds,
+    FitSteps,
+    StepRequest,
+    StepResult,
+    T,
+    _first,
+    _run_block,
+    block_steps,
+)
+from pgmjax.estimation.solvers.problem import Evaluation, Problem, Solver
 
 Mesh = jax.sharding.Mesh
 OWN = ("loss", "curvature", "prior")  # what each fit of a program has for itself
@@ -45,19 +54,8 @@ class BatchState:
     state: Any
 
 
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class BlockEnds:
-    """Results of a block in every slot [slots], read by the host."""
-
-    loss: jax.Array
-    gap: jax.Array
-    stalled: jax.Array
-    inaccurate: jax.Array
-
-
 def _block(
-    shared: Problem, solver: Solver, slots: BatchState, active: jax.Array, steps: jax.Array
+    shared: Problem, solver: Solver, slots: BatchState, active: jax.Array, steps: Any
 ) -> tuple[BatchState, Evaluation, BlockEnds]:
     """Run a block of steps in every slot; inactive slots keep their state."""
 
@@ -65,9 +63,8 @@ def _block(
         loss: Any, curvature: jax.Array, prior: Any, state: Any, active: jax.Array
     ) -> tuple[Any, Evaluation, BlockEnds]:
         problem = dataclasses.replace(shared, loss=loss, curvature=curvature, prior=prior)
-        new, point, gap, stalled = _run_block(problem, solver, state, steps)
-        state = jax.tree.map(lambda a, b: jnp.where(active, a, b), new, state)
-        return state, point, BlockEnds(point.loss, gap, stalled, point.error_bound > negligible(point))
+        new, point, ends = _run_block(problem, solver, state, steps)
+        return jax.tree.map(lambda a, b: jnp.where(active, a, b), new, state), point, ends
 
     state, point, ends = jax.vmap(one)(slots.loss, slots.curvature, slots.prior, slots.state, active)
     return dataclasses.replace(slots, state=state), point, ends
@@ -229,9 +226,9 @@ class _Program(Generic[T]):
                     own = {name: getattr(request.problem, name) for name in OWN}
                     row = (np.int32(slot), own, request.start)
                     self.slots = self.admit(self.shared, self.solver, self.slots, *row)
-            arguments = (self.shared, self.solver, self.slots, active, np.int32(steps))
+            arguments = (self.shared, self.solver, self.slots, active, block_steps(steps))
             self.slots, points, ends = self.block(*arguments)
-            return points, jax.tree.map(np.asarray, ends)
+            return points, jax.device_get(ends)  # all at once
 
     def tell(self, slot: int, result: StepResult) -> None:
         """Resume a fit with its result; it frees its slot if it ended or needs another program."""

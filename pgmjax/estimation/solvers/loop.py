@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Generator
 from typing import Any, TypeVar
@@ -17,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pgmjax._internal import device
 from pgmjax._internal.jit import jit, precision
 from pgmjax.estimation.solvers.problem import Evaluation, Problem, Solver, Vector, negligible
 from pgmjax.estimation.solvers.stopping import Status, StoppingRule, excess_of
@@ -93,14 +95,42 @@ class _Single(StepResult):
         return self.found
 
 
-def _run_block(
-    problem: Problem, solver: Solver, state: Any, steps: jax.Array
-) -> tuple[Any, Evaluation, jax.Array, jax.Array]:
-    """Run some solver steps; return the state, the best point, its certificate and `stalled`."""
+@functools.partial(jax.tree_util.register_dataclass, data_fields=[], meta_fields=["number"])
+@dataclasses.dataclass(frozen=True)
+class StaticSteps:
+    """Number of steps of a block that is part of its compiled program."""
+
+    number: int
+
+
+def block_steps(number: int) -> Any:
+    """Return the number of steps of a block as a compiled program takes it.
+
+    On a CPU it is an argument, so that one program serves any number. Elsewhere the host would have to look
+    at the loop's condition after every step: there it is part of the program.
+    """
+    return np.int32(number) if device.is_cpu() else StaticSteps(number)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class BlockEnds:
+    """Results of a block that the host reads: numbers, or [slots] of each."""
+
+    loss: Any
+    gap: Any
+    stalled: Any
+    inaccurate: Any
+
+
+def _run_block(problem: Problem, solver: Solver, state: Any, steps: Any) -> tuple[Any, Evaluation, BlockEnds]:
+    """Run a block of steps (see `block_steps`); return the state, the best point and what is read of it."""
     state = solver.recentred(problem.gauge, state)
-    state = jax.lax.fori_loop(0, steps, lambda _, s: solver.step(problem, s), state)
+    number = steps.number if isinstance(steps, StaticSteps) else steps
+    state = jax.lax.fori_loop(0, number, lambda _, s: solver.step(problem, s), state)
     point = solver.result(problem, state)
-    return state, point, problem.gap(point), solver.stalled(state)
+    inaccurate = point.error_bound > negligible(point)
+    return state, point, BlockEnds(point.loss, problem.gap(point), solver.stalled(state), inaccurate)
 
 
 def _first(problem: Problem, solver: Solver, potentials: Vector) -> Any:
@@ -142,11 +172,12 @@ class _DeviceRun:
     def block(self, request: StepRequest) -> StepResult:
         """Run the requested steps."""
         with precision(request.dtype):
-            self.state, point, gap, stalled = _block(
-                request.problem, request.solver, self.state, np.int32(request.steps)
+            self.state, point, ends = _block(
+                request.problem, request.solver, self.state, block_steps(request.steps)
             )
-            inaccurate = bool(np.asarray(point.error_bound) > negligible(point))
-            return _Single(float(point.loss), float(gap), bool(stalled), inaccurate, point)
+            ends = jax.device_get(ends)  # all at once
+            numbers, flags = (float(ends.loss), float(ends.gap)), (bool(ends.stalled), bool(ends.inaccurate))
+            return _Single(*numbers, *flags, point)
 
 
 class _HostRun:

@@ -87,10 +87,7 @@ class Gauge:
     @classmethod
     def of(cls, sizes: Sequence[int], length: int) -> Gauge:
         """Return the gauge of tables of these sizes in a vector of this length."""
-        numbers = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
-        table = np.full(length, len(sizes), np.int32)
-        table[: len(numbers)] = numbers
-        return cls(table, 8 << max(len(sizes) // 8, 0).bit_length())
+        return _gauge(tuple(sizes), length)
 
     def tops(self, vector: Vector) -> Vector:
         """Return for each entry its table's maximum, to be subtracted for precision in float32."""
@@ -108,6 +105,15 @@ class Gauge:
             return gradient - np.bincount(self.table, products, self.count)[self.table]
         means = jax.ops.segment_sum(products, self.table, self.count, indices_are_sorted=True)
         return gradient - means[self.table]
+
+
+@functools.lru_cache(maxsize=16)
+def _gauge(sizes: tuple[int, ...], length: int) -> Gauge:
+    numbers = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+    table = np.full(length, len(sizes), np.int32)
+    table[: len(numbers)] = numbers
+    table.flags.writeable = False
+    return Gauge(table, 8 << max(len(sizes) // 8, 0).bit_length())
 
 
 @jax.tree_util.register_dataclass

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy
 
-from pgmjax._internal import checks
+from pgmjax._internal import checks, device
 from pgmjax._internal.memory import available_bytes, readable_bytes
 from pgmjax.history.answers import Answers, rows_of, total_of
 from pgmjax.history.estimable import is_estimable
@@ -301,7 +301,7 @@ def symmetric_eigen(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     if not matrix.size:
         return np.zeros(0), np.zeros((0, 0))
-    if jax.default_backend() == "cpu":
+    if device.is_cpu():
         values, vectors = scipy.linalg.eigh(matrix, overwrite_a=True, check_finite=False, driver="evd")
         return values, vectors
     with jax.enable_x64(True):

@@ -16,6 +16,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from pgmjax._internal import device
+
 BROADCAST_CELLS = 1 << 15  # below this, one fused broadcast compiles and runs faster than a loop
 TILE_CELLS = 1 << 15  # cells of (m, tile of k, n) in one step of a loop
 BLOCK_CELLS = 1 << 18  # cells of (m, n) processed at a time: a few such float32 tables fit in cache
@@ -36,7 +38,7 @@ def exact_forward(left: jax.Array, right: jax.Array) -> jax.Array:
     small = batch * rows * inner * columns <= BROADCAST_CELLS
     if not small and (kernel := _kernel("log_matmul_exp")):
         return kernel(left, right)
-    if small or not _on_cpu():
+    if small or not device.is_cpu():
         return _broadcast(left, right)
     return _in_blocks(left, right, _forward_block)
 
@@ -51,7 +53,7 @@ def max_plus(left: jax.Array, right: jax.Array) -> jax.Array:
     Returns:
         Log values [b, m, n]; minus infinity where no k has a finite term.
     """
-    if left.size * right.shape[2] <= BROADCAST_CELLS or not _on_cpu():
+    if left.size * right.shape[2] <= BROADCAST_CELLS or not device.is_cpu():
         return jnp.max(left[:, :, :, None] + right[:, None, :, :], axis=2)
     return _in_blocks(left, right, _maximum_block)
 
@@ -91,7 +93,7 @@ def exact_backward(
     if not small and (kernel := _kernel("log_matmul_exp_backward")):
         return kernel(left, right, out, weight)
     out = jnp.where(out == -jnp.inf, jnp.inf, out)  # such entries contribute zero instead of NaN
-    if small or not _on_cpu():
+    if small or not device.is_cpu():
         # the barrier makes each sum compute its own terms; shared terms would be stored
         again = jax.lax.optimization_barrier((left, right, out, weight))
         return _broadcast_terms(left, right, out, weight).sum(3), _broadcast_terms(*again).sum(1)
@@ -226,13 +228,9 @@ def _broadcast_terms(left: jax.Array, right: jax.Array, out: jax.Array, weight: 
     return jnp.exp(exponents) * weight[:, :, None, :]
 
 
-def _on_cpu() -> bool:
-    return jax.default_backend() == "cpu"
-
-
 def _kernel(name: str) -> Callable[..., Any] | None:
     """A kernel by its name, if kernels are enabled and can run; they are imported only here."""
-    if _on_cpu():
+    if device.is_cpu():
         return None
     from pgmjax.kernels import kernels_in_use, log_matmul_exp
 

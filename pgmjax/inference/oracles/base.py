@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
+from pgmjax._internal import device
 from pgmjax._internal.jit import jit, precision
 from pgmjax._internal.moved import renamed
 from pgmjax.inference import ops
@@ -69,7 +70,7 @@ def peak_bytes(cost: Forecast, itemsize: int, copies: int) -> int:
 
 def host_bytes(inputs: int) -> int:
     """Return the bytes that the host uses for measured cells; 0 if the device has separate memory."""
-    return HOST_BYTES * inputs if jax.default_backend() == "cpu" else 0
+    return HOST_BYTES * inputs if device.is_cpu() else 0
 
 
 @renamed(infer_with_doubt="infer_with_error", infer_flat_with_doubt="infer_flat_with_error", exactly="exact")

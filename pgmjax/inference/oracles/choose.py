@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from pgmjax._internal import checks, sharding
+from pgmjax._internal import checks, device, sharding
 from pgmjax.inference.oracles.base import Limits, Oracle, peak_bytes
 from pgmjax.inference.oracles.brute_force import BruteForce
 from pgmjax.inference.oracles.contraction import Contraction
@@ -260,7 +260,7 @@ def _cheapest(
 def _host(path: ContractionPath, limits: Limits) -> HostContraction | None:
     """The host's oracle, if the device is the host and its tables fit."""
     found = HostContraction(path)
-    return found if limits.allow(found.forecast) and jax.default_backend() == "cpu" else None
+    return found if limits.allow(found.forecast) and device.is_cpu() else None
 
 
 def _beginning(chosen: Oracle, limits: Limits) -> Beginning | None:
@@ -290,7 +290,7 @@ def _arranged(structure: Structure) -> levels.Arrangement | None:
 
 def _in_cache(whole: Contraction, finite: bool) -> Contraction | Sliced:
     """On a CPU, slices that fit in cache, if the contraction's tables do not."""
-    if jax.default_backend() != "cpu" or whole.forecast.peak_bytes(4) <= 2 * CACHE:
+    if not device.is_cpu() or whole.forecast.peak_bytes(4) <= 2 * CACHE:
         return whole
     try:
         plan = slicing.plan(whole.structure, CACHE)
@@ -311,7 +311,7 @@ def memory_limit(max_bytes: int | None) -> int:
 
 def device_bytes() -> int:
     """Free memory of the default device in bytes, as reported by the device."""
-    stats = jax.local_devices()[0].memory_stats()
-    if stats and stats.get("bytes_limit"):
+    stats = device.memory_stats()
+    if stats.get("bytes_limit"):
         return int(stats["bytes_limit"]) - int(stats.get("bytes_in_use", 0))
     return forecast.available_bytes()

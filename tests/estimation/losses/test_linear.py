@@ -14,6 +14,7 @@ from pgmjax import queries as q
 from pgmjax.data.domain import Domain
 from pgmjax.estimation import losses
 from pgmjax.estimation.losses import linear
+from pgmjax.estimation.losses.build import build_rows
 from pgmjax.measurements.linear import LinearMeasurement
 
 DOMAIN = Domain({"a": 3, "b": 2})
@@ -202,3 +203,27 @@ def test_where_explicit_blocks_are_too_large_it_is_a_bound(query, monkeypatch):
     exact = linear.curvature(query, DOMAIN, weights)
     monkeypatch.setattr(linear, "_MAX_ENTRIES", 0)
     assert linear.curvature(query, DOMAIN, weights) >= exact * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("loss", ["l1", "l2"])
+@pytest.mark.parametrize("twice", [False, True])
+def test_rows_of_a_batch_are_bound_as_each_alone(loss, twice):
+    rng = np.random.default_rng(5)
+
+    def row(scale):
+        found = [
+            LinearMeasurement(("b", "a"), 9 * rng.random((2, 3)), scale + rng.random((2, 3))),
+            LinearMeasurement(("b", "a"), 9 * rng.random((2, 3)), 2.0, {"a": "prefix"}),
+            LinearMeasurement(("b",), 9 * rng.random(2), scale),
+        ]
+        return [*found, LinearMeasurement(("b",), 9 * rng.random(2), 3.0)] if twice else found
+
+    rows, totals = [row(scale) for scale in (1.0, 4.0, 0.5)], [10.0, 20.0, 15.0]
+    for one, total, bound in zip(rows, totals, build_rows(loss, DOMAIN, rows, totals), strict=True):
+        alone = losses.build(loss, DOMAIN, one, total)
+        assert jax.tree.structure(alone) == jax.tree.structure(bound)
+        for expected, found in zip(jax.tree.leaves(alone), jax.tree.leaves(bound), strict=True):
+            np.testing.assert_array_equal(found, expected)
+        marginals = [np.full(DOMAIN.shape_of(c), 1 / DOMAIN.size(c)) for c in alone.cliques]
+        assert bound.exact(marginals) == alone.exact(marginals)
+        assert bound.lipschitz() == pytest.approx(alone.lipschitz(), rel=1e-12)

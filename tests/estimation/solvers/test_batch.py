@@ -9,7 +9,7 @@ import numpy as np
 
 import pgmjax as pj
 from pgmjax.estimation import losses, solvers
-from pgmjax.estimation.solvers import batch
+from pgmjax.estimation.solvers import batch, loop
 from pgmjax.estimation.solvers.loop import run_single, solve_steps
 from pgmjax.estimation.solvers.problem import Problem
 from pgmjax.estimation.solvers.stopping import StoppingRule
@@ -100,3 +100,17 @@ def test_a_row_that_has_ended_no_longer_changes():
     for later in states[1:]:
         np.testing.assert_array_equal(later[0], states[0][0])
     assert queue.results[0].steps == 20 and queue.results[1].steps == 100
+
+
+def test_blocks_whose_length_is_compiled_in_give_the_same(monkeypatch):
+    """As off a CPU, where the host must not decide on every step: alone and side by side."""
+    limits = [30, 70]
+    expected = [run_single(steps_of(0.3 + 0.2 * i, limit)) for i, limit in enumerate(limits)]
+    monkeypatch.setattr(loop.device, "is_cpu", lambda: False)
+    assert loop.block_steps(20) == loop.StaticSteps(20)
+    queue = batch.Queue(steps_of(0.3 + 0.2 * i, limit) for i, limit in enumerate(limits))
+    batch.run_batch(queue, 2)
+    for i, limit in enumerate(limits):
+        for found in (run_single(steps_of(0.3 + 0.2 * i, limit)), queue.results[i]):
+            assert found.steps == limit
+            np.testing.assert_allclose(found.point.potentials, expected[i].point.potentials, atol=1e-5)
