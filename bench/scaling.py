@@ -11,11 +11,11 @@ rows: all 45 pairs of 10 columns counted from a Parquet file of 100,000 to 50 mi
 choosing: the pairs of 60 to 2,000 binary attributes that fit in a model of a million cells.
 
 Every point is a fresh process of bench/versus.py (rows: bench/marginals_scan.py, choosing: this file) and a
-line of bench/results/scaling.jsonl, with a plot for each sweep beside it where matplotlib is installed. Floors of
-this machine are drawn dashed: for a call the time to read every potential and to write every marginal once,
-for a scan the time to read the columns, at the rate that memory is copied here; for memory the potentials
-and marginals. What is in the file for the same code and machine is not run again. A point that fails is
-recorded with its reason, and ends its sweep.
+line of bench/results/scaling.jsonl, with a plot for each sweep beside it where matplotlib is installed.
+Floors of this machine are drawn dashed: for a call the time to read every potential and to write every
+marginal once, for a scan the time to read the columns, at the rate that memory is copied here; for memory
+the potentials and marginals. What is in the file for the same code and machine is not run again. A point
+that fails is recorded with its reason, and ends its sweep.
 """
 
 from __future__ import annotations
