@@ -346,10 +346,12 @@ def plan_selection(
 
 
 def exact_scores(
-    planned: PlannedSelection | PlannedScores, tables: Mapping[Clique, np.ndarray]
+    planned: PlannedSelection | PlannedScores,
+    tables: Mapping[Clique, np.ndarray],
+    kept: dict[Any, Any] | None = None,
 ) -> np.ndarray:
-    """Return the exact scores, int64 [candidates]."""
-    return planned.score.values(planned.domain, tables)
+    """Return the exact scores, int64 [candidates]; `kept` holds private numbers of the scores before."""
+    return planned.score.values(planned.domain, tables, kept)
 
 
 def _epsilon_for(rho: Fraction) -> Fraction:

@@ -99,6 +99,7 @@ class PrivateTable(SingleProcess):
         self._journal = journal
         self._is_snapshot = False
         self._counted: dict[Clique, np.ndarray] = {}  # exact tables, kept for the next question
+        self._distances: dict[Any, Any] = {}  # exact scores of the last selection's candidates
         self._tape = tapes.active() if tape is None else tape
         self._run: object = self
         self._choice = self._choice_key() if choice is None else choice
@@ -475,7 +476,7 @@ class PrivateTable(SingleProcess):
 
     def _chosen(self, planned: measuring.PlannedSelection) -> np.ndarray:
         tables = self._marginals(planned.score.cliques)
-        exact = self._withheld("Scoring", measuring.exact_scores, planned, tables)
+        exact = self._withheld("Scoring", measuring.exact_scores, planned, tables, self._distances)
         call = tapes.Call("selection", (planned.score,), planned.distribution, planned.sensitivity, exact)
         if planned.draws == 1:
             return self._pass(

@@ -372,3 +372,22 @@ def test_a_score_of_ones_own():
             Imbalance(("a",), broken).values(SMALL, at)
     with pytest.raises(TypeError, match="exact tables must be int64, got float64"):
         score.values(SMALL, {("a",): np.array([4.0, 1.0, 1.0])})
+
+
+def test_some_of_the_candidates_score_as_by_themselves_whatever_was_kept():
+    domain = Domain({"a": 2, "b": 3, "c": 2})
+    tables = {("a", "b"): np.arange(6).reshape(2, 3), ("c",): np.array([4, 11]), ("b",): np.array([3, 5, 7])}
+    parts = [(q.marginal(clique), table * 0.5, 3 - i, i) for i, (clique, table) in enumerate(tables.items())]
+    score, kept = Distances(parts), {}
+    whole = score.values(domain, tables, kept)
+    for places in ([2, 0], [0], [1, 2]):  # the last ones are no longer kept
+        some = score.only(places)
+        assert some.values(domain, tables, kept).tolist() == whole[places].tolist()
+        assert some.sensitivity(domain, Relation.ADD_REMOVE).value == 2**some.bits * max(
+            3 - i for i in places
+        )
+        assert len(kept) == len(places)
+    moved = Distances([(query, estimate + 1, weight, offset) for query, estimate, weight, offset in parts])
+    assert moved.values(domain, tables, kept).tolist() == moved.values(domain, tables).tolist()
+    with pytest.raises(ValueError, match="at least one candidate"):
+        score.only([])

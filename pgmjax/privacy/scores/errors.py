@@ -193,11 +193,22 @@ class Distances(Score):
             target.check(domain)
 
     def _values(self, domain: Domain, tables: Mapping[Clique, np.ndarray]) -> np.ndarray:
+        return self._values_again(domain, tables, {})
+
+    def _values_again(
+        self, domain: Domain, tables: Mapping[Clique, np.ndarray], kept: dict[Any, Any]
+    ) -> np.ndarray:
+        """Compute each target's distance once: those of the last score are kept for `only` some of them."""
+        found = {}
+        for target in self.targets:
+            known = kept.get(id(target))
+            if known is None or known[0] is not target:
+                known = target, integers.total(target.errors(domain, tables))
+            found[id(target)] = known
+        kept.clear()
+        kept.update(found)
         parts = zip(self.targets, self.weights.integers, self.offsets, strict=True)
-        values = [
-            weight * (integers.total(target.errors(domain, tables)) - offset)
-            for target, weight, offset in parts
-        ]
+        values = [weight * (found[id(target)][1] - offset) for target, weight, offset in parts]
         return np.array(values, dtype=object)
 
     def _sensitivity(self, domain: Domain, relation: Relation, max_weight: int | None) -> int:
