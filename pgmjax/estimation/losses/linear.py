@@ -295,7 +295,7 @@ def _check_ranges(
     worst = np.log10(largest + np.abs(values).reshape(rows, -1).max(axis=1) + 1)
     worst -= np.log10(stddevs.reshape(rows, -1).min(axis=1))
     reach = 2 * worst + math.log10(column[0].values.size * share)
-    for row in np.flatnonzero(reach > math.log10(float(np.finfo(dtype).max)) - 1):
+    for row in np.flatnonzero(reach > math.log10(float(np.finfo(dtype).max)) - 1).tolist():
         _check_range(column[row], domain, float(totals[row]), dtype, share)
 
 

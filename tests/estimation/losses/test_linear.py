@@ -227,3 +227,10 @@ def test_rows_of_a_batch_are_bound_as_each_alone(loss, twice):
         marginals = [np.full(DOMAIN.shape_of(c), 1 / DOMAIN.size(c)) for c in alone.cliques]
         assert bound.exact(marginals) == alone.exact(marginals)
         assert bound.lipschitz() == pytest.approx(alone.lipschitz(), rel=1e-12)
+
+
+def test_a_row_of_a_batch_out_of_range_is_refused_as_alone():
+    fine = LinearMeasurement(("b",), [3.0, 4.0], 1.0)
+    far = LinearMeasurement(("b",), [3e19, 4e19], 1e-3)
+    with pytest.raises(ValueError, match=r"the loss of the measurement on \('b',\) could reach 1e"):
+        build_rows("l2", DOMAIN, [[fine], [far]], [10.0, 10.0])
