@@ -88,6 +88,7 @@ class Plan:
         copies: number of copies of the potentials in memory at the same time (see `Forecast.peak_bytes`).
         max_bytes: memory that it may use; None for the free memory of the device.
         beginning: what answers the first calls of `infer`; None if the oracle answers all.
+        calls: number of calls that it was planned for; None if it is not known.
     """
 
     oracle: Oracle
@@ -96,11 +97,18 @@ class Plan:
     copies: int
     max_bytes: int | None
     beginning: Beginning | None = dataclasses.field(default=None, compare=False, repr=False)
+    calls: int | None = dataclasses.field(default=None, compare=False)
 
     @property
     def peak_bytes(self) -> int:
         """Forecast of the peak memory of a fit, in bytes."""
         return peak_bytes(self.oracle.forecast, self.itemsize, self.copies)
+
+    @property
+    def seconds(self) -> float:
+        """Forecast of the time of its calls (one if their number is not known) and of compiling (s)."""
+        cost = self.oracle.forecast
+        return cost.compile_seconds + (self.calls or 1) * cost.seconds
 
     def infer(self, tables: Sequence[Any]) -> tuple[float, list[Any]]:
         """Log-partition and marginals of a model given by plain arrays, on the device.
@@ -217,7 +225,7 @@ def plan(
         chosen = kind(sharing[0] if oracle == "auto" else oracle).within(structure, limits)
     unknown = oracle == "auto" and mesh is None and calls is None and not compiled
     begun = _beginning(chosen, limits) if unknown else None
-    made = Plan(chosen, attributes, itemsize, copies, max_bytes, begun)
+    made = Plan(chosen, attributes, itemsize, copies, max_bytes, begun, calls)
     try:
         forecast.require_memory(chosen.forecast, attributes, made.peak_bytes, limits.max_bytes)
     except forecast.ModelTooLargeError as refusal:
