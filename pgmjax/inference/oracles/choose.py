@@ -45,6 +45,7 @@ MANY = 600
 # overhead is at most REPEATED (measured on Adult's triples: 205 to 125 ms, 142 to 96 ms).
 CACHE, REPEATED = 40_000_000, 1.6
 FEWEST = 3  # calls in NumPy, if any: a second call that compiles after a slow first one gains nothing
+LINE = 90  # characters of a list of names in a summary
 PLANNED = 400  # with more cliques, levels are used if they fit, without planning a contraction
 
 
@@ -148,7 +149,9 @@ class Plan:
         return oracle.run(tables, np.float32 if self.itemsize == 4 else np.float64)
 
     def summary(self) -> str:
-        """The plan in a few lines of text.
+        """The plan in a few lines of text: totals, forecasts, the largest steps and tables.
+
+        Long lists of attributes end with the number of those left out.
 
         Example:
             >>> structure, names = Structure.named({"a": 2, "b": 3}, [("a", "b")])
@@ -165,14 +168,29 @@ class Plan:
             f"{cost.operations:,} operations",
             *(f"  {line}" for line in cost.details),
         ]
+        structure = self.oracle.structure
+        given = f"{len(structure.sizes):,} attributes, {len(structure.cliques):,} cliques"
+        lines.insert(1, f"{given}, {forecast.readable_cells(cost.inputs)} cells in all")
+        if self.calls:
+            lines.insert(4, f"{self.calls:,} calls, compiling included, about {self.seconds:.2g} s")
         if self.beginning and self.beginning.calls:
             lines.append(
                 f"the next {self.beginning.calls:,} calls of infer run in NumPy, before it is compiled"
             )
         for variables, cells in cost.culprits:
-            names = ", ".join(self.attributes[v] for v in variables)
+            names = _listed([self.attributes[v] for v in variables])
             lines.append(f"  {cells:>15,} cells over ({names})")
         return "\n".join(lines)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names with commas, as many as fit on a line, but at least one."""
+    text = ", ".join(names)
+    for shown in range(len(names) - 1, 0, -1):
+        if len(text) <= LINE:
+            break
+        text = f"{', '.join(names[:shown])} and {len(names) - shown:,} more"
+    return text
 
 
 def _words(name: str) -> str:
