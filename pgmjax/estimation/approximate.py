@@ -1,4 +1,4 @@
-"""Choice of an approximate model when no exact plan fits in memory."""
+"""Choice of an approximate model when no exact plan fits in memory, or an exact fit would take hours."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from pgmjax._internal import device
 from pgmjax.data.domain import Domain
 from pgmjax.estimation import regularisation
 from pgmjax.estimation.mixture_fit import MixtureFit, fit_mixture
@@ -13,6 +14,7 @@ from pgmjax.estimation.region_fit import LocalFit, fit_local, plan_local
 from pgmjax.estimation.regularisation import Regularisation
 from pgmjax.estimation.side_information import SideInformation
 from pgmjax.estimation.solvers.stopping import Status
+from pgmjax.inference import oracles
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.mixture import MixtureModel
@@ -20,6 +22,7 @@ from pgmjax.model.regions import METHOD, RegionModel
 
 CONVEX, MIXTURE = METHOD, "mixture of products"
 CHOICES = (False, True, "convex", "mixture")
+LONGEST = 3600.0  # seconds: longest forecast of an exact fit on a CPU that an approximate one leaves alone
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,6 +95,38 @@ def fit(
         return _approximation(local, CONVEX)
     mixed = fit_mixture(domain, measurements, total, dtype=settings.dtype, stop=settings.stop, **shared)
     return _approximation(mixed, MIXTURE)
+
+
+def require_time(
+    choice: bool | str,
+    settings: Any,
+    domain: Domain,
+    measurements: Sequence[LinearMeasurement],
+    known: SideInformation,
+    plan: oracles.Plan,
+) -> None:
+    """Raise an error if an exact fit is forecast to take more than `LONGEST` and `fit` can stand in for it.
+
+    The forecast counts operations and is the same on every CPU. It does not hold on other devices, where
+    nothing is raised.
+
+    Args:
+        choice: as for `fit`, and so are the next four.
+        settings: the `Estimator`.
+        domain: the attributes.
+        measurements: noisy linear answers.
+        known: side information.
+        plan: of the exact fit.
+
+    Raises:
+        ModelTooLargeError: the exact fit would take too long.
+    """
+    if plan.seconds <= LONGEST or not device.is_cpu() or known.fixed or known.prior is not None:
+        return
+    if choice != "convex" or _regions_fit(settings, domain, measurements, known):
+        raise ModelTooLargeError(
+            f"{plan.calls:,} exact calls are forecast to take {plan.seconds / 3600:.2g} hours."
+        )
 
 
 def _approximation(found: LocalFit | MixtureFit, method: str) -> Approximation:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -112,8 +113,10 @@ class Estimator:
             discrepancy principle of Morozov 1966.
         approximate: behaviour of `fit` if no exact plan fits in memory: False refuses; True uses convex
             belief propagation, or a mixture of products if its regions do not fit either (or for
-            `stop="noise"`); `convex` and `mixture` select one. `Fit.method` reports the choice. `plan`,
-            `fit_batch` and the mechanisms are exact or refuse.
+            `stop="noise"`); `convex` and `mixture` select one. They also step in if an exact fit is forecast
+            to take more than an hour on a CPU (by operations, not by the clock), unless there are fixed
+            marginals, a prior, a mesh or a callback. `Fit.method` reports the choice. `plan`, `fit_batch`
+            and the mechanisms are exact or refuse.
         regularisation: "auto", "none" for the optimum of the loss, or a weight in records. With a weight the
             fit minimises the loss plus the weight times the relative entropy of the model to the product of
             its own one-way marginals, found on the way (see `Regularisation`); "auto" chooses the weight from
@@ -277,14 +280,16 @@ class Estimator:
         total = total_of(known.fixed, total)
         if total is None:
             total = estimate_total(domain, noisy)[0]
+        stands_in = bool(self.approximate) and mesh is None and callback is None
+        in_time = functools.partial(approximate.require_time, self.approximate, self, domain, noisy, known)
+        accept = in_time if stands_in else None
         try:
             with Progress("fit", self.max_steps, self.progress) as bar:
-                problem = FitProblem(
-                    self, domain, tuple(noisy), float(total), known, bar, mesh, callback=callback
-                )
+                problem = FitProblem(self, domain, tuple(noisy), float(total), known, bar, mesh)
+                problem = dataclasses.replace(problem, callback=callback, accept=accept)
                 return _finish(problem, fit(problem, warm_start))
         except ModelTooLargeError as refusal:
-            if not self.approximate or mesh is not None or callback is not None:
+            if not stands_in:
                 alone = "leave the mesh out" if mesh is not None else "leave the callback out"
                 how = alone if self.approximate else "Estimator(approximate=True)"
                 raise ModelTooLargeError(f"{refusal} Or fit an approximate model: {how}.") from None

@@ -117,12 +117,14 @@ def fit_steps(problem: FitProblem, start: GraphicalModel | None) -> FitSteps[Fit
 
     Raises:
         ValueError: a start over another domain, or settings that the loss does not support.
-        ModelTooLargeError: the model does not fit in memory.
+        ModelTooLargeError: the model does not fit in memory, or the problem does not accept its plan.
     """
     dtype = problem.estimator.dtype
     with precision(dtype):
         loss = problem.bind(dtype)
         plan = problem.plan(loss.cliques)
+        if problem.accept:
+            problem.accept(plan)
         if isinstance(plan.oracle, HostContraction):  # whose tables are float64 in any case
             dtype = "float64"
         tables: Sequence[np.ndarray] = starting_point(

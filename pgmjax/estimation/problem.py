@@ -135,6 +135,7 @@ class FitProblem:
         callback: called with a `FitProgress` after each block, or None.
         pull: what the fit is pulled towards, or None.
         bounds: the loss of the measurements by dtype, once it is bound.
+        accept: called with the plan before the first step; it raises if another fit is to be made instead.
     """
 
     estimator: FitSettings
@@ -148,6 +149,7 @@ class FitProblem:
     callback: Callable[[FitProgress], object] | None = dataclasses.field(default=None, compare=False)
     pull: Pull | None = None
     bounds: dict[str, BoundLoss] = dataclasses.field(default_factory=dict, compare=False, repr=False)
+    accept: Callable[[oracles.Plan], None] | None = dataclasses.field(default=None, compare=False)
 
     def weight(self) -> float:
         """Return the weight of a pull towards the product of the model's one-way marginals; 0 for none."""

@@ -38,7 +38,8 @@ class ModelPictures:
 
         Only the tree is computed, so this also works for models too large to answer queries. Cliques that
         are not connected are independent. The small text above a clique is its separator to its parent.
-        Trees with more than 300 cliques are drawn without text.
+        Of trees with more than 150 cliques only the 60 largest are drawn, with the roots above them; a dashed
+        line leads past cliques that are left out. The title gives the figures of the whole tree.
 
         Args:
             ax: matplotlib axes to draw on. Default: a new figure of suitable size.

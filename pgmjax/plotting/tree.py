@@ -18,6 +18,7 @@ from pgmjax.inference.plan.structure import Variables
 from pgmjax.plotting import axes as drawing
 
 MOST_CHARACTERS = 72  # length of a clique's line
+MOST_CLIQUES, DRAWN = 150, 60  # of a tree with more cliques, the largest are drawn
 STEP = 0.3  # indentation in inches
 
 
@@ -64,7 +65,9 @@ def lay_out(parent: Sequence[int]) -> TreeLayout:
 
 
 def draw(tree: JunctionTree, names: Sequence[str], axes: Any = None) -> Any:
-    """Draw a junction forest.
+    """Draw a junction forest; of more than `MOST_CLIQUES` cliques, the largest `DRAWN` and their roots.
+
+    A dashed line leads past cliques that are not drawn.
 
     Args:
         tree: the forest.
@@ -74,25 +77,60 @@ def draw(tree: JunctionTree, names: Sequence[str], axes: Any = None) -> Any:
     Returns:
         The axes.
     """
+    whole = tree
+    tree, passed = _largest(tree)
+    title = _title(whole, len(tree.cliques))
     layout = lay_out(tree.parent)
     labels = [_label(names, clique, tree.structure.cells(clique)) for clique in tree.cliques]
     if axes is None:
-        axes = _new_axes(layout, labels)
+        axes = _new_axes(layout, labels, title)
     colours = drawing.style()
     drawing.clear(axes, colours)
     width = axes.get_window_extent().width / axes.figure.dpi
     steps = max(width / STEP, 2 * max(layout.column))  # leave at least half of the width for names
     axes.set(xticks=[], yticks=[], xlim=(-0.5, steps - 0.5), ylim=(len(labels) - 0.3, -1))
-    axes.set_title(_title(tree), color=colours.ink, fontsize=10, loc="left")
+    axes.set_title(title, color=colours.ink, fontsize=10, loc="left")
     for child, parent in enumerate(tree.parent):
         if parent >= 0:
             left, right = layout.column[parent], layout.column[child]
             top, bottom = layout.row[parent], layout.row[child]
-            axes.plot([left, left, right], [top, bottom, bottom], color=colours.muted, linewidth=1, zorder=1)
+            line = {"color": colours.muted, "linewidth": 1, "zorder": 1}
+            line["linestyle"] = "--" if passed and passed[child] else "-"
+            axes.plot([left, left, right], [top, bottom, bottom], **line)
     areas = [24 + 12 * math.log10(tree.structure.cells(clique)) for clique in tree.cliques]
     axes.scatter(layout.column, layout.row, s=areas, color=colours.fit, zorder=2)
     _write(axes, tree, names, layout, labels, colours)
     return axes
+
+
+def _largest(tree: JunctionTree) -> tuple[JunctionTree, list[int] | None]:
+    """The largest cliques of a large tree, each below the nearest of them on its branch.
+
+    Returns:
+        The tree of these cliques and of the roots above them, and the number of cliques that are passed over
+        between each and its parent. A small tree is returned whole, with None.
+    """
+    if len(tree.cliques) <= MOST_CLIQUES:
+        return tree, None
+    by_size = sorted(range(len(tree.cliques)), key=lambda n: (-tree.structure.cells(tree.cliques[n]), n))
+    kept = set(by_size[:DRAWN])
+    for n in by_size[:DRAWN]:
+        while tree.parent[n] >= 0:
+            n = tree.parent[n]
+        kept.add(n)
+    nodes = sorted(kept)
+    place = {n: i for i, n in enumerate(nodes)}
+    parents, separators, passed = [], [], []
+    for n in nodes:
+        up, between = tree.parent[n], 0
+        while up >= 0 and up not in kept:
+            up, between = tree.parent[up], between + 1
+        parents.append(place.get(up, -1))
+        separators.append(() if between else tree.separator[n])
+        passed.append(between)
+    cliques = tuple(tree.cliques[n] for n in nodes)
+    part = JunctionTree(tree.structure, cliques, tuple(parents), tuple(separators), (), tree.rule)
+    return part, passed
 
 
 def _write(
@@ -111,18 +149,19 @@ def _write(
     for n, label in enumerate(labels):
         place = {"xy": (layout.column[n], layout.row[n]), "textcoords": "offset points", "va": "center"}
         axes.annotate(label, xytext=(9, 0), color=colours.ink, fontsize=size, **place)
-        if height >= 0.3 and tree.parent[n] >= 0:
+        if height >= 0.3 and tree.separator[n]:
             shared = _listed([names[v] for v in tree.separator[n]])
             axes.annotate(shared, xytext=(9, 36 * height), color=colours.muted, fontsize=8, **place)
 
 
-def _new_axes(layout: TreeLayout, labels: Sequence[str]) -> Any:
+def _new_axes(layout: TreeLayout, labels: Sequence[str], title: str) -> Any:
     """Axes of a new figure with room for every line, up to a maximum height."""
     lines = len(labels)
     height = 0.42 if lines <= 60 else max(0.2, 30 / lines) if lines <= 150 else 30 / lines
     width = STEP * (max(layout.column) + 1) + 0.085 * max(map(len, labels)) + 0.3
     pyplot = checks.optional("matplotlib.pyplot", extra="report")
-    figure, axes = pyplot.subplots(figsize=(max(width, 5), height * (lines + 1) + 0.4))
+    size = max(width, 5, 0.085 * len(title) + 0.3), height * (lines + 1) + 0.4
+    figure, axes = pyplot.subplots(figsize=size)
     figure.subplots_adjust(0.02, 0.01, 0.99, 1 - 0.35 / figure.get_figheight())
     return axes
 
@@ -142,10 +181,11 @@ def _listed(names: Sequence[str]) -> str:
     return text
 
 
-def _title(tree: JunctionTree) -> str:
+def _title(tree: JunctionTree, drawn: int) -> str:
     number = len(tree.cliques)
     largest = max(map(tree.structure.cells, tree.cliques))
     cliques = f"{number:,} clique{'s' if number > 1 else ''}"
+    cliques += f" ({drawn:,} drawn)" if drawn < number else ""
     return f"junction tree: {cliques}, {_count(tree.cells)} cells, the largest {_count(largest)}"
 
 

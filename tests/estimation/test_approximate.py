@@ -1,4 +1,4 @@
-"""Approximate fits are chosen where no exact plan fits, and say what they are."""
+"""Approximate fits are chosen where no exact plan fits or it takes hours, and say what they are."""
 
 import itertools
 import math
@@ -72,6 +72,29 @@ def test_what_fits_is_fitted_exactly_whatever_is_allowed():
     made, rows = noisy()
     fit = pj.Estimator(approximate=True, progress=False).fit(DOMAIN, made[:3], total=rows)
     assert fit.method == "exact" and isinstance(fit.model, pj.GraphicalModel)
+
+
+def test_a_fit_that_would_take_hours_is_approximate_only_where_that_is_allowed(monkeypatch):
+    made, rows = noisy()
+    steps = 20
+    needed = pj.Estimator(max_steps=steps).plan(DOMAIN, PAIRS[:3]).seconds
+    per_call = pj.Estimator(max_steps=1).plan(DOMAIN, PAIRS[:3]).seconds
+    assert math.isclose(needed, steps * per_call)  # on the host: nothing is compiled
+    fixed = pj.FixedMarginal(("q00",), [rows / SIZE] * SIZE)
+
+    def method(choice, longest, constraints=(), **settings):
+        monkeypatch.setattr(approximate, "LONGEST", longest)
+        estimator = pj.Estimator(approximate=choice, max_steps=steps, progress=False, **settings)
+        return estimator.fit(DOMAIN, made[:3], total=rows, constraints=constraints).method
+
+    allowed = {True: approximate.CONVEX, "convex": approximate.CONVEX, "mixture": approximate.MIXTURE}
+    for choice, expected in allowed.items():
+        assert method(choice, 0.99 * needed) == expected
+    assert method(True, 1.01 * needed) == "exact"
+    assert method(False, 0.0) == "exact"
+    # what the approximation lacks leaves the fit exact: it is slow, not impossible
+    assert method(True, 0.0, [fixed]) == "exact"
+    assert method("convex", 0.0, stop="noise") == "exact"
 
 
 def test_what_only_exact_fits_hold_is_refused():

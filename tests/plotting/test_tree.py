@@ -102,10 +102,37 @@ def test_words_lie_on_no_other_words_and_inside_the_figure(nodes):
     assert not overlaps
 
 
-def test_hundreds_of_cliques_have_no_words_and_a_page_that_ends():
-    tree = junction_tree.build(Structure((2,) * 401, tuple((i, i + 1) for i in range(400))))
-    axes = tree_picture.draw(tree, [str(i) for i in range(401)])
-    assert not axes.texts and len(axes.lines) == 399 and axes.figure.get_figheight() < 32
+def test_of_hundreds_of_cliques_the_largest_are_drawn_below_the_nearest_that_is():
+    """Tables of 500 attributes on a random tree: what is drawn is found again from the tree itself."""
+    generator = np.random.default_rng(5)
+    sizes = tuple(int(n) for n in generator.choice([2, 3, 5, 8, 12], 500))
+    whole = junction_tree.build(
+        Structure(sizes, tuple((int(generator.integers(i)), i) for i in range(1, 500)))
+    )
+    axes = tree_picture.draw(whole, [str(i) for i in range(500)])
+    labels = [text for text in texts(axes) if "(" in text]
+    cells = sorted((whole.structure.cells(clique) for clique in whole.cliques), reverse=True)
+    drawn = sorted((int(text.rpartition("(")[2][:-1]) for text in labels), reverse=True)
+    assert len(drawn) in (60, 61)  # the root may be among the largest
+    assert not set(cells[:60]) - set(drawn) and drawn[:59] == cells[:59]
+    title = axes.get_title(loc="left")
+    figures = f"{len(whole.cliques)} cliques ({len(drawn)} drawn), {whole.cells:,} cells, the largest"
+    assert title.startswith(f"junction tree: {figures}") and axes.figure.get_figheight() < 32
+    axes.figure.canvas.draw()
+    titled = axes._left_title.get_window_extent()
+    assert axes.figure.bbox.x0 <= titled.x0 and titled.x1 <= axes.figure.bbox.x1
+    assert len(axes.lines) == len(drawn) - 1  # a tree has one root
+    kept = [set(map(int, text.rpartition("  ")[0].split(", "))) for text in labels]
+    down = [n for n, clique in enumerate(whole.cliques) if set(clique) in kept and whole.parent[n] >= 0]
+    passed = [n for n in down if set(whole.cliques[whole.parent[n]]) not in kept]
+    assert sum(line.get_linestyle() == "--" for line in axes.lines) == len(passed) > 0
+
+
+def test_the_widest_clique_of_a_long_chain_is_drawn():
+    sizes = tuple(50 if i in (400, 401) else 2 for i in range(500))
+    whole = junction_tree.build(Structure(sizes, tuple((i, i + 1) for i in range(499))))
+    axes = tree_picture.draw(whole, [str(i) for i in range(500)])
+    assert any("(2,500)" in text for text in texts(axes)) and len(axes.lines) in (59, 60)
 
 
 def test_long_cliques_are_cut_and_the_number_left_is_said():

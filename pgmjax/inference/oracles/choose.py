@@ -45,6 +45,7 @@ MANY = 600
 # overhead is at most REPEATED (measured on Adult's triples: 205 to 125 ms, 142 to 96 ms).
 CACHE, REPEATED = 40_000_000, 1.6
 FEWEST = 3  # calls in NumPy, if any: a second call that compiles after a slow first one gains nothing
+LINE = 90  # characters of a list of names in a summary
 PLANNED = 400  # with more cliques, levels are used if they fit, without planning a contraction
 
 
@@ -88,6 +89,7 @@ class Plan:
         copies: number of copies of the potentials in memory at the same time (see `Forecast.peak_bytes`).
         max_bytes: memory that it may use; None for the free memory of the device.
         beginning: what answers the first calls of `infer`; None if the oracle answers all.
+        calls: number of calls that it was planned for; None if it is not known.
     """
 
     oracle: Oracle
@@ -96,11 +98,18 @@ class Plan:
     copies: int
     max_bytes: int | None
     beginning: Beginning | None = dataclasses.field(default=None, compare=False, repr=False)
+    calls: int | None = dataclasses.field(default=None, compare=False)
 
     @property
     def peak_bytes(self) -> int:
         """Forecast of the peak memory of a fit, in bytes."""
         return peak_bytes(self.oracle.forecast, self.itemsize, self.copies)
+
+    @property
+    def seconds(self) -> float:
+        """Forecast of the time of its calls (one if their number is not known) and of compiling (s)."""
+        cost = self.oracle.forecast
+        return cost.compile_seconds + (self.calls or 1) * cost.seconds
 
     def infer(self, tables: Sequence[Any]) -> tuple[float, list[Any]]:
         """Log-partition and marginals of a model given by plain arrays, on the device.
@@ -140,7 +149,9 @@ class Plan:
         return oracle.run(tables, np.float32 if self.itemsize == 4 else np.float64)
 
     def summary(self) -> str:
-        """The plan in a few lines of text.
+        """The plan in a few lines of text: totals, forecasts, the largest steps and tables.
+
+        Long lists of attributes end with the number of those left out.
 
         Example:
             >>> structure, names = Structure.named({"a": 2, "b": 3}, [("a", "b")])
@@ -157,14 +168,29 @@ class Plan:
             f"{cost.operations:,} operations",
             *(f"  {line}" for line in cost.details),
         ]
+        structure = self.oracle.structure
+        given = f"{len(structure.sizes):,} attributes, {len(structure.cliques):,} cliques"
+        lines.insert(1, f"{given}, {forecast.readable_cells(cost.inputs)} cells in all")
+        if self.calls:
+            lines.insert(4, f"{self.calls:,} calls, compiling included, about {self.seconds:.2g} s")
         if self.beginning and self.beginning.calls:
             lines.append(
                 f"the next {self.beginning.calls:,} calls of infer run in NumPy, before it is compiled"
             )
         for variables, cells in cost.culprits:
-            names = ", ".join(self.attributes[v] for v in variables)
+            names = _listed([self.attributes[v] for v in variables])
             lines.append(f"  {cells:>15,} cells over ({names})")
         return "\n".join(lines)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names with commas, as many as fit on a line, but at least one."""
+    text = ", ".join(names)
+    for shown in range(len(names) - 1, 0, -1):
+        if len(text) <= LINE:
+            break
+        text = f"{', '.join(names[:shown])} and {len(names) - shown:,} more"
+    return text
 
 
 def _words(name: str) -> str:
@@ -217,7 +243,7 @@ def plan(
         chosen = kind(sharing[0] if oracle == "auto" else oracle).within(structure, limits)
     unknown = oracle == "auto" and mesh is None and calls is None and not compiled
     begun = _beginning(chosen, limits) if unknown else None
-    made = Plan(chosen, attributes, itemsize, copies, max_bytes, begun)
+    made = Plan(chosen, attributes, itemsize, copies, max_bytes, begun, calls)
     try:
         forecast.require_memory(chosen.forecast, attributes, made.peak_bytes, limits.max_bytes)
     except forecast.ModelTooLargeError as refusal:

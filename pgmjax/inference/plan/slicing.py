@@ -94,10 +94,12 @@ class SlicedPath:
             >>> plan(structure, 10**6, min_slices=4).lines(names=("a", "b"))[-1]
             'sliced: a 4 values by 1; 1 times the combined cells of one run at once'
         """
-        words = ", ".join(
+        each = [
             f"{names[v] if names else f'variable {v}'} {self.structure.sizes[v]} values by {width}"
             for v, width in zip(self.variables, self.widths, strict=True)
-        )
+        ]
+        left = len(each) - cost.SHOWN
+        words = ", ".join(each[: cost.SHOWN]) + (f" and {left} more" if left > 0 else "")
         sliced = f"sliced: {words}; {self.overhead:.3g} times the combined cells of one run at once"
         return [*self.cost.lines(itemsize), *([sliced] if words else [])]
 

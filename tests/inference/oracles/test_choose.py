@@ -136,6 +136,20 @@ def test_summary_prints_names_and_figures():
     assert "(age, zip)" in plan.summary() and "1 GiB available" in plan.summary()
 
 
+@pytest.mark.parametrize("oracle", ["auto", "contraction", "message_passing"])
+def test_the_summary_of_a_wide_model_is_short_and_says_what_is_left_out(oracle):
+    cliques = [tuple(range(20)), *((i, i + 1) for i in range(499))]
+    names = tuple(f"attribute {i}" for i in range(500))
+    plan = oracles.plan(Structure((2,) * 500, tuple(cliques)), names, oracle, calls=300, compiled=True)
+    lines = plan.summary().splitlines()
+    assert len(lines) <= 40 and max(map(len, lines)) <= 130
+    assert lines[1] == f"500 attributes, 500 cliques, {2**20 + 4 * 499:,} cells in all"
+    assert f"300 calls, compiling included, about {plan.seconds:.2g} s" in lines
+    (widest,) = (line for line in lines if "1,048,576 cells over" in line)
+    shown = widest.count("attribute ")
+    assert 0 < shown < 20 and widest.endswith(f" and {20 - shown} more)")
+
+
 def test_unknown_oracle():
     with pytest.raises(ValueError, match="oracle must be 'auto' or one of"):
         oracles.plan(Structure((2,), ((0,),)), ("a",), "magic")
