@@ -87,8 +87,8 @@ KERNELS = {
     ),
 }
 LIMITS = {
-    "fit-adult9": {"kernels": 60, "host_syncs": 1},
-    "fit-loans15": {"host_syncs": 1},
+    "fit-adult9": {"kernels": 60, "host_syncs": 0},
+    "fit-loans15": {"host_syncs": 0},
     "chain-1000": {"kernels": 6000, "host_syncs": 0},
     "log_matmul_exp": {"slots_a_term": 8.5, "spill_bytes": 0},
     "log_matmul_exp_backward": {"exponentials_a_term": 1.2, "spill_bytes": 0},

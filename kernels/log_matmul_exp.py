@@ -12,7 +12,7 @@ summed over the block's columns, are stored apart for every block of columns, an
 Each term is exponentiated once for both gradients, and no order of additions depends on timing.
 
 These kernels have been interpreted on the CPU and compiled for an H100 (`bench/gpu_forecast.py`), but never
-run on a GPU. `inference.ops` uses them only inside `kernels.switch.using_kernels()`.
+run on a GPU. `inference.ops` uses them where `kernels.switch.kernels_in_use()` says so.
 """
 
 from __future__ import annotations

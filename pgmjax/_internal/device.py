@@ -1,9 +1,21 @@
-"""The device that programs run on: the one place that asks JAX which it is."""
+"""The device that programs run on: the one place that asks JAX which it is, and says how it fails."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import logging
+import os
+import re
+from collections.abc import Iterator
+
 import jax
 
+from pgmjax._internal.errors import Error
+
+_LOG = logging.getLogger("pgmjax")
+_FAST_MATH = re.compile(r"--xla_cpu_enable_fast_math(?:=(\S+))?")
+_FULL = (None, "default", "float32", "highest")  # settings of products that ask for nothing coarser
 GPUS = ("gpu", "cuda", "rocm")  # names under which JAX knows a GPU
 
 
@@ -35,3 +47,56 @@ def kinds() -> list[str]:
 def memory_stats() -> dict[str, int]:
     """Return what the device says of its memory (bytes); nothing where it says nothing, as a CPU does."""
     return dict(jax.local_devices()[0].memory_stats() or {})
+
+
+class DeviceError(Error, RuntimeError):
+    """The device ran out of memory, failed, or went away in the middle of a computation."""
+
+
+@contextlib.contextmanager
+def failures_told() -> Iterator[None]:
+    """Say what happened and what to do if the device fails in the block.
+
+    Raises:
+        DeviceError: the device ran out of memory, failed internally or cannot be reached.
+    """
+    try:
+        yield
+    except jax.errors.JaxRuntimeError as error:
+        code, _, rest = str(error).partition(":")  # XLA's message stays in the cause
+        if (told := _FAILURES.get(code.strip())) is None or "callback" in rest.lower():
+            raise  # not of the device: a Python function that XLA called also fails as INTERNAL
+        raise DeviceError(told.format(device=kind())) from error
+
+
+_LOST = (
+    "in the middle of the computation; what it had computed there is lost. Run it again, on another device "
+    "if this one does not come back (JAX_PLATFORMS=cpu uses the CPU)."
+)
+_FAILURES = {
+    "RESOURCE_EXHAUSTED": (
+        "The device {device} ran out of memory in the middle of the computation. Use smaller cliques, set "
+        "`max_bytes` of the estimator to what the device has free, fit fewer rows at once, or run on the "
+        'host with oracle="host".'
+    ),
+    "INTERNAL": f"The device {{device}} failed (INTERNAL) {_LOST}",
+    "UNAVAILABLE": f"The device {{device}} is no longer available (UNAVAILABLE) {_LOST}",
+}
+
+
+@functools.cache  # once a process
+def tell_coarse_flags() -> None:
+    """Log which settings of the user make arithmetic coarser than this library assumes."""
+    fast_math = _FAST_MATH.findall(os.environ.get("XLA_FLAGS", ""))
+    if fast_math and fast_math[-1].lower() not in ("false", "0"):  # XLA takes the last
+        _LOG.warning(
+            "XLA_FLAGS has --xla_cpu_enable_fast_math: log values of minus infinity (cells that are "
+            "impossible) and certified gaps cannot be relied upon. Remove the flag for fits that matter."
+        )
+    precision: str | None = jax.config.jax_default_matmul_precision  # type: ignore[attr-defined]
+    if precision not in _FULL:
+        _LOG.warning(
+            "jax_default_matmul_precision is %r: this has no effect on fits, whose products all ask for "
+            "precision 'highest'.",
+            precision,
+        )

@@ -34,6 +34,8 @@ MAPS_EACH = 64  # assumed where the system does not say how many memory maps the
 def jit(function: Callable[..., Any], *, long_run: bool = False, **settings: Any) -> Callable[..., Any]:
     """Compile like `jax.jit`, but look up the backend only at the first call, and keep a bounded number.
 
+    Products that ask for no precision get the highest, whatever `jax_default_matmul_precision` says.
+
     Args:
         function: function to compile.
         long_run: see `options`.
@@ -46,7 +48,8 @@ def jit(function: Callable[..., Any], *, long_run: bool = False, **settings: Any
     def made() -> Any:
         @functools.wraps(function)
         def alone(*arguments: Any, **named: Any) -> Any:  # JAX's caches die with this function
-            return function(*arguments, **named)
+            with jax.default_matmul_precision("highest"):
+                return function(*arguments, **named)
 
         chosen = dict(settings)
         if "compiler_options" not in chosen:

@@ -11,12 +11,14 @@
 - `approximate` chooses between `region_fit` and `mixture_fit` (with `mixture_layout`). `views`: pictures.
 """
 
+from pgmjax._internal.device import DeviceError
 from pgmjax.estimation.mixture_fit import MixtureFit, fit_mixture
 from pgmjax.estimation.problem import FitProgress
 from pgmjax.estimation.region_fit import InconsistentWarning, LocalFit, fit_local
 from pgmjax.estimation.regularisation import Regularisation
 
 __all__ = [
+    "DeviceError",
     "FitProgress",
     "InconsistentWarning",
     "LocalFit",

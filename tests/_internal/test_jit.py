@@ -3,6 +3,7 @@
 import concurrent.futures
 import gc
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -24,6 +25,15 @@ def test_what_xla_does_not_know_is_left_out_alone(options):
     assert options("cpu") == {LEVEL: 1}
     assert options("cpu", long_run=True) is None and options("cuda") is None
     np.testing.assert_allclose(jit.jit(lambda x: jnp.sin(x) + 1)(np.float32(0.5)), np.sin(0.5) + 1, rtol=1e-6)
+
+
+def test_products_are_at_the_highest_precision_whatever_the_user_set():
+    product = jit.jit(lambda a, b: a @ b)
+    with jax.default_matmul_precision("tensorfloat32"):
+        product(jnp.ones((2, 2)), jnp.ones((2, 2)))
+        (program,) = product.held.values()
+        text = program.run.lower(jnp.ones((2, 2)), jnp.ones((2, 2))).as_text()
+    assert "precision = [HIGHEST, HIGHEST]" in text
 
 
 def test_programs_are_bounded_and_compiled_again_when_they_are_needed(monkeypatch):

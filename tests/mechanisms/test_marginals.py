@@ -4,14 +4,17 @@ import json
 import math
 from fractions import Fraction
 
+import jax
 import numpy as np
 import pytest
 
 from pgmjax import queries
+from pgmjax._internal.device import DeviceError
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
+from pgmjax.estimation.solvers import loop
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.mechanisms import Marginals
 from pgmjax.mechanisms.base import FitError
@@ -127,3 +130,25 @@ def test_answers_that_were_paid_for_survive_a_failed_fit():
         make(estimator=estimator).run(DATA, WORKLOAD)
     assert [m.clique for m in caught.value.measurements] == [e.clique for e in WORKLOAD.entries]
     assert isinstance(caught.value.__cause__, ValueError)
+
+
+@pytest.mark.parametrize("code", ["RESOURCE_EXHAUSTED", "UNAVAILABLE"])
+def test_answers_that_were_paid_for_survive_a_device_that_fails(code, monkeypatch):
+    """In the second block of steps."""
+    block, calls = loop._block, []
+
+    def failing(*arguments):
+        calls.append(1)
+        if len(calls) == 2:
+            raise jax.errors.JaxRuntimeError(f"{code}: as XLA says it")
+        return block(*arguments)
+
+    monkeypatch.setattr(loop, "_block", failing)
+    estimator = Estimator(oracle="contraction", regularisation="none", tol=1e-12)
+    with pytest.raises(FitError, match="after the budget was spent: The device") as caught:
+        make(estimator=estimator).run(DATA, WORKLOAD)
+    assert len(calls) == 2 and isinstance(caught.value.__cause__, DeviceError)
+    monkeypatch.setattr(loop, "_block", block)
+    again = Estimator().fit(DOMAIN, caught.value.measurements)
+    expected = make().run(DATA, WORKLOAD).fit
+    np.testing.assert_array_equal(again.model.marginal(("a", "b")), expected.model.marginal(("a", "b")))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -294,6 +296,7 @@ def add_bench(commands: Any) -> None:
     own = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_bench_run(own)
     _add_bench_report(own)
+    _add_bench_kernels(own)
 
 
 def _add_bench_run(commands: Any) -> None:
@@ -352,3 +355,49 @@ def _add_bench_report(commands: Any) -> None:
     )
     parser.add_argument("--sweep", metavar="NAME", help="the sweep to show, if the file holds several")
     parser.set_defaults(run="bench:report")
+
+
+def _add_bench_kernels(commands: Any) -> None:
+    parser = commands.add_parser(
+        "kernels",
+        help="measure our GPU kernels against XLA on the device at hand",
+        description="Time each kernel and XLA's form of it over a few shapes, check both against float64 on "
+        "the host, and print JSON lines. On a GPU, kernels that are right and faster at every shape are on "
+        "from then on, for this device and this version of JAX (pgmjax/kernels.json in the user's cache "
+        "folder). On a CPU kernels are off, and XLA's forms alone are measured.",
+        epilog="Example: pgmjax bench kernels --repeats 9",
+    )
+    parser.add_argument(
+        "--shapes",
+        nargs="+",
+        type=_product_shape,
+        metavar="BxMxKxN",
+        help="shapes of products to measure instead, such as 1x256x256x256; nothing is kept then",
+    )
+    parser.add_argument(
+        "--repeats",
+        type=_repeats,
+        default=5,
+        metavar="N",
+        help="readings of the clock; the median counts (5)",
+    )
+    parser.set_defaults(run="bench:kernels")
+
+
+def _product_shape(text: str) -> tuple[int, ...]:
+    """Return the sizes (b, m, k, n) that the option names, at most a billion terms."""
+    sizes = text.split("x")
+    if len(sizes) != 4 or not all(size.isdecimal() and len(size) < 10 and int(size) for size in sizes):
+        raise argparse.ArgumentTypeError(
+            f"expected four whole numbers of at least 1, such as 1x256x256x256, got {text!r}"
+        )
+    numbers = tuple(map(int, sizes))
+    if math.prod(numbers) > 10**9:
+        raise argparse.ArgumentTypeError(f"expected at most 1,000,000,000 terms (b m k n), got {text}")
+    return numbers
+
+
+def _repeats(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text[:6]) <= 10_000:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1 to 10,000, got {text!r}")
+    return int(text)

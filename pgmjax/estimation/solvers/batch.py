@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pgmjax._internal import device
 from pgmjax._internal.jit import jit, precision
 from pgmjax._internal.sharding import over_rows, replicated, row_sharding
 from pgmjax.estimation.solvers.loop import (
@@ -113,7 +114,7 @@ class _Row(StepResult):
     dtype: str
 
     def point(self) -> Evaluation:
-        with precision(self.dtype):
+        with device.failures_told(), precision(self.dtype):
             return jax.tree.map(np.asarray, self.take(self.points, np.int32(self.slot)))
 
 
@@ -195,7 +196,8 @@ class _Program(Generic[T]):
         self.block, self.admit, self.take = _programs(mesh)
         self.solver = first.request.solver
         self.held: list[_Fit[T] | None] = [first] + [None] * (count - 1)
-        with precision(self.dtype):
+        device.tell_coarse_flags()
+        with device.failures_told(), precision(self.dtype):
             everywhere = None if mesh is None else replicated(mesh)
             self.shared = jax.device_put(_shared(first.request.problem), everywhere)
             self.slots = _empty(first.request, count, mesh)
@@ -219,7 +221,7 @@ class _Program(Generic[T]):
 
     def turn(self, active: np.ndarray, steps: int) -> tuple[Evaluation, BlockEnds]:
         """Restart the fits that request it, and run a block."""
-        with precision(self.dtype):
+        with device.failures_told(), precision(self.dtype):
             for slot in np.flatnonzero(active).tolist():
                 request = self.held[slot].request  # type: ignore[union-attr]
                 if request.start is not None:

@@ -166,12 +166,13 @@ class _DeviceRun:
     """A fit on the device: one compiled program for each block."""
 
     def __init__(self, request: StepRequest):
-        with precision(request.dtype):
+        device.tell_coarse_flags()
+        with device.failures_told(), precision(request.dtype):
             self.state = _start(request.problem, request.solver, request.start)
 
     def block(self, request: StepRequest) -> StepResult:
         """Run the requested steps."""
-        with precision(request.dtype):
+        with device.failures_told(), precision(request.dtype):
             self.state, point, ends = _block(
                 request.problem, request.solver, self.state, block_steps(request.steps)
             )

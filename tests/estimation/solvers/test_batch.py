@@ -6,8 +6,10 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import pgmjax as pj
+from pgmjax._internal.device import DeviceError
 from pgmjax.estimation import losses, solvers
 from pgmjax.estimation.solvers import batch, loop
 from pgmjax.estimation.solvers.loop import run_single, solve_steps
@@ -114,3 +116,14 @@ def test_blocks_whose_length_is_compiled_in_give_the_same(monkeypatch):
         for found in (run_single(steps_of(0.3 + 0.2 * i, limit)), queue.results[i]):
             assert found.steps == limit
             np.testing.assert_allclose(found.point.potentials, expected[i].point.potentials, atol=1e-5)
+
+
+def test_a_device_that_runs_out_of_memory_under_a_batch_says_what_to_do(monkeypatch):
+    def failing(*arguments):
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory")
+
+    programs = batch._programs(None)
+    monkeypatch.setattr(batch, "_programs", lambda mesh: (failing, *programs[1:]))
+    rows = [[pj.LinearMeasurement(("a", "b"), np.full((3, 4), 5.0 + row), 1.0)] for row in range(2)]
+    with pytest.raises(DeviceError, match=r"ran out of memory .* fewer rows"):
+        pj.Estimator().fit_batch(DOMAIN, rows)
