@@ -68,7 +68,7 @@ def _parts(order: np.ndarray) -> Iterator[np.ndarray]:
 
 @dataclasses.dataclass(frozen=True)
 class _Splice:
-    """How a pair is added: the forest is cut at one edge of a path, and new cliques join the parts.
+    """The change by a pair: the forest is cut at one edge of a path, and new cliques join the parts.
 
     Attributes:
         path: nodes from the last one with the first variable to the first one with the second.
@@ -141,7 +141,7 @@ class Triangulation:
         return True
 
     def complete(self, cliques: np.ndarray) -> np.ndarray:
-        """Whether the variables of each clique [cliques, k] share a clique of the forest [cliques]."""
+        """Return whether the variables of each clique [cliques, k] share a clique of the forest [cliques]."""
         count = len(self.sizes)
         rows = [np.frombuffer(near.to_bytes(count // 8 + 1, "little"), np.uint8) for near in self.near]
         graph = np.unpackbits(np.array(rows), axis=1, count=count, bitorder="little").astype(bool)
