@@ -392,6 +392,11 @@ class Dataset(metaclass=Telling):
         dataset._total = None
         return dataset
 
+    @property
+    def in_memory(self) -> bool:
+        """True if the records are in memory, so that they cannot change behind the dataset."""
+        return isinstance(self._source, ColumnSource)
+
     def snapshot(self) -> Dataset:
         """Return the records as they are now, checked, and in memory if a quarter of it holds them. Private.
 

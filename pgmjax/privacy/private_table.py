@@ -98,7 +98,7 @@ class PrivateTable(SingleProcess):
         self._backend = (default_backend() if backend is None else backend).restart()
         self._journal = journal
         self._is_snapshot = False
-        self._counted: dict[Clique, np.ndarray] = {}  # exact tables, kept for the next question
+        self._counted: tuple[Dataset | None, dict[Clique, np.ndarray]] = None, {}  # exact tables of records
         self._distances: dict[Any, Any] = {}  # exact scores of the last selection's candidates
         self._tape = tapes.active() if tape is None else tape
         self._run: object = self
@@ -507,14 +507,18 @@ class PrivateTable(SingleProcess):
         return self._pass(call, functools.partial(np.asarray, noisy))
 
     def _marginals(self, cliques: Sequence[Clique]) -> dict[Clique, np.ndarray]:
-        """Return exact tables. Small ones are kept, as mechanisms ask for the same ones again and again."""
+        """Return exact tables. Those of records in memory are kept, as mechanisms ask for the same again.
+
+        Records in files are read for every answer, so that a change of the files is noticed.
+        """
         wanted = list(dict.fromkeys(cliques))
         records = self._records()
-        missing = [clique for clique in wanted if clique not in self._counted]
+        kept = self._counted[1] if self._counted[0] is records and records.in_memory else {}
+        missing = [clique for clique in wanted if clique not in kept]
         found = self._withheld("Reading the table", records.marginals, missing)
-        counted = self._counted | dict(zip(missing, found, strict=True))
+        counted = kept | dict(zip(missing, found, strict=True))
         if sum(table.nbytes for table in counted.values()) <= _KEPT_BYTES:
-            self._counted = counted
+            self._counted = records, counted
         return {clique: counted[clique].copy() for clique in wanted}
 
     def _records(self) -> Dataset:

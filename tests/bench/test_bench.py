@@ -290,7 +290,8 @@ def test_table_of_ratios(bench):
 
 def test_scaling_and_roofline_refuse_in_words(file):
     assert (
-        "sweeps are attributes, cliques, loops, size, batch, rows, got x" in script("scaling.py", "x").stderr
+        "sweeps are attributes, cliques, loops, size, batch, rows, choosing, got x"
+        in script("scaling.py", "x").stderr
     )
     done = script("roofline.py", "fit-tiny", "--cases", file)
     assert "roofline.py takes oracle cases, got fit-tiny" in done.stderr
