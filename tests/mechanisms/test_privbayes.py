@@ -12,6 +12,7 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
+from pgmjax.estimation.regularisation import weight_of
 from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteLaplace
@@ -136,6 +137,8 @@ def test_both_ways_take_the_same_measurements(delta):
     assert replay.differences(paper_model(engine).potentials, paper.model.potentials) == []
     again = engine_model(paper, Estimator(max_steps=20, progress=False))
     assert replay.differences(again.potentials, engine.model.potentials) == []
+    weight = weight_of("auto", domain, engine.measurements, 3000)
+    assert engine.fit.regularisation.weight == pytest.approx(0.4 * weight)  # what was chosen is pulled less
     assert paper.model is paper.fit.model and paper.model.total == 3000 == engine.model.total
     assert (paper.fit.steps, paper.fit.status) == (0, Status.MAX_STEPS)
     assert paper.fit.loss == paper.fit.gap > engine.fit.loss - engine.fit.gap
