@@ -54,17 +54,35 @@ def questions(
     return {"labels": labels, "evidence": sets, "pairs": list(pairs)}
 
 
-def ours(model: pj.GraphicalModel, asked: Any) -> tuple[Any, dict[str, float]]:
-    """Our answers, and seconds of each part; every part begins from the plain model, as the peer's does."""
+def ours(
+    model: pj.GraphicalModel, asked: Any, end: float = math.inf
+) -> tuple[Any, dict[str, float]]:
+    """Our answers, and seconds of each part; every part begins from the plain model, as the peer's does.
+
+    Args:
+        model: the model.
+        asked: the questions.
+        end: when the last answer must be there (s, by the clock that counts seconds). A question that is
+            forecast to end later is refused.
+    """
+
+    def limited() -> pj.GraphicalModel:
+        left = end - time.perf_counter()
+        return model if left == math.inf else model.within(max_seconds=max(left, 1e-3))
+
     seconds = {}
     start = time.perf_counter()
-    logs = [model.log_partition(evidence) - model.log_partition() for evidence in asked["evidence"]]
+    logs = [limited().log_partition(evidence) - limited().log_partition() for evidence in asked["evidence"]]
     seconds["evidence"] = time.perf_counter() - start
     start = time.perf_counter()
-    singles = [table for _, table in model.calibrate().all_marginals(1)]
+    singles = [table for _, table in limited().calibrate().all_marginals(1)]
     seconds["singles"] = time.perf_counter() - start
     start = time.perf_counter()
-    pairs = [table for _, table in model.calibrate().marginals(asked["pairs"])]
+    calibrated = limited().calibrate()
+    need = sum(calibrated.seconds(pair) for pair in asked["pairs"])
+    if need > end - time.perf_counter():
+        raise pj.ModelTooLargeError(f"the pairs are forecast to take {need:.3g} s, more than is left.", 0)
+    pairs = [table for _, table in calibrated.marginals(asked["pairs"])]
     seconds["pairs"] = time.perf_counter() - start
     return {"evidence": logs, "singles": singles, "pairs": pairs}, seconds
 

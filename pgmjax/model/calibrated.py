@@ -117,6 +117,26 @@ class CalibratedModel:
                 cells += self.domain.size(more)
         return some
 
+    def seconds(self, clique: Sequence[str]) -> float:
+        """Forecast of the time that a marginal takes by `marginal`, on one core (s).
+
+        Args:
+            clique: attribute names, at least one.
+
+        Raises:
+            ValueError: an unknown or repeated attribute, or none.
+
+        Example:
+            >>> from pgmjax.model.graphical import GraphicalModel
+            >>> model = GraphicalModel.from_potentials(Domain({"a": 2, "b": 2}), {})
+            >>> model.calibrate().seconds(("a", "b")) < 1
+            True
+        """
+        names = as_clique(self.domain, clique)
+        if not names:
+            raise ValueError("the forecast is of a marginal of at least one attribute: name one.")
+        return self._tree.seconds(tuple(self._number[name] for name in names))
+
     def all_marginals(self, k: int) -> Iterator[tuple[Clique, np.ndarray]]:
         """Stream the marginals of all sets of k attributes, in the domain's order.
 

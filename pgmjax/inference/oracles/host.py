@@ -30,7 +30,7 @@ import heapq
 import itertools
 import math
 import operator
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,6 @@ _SMALL = 1 << 16  # cells: below this, checking the free memory costs more than 
 _EACH_STEP, _EACH_PRODUCT = 3e-5, 6e-9  # seconds of a step of a contraction, and of a product in it
 _LARGE, _FASTER = 16, 15  # sides of matrix products that take less time by this factor
 _EACH_CELL, _EACH_PLAN = 1e-8, 1e-4  # seconds to contract a cell, and to plan a table of a question
-_SHARED = 1  # a question of its own must take so many times less than the tree, which others share
 _CONSTANT = 1e-14  # by how much a constant table of logarithms may vary (nats): rounding
 IMPOSSIBLE = "the potentials leave no possible cell: some clique, or several together, exclude every cell."
 _SHORT = 16  # cells of a row
@@ -145,6 +144,11 @@ class HostModel:
         sizes, factors = self._asked(output)
         structure = Structure(sizes, tuple(variables for _, variables in factors))
         return contraction.plan(structure, output, find="elimination").work
+
+    def seconds(self, output: Variables) -> float:
+        """Forecast of the time of `marginal`, on one core (s)."""
+        sizes, factors = self._asked(output)
+        return _seconds(_path(Structure(sizes, tuple(variables for _, variables in factors)), output))
 
     def _asked(self, output: Variables) -> tuple[tuple[int, ...], list[_Factor]]:
         model = self._possible(frozenset(output))
@@ -346,11 +350,13 @@ class HostTree:
         self._cache = _Recent(cache_bytes)
         self._sets = [frozenset(clique) for clique in self.tree.cliques]
         self._root: list[int] = []
-        self._top: dict[int, int] = {}  # the topmost tree clique that contains a variable
+        # the topmost tree clique that contains a variable; variables are in the order of all tables' axes
+        self._top: dict[int, int] = {}
         for n, (clique, parent) in enumerate(zip(self.tree.cliques, self.tree.parent, strict=True)):
             self._root.append(n if parent < 0 else self._root[parent])
             for v in clique:
                 self._top.setdefault(v, n)
+        self._place = {v: place for place, v in enumerate(self._top)}
 
     @property
     def log_partition(self) -> float:
@@ -370,27 +376,52 @@ class HostTree:
         self.host.limits.require_cells(self.tree.structure.cells(wanted), "the marginal", copies=1)
         lowest = max(self._top[v] for v in wanted)
         if self._sets[lowest].issuperset(wanted):  # if any clique contains them all, this one does
-            kept = tuple(sorted(wanted))
+            kept = self._in_order(wanted)
             table = self._reduced(lowest, kept, whole=True)
             return table.transpose([kept.index(v) for v in wanted]).copy()
+        groups = self._groups(wanted)
+        cells = sum(map(self._cells_between, groups))
+        if self._is_shorter_asked(wanted, cells):
+            return self.host.marginal(wanted)
+        if cells * _EACH_CELL > self.host.limits.max_seconds:
+            raise self._too_long(wanted, cells)
+        return self._product([self._joint(group) for group in groups], wanted)
+
+    def seconds(self, wanted: Variables) -> float:
+        """Forecast of the time of a marginal, on one core (s)."""
+        lowest = max(self._top[v] for v in wanted)
+        if self._sets[lowest].issuperset(wanted):
+            return _EACH_CELL * self.tree.structure.cells(self.tree.cliques[lowest])
+        cells = sum(map(self._cells_between, self._groups(wanted)))
+        return _EACH_CELL * (min(cells, self.host.work(wanted)) if self._is_long(cells) else cells)
+
+    def _groups(self, wanted: Variables) -> list[list[int]]:
+        """The variables of each tree."""
         groups: dict[int, list[int]] = {}
         for v in wanted:
             groups.setdefault(self._root[self._top[v]], []).append(v)
-        if self._is_shorter_asked(wanted, groups):
-            return self.host.marginal(wanted)
-        return self._product([self._joint(group) for group in groups.values()], wanted)
+        return list(groups.values())
 
-    def _is_shorter_asked(self, wanted: Variables, groups: dict[int, list[int]]) -> bool:
+    def _cells_between(self, group: Sequence[int]) -> int:
+        """Cells of the products in a tree between some variables that are not known yet."""
+        _, below, _ = self._between(group)
+        new = [n for n in below if self._cache.get((n, below[n])) is None]
+        return sum(self.tree.structure.cells({*self.tree.cliques[n], *below[n]}) for n in new)
+
+    def _is_shorter_asked(self, wanted: Variables, between: int) -> bool:
         """True if a contraction for this marginal alone takes less than the tree between its attributes."""
-        cells = self.tree.structure.cells
-        between = 0
-        for group in groups.values():
-            _, below, _ = self._between(group)
-            new = [n for n in below if self._cache.get((n, below[n])) is None]
-            between += sum(cells({*self.tree.cliques[n], *below[n]}) for n in new)
-        if between * _EACH_CELL <= _EACH_PLAN * len(self.tree.structure.cliques):
-            return False
-        return _SHARED * self.host.work(wanted) < between
+        return self._is_long(between) and self.host.work(wanted) < between
+
+    def _is_long(self, between: int) -> bool:
+        return between * _EACH_CELL > _EACH_PLAN * len(self.tree.structure.cliques)
+
+    def _too_long(self, wanted: Variables, cells: int) -> ModelTooLargeError:
+        return ModelTooLargeError(
+            f"a marginal of {len(wanted)} attributes takes about {cells * _EACH_CELL:.3g} s by the tree between "
+            f"them, and {self.host.limits.max_seconds:.3g} s may be used. Ask for attributes that are nearer "
+            "in the model, or allow more: model.within(max_seconds=...).",
+            tree_bytes(self.tree),
+        )
 
     def _joint(self, wanted: Sequence[int]) -> _Factor:
         """The marginal of variables in the same tree."""
@@ -431,7 +462,10 @@ class HostTree:
                 heapq.heappush(ends, -above)
             children[above].append(n)
             below[above] += below[n]
-        return -ends[0], {n: tuple(sorted(v)) for n, v in below.items()}, children
+        return -ends[0], {n: self._in_order(v) for n, v in below.items()}, children
+
+    def _in_order(self, variables: Iterable[int]) -> Variables:
+        return tuple(sorted(variables, key=self._place.__getitem__))
 
     def _combined(self, n: int, wanted: Variables, parts: Sequence[_Factor], whole: bool) -> _Factor:
         """A clique's table times its children's messages, summed to the requested variables.
@@ -443,9 +477,9 @@ class HostTree:
             whole: use the clique's marginal distribution instead of the one given its separator.
         """
         shared = () if whole else self.tree.separator[n]
-        output = tuple(sorted({*wanted, *shared}))
+        output = (*(v for v in wanted if v not in shared), *shared)
         needed = {*output, *(v for _, variables in parts for v in variables)}
-        kept = tuple(sorted(needed & self._sets[n]))
+        kept = self._in_order(needed & self._sets[n])
         own = self._reduced(n, kept, whole)
         return self._product([(own, kept), *parts], output), output
 
@@ -458,12 +492,32 @@ class HostTree:
             if not whole:
                 table = summed(self.calibration.given[n], clique, kept)
             elif set(kept).isdisjoint(shared):
-                table = summed(self.calibration.own(n), clique[len(shared) :], kept)
+                table = self._own(n, clique[len(shared) :], kept)
             else:
                 table = summed(self.calibration.table(n), clique, kept)
             entry = np.ascontiguousarray(table), kept
             self._cache.put(key, entry)
         return entry[0]
+
+    def _own(self, n: int, own: Variables, kept: Variables) -> np.ndarray:
+        """The marginal of some of a clique's own variables: from that of half of them, of a quarter, and so on."""
+        parts = [own]
+        while len(parts[-1]) > 1:
+            half = len(parts[-1]) // 2
+            halves = parts[-1][:half], parts[-1][half:]
+            inner = [part for part in halves if set(kept).issubset(part)]
+            if not inner:
+                break
+            parts += inner
+        parts += [kept] * (kept != parts[-1])
+        known = [self._cache.get((n, part, True)) for part in parts]
+        last = max((i for i, entry in enumerate(known) if entry is not None), default=0)
+        entry = known[last]
+        table = self.calibration.own(n) if entry is None else entry[0]
+        for wider, part in itertools.pairwise(parts[last:]):
+            self._cache.put((n, wider, True), (table, wider))
+            table = summed(table, wider, part)
+        return table
 
     def _product(self, factors: Sequence[_Factor], output: Variables) -> np.ndarray:
         """The product of tables, summed to the output."""

@@ -77,6 +77,10 @@ class SlicedTree:
         """Probabilities of some variables [size of each], with axes in the order of `wanted`."""
         return self.slices.model.marginal(wanted)
 
+    def seconds(self, wanted: Variables) -> float:
+        """Forecast of the time of a marginal, on one core (s)."""
+        return self.slices.model.seconds(wanted)
+
     def marginals(self, wanted: Sequence[Variables]) -> list[np.ndarray]:
         """Several marginals by one pass over the parts."""
         shape = self.slices.model.structure.shape

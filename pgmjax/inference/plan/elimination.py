@@ -46,37 +46,53 @@ BALL = 60  # most variables that are taken out of an order
 WHOLE = 4  # one change in so many makes everything after a position again
 
 
-def best(structure: Structure, last: Variables = (), calls: float = 1) -> Elimination:
+def best(
+    structure: Structure, last: Variables = (), calls: float = 1, longest: float = LONGEST
+) -> Elimination:
     """The best order found; never one with more cells than those of the greedy rules.
 
     Args:
         structure: the model.
         last: variables eliminated last (those of a requested marginal).
         calls: number of calls that will use the order: the more, the longer it is searched.
+        longest: most seconds of search, counted in operations.
 
     Example:
         >>> ring = Structure((2,) * 4, ((0, 1), (1, 2), (2, 3), (3, 0)))
         >>> len(best(ring).order)
         4
     """
-    return min(found(structure, last, calls), key=lambda order: _cells(structure, order))
+    return min(found(structure, last, calls, longest), key=lambda order: _cells(structure, order))
 
 
 @functools.lru_cache(maxsize=256)
-def found(structure: Structure, last: Variables = (), calls: float = 1) -> tuple[Elimination, ...]:
+def found(
+    structure: Structure, last: Variables = (), calls: float = 1, longest: float = LONGEST
+) -> tuple[Elimination, ...]:
     """The orders of the greedy rules, and the one that the search found, if it differs."""
     greedy = tuple(junction_tree.eliminate(structure, rule, last) for rule in junction_tree.RULES)
     first = _simplicial(structure, greedy[0])
     if len(first) >= len(structure.sizes) - len(last):
         return greedy[:1]
-    search = _Search(structure, first, last, calls)
-    for each in greedy:
-        search.offer([v for v in each.order if v not in search.fixed])
-    search.run()
-    order = (*first, *search.order, *last)
+    core, variables = _core(structure, first, last)
+    number = {v: i for i, v in enumerate(variables)}
+    known = tuple(tuple(number[v] for v in each.order if v in number) for each in greedy)
+    numbers, seconds = _searched(core, known, calls, longest)
+    order = (*first, *(variables[i] for i in numbers))
     orders = greedy if order in [each.order for each in greedy] else (*greedy, _elimination(structure, order))
-    seconds = search.operations * OPERATION
     return tuple(dataclasses.replace(each, searched=seconds) for each in orders)
+
+
+@functools.lru_cache(maxsize=256)
+def _searched(
+    core: _Core, known: tuple[Variables, ...], calls: float, longest: float
+) -> tuple[Variables, float]:
+    """The order found from known ones, the same for all structures with this core, and the seconds."""
+    search = _Search(core, calls, longest)
+    for order in known:
+        search.offer([v for v in order if v not in search.fixed])
+    search.run()
+    return (*search.order, *core.last), search.operations * OPERATION
 
 
 def least_table(structure: Structure) -> int:
@@ -153,6 +169,30 @@ def _simplicial(structure: Structure, greedy: Elimination) -> Variables:
     return greedy.order
 
 
+@dataclasses.dataclass(frozen=True)
+class _Core:
+    """What is left of a structure's graph when simplicial variables are gone, numbered from 0.
+
+    Attributes:
+        sizes: size of each variable.
+        near: neighbours of each variable, as bits.
+        last: variables eliminated last.
+    """
+
+    sizes: Variables
+    near: tuple[int, ...]
+    last: Variables
+
+
+def _core(structure: Structure, first: Variables, last: Variables) -> tuple[_Core, Variables]:
+    """The graph without its first variables, and the variables of the structure by their numbers in it."""
+    gone, near = set(first), structure.neighbours()
+    variables = tuple(v for v in range(len(near)) if v not in gone)
+    number = {v: i for i, v in enumerate(variables)}
+    bits = tuple(sum(1 << number[u] for u in near[v] - gone) for v in variables)
+    return _Core(structure.shape(variables), bits, tuple(number[v] for v in last)), variables
+
+
 def _elimination(structure: Structure, order: Sequence[int]) -> Elimination:
     """The cliques of an order."""
     near, position = structure.neighbours(), {v: i for i, v in enumerate(order)}
@@ -203,23 +243,21 @@ class _Graph:
 
 
 class _Search:
-    """The best order found so far of the variables that are neither fixed as first nor as last."""
+    """The best order found so far of the variables of a core that are not fixed as last."""
 
-    def __init__(self, structure: Structure, first: Variables, last: Variables, calls: float):
-        self.fixed, self.last = {*first, *last}, last
-        near = structure.neighbours()
-        left = set(range(len(structure.sizes))) - set(first)
-        self.near = [sum(1 << u for u in near[v] & left) if v in left else 0 for v in range(len(near))]
-        self.logs = np.log2(structure.sizes).tolist()
-        self.free = sorted(left - set(last))
+    def __init__(self, core: _Core, calls: float, longest: float = LONGEST):
+        self.last, self.fixed = core.last, frozenset(core.last)
+        self.near = list(core.near)
+        self.logs = np.log2(core.sizes).tolist()
+        self.free = [v for v in range(len(core.near)) if v not in self.fixed]
         self.order: list[int] = []
-        self.cells, self.operations, self.calls = np.inf, 0, calls
+        self.cells, self.operations, self.calls, self.longest = np.inf, 0, calls, longest
         self.random = random.generator(0)
 
     @property
     def allowed(self) -> float:
         """Operations that the search may take for the best order so far."""
-        return min(SHARE * self.calls * CELL * self.cells, LONGEST) / OPERATION
+        return min(SHARE * self.calls * CELL * self.cells, self.longest) / OPERATION
 
     def run(self) -> None:
         """Search until the operations are used up."""

@@ -67,7 +67,7 @@ def divide(
     fits = limits.allow(needed_bytes(structure, order, stored))
     if fits and seconds(structure, order) <= limits.max_seconds:
         return Division(structure, {})
-    limit = limits.bytes
+    limit, left = limits.bytes, min(elimination.LONGEST, elimination.SHARE * limits.max_seconds)
     sizes, widths, tables = list(structure.sizes), dict[int, int](), _Tables(structure, order)
     while (v := tables.heaviest(sizes, output)) is not None:
         sizes[v] = widths[v] = -(-sizes[v] // 2)
@@ -78,7 +78,8 @@ def divide(
         time = found.count * EACH_CELL * tables.cells.sum()
         if time < HOPELESS * limits.max_seconds:
             part = _narrowed(structure, sizes, widths)
-            inner = elimination.best(part, output)
+            inner = elimination.best(part, output, longest=left / 4)
+            left -= inner.searched
             if needed_bytes(part, inner, stored) > limit:
                 continue
             time = found.count * seconds(part, inner)
