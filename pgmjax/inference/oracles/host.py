@@ -417,8 +417,8 @@ class HostTree:
 
     def _too_long(self, wanted: Variables, cells: int) -> ModelTooLargeError:
         return ModelTooLargeError(
-            f"a marginal of {len(wanted)} attributes takes about {cells * _EACH_CELL:.3g} s by the tree between "
-            f"them, and {self.host.limits.max_seconds:.3g} s may be used. Ask for attributes that are nearer "
+            f"a marginal of {len(wanted)} attributes takes about {cells * _EACH_CELL:.3g} s by the tree "
+            f"between them, and {self.host.limits.max_seconds:.3g} s may be used. Ask for attributes that are nearer "
             "in the model, or allow more: model.within(max_seconds=...).",
             tree_bytes(self.tree),
         )
@@ -500,7 +500,7 @@ class HostTree:
         return entry[0]
 
     def _own(self, n: int, own: Variables, kept: Variables) -> np.ndarray:
-        """The marginal of some of a clique's own variables: from that of half of them, of a quarter, and so on."""
+        """The marginal of some of a clique's own variables: from half of them, from a quarter, and so on."""
         parts = [own]
         while len(parts[-1]) > 1:
             half = len(parts[-1]) // 2

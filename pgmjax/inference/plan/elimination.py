@@ -171,7 +171,7 @@ def _simplicial(structure: Structure, greedy: Elimination) -> Variables:
 
 @dataclasses.dataclass(frozen=True)
 class _Core:
-    """What is left of a structure's graph when simplicial variables are gone, numbered from 0.
+    """The rest of a structure's graph when simplicial variables are gone, numbered from 0.
 
     Attributes:
         sizes: size of each variable.
