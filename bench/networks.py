@@ -54,9 +54,7 @@ def questions(
     return {"labels": labels, "evidence": sets, "pairs": list(pairs)}
 
 
-def ours(
-    model: pj.GraphicalModel, asked: Any, end: float = math.inf
-) -> tuple[Any, dict[str, float]]:
+def ours(model: pj.GraphicalModel, asked: Any, end: float = math.inf) -> tuple[Any, dict[str, float]]:
     """Our answers, and seconds of each part; every part begins from the plain model, as the peer's does.
 
     Args:

@@ -380,11 +380,8 @@ class HostTree:
             table = self._reduced(lowest, kept, whole=True)
             return table.transpose([kept.index(v) for v in wanted]).copy()
         groups = self._groups(wanted)
-        cells = sum(map(self._cells_between, groups))
-        if self._is_shorter_asked(wanted, cells):
+        if self._is_shorter_asked(wanted, sum(map(self._cells_between, groups))):
             return self.host.marginal(wanted)
-        if cells * _EACH_CELL > self.host.limits.max_seconds:
-            raise self._too_long(wanted, cells)
         return self._product([self._joint(group) for group in groups], wanted)
 
     def seconds(self, wanted: Variables) -> float:
@@ -393,7 +390,8 @@ class HostTree:
         if self._sets[lowest].issuperset(wanted):
             return _EACH_CELL * self.tree.structure.cells(self.tree.cliques[lowest])
         cells = sum(map(self._cells_between, self._groups(wanted)))
-        return _EACH_CELL * (min(cells, self.host.work(wanted)) if self._is_long(cells) else cells)
+        alone = self._is_shorter_asked(wanted, cells)
+        return self.host.seconds(wanted) if alone else _EACH_CELL * cells
 
     def _groups(self, wanted: Variables) -> list[list[int]]:
         """The variables of each tree."""
@@ -409,19 +407,13 @@ class HostTree:
         return sum(self.tree.structure.cells({*self.tree.cliques[n], *below[n]}) for n in new)
 
     def _is_shorter_asked(self, wanted: Variables, between: int) -> bool:
-        """True if a contraction for this marginal alone takes less than the tree between its attributes."""
-        return self._is_long(between) and self.host.work(wanted) < between
+        """True if a contraction for this marginal alone takes less than the tree between its attributes.
 
-    def _is_long(self, between: int) -> bool:
-        return between * _EACH_CELL > _EACH_PLAN * len(self.tree.structure.cliques)
-
-    def _too_long(self, wanted: Variables, cells: int) -> ModelTooLargeError:
-        return ModelTooLargeError(
-            f"a marginal of {len(wanted)} attributes takes about {cells * _EACH_CELL:.3g} s by the tree "
-            f"between them, and {self.host.limits.max_seconds:.3g} s may be used. Ask for attributes that are nearer "
-            "in the model, or allow more: model.within(max_seconds=...).",
-            tree_bytes(self.tree),
-        )
+        Also if the tree takes longer than a question may: the contraction refuses what is too long.
+        """
+        if between * _EACH_CELL <= _EACH_PLAN * len(self.tree.structure.cliques):
+            return False
+        return between * _EACH_CELL > self.host.limits.max_seconds or self.host.work(wanted) < between
 
     def _joint(self, wanted: Sequence[int]) -> _Factor:
         """The marginal of variables in the same tree."""

@@ -109,6 +109,30 @@ def test_every_order_of_every_set(name, cache_bytes):
             )
 
 
+@pytest.mark.parametrize("cache_bytes", [0, 1 << 20])
+def test_sets_of_one_large_clique_come_from_its_halves(cache_bytes):
+    shape = (2, 3, 2, 4, 2, 3, 2)
+    table = np.random.default_rng(0).normal(0, 2, shape)
+    tree = HostTree(HostModel(Structure(shape, (tuple(range(7)),)), (table,)), cache_bytes)
+    everything = np.exp(table) / np.exp(table).sum()
+    for wanted in (w for count in (1, 2, 3, 6) for w in itertools.permutations(range(7), count)):
+        gone = tuple(v for v in range(7) if v not in wanted)
+        expected = everything.sum(axis=gone).transpose(np.argsort(np.argsort(wanted)))
+        np.testing.assert_allclose(tree.marginal(wanted), expected, atol=1e-14)
+
+
+def test_a_marginal_far_apart_is_refused_beforehand_if_it_takes_too_long():
+    """The limit counts the cells between the attributes; marginals in a clique are no matter."""
+    rng, size, length = np.random.default_rng(0), 60, 40
+    chain = Structure((size,) * length, tuple((i, i + 1) for i in range(length - 1)))
+    host = HostModel(chain, tuple(rng.normal(size=(size, size)) for _ in range(length - 1)))
+    tree = HostTree(dataclasses.replace(host, limits=forecast.QuestionLimits(max_seconds=1e-3)))
+    assert tree.seconds((3, 4)) < 1e-3 < tree.seconds((0, length - 1)) < 1
+    assert tree.marginal((3, 4)).sum() == pytest.approx(1)
+    with pytest.raises(forecast.ModelTooLargeError, match="may be used"):
+        tree.marginal((0, length - 1))
+
+
 def test_pairs_of_a_chain_cost_one_product_each():
     """Each new pair adds one message at most: the path between two attributes is not walked again."""
     length = 30
