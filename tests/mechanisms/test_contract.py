@@ -12,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import pgmjax as pj
 from pgmjax import mechanisms
 from pgmjax.audit import replay, replay_mechanism
 from pgmjax.data.dataset import Dataset
@@ -297,6 +298,34 @@ def test_a_model_too_large_spends_nothing(mechanism, spending):
     with pytest.raises(ValueError, match=r"available"):
         make(mechanism).run(data, workload)
     assert spending == []
+
+
+@every
+def test_a_run_that_is_accepted_can_be_asked_in_the_same_memory(mechanism, spending, tmp_path):
+    """With the least memory in which it runs: answers, rows, saved and loaded; refusals spend nothing."""
+    names = "abcdefghi"
+    domain = Domain(dict.fromkeys(names, 3))
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, 3, (9, 40))
+    data = Dataset.from_columns(domain, dict(zip(names, codes, strict=True)))
+    grid = [(i, i + 3) for i in range(6)] + [(i, i + 1) for i in range(9) if i % 3 < 2]
+    across = [(names[i], names[j]) for i, j in grid]
+    for memory in (2**k for k in range(10, 31)):
+        estimator = dataclasses.replace(FEW_STEPS, max_bytes=memory)
+        backend = SeededBackend(0, insecure=True)
+        relation = mechanisms.relations(mechanism)[0]
+        made = mechanism(1, relation, 0, estimator=estimator, backend=backend, **options(mechanism))
+        try:
+            release = made.run(data, Workload.of_marginals(across))
+            break
+        except ValueError as error:
+            assert spending == [], error
+    model = release.model.within(max_bytes=memory)
+    assert model.marginal(("a", "i")).sum() == pytest.approx(model.total)
+    assert len(model.sample(5, seed=0)["a"]) == 5
+    model.save(tmp_path / "model.json")
+    loaded = pj.load(tmp_path / "model.json").within(max_bytes=memory)
+    np.testing.assert_allclose(loaded.marginal(("a", "i")), model.marginal(("a", "i")), rtol=1e-5)
 
 
 @every

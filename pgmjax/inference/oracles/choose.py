@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -166,7 +167,7 @@ class Plan:
             f"about {need} of {forecast.readable_bytes(limit)} available; {cost.work:,} exponentials a step",
             f"on two CPU cores about {cost.seconds:.2g} s a call, {cost.compile_seconds:.2g} s to compile "
             f"{cost.operations:,} operations",
-            *(f"  {line}" for line in cost.details),
+            *(f"  {self._named(line)}" for line in cost.details),
         ]
         structure = self.oracle.structure
         given = f"{len(structure.sizes):,} attributes, {len(structure.cliques):,} cliques"
@@ -181,6 +182,10 @@ class Plan:
             names = _listed([self.attributes[v] for v in variables])
             lines.append(f"  {cells:>15,} cells over ({names})")
         return "\n".join(lines)
+
+    def _named(self, line: str) -> str:
+        """A line of an oracle, which knows variables by their numbers only, with the attributes' names."""
+        return re.sub(r"variable (\d+)\b", lambda found: repr(self.attributes[int(found[1])]), line)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -41,6 +41,7 @@ def test_auto_slices_what_does_not_fit_at_once():
     assert isinstance(plan.oracle, oracles.Sliced) and plan.oracle.plan.slices > 1
     assert plan.peak_bytes <= 200_000_000
     assert "slices" in plan.summary()
+    assert f"sliced: '{names[plan.oracle.plan.variables[0]]}' 20 values" in plan.summary()
     with pytest.raises(ModelTooLargeError, match="needs about"):
         oracles.plan(structure, names, max_bytes=1_000_000)
 
