@@ -120,7 +120,9 @@ def main() -> None:
     for name, public in itertools.product([] if args.table else args.tables, PUBLIC):
         cells = [(name, public, *rest) for rest in itertools.product(args.epsilons, range(args.seeds))]
         missing = [cell for cell in cells if cell not in done]
-        divided = Divided(name, public) if missing else None
+        if not missing:
+            continue
+        divided = Divided(name, public)
         for cell in missing:
             line = {**dict(zip(keys, cell, strict=True)), **run(divided, cell[2], cell[3])}
             harness.append(OUT, {**line, **harness.provenance(), "date": harness.now()})
