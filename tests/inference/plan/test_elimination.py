@@ -98,7 +98,7 @@ def test_trees_need_no_search():
 
 
 def test_one_question_to_a_lattice_is_searched_beyond_the_greedy_rules():
-    """4 x 4 x 4 binary attributes: the best of many restarts has a table of 2^17 cells, min-fill one of 2^19."""
+    """4 x 4 x 4 binary attributes: the best of many restarts has a table of 2^17 cells."""
     place = {cell: i for i, cell in enumerate(itertools.product(range(4), repeat=3))}
     steps = [(1, 0, 0), (0, 1, 0), (0, 0, 1)]
     pairs = [
