@@ -1,4 +1,4 @@
-"""Measurements of devices that are kept between processes: files in the user's cache folder, one for each kind."""
+"""Measurements of devices that are kept between processes, in files of the user's cache folder."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def test_what_is_fitted_in_slices_can_be_asked_in_the_same_memory(tmp_path):
 
 
 def test_a_fit_whose_model_could_not_be_asked_is_refused_before(monkeypatch):
-    monkeypatch.setattr("pgmjax.inference.plan.parts.EACH_CELL", 1.0)
+    monkeypatch.setattr("pgmjax.inference.plan.parts.CELLS", 1e8)
     monkeypatch.setattr("pgmjax.inference.plan.forecast.QUESTION_SECONDS", 0.0)
     domain = pj.Domain(dict.fromkeys("abcdef", 10))
     with pytest.raises(pj.ModelTooLargeError, match="may be used"):

@@ -20,7 +20,7 @@ from pgmjax.inference.oracles.host_contraction import HostContraction
 from pgmjax.inference.oracles.levels import Levels
 from pgmjax.inference.oracles.message_passing import MessagePassing
 from pgmjax.inference.oracles.sliced import Sliced
-from pgmjax.inference.plan import elimination, forecast, levels, parts, slicing
+from pgmjax.inference.plan import elimination, forecast, levels, parts, rates, slicing
 from pgmjax.inference.plan.contraction import ContractionPath
 from pgmjax.inference.plan.structure import Structure
 
@@ -37,8 +37,7 @@ _BY_NAME = {each.name: each for each in EXACT}
 # Plans are compared by the time of one compilation and CALLS calls. Levels are considered if a
 # contraction would compile more than MANY operations.
 CALLS = 500
-PROGRAM = 0.2  # seconds to compile what is around an oracle, such as a solver's step
-MEASURED = 0.5  # of the forecast of a call: what calls of small models took
+AROUND = 100  # operations compiled around an oracle, such as those of a solver's step
 SPREAD = 2  # times as long takes a call on the host if potentials differ by hundreds of nats
 MANY = 600
 # On a CPU, slices of CACHE bytes are faster than one contraction of more than twice that, as long as their
@@ -111,6 +110,10 @@ class Plan:
         cost = self.oracle.forecast
         return cost.compile_seconds + (self.calls or 1) * cost.seconds
 
+    @property
+    def _rates(self) -> rates.Rates | rates.HostRates:
+        return rates.of_host() if isinstance(self.oracle, HostContraction) else rates.of_device()
+
     def infer(self, tables: Sequence[Any]) -> tuple[float, list[Any]]:
         """Log-partition and marginals of a model given by plain arrays, on the device.
 
@@ -164,8 +167,8 @@ class Plan:
         lines = [
             f"{_words(type(self.oracle).__name__)}: {cost.method}",
             f"about {need} of {forecast.readable_bytes(limit)} available; {cost.work:,} exponentials a step",
-            f"on two CPU cores about {cost.seconds:.2g} s a call, {cost.compile_seconds:.2g} s to compile "
-            f"{cost.operations:,} operations",
+            f"about {cost.seconds:.2g} s a call, {cost.compile_seconds:.2g} s to compile "
+            f"{cost.operations:,} operations; rates: {self._rates.source}",
             *(f"  {line}" for line in cost.details),
         ]
         structure = self.oracle.structure
@@ -296,13 +299,18 @@ def _beginning(chosen: Oracle, limits: Limits) -> Beginning | None:
     on_host = _host(chosen.contraction_path(), limits)
     if on_host is None:
         return None
-    calls = int((PROGRAM + chosen.forecast.compile_seconds) / on_host.forecast.seconds)
+    calls = int(_compiling(chosen.forecast) / on_host.forecast.seconds)
     return Beginning(on_host, calls) if calls >= FEWEST else None
 
 
 def _total_seconds(cost: forecast.Forecast, calls: int) -> float:
     """Return a forecast of the time of a compiled program and some calls of it."""
-    return PROGRAM + cost.compile_seconds + calls * MEASURED * cost.seconds
+    return _compiling(cost) + calls * cost.seconds
+
+
+def _compiling(cost: forecast.Forecast) -> float:
+    """Return a forecast of the time to compile an oracle and what is around it."""
+    return AROUND * rates.of_device().operation + cost.compile_seconds
 
 
 def _arranged(structure: Structure) -> levels.Arrangement | None:
