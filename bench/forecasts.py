@@ -1,6 +1,6 @@
 """Forecast against measured: seconds and bytes of calls, steps of fits and questions, on this machine.
 
-    PGMJAX_DATA=... python bench/forecasts.py [PROGRAM ...] [--networks WHEEL] [--defaults] [--out FILE]
+    PGMJAX_DATA=... python bench/forecasts.py [PROGRAM ...] [--networks FOLDER] [--defaults] [--cpu]
     python bench/forecasts.py --table                     # what the file of results has
 
 First the rates of the machine are measured (as by `pgmjax bench rates`, into a folder of their own) and are
@@ -12,9 +12,12 @@ fit-CASE: a step of a fit of that case (its time over its steps). Forecast: `ste
 calibrate-NETWORK, contract-NETWORK: a junction tree of a network of bench/networks_made.py, or of a wheel of
     pgmpy, on one core, and its log-partition. Forecast: that by which a question is allowed or refused.
 
-Each runs in a fresh process. It runs once (compiling and planning are no part of the forecast), then memory is
-given back and the peak is reset, and it runs again: the measured bytes are the peak above what was held, and
-the inputs. Seconds are medians of at least three such runs. Below a megabyte bytes are not compared.
+Each runs in a fresh process. It runs once (compiling and planning are no part of the forecast), then memory
+is given back and the peak is reset, and it runs again: the measured bytes are the peak above what was held,
+and the inputs. Seconds are medians of at least three such runs. Below a megabyte bytes are not compared.
+
+On a machine that does other work, --cpu runs everything on one core and compares CPU seconds, of which other
+work changes less than of the time on the clock; the rates are measured in the same way.
 """
 
 from __future__ import annotations
@@ -39,18 +42,40 @@ import harness
 import showing
 
 OUT = harness.RESULTS / "forecasts.jsonl"
-ORACLES = (
-    "adult15-s0 adult15-s1 adult15-s2 loans15 stroke15 chain-100 chain-1000 tree-300 loops-100 loops-160 "
-    "chain-30x30"
-).split()
-FITS = "adult9 loans15 chain-300 adult15-s1 chain-1000 tree-300 loops-100".split()
-MADE = (
-    "grid-8x8 grid-14x14 grid-18x18 lattice-6x6-of-4 lattice-8x8-of-4 lattice-4x4x4-of-2 loops-60x90-0 "
-    "loops-128x200-0 pedigree-60x10-0 pedigree-200x12-0 pedigree-1000x10-0 diagnosis-40x60-0 code-60x25-0 "
-    "sat-40x120-0 sat-100x110-0"
-).split()
-NETWORKS = "link munin1 munin2 mildew barley diabetes pigs water andes".split()
+ORACLES = [
+    "adult15-s0",
+    "adult15-s1",
+    "adult15-s2",
+    "loans15",
+    "stroke15",
+    "chain-100",
+    "chain-1000",
+    "tree-300",
+    "loops-100",
+    "loops-160",
+    "chain-30x30",
+]
+FITS = ["adult9", "loans15", "chain-300", "adult15-s1", "chain-1000", "tree-300", "loops-100"]
+MADE = [
+    "grid-8x8",
+    "grid-14x14",
+    "grid-18x18",
+    "lattice-6x6-of-4",
+    "lattice-8x8-of-4",
+    "lattice-4x4x4-of-2",
+    "loops-60x90-0",
+    "loops-128x200-0",
+    "pedigree-60x10-0",
+    "pedigree-200x12-0",
+    "pedigree-1000x10-0",
+    "diagnosis-40x60-0",
+    "code-60x25-0",
+    "sat-40x120-0",
+    "sat-100x110-0",
+]
+NETWORKS = ["link", "munin1", "munin2", "mildew", "barley", "diabetes", "pigs", "water", "andes"]
 LEAST_BYTES = 1 << 20
+CPU = "PGMJAX_CPU_SECONDS" in os.environ  # of the processes that --cpu starts
 BANDS = {"seconds": 2.0, "bytes": 1.5}
 
 
@@ -66,9 +91,7 @@ def oracle(name: str) -> tuple[harness.Line, Callable[[], Any]]:
     case = cases.load(f"oracle-{name}")
     structure, names = Structure.named(case.sizes, case.cliques)
     chosen = pj.oracles.plan(structure, names, calls=500).oracle
-    tables: list[Any] = cases.potentials(case)
-    if isinstance(chosen, pj.oracles.Contraction) and not isinstance(chosen, pj.oracles.HostContraction):
-        tables = [jax.device_put(table) for table in tables]
+    tables = cases.potentials(case)
     told = chosen.forecast
     line = {"oracle": chosen.name, "forecast_s": told.seconds, "forecast_bytes": told.peak_bytes(4)}
     held = sum(table.nbytes for table in tables)
@@ -145,10 +168,11 @@ def measured(line: harness.Line, call: Callable[[], Any]) -> harness.Line:
         call()
         line["measured_bytes"] = status("VmHWM") - before + line.pop("held")
     times: list[float] = []
+    clock = time.process_time if CPU else time.perf_counter
     while len(times) < 3 or (sum(times) < 0.5 and len(times) < 200):
-        start = time.perf_counter()
+        start = clock()
         call()
-        times.append(time.perf_counter() - start)
+        times.append(clock() - start)
     return line | {"measured_s": statistics.median(times) / line.get("calls", 1), "runs": len(times)}
 
 
@@ -158,6 +182,16 @@ def status(key: str) -> int:
         if text.startswith(key + ":"):
             return 1024 * int(text.split()[1])
     raise KeyError(key)
+
+
+def rates() -> harness.Line:
+    """Measure the rates and keep them where the environment says."""
+    from pgmjax.inference.oracles import measure
+    from pgmjax.inference.plan import rates
+
+    lines = list(measure.measure(clock=time.process_time if CPU else time.perf_counter))
+    rates.keep(*measure.rates(lines))
+    return {f"{line['of']} {line['rate']}": line["value"] for line in lines}
 
 
 def one(program: str, wheel: str | None) -> harness.Line:
@@ -180,22 +214,25 @@ def run(names: Sequence[str], options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(prefix="pgmjax-forecasts-") as folder:
         os.environ["XDG_CACHE_HOME"] = folder  # of the processes that are started here
         about = harness.provenance()
+        pinned = ["taskset", "-c", options.core] if options.cpu else []
+        if options.cpu:
+            os.environ |= {"PGMJAX_CPU_SECONDS": "1", "OPENBLAS_NUM_THREADS": "1"}
         if not options.defaults:
-            command = [sys.executable, "-m", "pgmjax", "bench", "rates"]
+            command = [*pinned, sys.executable, __file__, "--rates"]
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-            rates = [line for line in map(json.loads, done.stdout.splitlines()) if "rate" in line]
-            found = {f"{line['of']} {line['rate']}": line["value"] for line in rates}
+            found = json.loads(done.stdout)
             harness.append(options.out, {"bench": "forecasts", "program": None, "rates": found, **about})
             harness.say(json.dumps(found))
         for name in names:
             command = [sys.executable, __file__, name, "--one"]
             command += ["--networks", options.networks] if options.networks else []
-            if not name.startswith(("oracle", "fit")):
-                command = ["taskset", "-c", "0", *command]
+            if options.cpu or not name.startswith(("oracle", "fit")):
+                command = ["taskset", "-c", options.core, *command]
             before = harness.load_average()
             line = harness.run(command, memory_gb=options.memory, timeout=options.timeout, label=name)
             line = {"bench": "forecasts", "program": name, **line, "load_before": before}
             line["rates"] = "defaults" if options.defaults else "measured"
+            line["clock"] = "CPU seconds of one core" if options.cpu else "wall"
             harness.say(json.dumps(line))
             harness.append(options.out, {**line, **about, "date": harness.now()})
     show(options.out)
@@ -225,7 +262,16 @@ def table(lines: Sequence[harness.Line]) -> str:
             cells += [] if both is None else [f"{both[0] / both[1]:.2f}"]
         return cells
 
-    head = ("program", "by", "forecast, ms", "measured, ms", "ratio", "forecast, MiB", "measured, MiB", "ratio")
+    head = (
+        "program",
+        "by",
+        "forecast, ms",
+        "measured, ms",
+        "ratio",
+        "forecast, MiB",
+        "measured, MiB",
+        "ratio",
+    )
     return "\n\n".join([showing.markdown(head, map(row, lines)), *(counted(lines, what) for what in BANDS)])
 
 
@@ -255,7 +301,9 @@ def show(path: pathlib.Path) -> None:
             axes.plot(span, span, "k-", lw=0.8)
             axes.fill_between(span, [s / band for s in span], [s * band for s in span], alpha=0.15, color="k")
             axes.set(xscale="log", yscale="log", xlabel=f"measured, {what}", ylabel=f"forecast, {what}")
-            axes.set_title(f"within a factor of {band:g}: {counted(lines, what).split(': ')[1].split(' w')[0]}")
+            axes.set_title(
+                f"within a factor of {band:g}: {counted(lines, what).split(': ')[1].split(' w')[0]}"
+            )
             axes.legend()
 
     showing.figure("forecasts", draw, (11, 5))
@@ -266,8 +314,11 @@ def main() -> None:
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     parser.add_argument("programs", nargs="*", metavar="PROGRAM", help="all by default")
-    parser.add_argument("--networks", metavar="WHEEL", help="folder of pgmpy's .bif.gz files, unpacked")
+    parser.add_argument("--networks", metavar="FOLDER", help="folder of pgmpy's .bif.gz files, unpacked")
     parser.add_argument("--defaults", action="store_true", help="follow the built-in rates")
+    parser.add_argument("--cpu", action="store_true", help="CPU seconds of one core")
+    parser.add_argument("--core", default="0", help="the core of --cpu, and of questions (0)")
+    parser.add_argument("--rates", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--memory", type=float, default=12.0, metavar="GB", help="limit of a process (12)")
     parser.add_argument("--timeout", type=float, default=300.0, metavar="S", help="of a program (300)")
     parser.add_argument("--out", type=pathlib.Path, default=OUT)
@@ -276,6 +327,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.table:
         show(options.out)
+    elif options.rates:
+        print(json.dumps(rates()))
     elif options.one:
         line = one(options.programs[0], options.networks)
         if not all(math.isfinite(line[key]) for key in ("forecast_s", "measured_s")):

@@ -22,6 +22,7 @@ from pgmjax.inference.oracles.message_passing import MessagePassing
 from pgmjax.inference.oracles.sliced import Sliced
 from pgmjax.inference.plan import elimination, forecast, levels, parts, rates, slicing
 from pgmjax.inference.plan.contraction import ContractionPath
+from pgmjax.inference.plan.cost import PRODUCT_OPERATIONS
 from pgmjax.inference.plan.structure import Structure
 
 # Oracles that `Estimator(oracle=...)` accepts by name: add new oracles here.
@@ -47,7 +48,7 @@ MANY = 600
 CACHE, REPEATED = 40_000_000, 1.6
 FEWEST = 3  # calls in NumPy, if any: a second call that compiles after a slow first one gains nothing
 LINE = 90  # characters of a list of names in a summary
-PLANNED = 400  # with more cliques, levels are used if they fit, without planning a contraction
+PLANNED = 400  # with more cliques, no contraction is planned if levels fit and take less than to compile one
 
 
 def names() -> tuple[str, ...]:
@@ -275,12 +276,15 @@ def _cheapest(
     many = len(structure.cliques) > PLANNED
     arranged = _arranged(structure) if many else None
     if arranged and limits.allow(arranged.forecast):
-        return Levels.of(arranged)
+        compiling = PRODUCT_OPERATIONS * len(structure.cliques) * rates.of_device().operation
+        if _total_seconds(arranged.forecast, calls) <= compiling:  # of any contraction
+            return Levels.of(arranged)
     whole = Contraction.within(structure, limits)
     options: list[tuple[forecast.Forecast, Callable[[], Oracle]]] = [(whole.forecast, lambda: whole)]
-    small = None if many or whole.forecast.operations <= MANY else _arranged(structure)
-    if small:
-        options.append((small.forecast, lambda: Levels.of(small)))
+    if arranged is None and whole.forecast.operations > MANY:
+        arranged = _arranged(structure)
+    if arranged:
+        options.append((arranged.forecast, lambda: Levels.of(arranged)))
     fitting = [option for option in options if limits.allow(option[0])]
     if fitting:
         cost, made = min(fitting, key=lambda option: _total_seconds(option[0], calls))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -25,10 +26,7 @@ from pgmjax.inference.plan.structure import Structure
 
 SOLVER = 11  # vectors of a solver, in float64 even where float32 is asked for
 CALL = 5  # steps, whose time a call takes beside its own, with a step of a solver
-MANY, SCALED = (
-    90,
-    2,
-)  # from so many cliques on scales of tables are kept apart, which takes so many times as long
+SCALED = 2  # times as long a call takes if the scales of tables are kept apart
 
 
 @functools.partial(
@@ -115,5 +113,6 @@ def units(path: ContractionPath) -> dict[str, int]:
     cells, cliques = path.structure.cells, path.structure.cliques
     read = sum(cells(path.variables(i)) for step in path.steps for i in step.operands)
     tables = sum(map(cells, cliques)) + read + sum(cells(step.kept) for step in path.steps)
-    scaled = SCALED if len(cliques) > MANY else 1
+    nats = sum(math.log(cells(clique)) for clique in cliques)  # by which potentials differ, roughly
+    scaled = SCALED if nats > host_sweep.RANGE else 1
     return {"step": scaled * (CALL + len(path.steps)), "cell": scaled * tables, "flop": 3 * path.work}

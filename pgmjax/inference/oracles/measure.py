@@ -31,17 +31,20 @@ def _triangle(side: int, between: int) -> Structure:
     return Structure((side, between, side), ((0, 1), (1, 2), (0, 2)))
 
 
+def _triples(size: int, count: int) -> Structure:
+    """A chain of triples of variables of equal size."""
+    return Structure((size,) * (count + 2), tuple((i, i + 1, i + 2) for i in range(count)))
+
+
 _CHAIN = Structure((2,) * 32, tuple((i, i + 1) for i in range(31)))
-_PAIR = Structure((1024, 1024), ((0, 1), (0,), (1,)))
 DEVICE_MODELS: Mapping[str, Structure] = {
     "launch": _CHAIN,
-    "exponential": _PAIR,
+    "exponential": _triples(64, 3),
     "cell": _triangle(1500, 4),
     "flop": _triangle(1024, 1024),
 }
 """By rate of compiled programs: the model that is timed."""
-_TRIPLES = Structure((30,) * 10, tuple((i, i + 1, i + 2) for i in range(8)))
-HOST_MODELS: Mapping[str, Structure] = {"step": _CHAIN, "cell": _TRIPLES, "flop": _triangle(768, 768)}
+HOST_MODELS: Mapping[str, Structure] = {"step": _CHAIN, "cell": _triples(30, 8), "flop": _triangle(768, 768)}
 """By rate of NumPy: the model that is timed."""
 LEAST = 0.05  # share of a time that its rate makes up at least, should the other rates explain all of it
 _BUSY = 0.02  # seconds of work for one reading of the clock

@@ -24,7 +24,7 @@ IMPOSSIBLE, NEUTRAL = -1, -2
 FAR_TOO_MANY = 2**40  # cells of all nodes: beyond any memory
 Parts = tuple[tuple[tuple[int, int], ...], ...]  # for each axis, the (size, stride) of its variables
 
-GATHERED, LAUNCHES = 5, 10  # cells whose time one of levels takes, launches of a step
+GATHERED, LAUNCHES = 12, 10  # exponentials whose time a cell takes, and launches that a step takes
 OPERATIONS = 120  # compiled operations per shape, independent of the number of cliques
 
 
@@ -108,7 +108,7 @@ class Arrangement:
             work=2 * sizes.cells + inputs,
             culprits=tuple(tables[:3]),
             operations=OPERATIONS * len(sizes.shapes),
-            seconds=GATHERED * by.cell * (sizes.cells + inputs) + LAUNCHES * by.launch * sizes.steps,
+            seconds=GATHERED * by.exponential * (sizes.cells + inputs) + LAUNCHES * by.launch * sizes.steps,
         )
 
 
