@@ -9,8 +9,9 @@ what every forecast follows, unless --defaults asks for the built-in ones. Progr
 oracle-CASE: one call of the oracle that a plan of 500 calls has, compiled already if it compiles, from arrays
     to a result; a name of bench/cases.py. Forecast: `forecast` of that oracle.
 fit-CASE: a step of a fit of that case (its time over its steps). Forecast: `step_seconds` of its plan.
-calibrate-NETWORK, contract-NETWORK: a junction tree of a network of bench/networks_made.py, or of a wheel of
-    pgmpy, on one core, and its log-partition. Forecast: that by which a question is allowed or refused.
+calibrate-NETWORK, pair-NETWORK: a junction tree of a network of bench/networks_made.py, or of a wheel of
+    pgmpy, on one core; and a marginal of its first and last variable, planned for itself. Forecast: that by
+    which a question is allowed or refused.
 
 Each runs in a fresh process. It runs once (compiling and planning are no part of the forecast), then memory
 is given back and the peak is reset, and it runs again: the measured bytes are the peak above what was held,
@@ -118,9 +119,10 @@ def fit(name: str) -> tuple[harness.Line, Callable[[], Any]]:
 
 
 def question(kind: str, name: str, wheel: str | None) -> tuple[harness.Line, Callable[[], Any]]:
-    """The forecast of a calibration or of a contraction on the host, and the question."""
+    """The forecast of a calibration or of a pair's marginal on the host, and the question."""
     from pgmjax.inference.oracles import host
     from pgmjax.inference.plan import cost, elimination, parts
+    from pgmjax.inference.plan.structure import Structure
 
     model = network(name, wheel)._host
     held = sum(table.nbytes for table in model.tables)
@@ -129,9 +131,11 @@ def question(kind: str, name: str, wheel: str | None) -> tuple[harness.Line, Cal
         told = parts.seconds(model.structure, order), parts.needed_bytes(model.structure, order)
         call: Callable[[], Any] = lambda: host.HostTree(model).log_partition  # noqa: E731
     else:
-        path = host._path(model.structure, ())
+        ends = (0, len(model.structure.sizes) - 1)
+        sizes, factors = model._asked(ends)
+        path = host._path(Structure(sizes, tuple(variables for _, variables in factors)), ends)
         told = host._seconds(path), 8 * cost.of_path(path, backward=False).peak
-        call = lambda: model.log_sum()  # noqa: E731
+        call = lambda: model.marginal(ends)  # noqa: E731
     return {"oracle": kind, "forecast_s": told[0], "forecast_bytes": told[1], "held": held}, call
 
 
@@ -205,7 +209,7 @@ def one(program: str, wheel: str | None) -> harness.Line:
 def programs(with_networks: bool) -> list[str]:
     """All programs."""
     named = [*MADE, *(NETWORKS if with_networks else ())]
-    asked = [f"{kind}-{name}" for name in named for kind in ("calibrate", "contract")]
+    asked = [f"{kind}-{name}" for name in named for kind in ("calibrate", "pair")]
     return [*(f"oracle-{name}" for name in ORACLES), *(f"fit-{name}" for name in FITS), *asked]
 
 

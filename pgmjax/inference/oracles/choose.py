@@ -23,6 +23,7 @@ from pgmjax.inference.oracles.sliced import Sliced
 from pgmjax.inference.plan import elimination, forecast, levels, parts, rates, slicing
 from pgmjax.inference.plan.contraction import ContractionPath
 from pgmjax.inference.plan.cost import PRODUCT_OPERATIONS
+from pgmjax.inference.plan.rates import HostRates, Rates
 from pgmjax.inference.plan.structure import Structure
 
 # Oracles that `Estimator(oracle=...)` accepts by name: add new oracles here.
@@ -122,7 +123,8 @@ class Plan:
         return cost.seconds + PASSES * rates.of_device().exponential * cost.inputs
 
     @property
-    def _rates(self) -> rates.Rates | rates.HostRates:
+    def rates(self) -> Rates | HostRates:
+        """The rates that its forecasts of time follow."""
         return rates.of_host() if isinstance(self.oracle, HostContraction) else rates.of_device()
 
     def infer(self, tables: Sequence[Any]) -> tuple[float, list[Any]]:
@@ -179,7 +181,7 @@ class Plan:
             f"{_words(type(self.oracle).__name__)}: {cost.method}",
             f"about {need} of {forecast.readable_bytes(limit)} available; {cost.work:,} exponentials a step",
             f"about {cost.seconds:.2g} s a call, {cost.compile_seconds:.2g} s to compile "
-            f"{cost.operations:,} operations; rates: {self._rates.source}",
+            f"{cost.operations:,} operations; rates: {self.rates.source}",
             *(f"  {line}" for line in cost.details),
         ]
         structure = self.oracle.structure

@@ -25,7 +25,7 @@ from pgmjax.inference.plan.forecast import Forecast, readable_cells
 from pgmjax.inference.plan.structure import Structure
 
 COMPILED = 0.1  # of the time of a call on the host, which the search for a path counts with
-BUFFER = 128  # cells of small buffers for each compiled operation
+SPARE = 4096  # cells of small buffers
 
 
 @functools.partial(jax.tree_util.register_dataclass, data_fields=[], meta_fields=["path", "fast"])
@@ -82,7 +82,7 @@ class Contraction(base.Oracle):
             method=f"contraction ({self.path.method}), largest stored table {most} cells",
             largest=self.path.largest,
             inputs=inputs,
-            cells=max(spent.peak - 2 * inputs, 0) + spent.stored // 2 + widest + BUFFER * spent.operations,
+            cells=max(spent.peak - 2 * inputs, 0) + spent.stored // 2 + widest + SPARE,
             work=3 * self.path.work,
             culprits=tuple(largest[:3]),
             operations=spent.operations,

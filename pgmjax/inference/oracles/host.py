@@ -315,7 +315,7 @@ def _seconds(path: contraction.ContractionPath) -> float:
     """Forecast of the time of a contraction, on one core (s)."""
     large = sum(d.union for d in cost.of_path(path).products if min(d.left, d.summed, d.right) >= _LARGE)
     by = rates.of_host()
-    return 3 * by.step * len(path.steps) + 1.5 * by.cell * (path.work - large) + 8 * by.flop * large
+    return 4 * by.step * len(path.steps) + 0.4 * by.cell * (path.work - large) + 2 * by.flop * large
 
 
 def _worth_planning(path: contraction.ContractionPath) -> bool:

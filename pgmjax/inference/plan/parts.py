@@ -20,7 +20,7 @@ from pgmjax.inference.plan.junction_tree import Elimination
 from pgmjax.inference.plan.structure import Structure, Variables
 
 # To calibrate a cell of a junction tree takes the time of so many cells, a clique that of so many steps.
-CELLS, STEPS = 5, 5
+CELLS, STEPS = 2.3, 8
 HOPELESS = 30  # times the time allowed, above which no better order of a part is looked for
 
 
