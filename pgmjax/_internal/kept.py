@@ -16,7 +16,7 @@ _LOG = logging.getLogger("pgmjax")
 
 @dataclasses.dataclass(frozen=True)
 class KeptFile:
-    """What is kept of each device: an object of values by name.
+    """A file of values by name for each device.
 
     Attributes:
         name: of the file, without its ending; a command `pgmjax bench NAME` writes it.

@@ -150,7 +150,7 @@ def forget() -> None:
 
 
 def _kept(kind: type[Kind], key: str) -> Kind | None:
-    """What is kept under a key, if it has every rate."""
+    """Return the rates that are kept under a key, if all are there."""
     found = KEPT.read().get(key, {})
     return kind(**found, source=MEASURED) if found.keys() == _values(kind()).keys() else None
 
