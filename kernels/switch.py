@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import functools
-import json
-import logging
-import os
 import pathlib
-import uuid
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any
@@ -15,9 +11,9 @@ from typing import Any
 import jax
 
 from pgmjax._internal import device
+from pgmjax._internal.kept import KeptFile
 
-_LOG = logging.getLogger("pgmjax")
-_FORMAT = {"format": "pgmjax-kernels", "version": 1}
+KEPT = KeptFile("kernels", lambda value: isinstance(value, bool), "kernels stay off")
 # part of the key of JAX's caches: a function compiled with the switch off is compiled again when it is on
 _SWITCH: Any = jax.make_user_context(None)
 
@@ -61,13 +57,7 @@ def kernels_in_use(platform: str | None = None, kernel: str | None = None) -> bo
 
 def this_device() -> str:
     """Return the key of measurements: the name of the device and the version of JAX."""
-    return f"{device.kind()}, jax {jax.__version__}"
-
-
-def measurements_file() -> pathlib.Path:
-    """Return where measurements are kept: `pgmjax/kernels.json` in the user's cache folder."""
-    folder = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return pathlib.Path(folder, "pgmjax", "kernels.json")
+    return device.with_version()
 
 
 def keep(won: Mapping[str, bool]) -> pathlib.Path:
@@ -82,48 +72,11 @@ def keep(won: Mapping[str, bool]) -> pathlib.Path:
     Raises:
         OSError: the file cannot be written.
     """
-    file = measurements_file()
-    record = {**_FORMAT, "devices": {**_read(file), this_device(): dict(won)}}
-    file.parent.mkdir(parents=True, exist_ok=True)
-    part = file.with_name(f".{file.name}.{uuid.uuid4().hex[:12]}")
-    try:
-        part.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-        part.replace(file)
-    finally:
-        part.unlink(missing_ok=True)
+    file = KEPT.keep(this_device(), won)
     _kept_for.cache_clear()
     return file
 
 
 @functools.cache  # read once, so that what a process compiles does not change while it runs
 def _kept_for(name: str) -> dict[str, bool]:
-    return _read(measurements_file()).get(name, {})
-
-
-def _read(file: pathlib.Path) -> dict[str, dict[str, bool]]:
-    """Return what is kept by device; nothing, and a line in the log, if the file is damaged."""
-    try:
-        record = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, RecursionError) as error:
-        return _ignored(file, str(error))
-    if not isinstance(record, dict) or {name: record.get(name) for name in _FORMAT} != _FORMAT:
-        return _ignored(file, f"it is not of the format {_FORMAT}")
-    devices = record.get("devices")
-    if isinstance(devices, dict) and all(
-        isinstance(kept, dict) and all(isinstance(value, bool) for value in kept.values())
-        for kept in devices.values()
-    ):
-        return devices
-    return _ignored(file, "its devices are not objects of true and false")
-
-
-def _ignored(file: pathlib.Path, why: str) -> dict[str, dict[str, bool]]:
-    _LOG.warning(
-        "Kept measurements of kernels are ignored, and kernels stay off: %s: %s. `pgmjax bench kernels` "
-        "writes the file again.",
-        file,
-        why,
-    )
-    return {}
+    return KEPT.read().get(name, {})

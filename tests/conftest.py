@@ -1,9 +1,12 @@
 """Fixtures shared by all tests."""
 
+import atexit
 import gc
 import os
 import pathlib
+import shutil
 import signal
+import tempfile
 
 import hypothesis
 import pytest
@@ -14,6 +17,12 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # threads of linear algebra in several processes wait for one another: a test took 32 s, and 4 s alone
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 program_cache.switch_on()
+# plans follow rates that are kept in the user's cache folder, and no test reads the one of whoever runs it;
+# matplotlib's list of fonts stays where it is
+_USERS = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+os.environ.setdefault("MPLCONFIGDIR", os.path.join(_USERS, "matplotlib"))
+os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="pgmjax-cache-")
+atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
 # a run meets thousands of structures and comes back to many: dropping their programs costs time
 os.environ.setdefault("PGMJAX_MAX_MAPS", "30000")
 

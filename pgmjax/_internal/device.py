@@ -39,6 +39,11 @@ def kind() -> str:
     return str(jax.local_devices()[0].device_kind)
 
 
+def with_version() -> str:
+    """Return the name of the device and the version of JAX, the key of measurements of compiled programs."""
+    return f"{kind()}, jax {jax.__version__}"
+
+
 def kinds() -> list[str]:
     """Return the names of all devices, those of other processes too."""
     return [str(device.device_kind) for device in jax.devices()]

@@ -42,9 +42,10 @@ class ReleaseForecast:
     Attributes:
         mechanism: its name.
         tables: what it will measure; empty if the mechanism chooses that while it runs.
-        step_seconds: forecast of one step of the fit, on two CPU cores; None as `peak_bytes` without tables.
+        step_seconds: forecast of one step of the fit; None as `peak_bytes` without tables.
         compile_seconds: forecast of compiling it.
         peak_bytes: forecast of the memory of the fit.
+        rates: where the rates of the forecast come from.
     """
 
     mechanism: str
@@ -52,6 +53,7 @@ class ReleaseForecast:
     step_seconds: float | None
     compile_seconds: float | None
     peak_bytes: int | None
+    rates: str | None = None
 
     def lines(self, steps: int, rows: int | None = None) -> Iterator[str]:
         """Yield what is to be said.
@@ -88,7 +90,7 @@ class ReleaseForecast:
         if self.step_seconds is not None and self.compile_seconds is not None and self.peak_bytes is not None:
             seconds = self.compile_seconds + steps * self.step_seconds
             yield (
-                f"The fit: up to {seconds:,.0f} s for {steps:,} steps on two CPU cores (forecast), "
+                f"The fit: up to {seconds:,.0f} s for {steps:,} steps (forecast; rates: {self.rates}), "
                 f"{readable_bytes(self.peak_bytes)} of memory."
             )
 
@@ -147,5 +149,10 @@ def forecast(
     inference = estimator.plan(domain, [table.clique for table in tables])
     found = inference.oracle.forecast
     return ReleaseForecast(
-        mechanism.name, tuple(tables), found.seconds, found.compile_seconds, inference.peak_bytes
+        mechanism.name,
+        tuple(tables),
+        inference.step_seconds,
+        found.compile_seconds,
+        inference.peak_bytes,
+        inference.rates.source,
     )

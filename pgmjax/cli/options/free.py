@@ -297,6 +297,7 @@ def add_bench(commands: Any) -> None:
     _add_bench_run(own)
     _add_bench_report(own)
     _add_bench_kernels(own)
+    _add_bench_rates(own)
 
 
 def _add_bench_run(commands: Any) -> None:
@@ -382,6 +383,26 @@ def _add_bench_kernels(commands: Any) -> None:
         help="readings of the clock; the median counts (5)",
     )
     parser.set_defaults(run="bench:kernels")
+
+
+def _add_bench_rates(commands: Any) -> None:
+    parser = commands.add_parser(
+        "rates",
+        help="measure the rates that forecasts of time follow on the device at hand",
+        description="Time a few small models, each of which spends its time on one kind of work, compiled on "
+        "the device and in NumPy on the host, and print JSON lines. From then on forecasts of time, and the "
+        "choice between oracles, follow these rates, for this device, number of cores and version of JAX or "
+        "NumPy (pgmjax/rates.json in the user's cache folder). Run it while nothing else runs.",
+        epilog="Example: pgmjax bench rates --repeats 9",
+    )
+    parser.add_argument(
+        "--repeats",
+        type=_repeats,
+        default=5,
+        metavar="N",
+        help="readings of the clock; the median counts (5)",
+    )
+    parser.set_defaults(run="bench:rates")
 
 
 def _product_shape(text: str) -> tuple[int, ...]:

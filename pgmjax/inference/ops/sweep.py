@@ -22,14 +22,12 @@ import numpy as np
 
 from pgmjax.inference.ops import exact_product, fast_product
 from pgmjax.inference.ops.tables import Reduce, Table, align, lowest, recentred
+from pgmjax.inference.plan.cost import large
 from pgmjax.inference.plan.path import ContractionPath, MatrixProduct, Step
 
 # On paths with more steps than this from an input to the result, messages are recentred and marginals
 # renormalised. This keeps float32 accurate on long chains at no cost for short ones.
 DEEP = 12
-# A step is a large product if its union has at least LARGE cells, and each side at least SIDE (measured on
-# plans with unions to 1e9 cells: sides of 4 instead of 8 save a tenth to a third of the time and memory).
-LARGE, SIDE = 300_000, 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,20 +174,6 @@ def _renormalised(tables: tuple[jax.Array, jax.Array], weight: jax.Array) -> lis
     """Both tables, each rescaled to the sum of `weight`."""
     sums = [jnp.sum(table) for table in tables]
     return [t * (jnp.sum(weight) / jnp.where(s > 0, s, 1)) for t, s in zip(tables, sums, strict=True)]
-
-
-@functools.lru_cache(maxsize=256)
-def large(path: ContractionPath) -> dict[int, MatrixProduct]:
-    """The large products of a path, by step number."""
-    cells = path.structure.cells
-    found = {}
-    for number, step in enumerate(path.steps):
-        product = path.product(step)
-        if product is None or cells(step.union) < LARGE:
-            continue
-        if min(cells(product.left), cells(product.summed), cells(product.right)) >= SIDE:
-            found[number] = product
-    return found
 
 
 @functools.lru_cache(maxsize=256)

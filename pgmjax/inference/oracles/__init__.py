@@ -5,6 +5,7 @@
   `host_contraction` (NumPy, nothing compiled), and `brute_force`, the reference for all others.
 - Approximate: `belief_propagation`.
 - On the host, one query at a time, without compilation: `host`.
+- `measure`: the rates of the machine, which `choose` follows.
 """
 
 from pgmjax._internal.moved import serve_old_names

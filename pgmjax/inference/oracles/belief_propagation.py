@@ -35,13 +35,13 @@ from jax import lax
 from pgmjax._internal.jit import jit
 from pgmjax.inference.ops.tables import join, split
 from pgmjax.inference.oracles import base
-from pgmjax.inference.plan import regions
+from pgmjax.inference.plan import rates, regions
 from pgmjax.inference.plan.forecast import Forecast
 from pgmjax.inference.plan.regions import Block, RegionGraph, RegionMaps, index_maps, region_graph
 from pgmjax.inference.plan.structure import Structure, Variables
 
-# On two CPU cores, per cell touched by a colour: gathering, two segment sums and scattering.
-SECONDS_A_CELL = 2e-8
+# Cells whose time one takes that a colour touches: gathering, two segment sums and scattering.
+TOUCHED = 25
 SWEEPS, OPERATIONS = 50, 150
 TEMPERATURES, COOLING_SWEEPS = 12, 20
 SLOWEST = 0.05  # lower bound on the divisor of an inner belief's step, as a share of the weights around it
@@ -234,7 +234,7 @@ def forecast(graph: RegionGraph) -> Forecast:
         work=SWEEPS * touched,
         culprits=tuple((region, cells) for cells, region in sizes[:3]),
         operations=OPERATIONS,
-        seconds=SWEEPS * touched * SECONDS_A_CELL,
+        seconds=SWEEPS * touched * TOUCHED * rates.of_device().cell,
         details=(graph.summary(),),
     )
 

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 
 from pgmjax.inference import ops
 from pgmjax.inference.oracles import base
+from pgmjax.inference.plan import rates
 from pgmjax.inference.plan.forecast import Forecast
 from pgmjax.inference.plan.structure import Structure, Variables
 
@@ -36,7 +37,14 @@ class BruteForce(base.Oracle):
         cells = self.structure.cells(everything)
         inputs = sum(self.structure.cells(c) for c in self.structure.cliques)
         return Forecast(
-            "joint table", cells, inputs, 3 * cells, 2 * cells, ((everything, cells),), 10, 5e-9 * cells
+            method="joint table",
+            largest=cells,
+            inputs=inputs,
+            cells=3 * cells,
+            work=2 * cells,
+            culprits=((everything, cells),),
+            operations=10,
+            seconds=3 * rates.of_device().cell * cells,
         )
 
     def _joint(self, potentials: base.Potentials) -> jax.Array:

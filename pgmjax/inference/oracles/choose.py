@@ -21,8 +21,10 @@ from pgmjax.inference.oracles.host_contraction import HostContraction
 from pgmjax.inference.oracles.levels import Levels
 from pgmjax.inference.oracles.message_passing import MessagePassing
 from pgmjax.inference.oracles.sliced import Sliced
-from pgmjax.inference.plan import elimination, forecast, levels, parts, slicing
+from pgmjax.inference.plan import elimination, forecast, levels, parts, rates, slicing
 from pgmjax.inference.plan.contraction import ContractionPath
+from pgmjax.inference.plan.cost import PRODUCT_OPERATIONS
+from pgmjax.inference.plan.rates import HostRates, Rates
 from pgmjax.inference.plan.structure import Structure
 
 # Oracles that `Estimator(oracle=...)` accepts by name: add new oracles here.
@@ -38,8 +40,9 @@ _BY_NAME = {each.name: each for each in EXACT}
 # Plans are compared by the time of one compilation and CALLS calls. Levels are considered if a
 # contraction would compile more than MANY operations.
 CALLS = 500
-PROGRAM = 0.2  # seconds to compile what is around an oracle, such as a solver's step
-MEASURED = 0.5  # of the forecast of a call: what calls of small models took
+AROUND = 100  # operations compiled around an oracle, such as those of a solver's step
+# A step of a solver takes the time of so many exponentials, or of NumPy's cells, for each measured cell.
+PASSES, HOST_PASSES = 6, 2
 SPREAD = 2  # times as long takes a call on the host if potentials differ by hundreds of nats
 MANY = 600
 # On a CPU, slices of CACHE bytes are faster than one contraction of more than twice that, as long as their
@@ -47,7 +50,7 @@ MANY = 600
 CACHE, REPEATED = 40_000_000, 1.6
 FEWEST = 3  # calls in NumPy, if any: a second call that compiles after a slow first one gains nothing
 LINE = 90  # characters of a list of names in a summary
-PLANNED = 400  # with more cliques, levels are used if they fit, without planning a contraction
+PLANNED = 400  # with more cliques, no contraction is planned if levels fit and take less than to compile one
 
 
 def names() -> tuple[str, ...]:
@@ -112,6 +115,19 @@ class Plan:
         cost = self.oracle.forecast
         return cost.compile_seconds + (self.calls or 1) * cost.seconds
 
+    @property
+    def step_seconds(self) -> float:
+        """Forecast of a step of a fit: a call, and the solver's own passes over its vectors (s)."""
+        cost = self.oracle.forecast
+        if isinstance(self.oracle, HostContraction):
+            return cost.seconds + HOST_PASSES * rates.of_host().cell * cost.inputs
+        return cost.seconds + PASSES * rates.of_device().exponential * cost.inputs
+
+    @property
+    def rates(self) -> Rates | HostRates:
+        """The rates that its forecasts of time follow."""
+        return rates.of_host() if isinstance(self.oracle, HostContraction) else rates.of_device()
+
     def infer(self, tables: Sequence[Any]) -> tuple[float, list[Any]]:
         """Log-partition and marginals of a model given by plain arrays, on the device.
 
@@ -165,8 +181,8 @@ class Plan:
         lines = [
             f"{_words(type(self.oracle).__name__)}: {cost.method}",
             f"about {need} of {forecast.readable_bytes(limit)} available; {cost.work:,} exponentials a step",
-            f"on two CPU cores about {cost.seconds:.2g} s a call, {cost.compile_seconds:.2g} s to compile "
-            f"{cost.operations:,} operations",
+            f"about {cost.seconds:.2g} s a call, {cost.compile_seconds:.2g} s to compile "
+            f"{cost.operations:,} operations; rates: {self.rates.source}",
             *(f"  {self._named(line)}" for line in cost.details),
         ]
         structure = self.oracle.structure
@@ -267,12 +283,15 @@ def _cheapest(
     many = len(structure.cliques) > PLANNED
     arranged = _arranged(structure) if many else None
     if arranged and limits.allow(arranged.forecast):
-        return Levels.of(arranged)
+        compiling = PRODUCT_OPERATIONS * len(structure.cliques) * rates.of_device().operation
+        if _total_seconds(arranged.forecast, calls) <= compiling:  # of any contraction
+            return Levels.of(arranged)
     whole = Contraction.within(structure, limits)
     options: list[tuple[forecast.Forecast, Callable[[], Oracle]]] = [(whole.forecast, lambda: whole)]
-    small = None if many or whole.forecast.operations <= MANY else _arranged(structure)
-    if small:
-        options.append((small.forecast, lambda: Levels.of(small)))
+    if arranged is None and whole.forecast.operations > MANY:
+        arranged = _arranged(structure)
+    if arranged:
+        options.append((arranged.forecast, lambda: Levels.of(arranged)))
     fitting = [option for option in options if limits.allow(option[0])]
     if fitting:
         cost, made = min(fitting, key=lambda option: _total_seconds(option[0], calls))
@@ -301,13 +320,18 @@ def _beginning(chosen: Oracle, limits: Limits) -> Beginning | None:
     on_host = _host(chosen.contraction_path(), limits)
     if on_host is None:
         return None
-    calls = int((PROGRAM + chosen.forecast.compile_seconds) / on_host.forecast.seconds)
+    calls = int(_compiling(chosen.forecast) / on_host.forecast.seconds)
     return Beginning(on_host, calls) if calls >= FEWEST else None
 
 
 def _total_seconds(cost: forecast.Forecast, calls: int) -> float:
     """Return a forecast of the time of a compiled program and some calls of it."""
-    return PROGRAM + cost.compile_seconds + calls * MEASURED * cost.seconds
+    return _compiling(cost) + calls * cost.seconds
+
+
+def _compiling(cost: forecast.Forecast) -> float:
+    """Return a forecast of the time to compile an oracle and what is around it."""
+    return AROUND * rates.of_device().operation + cost.compile_seconds
 
 
 def _arranged(structure: Structure) -> levels.Arrangement | None:

@@ -25,6 +25,7 @@ from pgmjax.inference.plan.forecast import Forecast, readable_cells
 from pgmjax.inference.plan.structure import Structure
 
 COMPILED = 0.1  # of the time of a call on the host, which the search for a path counts with
+SPARE = 4096  # cells of small buffers
 
 
 @functools.partial(jax.tree_util.register_dataclass, data_fields=[], meta_fields=["path", "fast"])
@@ -48,13 +49,13 @@ class Contraction(base.Oracle):
     def build(cls, structure: Structure, fast: bool = False) -> Contraction:
         """Plan the path of a structure."""
         path = contraction.plan(structure)
-        return cls(path, fast and bool(sweep.large(path)))
+        return cls(path, fast and bool(cost.large(path)))
 
     @classmethod
     def within(cls, structure: Structure, limits: base.Limits) -> Contraction:
         """Plan the path of a structure; large products are fast if potentials are finite."""
         path = contraction.plan(structure, calls=COMPILED * limits.calls)
-        return cls(path, limits.finite and bool(sweep.large(path)))
+        return cls(path, limits.finite and bool(cost.large(path)))
 
     def exact(self) -> Contraction:
         """The same oracle with every product in exact form."""
@@ -74,14 +75,14 @@ class Contraction(base.Oracle):
         largest = sorted(tables.items(), key=lambda entry: -entry[1])
         inputs = sum(cells(c) for c in self.structure.cliques)
         # the backward pass forms the unions of all steps except large products
-        small = [s for n, s in enumerate(self.path.steps) if n not in sweep.large(self.path)]
+        small = [s for n, s in enumerate(self.path.steps) if n not in cost.large(self.path)]
         widest = max((cells(s.union) for s in small), default=1)
         most = readable_cells(self.path.largest)
         return Forecast(
             method=f"contraction ({self.path.method}), largest stored table {most} cells",
             largest=self.path.largest,
             inputs=inputs,
-            cells=max(spent.peak - 2 * inputs, 0) + 2 * spent.stored + 2 * widest,
+            cells=max(spent.peak - 2 * inputs, 0) + spent.stored // 2 + widest + SPARE,
             work=3 * self.path.work,
             culprits=tuple(largest[:3]),
             operations=spent.operations,
@@ -92,7 +93,7 @@ class Contraction(base.Oracle):
     def _details(self, spent: cost.Cost) -> tuple[str, ...]:
         form = "matrix product" if self.fast else "exact, in tiles"
         forms = {
-            p.step: form if p.step in sweep.large(self.path) else "exact, at once" for p in spent.products
+            p.step: form if p.step in cost.large(self.path) else "exact, at once" for p in spent.products
         }
         return tuple(spent.with_forms(forms).lines()[1:])
 
@@ -119,7 +120,7 @@ class Contraction(base.Oracle):
         self, potentials: base.Potentials
     ) -> tuple[jax.Array, tuple[jax.Array, ...], jax.Array]:
         """Same as `infer`, with a bound on the probability misplaced by fast products."""
-        return (_large if sweep.large(self.path) else _swept)(self, tuple(potentials))
+        return (_large if cost.large(self.path) else _swept)(self, tuple(potentials))
 
     def maximum(self, potentials: base.Potentials) -> jax.Array:
         """Largest sum of potentials over all joint states (nats)."""

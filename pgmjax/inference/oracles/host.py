@@ -38,16 +38,15 @@ import numpy as np
 from pgmjax._internal.memory import readable_bytes
 from pgmjax.inference import ops
 from pgmjax.inference.ops import host_sweep
-from pgmjax.inference.plan import contraction, cost, elimination, junction_tree, parts
+from pgmjax.inference.plan import contraction, cost, elimination, junction_tree, parts, rates
 from pgmjax.inference.plan.forecast import USUAL, ModelTooLargeError, QuestionLimits
 from pgmjax.inference.plan.junction_tree import JunctionTree
 from pgmjax.inference.plan.structure import Structure, Variables
 
 CACHE_BYTES = 1 << 28
 _SMALL = 1 << 16  # cells: below this, checking the free memory costs more than the table
-_EACH_STEP, _EACH_PRODUCT = 3e-5, 6e-9  # seconds of a step of a contraction, and of a product in it
-_LARGE, _FASTER = 16, 15  # sides of matrix products that take less time by this factor
-_EACH_CELL, _EACH_PLAN = 1e-8, 1e-4  # seconds to contract a cell, and to plan a table of a question
+_LARGE = 16  # sides of products that are matrix products in effect
+_PLANNING = 10  # steps, whose time it takes to plan a table of a question
 _CONSTANT = 1e-14  # by how much a constant table of logarithms may vary (nats): rounding
 IMPOSSIBLE = "the potentials leave no possible cell: some clique, or several together, exclude every cell."
 _SHORT = 16  # cells of a row
@@ -319,12 +318,23 @@ def _path(structure: Structure, output: Variables) -> contraction.ContractionPat
 def _seconds(path: contraction.ContractionPath) -> float:
     """Forecast of the time of a contraction, on one core (s)."""
     large = sum(d.union for d in cost.of_path(path).products if min(d.left, d.summed, d.right) >= _LARGE)
-    slow = path.work - large + large / _FASTER
-    return _EACH_STEP * len(path.steps) + _EACH_PRODUCT * slow
+    by = rates.of_host()
+    return 4 * by.step * len(path.steps) + 0.4 * by.cell * (path.work - large) + 2 * by.flop * large
 
 
 def _worth_planning(path: contraction.ContractionPath) -> bool:
-    return path.work * _EACH_CELL > _EACH_PLAN * len(path.structure.cliques)
+    return _takes_longer(path.work, path.structure)
+
+
+def _takes_longer(cells: float, structure: Structure) -> bool:
+    """Return whether to contract some cells takes longer than to plan a question."""
+    by = rates.of_host()
+    return 2.5 * cells * by.cell > _PLANNING * by.step * len(structure.cliques)
+
+
+def _seconds_between(cells: float) -> float:
+    """Forecast of the time of products in a calibrated tree, on one core (s)."""
+    return parts.CELLS * rates.of_host().cell * cells
 
 
 class HostTree:
@@ -388,10 +398,10 @@ class HostTree:
         """Forecast of the time of a marginal, on one core (s)."""
         lowest = max(self._top[v] for v in wanted)
         if self._sets[lowest].issuperset(wanted):
-            return _EACH_CELL * self.tree.structure.cells(self.tree.cliques[lowest])
+            return _seconds_between(self.tree.structure.cells(self.tree.cliques[lowest]))
         cells = sum(map(self._cells_between, self._groups(wanted)))
         alone = self._is_shorter_asked(wanted, cells)
-        return self.host.seconds(wanted) if alone else _EACH_CELL * cells
+        return self.host.seconds(wanted) if alone else _seconds_between(cells)
 
     def _groups(self, wanted: Variables) -> list[list[int]]:
         """The variables of each tree."""
@@ -411,9 +421,9 @@ class HostTree:
 
         Also if the tree takes longer than a question may: the contraction refuses what is too long.
         """
-        if between * _EACH_CELL <= _EACH_PLAN * len(self.tree.structure.cliques):
+        if not _takes_longer(between, self.tree.structure):
             return False
-        return between * _EACH_CELL > self.host.limits.max_seconds or self.host.work(wanted) < between
+        return _seconds_between(between) > self.host.limits.max_seconds or self.host.work(wanted) < between
 
     def _joint(self, wanted: Sequence[int]) -> _Factor:
         """The marginal of variables in the same tree."""

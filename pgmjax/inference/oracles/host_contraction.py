@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -18,14 +19,14 @@ import numpy as np
 from pgmjax.inference.ops import host_sweep
 from pgmjax.inference.ops.tables import host_join, split
 from pgmjax.inference.oracles.contraction import Contraction
+from pgmjax.inference.plan import rates
 from pgmjax.inference.plan.contraction import ContractionPath
 from pgmjax.inference.plan.forecast import Forecast
 from pgmjax.inference.plan.structure import Structure
 
 SOLVER = 11  # vectors of a solver, in float64 even where float32 is asked for
-# Seconds of a call, a step, a cell and a product, with a solver's step, measured on one core with fits of 5
-# to 298 cliques of 217 to 837,000 cells (within a factor of 2, lattices 2.3).
-CALL, EACH_STEP, EACH_CELL, EACH_PRODUCT = 1e-4, 2e-5, 9e-9, 2e-10
+CALL = 5  # steps, whose time a call takes beside its own, with a step of a solver
+SCALED = 2  # times as long a call takes if the scales of tables are kept apart
 
 
 @functools.partial(
@@ -100,9 +101,18 @@ class HostContraction(Contraction):
         return np.asarray(made.log_partition), made.vector
 
 
-@functools.lru_cache(maxsize=256)
 def seconds(path: ContractionPath) -> float:
     """Return a forecast of the time of one call on one core."""
-    cells = path.structure.cells
-    tables = sum(map(cells, path.structure.cliques)) + sum(cells(step.kept) for step in path.steps)
-    return CALL + EACH_STEP * len(path.steps) + EACH_CELL * tables + 3 * EACH_PRODUCT * path.work
+    by = rates.of_host()
+    return float(sum(count * getattr(by, rate) for rate, count in units(path).items()))
+
+
+@functools.lru_cache(maxsize=256)
+def units(path: ContractionPath) -> dict[str, int]:
+    """Return the units of work of one call, by the name of their rate in `HostRates`."""
+    cells, cliques = path.structure.cells, path.structure.cliques
+    read = sum(cells(path.variables(i)) for step in path.steps for i in step.operands)
+    tables = sum(map(cells, cliques)) + read + sum(cells(step.kept) for step in path.steps)
+    nats = sum(math.log(cells(clique)) for clique in cliques)  # by which potentials differ, roughly
+    scaled = SCALED if nats > host_sweep.RANGE else 1
+    return {"step": scaled * (CALL + len(path.steps)), "cell": scaled * tables, "flop": 3 * path.work}

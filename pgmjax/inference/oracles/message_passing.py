@@ -19,7 +19,7 @@ import jax.numpy as jnp
 
 from pgmjax.inference import ops
 from pgmjax.inference.oracles import base
-from pgmjax.inference.plan import junction_tree
+from pgmjax.inference.plan import junction_tree, rates
 from pgmjax.inference.plan.forecast import Forecast
 from pgmjax.inference.plan.structure import Structure, Variables
 
@@ -49,7 +49,7 @@ class MessagePassing(base.Oracle):
         cells = self.structure.cells
         tables = sorted(((c, cells(c)) for c in self.tree.cliques), key=lambda entry: -entry[1])
         inputs = sum(cells(c) for c in self.structure.cliques)
-        total = self.tree.cells
+        total, by = self.tree.cells, rates.of_device()
         return Forecast(
             method=f"junction tree of {len(tables)} cliques, {total:,} cells",
             largest=max((n for _, n in tables), default=1),
@@ -58,7 +58,7 @@ class MessagePassing(base.Oracle):
             work=2 * total + inputs,
             culprits=tuple(tables[:3]),
             operations=20 * len(tables),
-            seconds=5e-9 * (2 * total + inputs) + 2e-5 * len(tables),
+            seconds=3 * by.cell * (2 * total + inputs) + 40 * by.launch * len(tables),
         )
 
     def _collect(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 from pgmjax._internal.memory import readable_bytes
+from pgmjax.inference.plan import rates
 from pgmjax.inference.plan.path import ContractionPath, MatrixProduct, Step
+from pgmjax.inference.plan.rates import Rates
 from pgmjax.inference.plan.structure import Structure
 
 # Compiled operations of a step with its gradient, used to estimate the compile time.
@@ -14,25 +17,9 @@ PRODUCT_OPERATIONS = 16
 # Workspace of a step, in addition to its tables: the exponentials of both operands and of the result.
 WORKSPACE = 1
 SHOWN = 4
-
-
-@dataclasses.dataclass(frozen=True)
-class Rates:
-    """The machine's time per unit of work; the defaults are for two CPU cores, float32.
-
-    Attributes:
-        exponential: seconds per cell of a log-space product in exact form.
-        flop: seconds per floating point operation of a matrix product.
-        cell: seconds to read, transform and write a stored cell once.
-        launch: seconds to start one compiled operation.
-        operation: seconds to compile one operation.
-    """
-
-    exponential: float = 1e-9
-    flop: float = 1e-11
-    cell: float = 4e-9
-    launch: float = 5e-7
-    operation: float = 0.02
+# A step is a large product if its union has at least LARGE cells, and each side at least SIDE (measured on
+# plans with unions to 1e9 cells: sides of 4 instead of 8 save a tenth to a third of the time and memory).
+LARGE, SIDE = 300_000, 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,6 +52,11 @@ class Dimensions:
         """True if the union exceeds all three tables, so that it must never be stored."""
         return min(self.left, self.summed, self.right) > 1
 
+    @property
+    def large(self) -> bool:
+        """True if the executor runs it as a large product."""
+        return self.union >= LARGE and min(self.left, self.summed, self.right) >= SIDE
+
     def __str__(self) -> str:
         form = f", {self.form}" if self.form else ""
         return f"{self.batch:,} x [{self.left:,}, {self.summed:,}] x [{self.summed:,}, {self.right:,}]{form}"
@@ -89,6 +81,9 @@ class Cost:
         operations: approximate number of compiled operations.
         products: the products that never store their union, most work first.
         slices: number of runs of the path (1: not sliced).
+        summed: cells of the combined tables of all steps but large products.
+        large: cells of the combined tables of large products.
+        carried: cells of the tables of large products, and of the inputs of each slice, if there are several.
     """
 
     method: str
@@ -102,6 +97,9 @@ class Cost:
     operations: int
     products: tuple[Dimensions, ...] = ()
     slices: int = 1
+    summed: int = 0
+    large: int = 0
+    carried: int = 0
 
     def peak_bytes(self, itemsize: int = 4) -> int:
         """Peak memory, in bytes.
@@ -111,23 +109,31 @@ class Cost:
         """
         return self.peak * itemsize
 
-    def seconds(self, rates: Rates | None = None, exact: bool = False) -> float:
+    def seconds(self, by: Rates | None = None, exact: bool = False) -> float:
         """Forecast time of one call, once compiled (s).
 
         Args:
-            rates: rates of the machine. Default: those of `Rates`.
+            by: rates of the machine. Default: those of the device at hand.
             exact: run all products in exact log-space form, none as a matrix product.
         """
-        rates = rates or Rates()
-        tiled = sum(p.union for p in self.products)
-        plain = 3 * (self.exponentials - self.slices * tiled) * rates.exponential
-        products = 3 * self.slices * tiled * rates.exponential if exact else self.flops * rates.flop
-        launches = self.slices * self.operations * rates.launch
-        return plain + products + self.moved / 2 * rates.cell + launches
+        by = by or rates.of_device()
+        return float(sum(count * getattr(by, rate) for rate, count in self.units(exact).items()))
 
-    def compile_seconds(self, rates: Rates | None = None) -> float:
-        """Forecast compile time, added to the first call (s)."""
-        return self.operations * (rates or Rates()).operation
+    def units(self, exact: bool = False) -> dict[str, int]:
+        """Units of work of one call, by the name of their rate in `Rates`.
+
+        A cell of a combined table takes three exponentials: one forward, one backward for each operand. A
+        large product takes three matrix products, and its tables are transformed as often.
+
+        Args:
+            exact: as for `seconds`.
+        """
+        return {
+            "launch": self.slices * self.operations,
+            "exponential": 3 * (self.summed + (self.large if exact else 0)),
+            "flop": 0 if exact else 6 * self.large,
+            "cell": 3 * self.carried,
+        }
 
     def with_forms(self, forms: dict[int, str]) -> Cost:
         """The same cost with the forms chosen by the executor: form of a product by its step number."""
@@ -162,6 +168,13 @@ class Cost:
         return lines
 
 
+@functools.lru_cache(maxsize=256)
+def large(path: ContractionPath) -> dict[int, MatrixProduct]:
+    """The large products of a path, by step number."""
+    found = ((n, path.product(step)) for n, step in enumerate(path.steps))
+    return {n: product for n, product in found if product and dimensions(path.structure, n, product).large}
+
+
 def dimensions(structure: Structure, number: int, product: MatrixProduct) -> Dimensions:
     """Sizes of a product."""
     cells = structure.cells
@@ -182,6 +195,7 @@ def of_path(path: ContractionPath, backward: bool = True) -> Cost:
     found = [(n, path.product(step)) for n, step in enumerate(path.steps)]
     sized = [dimensions(path.structure, n, product) for n, product in found if product]
     tiled = [d for d in sized if d.tiled]
+    of_large = sum(d.union for d in sized if d.large)
     results = [cells(step.kept) for step in path.steps]
     read = sum(cells(path.variables(i)) for step in path.steps for i in step.operands)
     singles = len(path.steps) - len(sized)
@@ -196,6 +210,14 @@ def of_path(path: ContractionPath, backward: bool = True) -> Cost:
         largest=max(results, default=0),
         peak=_peak(path, inputs) if backward else inputs + _forward_peak(path),
         operations=REDUCTION_OPERATIONS * singles + PRODUCT_OPERATIONS * len(sized),
+        summed=path.work - of_large,
+        large=of_large,
+        carried=sum(
+            cells(path.steps[d.step].kept)
+            + sum(cells(path.variables(i)) for i in path.steps[d.step].operands)
+            for d in sized
+            if d.large
+        ),
         products=tuple(sorted(tiled, key=lambda d: -d.union)),
     )
 

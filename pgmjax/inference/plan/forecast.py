@@ -6,9 +6,9 @@ import dataclasses
 
 from pgmjax._internal.errors import Error
 from pgmjax._internal.memory import available_bytes, readable_bytes
+from pgmjax.inference.plan import rates
 
-ORACLE_COPIES = 6
-COMPILE = 0.002  # seconds per operation
+ORACLE_COPIES = 3  # of the potentials, in a call: as given, on the device, and marginals
 _SMALL = 1 << 20  # bytes
 
 
@@ -90,7 +90,7 @@ class Forecast:
         work: number of exponentials, a measure of the time.
         culprits: variables and number of cells of the largest tables.
         operations: approximate number of operations to compile.
-        seconds: approximate time of a call once compiled, on two CPU cores.
+        seconds: approximate time of a call once compiled.
         details: additional lines of text for reports.
     """
 
@@ -106,8 +106,8 @@ class Forecast:
 
     @property
     def compile_seconds(self) -> float:
-        """Approximate compile time of the first call, on two CPU cores (s)."""
-        return COMPILE * self.operations
+        """Approximate compile time of the first call (s)."""
+        return rates.of_device().operation * self.operations
 
     def peak_bytes(self, itemsize: int, copies: int = ORACLE_COPIES) -> int:
         """Peak memory, in bytes.

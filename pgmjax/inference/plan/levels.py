@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from pgmjax.inference.plan import level_tree
+from pgmjax.inference.plan import level_tree, rates
 from pgmjax.inference.plan.forecast import Forecast, ModelTooLargeError
 from pgmjax.inference.plan.level_tree import Groups, Shape, round_up
 from pgmjax.inference.plan.structure import Structure
@@ -24,6 +24,7 @@ IMPOSSIBLE, NEUTRAL = -1, -2
 FAR_TOO_MANY = 2**40  # cells of all nodes: beyond any memory
 Parts = tuple[tuple[tuple[int, int], ...], ...]  # for each axis, the (size, stride) of its variables
 
+GATHERED, LAUNCHES = 12, 10  # exponentials whose time a cell takes, and launches that a step takes
 OPERATIONS = 120  # compiled operations per shape, independent of the number of cliques
 
 
@@ -95,7 +96,7 @@ class Arrangement:
             ((node.variables, structure.cells(node.variables)) for node in self.tree.nodes),
             key=lambda entry: -entry[1],
         )
-        inputs = sum(structure.cells(c) for c in structure.cliques)
+        inputs, by = sum(structure.cells(c) for c in structure.cliques), rates.of_device()
         maps = sizes.cells + sizes.length + sizes.steps * (sizes.fan_in * sizes.sent_down + sizes.sent_up)
         return Forecast(
             method=f"{sizes.steps} levels of {sum(sizes.widths)} nodes in {len(sizes.shapes)} shapes, "
@@ -107,7 +108,7 @@ class Arrangement:
             work=2 * sizes.cells + inputs,
             culprits=tuple(tables[:3]),
             operations=OPERATIONS * len(sizes.shapes),
-            seconds=8e-9 * (sizes.cells + inputs) + 1e-5 * sizes.steps,
+            seconds=GATHERED * by.exponential * (sizes.cells + inputs) + LAUNCHES * by.launch * sizes.steps,
         )
 
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from pgmjax.inference import oracles
-from pgmjax.inference.ops import sweep
 from pgmjax.inference.oracles.contraction import Contraction
+from pgmjax.inference.plan import cost
 from pgmjax.inference.plan.structure import Structure
 from tests import models
 
@@ -99,23 +99,23 @@ def test_float32_promise_on_random_models(kind, seeds):
 @pytest.fixture
 def all_products_large(monkeypatch):
     """Every step that is a product counts as a large one."""
-    monkeypatch.setattr(sweep, "LARGE", 1)
-    monkeypatch.setattr(sweep, "SIDE", 1)
-    sweep.large.cache_clear()
+    monkeypatch.setattr(cost, "LARGE", 1)
+    monkeypatch.setattr(cost, "SIDE", 1)
+    cost.large.cache_clear()
     yield
-    sweep.large.cache_clear()
+    cost.large.cache_clear()
 
 
 def forced(structure, fast):
     oracle = Contraction.build(Structure(*structure), fast=fast)
-    assert sweep.large(oracle.path)
+    assert cost.large(oracle.path)
     return oracle
 
 
 def with_products(seeds):
     """Those of the random structures whose path has a product."""
-    sweep.large.cache_clear()
-    return [s for s in seeds if sweep.large(Contraction.build(Structure(*random_structure(s))).path)]
+    cost.large.cache_clear()
+    return [s for s in seeds if cost.large(Contraction.build(Structure(*random_structure(s))).path)]
 
 
 @pytest.mark.parametrize("count", [2, pytest.param(8, marks=pytest.mark.slow)])

@@ -195,7 +195,7 @@ def test_evidence_is_cut_away(name, seed, monkeypatch):
         logits = np.where(np.isin(np.indices(sizes)[v], codes), logits, -np.inf)
     expected = models.log_partition(logits)
     assert host.log_evidence(allowed) == pytest.approx(expected, rel=1e-12, abs=1e-12)
-    monkeypatch.setattr("pgmjax.inference.oracles.host._EACH_PLAN", 0.0)
+    monkeypatch.setattr("pgmjax.inference.oracles.host._PLANNING", 0.0)
     assert host.log_evidence(allowed) == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
 

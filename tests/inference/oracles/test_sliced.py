@@ -5,9 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pgmjax.inference.ops import sweep
 from pgmjax.inference.oracles import Contraction, Sliced
-from pgmjax.inference.plan import slicing
+from pgmjax.inference.plan import cost, slicing
 from pgmjax.inference.plan.structure import Structure
 from tests import models
 from tests.models import STRUCTURES
@@ -33,20 +32,20 @@ def test_slices_match_brute_force(name, slices):
 
 
 def test_large_products_in_slices_equal_those_at_once(monkeypatch):
-    monkeypatch.setattr(sweep, "LARGE", 1000)
-    sweep.large.cache_clear()
+    monkeypatch.setattr(cost, "LARGE", 1000)
+    cost.large.cache_clear()
     sizes, cliques = (12, 14, 13, 11), ((0, 1), (1, 2), (2, 3), (3, 0))
     structure = Structure(sizes, cliques)
     tables = [jnp.asarray(t, jnp.float32) for t in models.potentials((sizes, cliques), seed=1)]
     whole = Contraction.build(structure)
-    assert sweep.large(whole.path)
+    assert cost.large(whole.path)
     for fast in (False, True):
         oracle = Sliced(slicing.plan(structure, 10**9, min_slices=3), fast)
         log_z, marginals = oracle.infer(tables)
         np.testing.assert_allclose(log_z, whole.infer(tables)[0], rtol=1e-6)
         for found, expected in zip(marginals, whole.infer(tables)[1], strict=True):
             np.testing.assert_allclose(found, expected, atol=2e-6)
-    sweep.large.cache_clear()
+    cost.large.cache_clear()
 
 
 def test_nothing_possible_is_minus_infinity_never_nan():

@@ -1,0 +1,346 @@
+"""Forecast against measured: seconds and bytes of calls, steps of fits and questions, on this machine.
+
+    PGMJAX_DATA=... python bench/forecasts.py [PROGRAM ...] [--networks FOLDER] [--defaults] [--cpu]
+    python bench/forecasts.py --table                     # what the file of results has
+
+First the rates of the machine are measured (as by `pgmjax bench rates`, into a folder of their own) and are
+what every forecast follows, unless --defaults asks for the built-in ones. Programs:
+
+oracle-CASE: one call of the oracle that a plan of 500 calls has, compiled already if it compiles, from arrays
+    to a result; a name of bench/cases.py. Forecast: `forecast` of that oracle.
+fit-CASE: a step of a fit of that case (its time over its steps). Forecast: `step_seconds` of its plan.
+calibrate-NETWORK, pair-NETWORK: a junction tree of a network of bench/networks_made.py, or of a wheel of
+    pgmpy, on one core; and a marginal of its first and last variable, planned for itself. Forecast: that by
+    which a question is allowed or refused.
+
+Each runs in a fresh process. It runs once (compiling and planning are no part of the forecast), then memory
+is given back and the peak is reset, and it runs again: the measured bytes are the peak above what was held,
+and the inputs. Seconds are medians of at least three such runs. Below a megabyte bytes are not compared.
+
+On a machine that does other work, --cpu runs everything on one core and compares CPU seconds, of which other
+work changes less than of the time on the clock; the rates are measured in the same way.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import gc
+import json
+import math
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import checkout  # noqa: F401  (first: it makes the checkout importable)
+import harness
+import showing
+
+OUT = harness.RESULTS / "forecasts.jsonl"
+ORACLES = [
+    "adult15-s0",
+    "adult15-s1",
+    "adult15-s2",
+    "loans15",
+    "stroke15",
+    "chain-100",
+    "chain-1000",
+    "tree-300",
+    "loops-100",
+    "loops-160",
+    "chain-30x30",
+]
+FITS = ["adult9", "loans15", "chain-300", "adult15-s1", "chain-1000", "tree-300", "loops-100"]
+MADE = [
+    "grid-8x8",
+    "grid-14x14",
+    "grid-18x18",
+    "lattice-6x6-of-4",
+    "lattice-8x8-of-4",
+    "lattice-4x4x4-of-2",
+    "loops-60x90-0",
+    "loops-128x200-0",
+    "pedigree-60x10-0",
+    "pedigree-200x12-0",
+    "pedigree-1000x10-0",
+    "diagnosis-40x60-0",
+    "code-60x25-0",
+    "sat-40x120-0",
+    "sat-100x110-0",
+]
+NETWORKS = ["link", "munin1", "munin2", "mildew", "barley", "diabetes", "pigs", "water", "andes"]
+LEAST_BYTES = 1 << 20
+CPU = "PGMJAX_CPU_SECONDS" in os.environ  # of the processes that --cpu starts
+BANDS = {"seconds": 2.0, "bytes": 1.5}
+
+
+def oracle(name: str) -> tuple[harness.Line, Callable[[], Any]]:
+    """The forecast of one call, and the call."""
+    import cases
+    import jax
+    import numpy as np
+
+    import pgmjax as pj
+    from pgmjax.inference.plan.structure import Structure
+
+    case = cases.load(f"oracle-{name}")
+    structure, names = Structure.named(case.sizes, case.cliques)
+    chosen = pj.oracles.plan(structure, names, calls=500).oracle
+    tables = cases.potentials(case)
+    told = chosen.forecast
+    line = {"oracle": chosen.name, "forecast_s": told.seconds, "forecast_bytes": told.peak_bytes(4)}
+    held = sum(table.nbytes for table in tables)
+    return line | {"held": held}, lambda: jax.block_until_ready(chosen.run(tables, np.float32)[1])
+
+
+def fit(name: str) -> tuple[harness.Line, Callable[[], Any]]:
+    """The forecast of a step of a fit, and the fit."""
+    import cases
+    import versus
+
+    import pgmjax as pj
+
+    case = cases.load(f"fit-{name}")
+    total, (noisy,) = cases.answers(case)
+    options = versus.parse([case.name, "--steps", str(min(case.steps, 200)), "--tol", "1e-9"])
+    domain, settings = pj.Domain(case.sizes), versus.estimator(case, options)
+    measured = versus.measured(case, noisy)
+    found = settings.fit(domain, measured, total=float(total))
+    line = {"oracle": found.plan.oracle.name, "forecast_s": found.plan.step_seconds, "calls": found.steps}
+    held = sum(values.nbytes for values in noisy)
+    line |= {"forecast_bytes": found.plan.peak_bytes, "held": held}
+    return line, lambda: settings.fit(domain, measured, total=float(total))
+
+
+def question(kind: str, name: str, wheel: str | None) -> tuple[harness.Line, Callable[[], Any]]:
+    """The forecast of a calibration or of a pair's marginal on the host, and the question."""
+    from pgmjax.inference.oracles import host
+    from pgmjax.inference.plan import cost, elimination, parts
+    from pgmjax.inference.plan.structure import Structure
+
+    model = network(name, wheel)._host
+    held = sum(table.nbytes for table in model.tables)
+    if kind == "calibrate":
+        order = elimination.best(model.structure)
+        told = parts.seconds(model.structure, order), parts.needed_bytes(model.structure, order)
+        call: Callable[[], Any] = lambda: host.HostTree(model).log_partition  # noqa: E731
+    else:
+        ends = (0, len(model.structure.sizes) - 1)
+        sizes, factors = model._asked(ends)
+        path = host._path(Structure(sizes, tuple(variables for _, variables in factors)), ends)
+        told = host._seconds(path), 8 * cost.of_path(path, backward=False).peak
+        call = lambda: model.marginal(ends)  # noqa: E731
+    return {"oracle": kind, "forecast_s": told[0], "forecast_bytes": told[1], "held": held}, call
+
+
+def network(name: str, wheel: str | None) -> Any:
+    """A model of a generated network, or of one in a wheel."""
+    import numpy as np
+
+    import pgmjax as pj
+
+    if name in NETWORKS:
+        import bif
+
+        return bif.model(*bif.read(bif.text_of(pathlib.Path(str(wheel), f"{name}.bif.gz"))))
+    import networks_made
+
+    sizes, factors = networks_made.made()[name]()
+    potentials: dict[tuple[str, ...], Any] = {}
+    with np.errstate(divide="ignore"):
+        for scope, table in factors:
+            names = tuple(f"x{v}" for v in scope)
+            potentials[names] = potentials.get(names, 0.0) + np.log(table)
+    domain = pj.Domain({f"x{v}": size for v, size in enumerate(sizes)})
+    return pj.GraphicalModel.from_potentials(domain, potentials)
+
+
+def measured(line: harness.Line, call: Callable[[], Any]) -> harness.Line:
+    """Add the seconds of a call (divided by the calls in it) and the bytes at its peak."""
+    call()
+    gc.collect()
+    if sys.platform == "linux":
+        ctypes.CDLL(None).malloc_trim(0)
+        pathlib.Path("/proc/self/clear_refs").write_text("5")  # the peak is from here on
+        before = status("VmRSS")
+        call()
+        line["measured_bytes"] = status("VmHWM") - before + line.pop("held")
+    times: list[float] = []
+    clock = time.process_time if CPU else time.perf_counter
+    while len(times) < 3 or (sum(times) < 0.5 and len(times) < 200):
+        start = clock()
+        call()
+        times.append(clock() - start)
+    return line | {"measured_s": statistics.median(times) / line.get("calls", 1), "runs": len(times)}
+
+
+def status(key: str) -> int:
+    """Bytes of this process, as Linux tells them."""
+    for text in pathlib.Path("/proc/self/status").read_text().splitlines():
+        if text.startswith(key + ":"):
+            return 1024 * int(text.split()[1])
+    raise KeyError(key)
+
+
+def rates() -> harness.Line:
+    """Measure the rates and keep them where the environment says."""
+    from pgmjax.inference.oracles import measure
+    from pgmjax.inference.plan import rates
+
+    lines = list(measure.measure(clock=time.process_time if CPU else time.perf_counter))
+    rates.keep(*measure.rates(lines))
+    return {f"{line['of']} {line['rate']}": line["value"] for line in lines}
+
+
+def one(program: str, wheel: str | None) -> harness.Line:
+    """One program, in this process."""
+    kind, _, name = program.partition("-")
+    if kind == "oracle":
+        return measured(*oracle(name))
+    return measured(*(fit(name) if kind == "fit" else question(kind, name, wheel)))
+
+
+def programs(with_networks: bool) -> list[str]:
+    """All programs."""
+    named = [*MADE, *(NETWORKS if with_networks else ())]
+    asked = [f"{kind}-{name}" for name in named for kind in ("calibrate", "pair")]
+    return [*(f"oracle-{name}" for name in ORACLES), *(f"fit-{name}" for name in FITS), *asked]
+
+
+def run(names: Sequence[str], options: argparse.Namespace) -> None:
+    """Measure the rates, then every program in a process of its own; write and say each line."""
+    with tempfile.TemporaryDirectory(prefix="pgmjax-forecasts-") as folder:
+        os.environ["XDG_CACHE_HOME"] = folder  # of the processes that are started here
+        about = harness.provenance()
+        pinned = ["taskset", "-c", options.core] if options.cpu else []
+        if options.cpu:
+            os.environ |= {"PGMJAX_CPU_SECONDS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        if not options.defaults:
+            command = [*pinned, sys.executable, __file__, "--rates"]
+            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+            found = json.loads(done.stdout)
+            harness.append(options.out, {"bench": "forecasts", "program": None, "rates": found, **about})
+            harness.say(json.dumps(found))
+        for name in names:
+            command = [sys.executable, __file__, name, "--one"]
+            command += ["--networks", options.networks] if options.networks else []
+            if options.cpu or not name.startswith(("oracle", "fit")):
+                command = ["taskset", "-c", options.core, *command]
+            before = harness.load_average()
+            line = harness.run(command, memory_gb=options.memory, timeout=options.timeout, label=name)
+            line = {"bench": "forecasts", "program": name, **line, "load_before": before}
+            line["rates"] = "defaults" if options.defaults else "measured"
+            line["clock"] = "CPU seconds of one core" if options.cpu else "wall"
+            harness.say(json.dumps(line))
+            harness.append(options.out, {**line, **about, "date": harness.now()})
+    show(options.out)
+
+
+def latest(path: pathlib.Path) -> list[harness.Line]:
+    """The last line of each program that ended."""
+    last = {line["program"]: line for line in harness.read(path) if line.get("program")}
+    return [line for line in last.values() if "measured_s" in line]
+
+
+def compared(line: harness.Line, what: str) -> tuple[float, float] | None:
+    """Forecast and measured; None if they are not compared."""
+    short = {"seconds": "s", "bytes": "bytes"}[what]
+    both = line[f"forecast_{short}"], line.get(f"measured_{short}", 0)
+    return both if both[1] > (LEAST_BYTES if what == "bytes" else 0) else None
+
+
+def table(lines: Sequence[harness.Line]) -> str:
+    """All programs, and how many are within the bands."""
+
+    def row(line: harness.Line) -> list[str]:
+        cells = [line["program"], line["oracle"]]
+        for what, scale in (("seconds", 1e3), ("bytes", 2.0**-20)):
+            both = compared(line, what)
+            cells += ["-", "-", "-"] if both is None else [f"{n * scale:.3g}" for n in both]
+            cells += [] if both is None else [f"{both[0] / both[1]:.2f}"]
+        return cells
+
+    head = (
+        "program",
+        "by",
+        "forecast, ms",
+        "measured, ms",
+        "ratio",
+        "forecast, MiB",
+        "measured, MiB",
+        "ratio",
+    )
+    return "\n\n".join([showing.markdown(head, map(row, lines)), *(counted(lines, what) for what in BANDS)])
+
+
+def counted(lines: Sequence[harness.Line], what: str) -> str:
+    """How many forecasts are within their band, as a sentence."""
+    ratios = [both[0] / both[1] for line in lines if (both := compared(line, what))]
+    inside = sum(1 / BANDS[what] <= ratio <= BANDS[what] for ratio in ratios)
+    return f"{what}: {inside} of {len(ratios)} within a factor of {BANDS[what]:g}"
+
+
+def show(path: pathlib.Path) -> None:
+    """Print the table and draw the plot."""
+    lines = latest(path)
+    print(table(lines))
+
+    def draw(canvas: Any) -> None:
+        for place, (what, band) in enumerate(BANDS.items(), 1):
+            axes = canvas.add_subplot(1, len(BANDS), place)
+            pairs = [(line["program"].partition("-")[0], compared(line, what)) for line in lines]
+            for kind in dict.fromkeys(kind for kind, _ in pairs):
+                points = [both for other, both in pairs if other == kind and both]
+                axes.plot([b for _, b in points], [a for a, _ in points], "o", ms=4, label=kind)
+            ends = [end for _, both in pairs if both for end in both]
+            if not ends:
+                continue
+            span = [min(ends) / 2, max(ends) * 2]
+            axes.plot(span, span, "k-", lw=0.8)
+            axes.fill_between(span, [s / band for s in span], [s * band for s in span], alpha=0.15, color="k")
+            axes.set(xscale="log", yscale="log", xlabel=f"measured, {what}", ylabel=f"forecast, {what}")
+            axes.set_title(
+                f"within a factor of {band:g}: {counted(lines, what).split(': ')[1].split(' w')[0]}"
+            )
+            axes.legend()
+
+    showing.figure("forecasts", draw, (11, 5))
+
+
+def main() -> None:
+    """Run what is asked for."""
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
+    parser.add_argument("programs", nargs="*", metavar="PROGRAM", help="all by default")
+    parser.add_argument("--networks", metavar="FOLDER", help="folder of pgmpy's .bif.gz files, unpacked")
+    parser.add_argument("--defaults", action="store_true", help="follow the built-in rates")
+    parser.add_argument("--cpu", action="store_true", help="CPU seconds of one core")
+    parser.add_argument("--core", default="0", help="the core of --cpu, and of questions (0)")
+    parser.add_argument("--rates", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--memory", type=float, default=12.0, metavar="GB", help="limit of a process (12)")
+    parser.add_argument("--timeout", type=float, default=300.0, metavar="S", help="of a program (300)")
+    parser.add_argument("--out", type=pathlib.Path, default=OUT)
+    parser.add_argument("--table", action="store_true")
+    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.table:
+        show(options.out)
+    elif options.rates:
+        print(json.dumps(rates()))
+    elif options.one:
+        line = one(options.programs[0], options.networks)
+        if not all(math.isfinite(line[key]) for key in ("forecast_s", "measured_s")):
+            raise ArithmeticError(f"{options.programs[0]}: a time is not finite: {line}")
+        print(json.dumps(line))
+    else:
+        run(options.programs or programs(options.networks is not None), options)
+
+
+if __name__ == "__main__":
+    main()
