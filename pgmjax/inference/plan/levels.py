@@ -88,9 +88,14 @@ class Arrangement:
     sizes: LevelSizes
 
     @property
+    def structure(self) -> Structure:
+        """The model's sizes and cliques."""
+        return self.tree.structure
+
+    @property
     def forecast(self) -> Forecast:
         """The forecast cost of one call."""
-        structure, sizes = self.tree.structure, self.sizes
+        structure, sizes = self.structure, self.sizes
         tables = sorted(
             ((node.variables, structure.cells(node.variables)) for node in self.tree.nodes),
             key=lambda entry: -entry[1],
@@ -219,7 +224,7 @@ class _Writer:
             key = (self._parts(groups, stride), node.clique >= 0, _doubled(groups))
             patterns.setdefault(key, []).append(i)
         for (parts, measured, doubled), some in patterns.items():
-            pattern = _offsets(parts, shape)
+            pattern = offsets(parts, shape)
             if doubled:
                 rows = np.arange(shape[0])[:, None, None, None] == np.arange(shape[2])[:, None]
                 pattern = np.where(np.broadcast_to(rows, shape).reshape(-1), pattern, IMPOSSIBLE)
@@ -243,7 +248,7 @@ class _Writer:
                 parts = self._parts(self.groups[i][1:3], stride)
                 patterns.setdefault(parts, []).append((self.slot[i], place, self.up_base[child]))
         for parts, some in patterns.items():
-            pattern = _offsets(parts, (b, c))
+            pattern = offsets(parts, (b, c))
             slots, places, bases = np.array(some, np.int32).T
             found[slots, places] = np.where(pattern >= 0, pattern + bases[:, None], nothing)
         return found.reshape(sizes.steps, sizes.widths[k], sizes.fan_in, -1)
@@ -262,7 +267,7 @@ class _Writer:
                 parts = self._parts(self.groups[i][:2], stride)
                 patterns.setdefault(parts, []).append((self.slot[i], self.down_base[above]))
         for parts, some in patterns.items():
-            pattern = _offsets(parts, (a, b))
+            pattern = offsets(parts, (a, b))
             slots, bases = np.array(some, np.int32).T
             found[slots] = np.where(pattern >= 0, pattern + bases[:, None], certain + 1)
         return found.reshape(sizes.steps, sizes.widths[k], -1)
@@ -273,7 +278,7 @@ def _doubled(groups: Groups) -> bool:
     return bool(groups[0]) and groups[0] == groups[2]
 
 
-def _offsets(parts: Parts, shape: tuple[int, ...]) -> np.ndarray:
+def offsets(parts: Parts, shape: tuple[int, ...]) -> np.ndarray:
     """Sum of index times stride for every cell of a padded shape, flattened; IMPOSSIBLE for padding."""
     total = np.zeros((), np.int64)
     for axis, length in zip(parts, shape, strict=True):
