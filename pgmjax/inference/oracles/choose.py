@@ -15,6 +15,7 @@ from jax.sharding import Mesh
 from pgmjax._internal import checks, device, sharding
 from pgmjax.inference.oracles.base import Limits, Oracle, peak_bytes
 from pgmjax.inference.oracles.brute_force import BruteForce
+from pgmjax.inference.oracles.chain import Chain
 from pgmjax.inference.oracles.contraction import Contraction
 from pgmjax.inference.oracles.host_contraction import HostContraction
 from pgmjax.inference.oracles.levels import Levels
@@ -28,6 +29,7 @@ from pgmjax.inference.plan.structure import Structure
 EXACT: tuple[type[Oracle], ...] = (
     Contraction,
     Levels,
+    Chain,
     Sliced,
     MessagePassing,
     BruteForce,

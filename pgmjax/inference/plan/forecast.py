@@ -92,6 +92,7 @@ class Forecast:
         operations: approximate number of operations to compile.
         seconds: approximate time of a call once compiled, on two CPU cores.
         details: additional lines of text for reports.
+        kernels: approximate number of kernels of a call on a GPU, one after the other; 0 if it is not known.
     """
 
     method: str
@@ -103,6 +104,7 @@ class Forecast:
     operations: int = 0
     seconds: float = 0.0
     details: tuple[str, ...] = ()
+    kernels: int = 0
 
     @property
     def compile_seconds(self) -> float:
