@@ -25,6 +25,7 @@ FAR_TOO_MANY = 2**40  # cells of all nodes: beyond any memory
 Parts = tuple[tuple[tuple[int, int], ...], ...]  # for each axis, the (size, stride) of its variables
 
 OPERATIONS = 120  # compiled operations per shape, independent of the number of cliques
+STEP_KERNELS, CLASS_KERNELS = 7, 5  # of a step on a GPU, and more for each class (counted)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,6 +114,7 @@ class Arrangement:
             culprits=tuple(tables[:3]),
             operations=OPERATIONS * len(sizes.shapes),
             seconds=8e-9 * (sizes.cells + inputs) + 1e-5 * sizes.steps,
+            kernels=sizes.steps * (STEP_KERNELS + CLASS_KERNELS * len(sizes.shapes)),
         )
 
 
