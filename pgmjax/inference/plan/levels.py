@@ -98,8 +98,8 @@ class Arrangement:
         """The forecast cost of one call."""
         structure, sizes = self.structure, self.sizes
         tables = sorted(
-            ((node.variables, structure.cells(node.variables)) for node in self.tree.nodes),
-            key=lambda entry: -entry[1],
+            ((v, structure.cells(v)) for v in {tuple(sorted(node.variables)) for node in self.tree.nodes}),
+            key=lambda entry: (-entry[1], entry[0]),
         )
         inputs = sum(structure.cells(c) for c in structure.cliques)
         maps = sizes.cells + sizes.length + sizes.steps * (sizes.fan_in * sizes.sent_down + sizes.sent_up)
