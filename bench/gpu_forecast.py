@@ -118,7 +118,7 @@ def oracle_program(name: str) -> tuple[Callable[..., Any], Any]:
     case = cases.load(name)
     structure, names = Structure.named(case.sizes, case.cliques)
     oracle = pj.oracles.plan(structure, names, itemsize=4).oracle
-    if isinstance(oracle, pj.oracles.Levels):
+    if isinstance(oracle, (pj.oracles.Levels, pj.oracles.Chain)):
         vector = np.zeros(oracle.length, np.float32)
         return lambda oracle, vector: oracle.infer_flat_with_error(vector), (oracle, vector)
     return lambda oracle, tables: oracle.infer_with_error(tables), (oracle, tuple(cases.potentials(case)))

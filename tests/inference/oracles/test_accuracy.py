@@ -101,9 +101,6 @@ def all_products_large(monkeypatch):
     """Every step that is a product counts as a large one."""
     monkeypatch.setattr(sweep, "LARGE", 1)
     monkeypatch.setattr(sweep, "SIDE", 1)
-    sweep.large.cache_clear()
-    yield
-    sweep.large.cache_clear()
 
 
 def forced(structure, fast):
@@ -114,7 +111,6 @@ def forced(structure, fast):
 
 def with_products(seeds):
     """Those of the random structures whose path has a product."""
-    sweep.large.cache_clear()
     return [s for s in seeds if sweep.large(Contraction.build(Structure(*random_structure(s))).path)]
 
 
