@@ -22,7 +22,7 @@ import numpy as np
 
 from pgmjax._internal import device
 from pgmjax.inference.ops import exact_product, fast_product
-from pgmjax.inference.ops.tables import Reduce, Table, align, lowest, recentred
+from pgmjax.inference.ops.tables import Reduce, Table, align, largest_and_sum, lowest, recentred
 from pgmjax.inference.plan.path import ContractionPath, MatrixProduct, Step
 
 # On paths with more steps than this from an input to the result, messages are recentred and marginals
@@ -108,8 +108,7 @@ def forward(
                 bounds[number] = bound
         else:
             combined = _combined(path, step, every)
-            share: tuple[Any, Any] = _largest_and_sum(combined, _gone(step)) if with_shares else (None, None)
-            shares.append(share)
+            shares.append(largest_and_sum(combined, _gone(step)) if with_shares and _gone(step) else None)
             result = reduce(combined, _gone(step)) if _gone(step) else combined
         if deep:
             result, top = recentred(result)
@@ -165,15 +164,6 @@ def backward(
             held = tuple(v for v in step.union if v in own)
             weights[i] = align(jnp.sum(joint, axis=axes) if axes else joint, held, own)
     return tuple(weights[:count]), inaccurate
-
-
-def _largest_and_sum(table: Table, axes: tuple[int, ...]) -> tuple[Table, Table]:
-    """The largest entry along some axes [with size 1 there], and the sum of exponentials relative to it."""
-    if not axes:
-        return None, None
-    top = lowest(jnp.max(table, axis=axes, keepdims=True))
-    top = jax.lax.stop_gradient(top)
-    return top, jnp.sum(jnp.exp(table - top), axis=axes)
 
 
 def _renormalised(tables: tuple[jax.Array, jax.Array], weight: jax.Array) -> list[jax.Array]:

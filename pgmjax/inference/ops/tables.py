@@ -21,6 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pgmjax._internal import device
 from pgmjax.inference.plan.contraction import ContractionPath
 
 Table = Any  # a jax or numpy array
@@ -29,6 +30,7 @@ Reduce = Callable[[Table, tuple[int, ...]], Table]
 
 SMALLER = 8  # times as few cells as a product has a product of some of its factors
 PIECE = 1 << 20  # cells that the host combines at a time
+ONE_PASS = 1 << 20  # off a CPU, cells up to which a launch less is worth twice as many exponentials
 
 
 def module_of(table: Table) -> Any:
@@ -59,8 +61,8 @@ def logsumexp(table: jax.Array, axes: tuple[int, ...]) -> jax.Array:
     """
     if not axes:
         return table
-    top = lowest(jnp.max(table, axis=axes, keepdims=True))
-    return jnp.log(jnp.sum(jnp.exp(table - top), axis=axes)) + jnp.squeeze(top, axes)
+    top, total = largest_and_sum(table, axes)
+    return jnp.log(total) + jnp.squeeze(top, axes)
 
 
 @logsumexp.defjvp
@@ -71,6 +73,43 @@ def _logsumexp_jvp(
     result = logsumexp(table, axes)
     shares = jnp.exp(table - lowest(jnp.expand_dims(result, axes)))
     return result, jnp.sum(shares * change, axis=axes)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
+def largest_and_sum(table: jax.Array, axes: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
+    """The largest entry along some axes, and the sum of exponentials relative to it.
+
+    Args:
+        table: log values, any shape.
+        axes: axes to sum out, at least one.
+
+    Returns:
+        The largest entries, with size 1 along these axes, a very low number where all are minus infinity;
+        they are constant for derivatives. The sums over the other axes, 0 where all are minus infinity.
+    """
+    if device.is_cpu() or table.size > ONE_PASS:
+        top = lowest(jnp.max(table, axis=axes, keepdims=True))
+        return top, jnp.sum(jnp.exp(table - top), axis=axes)
+    bounded = lowest(table)
+    zero = jnp.zeros((), table.dtype)
+    entries = (bounded, (table == bounded).astype(table.dtype))
+    top, total = jax.lax.reduce(entries, (lowest(zero - jnp.inf), zero), _added, axes)
+    return jnp.expand_dims(top, axes), total
+
+
+@largest_and_sum.defjvp
+def _largest_and_sum_jvp(
+    axes: tuple[int, ...], primals: tuple[jax.Array], tangents: tuple[jax.Array]
+) -> tuple[tuple[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]:
+    (table,), (change,) = primals, tangents
+    top, total = largest_and_sum(table, axes)
+    return (top, total), (jnp.zeros_like(top), jnp.sum(jnp.exp(table - top) * change, axis=axes))
+
+
+def _added(left: tuple[jax.Array, jax.Array], right: tuple[jax.Array, jax.Array]) -> Any:
+    """Two sums of exponentials relative to a number each, as one relative to the larger."""
+    top = jnp.maximum(left[0], right[0])
+    return top, left[1] * jnp.exp(left[0] - top) + right[1] * jnp.exp(right[0] - top)
 
 
 def logmax(table: jax.Array, axes: tuple[int, ...]) -> jax.Array:
