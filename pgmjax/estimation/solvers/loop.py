@@ -126,11 +126,41 @@ class BlockEnds:
 def _run_block(problem: Problem, solver: Solver, state: Any, steps: Any) -> tuple[Any, Evaluation, BlockEnds]:
     """Run a block of steps (see `block_steps`); return the state, the best point and what is read of it."""
     state = solver.recentred(problem.gauge, state)
-    number = steps.number if isinstance(steps, StaticSteps) else steps
-    state = jax.lax.fori_loop(0, number, lambda _, s: solver.step(problem, s), state)
+    if isinstance(steps, StaticSteps):
+        state = _steps_elsewhere(functools.partial(solver.step, problem), state, steps.number)
+    else:
+        state = jax.lax.fori_loop(0, steps, lambda _, s: solver.step(problem, s), state)
     point = solver.result(problem, state)
     inaccurate = point.error_bound > negligible(point)
     return state, point, BlockEnds(point.loss, problem.gap(point), solver.stalled(state), inaccurate)
+
+
+def _steps_elsewhere(step: Callable[[Any], Any], state: Any, number: int) -> Any:
+    """Run steps off a CPU: between two of them the scalars of a state are one vector.
+
+    Each would take a launch of its own. Counts and flags are exact in float32 up to 2**24.
+    """
+    leaves, tree = jax.tree.flatten(state)
+    kinds = [jax.typeof(leaf) for leaf in leaves]
+    scalars = [place for place, kind in enumerate(kinds) if kind.ndim == 0]
+    if not scalars:
+        return jax.lax.fori_loop(0, number, lambda _, s: step(s), state)
+    dtype = jnp.result_type(*(kind.dtype for kind in kinds if jnp.issubdtype(kind.dtype, jnp.floating)))
+
+    def packed(state: Any) -> tuple[list[Any], jax.Array]:
+        leaves = jax.tree.leaves(state)
+        tables = [leaf for leaf, kind in zip(leaves, kinds, strict=True) if kind.ndim]
+        return tables, jnp.stack([jnp.asarray(leaves[place], dtype) for place in scalars])
+
+    def unpacked(held: tuple[list[Any], jax.Array]) -> Any:
+        tables, numbers = iter(held[0]), iter(held[1])
+        found = [
+            next(tables) if kind.ndim else next(numbers).astype(kind.dtype) for kind in kinds
+        ]
+        return jax.tree.unflatten(tree, found)
+
+    held = jax.lax.fori_loop(0, number, lambda _, held: packed(step(unpacked(held))), packed(state))
+    return unpacked(held)
 
 
 def _first(problem: Problem, solver: Solver, potentials: Vector) -> Any:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
@@ -22,7 +22,7 @@ import numpy as np
 
 from pgmjax._internal import device
 from pgmjax.inference.ops import exact_product, fast_product
-from pgmjax.inference.ops.tables import Reduce, Table, align, largest_and_sum, lowest, recentred
+from pgmjax.inference.ops.tables import ONE_PASS, Reduce, Table, align, largest_and_sum, lowest, recentred
 from pgmjax.inference.plan.path import ContractionPath, MatrixProduct, Step
 
 # On paths with more steps than this from an input to the result, messages are recentred and marginals
@@ -34,6 +34,7 @@ LARGE, SIDE = 300_000, 4
 # Off a CPU its method takes about 14 launches more than a plain step. In their time, 35 µs, a card moves a union of
 # ten million cells three times (forecast); it is stored then, so that the bound is lower.
 LARGE_ELSEWHERE = 1 << 22
+SMALL = 1 << 16  # cells of a union, up to which steps are reduced together off a CPU
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,28 +93,30 @@ def forward(
         products: method for large products. Default: the same as for other steps.
         with_shares: whether `backward` will be called, with log-sum-exp.
     """
-    every = list(tables)
-    shares: list[Any] = []
+    first, count = len(tables), len(path.steps)
+    every: list[Table] = [*tables, *[None] * count]
+    shares: list[Any] = [None] * count
     bounds = {}
     scale: Table = np.zeros((), tables[0].dtype if tables else None)
     deep = _depth(path) > DEEP
-    for number, step in enumerate(path.steps):
-        product = large(path).get(number) if products else None
-        if products is not None and product is not None:
+    for level in _levels(path):
+        plain: dict[int, Table] = {}
+        for number in level:
+            step = path.steps[number]
+            product = large(path).get(number) if products else None
+            if products is None or product is None:
+                plain[number] = _combined(path, step, every)
+                continue
             left, right = _operands(path, step, product, every)
-            cells, bound, kept = products.forward(left, right)
-            result = _from_product(path, cells, product, step)
-            shares.append(kept)
+            cells, bound, shares[number] = products.forward(left, right)
+            every[first + number] = _from_product(path, cells, product, step)
             if bound is not None:
                 bounds[number] = bound
-        else:
-            combined = _combined(path, step, every)
-            shares.append(largest_and_sum(combined, _gone(step)) if with_shares and _gone(step) else None)
-            result = reduce(combined, _gone(step)) if _gone(step) else combined
-        if deep:
-            result, top = recentred(result)
+        for number, (result, share) in _reduced(path, plain, reduce, with_shares).items():
+            every[first + number], shares[number] = result, share
+        for number in level if deep else ():
+            every[first + number], top = recentred(every[first + number])
             scale = scale + top
-        every.append(result)
     return Sweep(tuple(every), tuple(shares), scale, bounds)
 
 
@@ -166,6 +169,47 @@ def backward(
     return tuple(weights[:count]), inaccurate
 
 
+def _reduced(
+    path: ContractionPath, tables: dict[int, Table], reduce: Reduce, with_shares: bool
+) -> dict[int, tuple[Table, Any]]:
+    """Results and shares of steps that do not wait for each other, from the tables of their unions.
+
+    Off a CPU small ones are padded to rows of one length and reduced together, in one launch.
+    """
+    together = _together(path, tables)
+    rows = [tables[n].reshape(shape) for n, shape in together.items()]
+    found: dict[int, tuple[Table, Any]] = {}
+    if rows:
+        width = max(table.shape[1] for table in rows)
+        padding = [((0, 0), (0, width - table.shape[1])) for table in rows]
+        every = [jnp.pad(*each, constant_values=-jnp.inf) for each in zip(rows, padding, strict=True)]
+        joined = jnp.concatenate(every)
+        results = [reduce(joined, (1,)), *(largest_and_sum(joined, (1,)) if with_shares else ())]
+        parts = [jnp.split(each, np.cumsum([len(table) for table in rows])[:-1]) for each in results]
+        for number, result, *share in zip(together, *parts, strict=True):
+            kept = path.structure.shape(path.steps[number].kept)
+            ones = (1,) * len(_gone(path.steps[number]))
+            shaped = (share[0].reshape(*kept, *ones), share[1].reshape(kept)) if share else None
+            found[number] = result.reshape(kept), shaped
+    for number in [n for n in tables if n not in found]:
+        table, gone = tables[number], _gone(path.steps[number])
+        share = largest_and_sum(table, gone) if with_shares and gone else None
+        found[number] = reduce(table, gone) if gone else table, share
+    return found
+
+
+def _together(path: ContractionPath, tables: Iterable[int]) -> dict[int, tuple[int, int]]:
+    """The small steps among some that are reduced together: cells of each result, and summed to each."""
+    cells = path.structure.cells
+    small = {
+        n: (cells(path.steps[n].kept), cells(path.steps[n].union) // cells(path.steps[n].kept))
+        for n in tables
+        if _gone(path.steps[n]) and cells(path.steps[n].union) <= SMALL
+    }
+    padded = sum(height for height, _ in small.values()) * max((w for _, w in small.values()), default=0)
+    return {} if device.is_cpu() or len(small) < 2 or padded > ONE_PASS else small
+
+
 def _renormalised(tables: tuple[jax.Array, jax.Array], weight: jax.Array) -> list[jax.Array]:
     """Both tables, each rescaled to the sum of `weight`."""
     sums = [jnp.sum(table) for table in tables]
@@ -190,14 +234,26 @@ def _large(path: ContractionPath, least: int, side: int) -> dict[int, MatrixProd
     return found
 
 
-@functools.lru_cache(maxsize=256)
 def _depth(path: ContractionPath) -> int:
-    """Number of steps on the longest path from an input to the result."""
+    return max(_depths(path), default=0)
+
+
+@functools.lru_cache(maxsize=256)
+def _depths(path: ContractionPath) -> tuple[int, ...]:
+    """Number of steps on the longest path from an input to each step's result."""
     count = len(path.structure.cliques)
     depths: list[int] = []
     for step in path.steps:
         depths.append(1 + max((depths[i - count] for i in step.operands if i >= count), default=0))
-    return max(depths, default=0)
+    return tuple(depths)
+
+
+def _levels(path: ContractionPath) -> list[list[int]]:
+    """The steps in groups that do not wait for each other; on a CPU one by one, in their order."""
+    if device.is_cpu():
+        return [[number] for number in range(len(path.steps))]
+    depths = _depths(path)
+    return [[n for n, each in enumerate(depths) if each == depth] for depth in sorted(set(depths))]
 
 
 def _combined(path: ContractionPath, step: Step, tables: Sequence[Table]) -> Table:
