@@ -154,9 +154,7 @@ def _steps_elsewhere(step: Callable[[Any], Any], state: Any, number: int) -> Any
 
     def unpacked(held: tuple[list[Any], jax.Array]) -> Any:
         tables, numbers = iter(held[0]), iter(held[1])
-        found = [
-            next(tables) if kind.ndim else next(numbers).astype(kind.dtype) for kind in kinds
-        ]
+        found = [next(tables) if kind.ndim else next(numbers).astype(kind.dtype) for kind in kinds]
         return jax.tree.unflatten(tree, found)
 
     held = jax.lax.fori_loop(0, number, lambda _, held: packed(step(unpacked(held))), packed(state))

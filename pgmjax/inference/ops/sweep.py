@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -22,7 +22,18 @@ import numpy as np
 
 from pgmjax._internal import device
 from pgmjax.inference.ops import exact_product, fast_product
-from pgmjax.inference.ops.tables import ONE_PASS, Reduce, Table, align, largest_and_sum, lowest, recentred
+from pgmjax.inference.ops.tables import (
+    ONE_PASS,
+    Reduce,
+    Table,
+    align,
+    join,
+    largest_and_sum,
+    lowest,
+    potentials_at,
+    recentred,
+)
+from pgmjax.inference.plan.levels import IMPOSSIBLE, NEUTRAL, offsets
 from pgmjax.inference.plan.path import ContractionPath, MatrixProduct, Step
 
 # On paths with more steps than this from an input to the result, messages are recentred and marginals
@@ -100,23 +111,27 @@ def forward(
     scale: Table = np.zeros((), tables[0].dtype if tables else None)
     deep = _depth(path) > DEEP
     for level in _levels(path):
-        plain: dict[int, Table] = {}
+        together = _reduced_together(path, _together(path, level), every, reduce, with_shares)
         for number in level:
             step = path.steps[number]
             product = large(path).get(number) if products else None
-            if products is None or product is None:
-                plain[number] = _combined(path, step, every)
-                continue
-            left, right = _operands(path, step, product, every)
-            cells, bound, shares[number] = products.forward(left, right)
-            every[first + number] = _from_product(path, cells, product, step)
-            if bound is not None:
-                bounds[number] = bound
-        for number, (result, share) in _reduced(path, plain, reduce, with_shares).items():
-            every[first + number], shares[number] = result, share
-        for number in level if deep else ():
-            every[first + number], top = recentred(every[first + number])
-            scale = scale + top
+            if number in together:
+                result, shares[number] = together[number]
+            elif products is not None and product is not None:
+                left, right = _operands(path, step, product, every)
+                cells, bound, shares[number] = products.forward(left, right)
+                result = _from_product(path, cells, product, step)
+                if bound is not None:
+                    bounds[number] = bound
+            else:
+                combined = _combined(path, step, every)
+                if with_shares and _gone(step):
+                    shares[number] = largest_and_sum(combined, _gone(step))
+                result = reduce(combined, _gone(step)) if _gone(step) else combined
+            if deep:
+                result, top = recentred(result)
+                scale = scale + top
+            every[first + number] = result
     return Sweep(tuple(every), tuple(shares), scale, bounds)
 
 
@@ -169,45 +184,65 @@ def backward(
     return tuple(weights[:count]), inaccurate
 
 
-def _reduced(
-    path: ContractionPath, tables: dict[int, Table], reduce: Reduce, with_shares: bool
-) -> dict[int, tuple[Table, Any]]:
-    """Results and shares of steps that do not wait for each other, from the tables of their unions.
-
-    Off a CPU small ones are padded to rows of one length and reduced together, in one launch.
-    """
-    together = _together(path, tables)
-    rows = [tables[n].reshape(shape) for n, shape in together.items()]
-    found: dict[int, tuple[Table, Any]] = {}
-    if rows:
-        width = max(table.shape[1] for table in rows)
-        padding = [((0, 0), (0, width - table.shape[1])) for table in rows]
-        every = [jnp.pad(*each, constant_values=-jnp.inf) for each in zip(rows, padding, strict=True)]
-        joined = jnp.concatenate(every)
-        results = [reduce(joined, (1,)), *(largest_and_sum(joined, (1,)) if with_shares else ())]
-        parts = [jnp.split(each, np.cumsum([len(table) for table in rows])[:-1]) for each in results]
-        for number, result, *share in zip(together, *parts, strict=True):
-            kept = path.structure.shape(path.steps[number].kept)
-            ones = (1,) * len(_gone(path.steps[number]))
-            shaped = (share[0].reshape(*kept, *ones), share[1].reshape(kept)) if share else None
-            found[number] = result.reshape(kept), shaped
-    for number in [n for n in tables if n not in found]:
-        table, gone = tables[number], _gone(path.steps[number])
-        share = largest_and_sum(table, gone) if with_shares and gone else None
-        found[number] = reduce(table, gone) if gone else table, share
-    return found
-
-
-def _together(path: ContractionPath, tables: Iterable[int]) -> dict[int, tuple[int, int]]:
-    """The small steps among some that are reduced together: cells of each result, and summed to each."""
+def _together(path: ContractionPath, numbers: Sequence[int]) -> tuple[int, ...]:
+    """The steps of a level that are reduced together: small ones, off a CPU."""
     cells = path.structure.cells
-    small = {
-        n: (cells(path.steps[n].kept), cells(path.steps[n].union) // cells(path.steps[n].kept))
-        for n in tables
-        if _gone(path.steps[n]) and cells(path.steps[n].union) <= SMALL
-    }
-    padded = sum(height for height, _ in small.values()) * max((w for _, w in small.values()), default=0)
-    return {} if device.is_cpu() or len(small) < 2 or padded > ONE_PASS else small
+    small = [n for n in numbers if _gone(path.steps[n]) and cells(path.steps[n].union) <= SMALL]
+    shapes = [_rows(path, n) for n in small]
+    padded = sum(height for height, _ in shapes) * max((width for _, width in shapes), default=0)
+    return () if device.is_cpu() or len(small) < 2 or padded > ONE_PASS else tuple(small)
+
+
+def _rows(path: ContractionPath, number: int) -> tuple[int, int]:
+    """Cells of a step's result, and cells that are summed to each."""
+    step = path.steps[number]
+    height = path.structure.cells(step.kept)
+    return height, path.structure.cells(step.union) // height
+
+
+def _reduced_together(
+    path: ContractionPath, numbers: tuple[int, ...], tables: Sequence[Table], reduce: Reduce, shares: bool
+) -> dict[int, tuple[Table, Any]]:
+    """Results and shares of steps that do not wait for each other, padded to rows of one length."""
+    if not numbers:
+        return {}
+    used = tuple(sorted({i for n in numbers for i in path.steps[n].operands}))
+    if used[-1] < len(path.structure.cliques):
+        used = tuple(range(len(path.structure.cliques)))  # of a split vector, which is not copied then
+    rows = sum(potentials_at(join([tables[i] for i in used]), each) for each in _places(path, numbers, used))
+    found = [reduce(rows, (1,)), *(largest_and_sum(rows, (1,)) if shares else ())]
+    ends = np.cumsum([_rows(path, n)[0] for n in numbers])[:-1]
+    results: dict[int, tuple[Table, Any]] = {}
+    for number, result, *share in zip(numbers, *(jnp.split(each, ends) for each in found), strict=True):
+        kept = path.structure.shape(path.steps[number].kept)
+        ones = (1,) * len(_gone(path.steps[number]))
+        own = (share[0].reshape(*kept, *ones), share[1].reshape(kept)) if share else None
+        results[number] = result.reshape(kept), own
+    return results
+
+
+@functools.lru_cache(maxsize=64)
+def _places(path: ContractionPath, numbers: tuple[int, ...], used: tuple[int, ...]) -> np.ndarray:
+    """Positions of the operands' entries in the joined tables of `used` [operands, rows, width]."""
+    structure = path.structure
+    starts = dict(
+        zip(used, np.cumsum([0, *(structure.cells(path.variables(i)) for i in used)]), strict=False)
+    )
+    width = max(_rows(path, n)[1] for n in numbers)
+    blocks = []
+    for number in numbers:
+        step = path.steps[number]
+        shape = (_rows(path, number)[0], width)
+        block = np.full((2, *shape), NEUTRAL, np.int32)
+        for side, i in enumerate(step.operands):
+            own = path.variables(i)
+            stride = dict(zip(reversed(own), np.cumprod([1, *reversed(structure.shape(own))]), strict=False))
+            groups = (step.kept, step.union[len(step.kept) :])
+            parts = tuple(tuple((structure.sizes[v], int(stride.get(v, 0))) for v in g) for g in groups)
+            place = offsets(parts, shape).reshape(shape)
+            block[side] = np.where(place >= 0, place + starts[i], IMPOSSIBLE)
+        blocks.append(block)
+    return np.concatenate(blocks, axis=1)
 
 
 def _renormalised(tables: tuple[jax.Array, jax.Array], weight: jax.Array) -> list[jax.Array]:

@@ -23,6 +23,7 @@ import numpy as np
 
 from pgmjax._internal import device
 from pgmjax.inference.plan.contraction import ContractionPath
+from pgmjax.inference.plan.levels import IMPOSSIBLE
 
 Table = Any  # a jax or numpy array
 Tables = Any  # a tuple of arrays, or one
@@ -315,3 +316,14 @@ def computed_if(
 def held_back(tables: Tables, state: jax.Array) -> Tables:
     """The same tables, tied to a loop's state, so that XLA does not hoist work on them out of the loop."""
     return jax.lax.optimization_barrier((tables, state))[0]
+
+
+def at(vector: jax.Array, positions: jax.Array) -> jax.Array:
+    """Entries of a vector, all of which exist."""
+    return vector.at[positions].get(mode="promise_in_bounds")
+
+
+def potentials_at(vector: jax.Array, positions: jax.Array) -> jax.Array:
+    """Entries of a vector of log values: minus infinity where IMPOSSIBLE, 0 where NEUTRAL."""
+    constant = jnp.where(positions == IMPOSSIBLE, -jnp.inf, 0).astype(vector.dtype)
+    return jnp.where(positions >= 0, at(vector, jnp.maximum(positions, 0)), constant)

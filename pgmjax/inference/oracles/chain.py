@@ -27,8 +27,9 @@ import jax.numpy as jnp
 
 from pgmjax.inference import ops
 from pgmjax.inference.ops import exact_product
+from pgmjax.inference.ops.tables import at, potentials_at
 from pgmjax.inference.oracles.base import Limits
-from pgmjax.inference.oracles.flat import Flat, at, potentials_at
+from pgmjax.inference.oracles.flat import Flat
 from pgmjax.inference.plan import chain as layout
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.structure import Structure

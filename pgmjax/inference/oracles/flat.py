@@ -11,14 +11,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from pgmjax._internal.jit import jit, precision
 from pgmjax.inference.ops.tables import host_join, join, split
 from pgmjax.inference.oracles import base
 from pgmjax.inference.plan.forecast import Forecast
-from pgmjax.inference.plan.levels import IMPOSSIBLE
 from pgmjax.inference.plan.structure import Structure
 
 
@@ -111,14 +109,3 @@ class Flat(base.Oracle):
 @jit
 def _run(oracle: Flat, vector: jax.Array) -> Any:
     return oracle.infer_flat_with_error(vector)
-
-
-def at(vector: jax.Array, positions: jax.Array) -> jax.Array:
-    """Entries of a vector, all of which exist."""
-    return vector.at[positions].get(mode="promise_in_bounds")
-
-
-def potentials_at(vector: jax.Array, positions: jax.Array) -> jax.Array:
-    """Entries of a vector of log values: minus infinity where IMPOSSIBLE, 0 where NEUTRAL."""
-    constant = jnp.where(positions == IMPOSSIBLE, -jnp.inf, 0).astype(vector.dtype)
-    return jnp.where(positions >= 0, at(vector, jnp.maximum(positions, 0)), constant)

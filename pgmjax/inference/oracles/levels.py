@@ -26,7 +26,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from pgmjax.inference.oracles.flat import Flat, at, potentials_at
+from pgmjax.inference.ops.tables import at, potentials_at
+from pgmjax.inference.oracles.flat import Flat
 from pgmjax.inference.plan import levels as layout
 from pgmjax.inference.plan.levels import LevelSizes
 from pgmjax.inference.plan.structure import Structure
