@@ -42,8 +42,8 @@ DEEP = 12
 # A step is a large product if its union has at least LARGE cells, and each side at least SIDE (measured on
 # plans with unions to 1e9 cells: sides of 4 instead of 8 save a tenth to a third of the time and memory).
 LARGE, SIDE = 300_000, 4
-# Off a CPU its method takes about 14 launches more than a plain step. In their time, 35 µs, a card moves a union of
-# ten million cells three times (forecast); it is stored then, so that the bound is lower.
+# Off a CPU its method takes about 14 launches more than a plain step. In their time, 35 µs, a card moves a
+# union of ten million cells three times (forecast); it is stored then, so that the bound is lower.
 LARGE_ELSEWHERE = 1 << 22
 SMALL = 1 << 16  # cells of a union, up to which steps are reduced together off a CPU
 

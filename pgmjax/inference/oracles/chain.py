@@ -3,16 +3,16 @@
 Messages that run along a row one by one take as many steps as it has cliques. The product of the cliques'
 transfer matrices is associative: it is taken by pairs, in as many steps as the logarithm of their number.
 Downwards, the messages at both ends of a pair give that in its middle, until every clique has the messages
-from both sides. The work of the products grows with the cube of the states of a frontier, that of messages with
-their square, so a CPU is slower this way.
+from both sides. The work of the products grows with the cube of the states of a frontier, that of messages
+with their square, so a CPU is slower this way.
 
-Products are exact log-sum-exps. Matrices and messages are recentred by their maximum, and each clique's belief
-is normalised by its own sum, so that float32 does not lose digits on long rows.
+Products are exact log-sum-exps. Matrices and messages are recentred by their maximum, and each clique's
+belief is normalised by its own sum, so that float32 does not lose digits on long rows.
 
 References:
-    Särkkä and García-Fernández, Temporal parallelization of Bayesian smoothers, IEEE Transactions on Automatic
-    Control 66, 299 (2021); Hassan, Särkkä and García-Fernández, Temporal parallelization of inference in
-    hidden Markov models, IEEE Transactions on Signal Processing 69, 4875 (2021).
+    Särkkä and García-Fernández, Temporal parallelization of Bayesian smoothers, IEEE Transactions on
+    Automatic Control 66, 299 (2021); Hassan, Särkkä and García-Fernández, Temporal parallelization of
+    inference in hidden Markov models, IEEE Transactions on Signal Processing 69, 4875 (2021).
 """
 
 from __future__ import annotations
@@ -82,8 +82,16 @@ class Chain(Flat):
     def of(cls, arrangement: layout.Arrangement) -> Chain:
         """The oracle of an existing plan."""
         maps = layout.index_maps(arrangement)
-        arrays = (getattr(maps, field.name) for field in dataclasses.fields(maps))
-        return cls(arrangement.sizes, *map(jnp.asarray, arrays), arrangement)
+        return cls(
+            arrangement.sizes,
+            jnp.asarray(maps.cells),
+            jnp.asarray(maps.entries),
+            jnp.asarray(maps.before),
+            jnp.asarray(maps.behind),
+            jnp.asarray(maps.ends),
+            jnp.asarray(maps.out),
+            arrangement,
+        )
 
     @classmethod
     def within(cls, structure: Structure, limits: Limits) -> Chain:

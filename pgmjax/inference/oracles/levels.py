@@ -23,7 +23,6 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
 from pgmjax.inference.ops.tables import at, potentials_at

@@ -21,8 +21,8 @@ from pgmjax.inference.plan.forecast import Forecast, ModelTooLargeError
 from pgmjax.inference.plan.levels import IMPOSSIBLE, NEUTRAL, Parts, offsets
 from pgmjax.inference.plan.structure import Structure, Variables
 
-OPERATIONS, KERNELS = 60, 11  # of a level, to compile and to launch on a GPU (counted)
-BELOW = 15  # kernels besides
+OPERATIONS, KERNELS = 60, 10  # of a level, to compile and to launch on a GPU (counted)
+BESIDES = 5  # kernels that are in no level
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,7 +116,7 @@ class Arrangement:
             culprits=tuple(largest[:3]),
             operations=OPERATIONS * (sizes.levels + 1),
             seconds=2e-9 * work + 1e-5 * KERNELS * sizes.levels,
-            kernels=KERNELS * sizes.levels + BELOW,
+            kernels=KERNELS * sizes.levels + BESIDES,
         )
 
 
@@ -130,20 +130,21 @@ def arrange(structure: Structure) -> Arrangement:
     cliques = [structure.cliques[i] for i in order]
     frontiers = _frontiers(structure, cliques)
     pieces = [_pieces(*each) for each in zip(cliques, frontiers, frontiers[1:], strict=False)]
-    most = [max((structure.cells(piece[k]) for piece in pieces), default=1) for k in range(3)]
+    shared, private, carried = (
+        max((structure.cells(piece[k]) for piece in pieces), default=1) for k in range(3)
+    )
     states = max(map(structure.cells, frontiers))
     matrices = 1 << max(1, (len(order) - 1).bit_length())
-    if max(matrices * states**2, len(order) * most[0] * max(most[1:])) >= 2**31:
+    if max(matrices * states**2, len(order) * shared * max(private, carried)) >= 2**31:
         raise ModelTooLargeError(
-            f"cliques in a row number cells with 32 bits, got {matrices:,} matrices of {float(states):.1e} "
-            "states: use another oracle, or measure fewer or smaller cliques that overlap less."
+            f"cliques in a row number cells with 32 bits, got {matrices:,} matrices of more than "
+            f"2^{states.bit_length() - 1} states: use another oracle, or measure fewer or smaller cliques that overlap less."
         )
     used = set().union(*cliques)
     free = sum(math.log(n) for v, n in enumerate(structure.sizes) if v not in used)
     length = sum(map(structure.cells, structure.cliques))
-    return Arrangement(
-        structure, order, frontiers, ChainSizes(len(order), matrices, states, *most, length, free)
-    )
+    sizes = ChainSizes(len(order), matrices, states, shared, private, carried, length, free)
+    return Arrangement(structure, order, frontiers, sizes)
 
 
 def _order(structure: Structure) -> tuple[int, ...]:
@@ -240,11 +241,12 @@ def index_maps(arrangement: Arrangement) -> ChainMaps:
     out = np.zeros(sizes.length, np.int32)
     used = np.flatnonzero(cells.reshape(-1) >= 0)
     out[cells.reshape(-1)[used]] = used
-    shape = (count, sizes.shared, sizes.carried)
+    before, behind = messages.reshape(2, count, sizes.shared, sizes.carried)
     return ChainMaps(
         cells.reshape(count, sizes.shared, sizes.private),
         entries.reshape(-1, states, states),
-        *messages.reshape(2, *shape),
+        before,
+        behind,
         np.where(ends, NEUTRAL, IMPOSSIBLE).astype(np.int32),
         out,
     )

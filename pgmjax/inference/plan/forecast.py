@@ -9,8 +9,8 @@ from pgmjax._internal.memory import available_bytes, readable_bytes
 
 ORACLE_COPIES = 6
 COMPILE = 0.002  # seconds per operation
-# Seconds of a launch (assumed), and of an exponential and of a cell that is moved three times on an H100 (from
-# its data sheet): for the choice between plans on a GPU.
+# Seconds of a launch (assumed), and of an exponential and of a cell that is moved three times on an H100
+# (from its data sheet): for the choice between plans on a GPU.
 LAUNCH, EXPONENTIAL, CELL = 2.5e-6, 2.4e-13, 3.6e-12
 _SMALL = 1 << 20  # bytes
 

@@ -7,6 +7,7 @@ import pytest
 
 from pgmjax.inference import oracles
 from pgmjax.inference.oracles import Chain, Levels
+from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.structure import Structure
 from tests import models
 
@@ -84,9 +85,9 @@ def named(sizes, cliques):
 
 def test_matrices_that_do_not_fit_are_refused_before_they_are_written():
     structure, names = named((10,) * 200, [(i, i + 1, i + 2, i + 3) for i in range(197)])
-    with pytest.raises(oracles.choose.forecast.ModelTooLargeError, match=r"matrices of 1,000 states .* do not"):
+    with pytest.raises(ModelTooLargeError, match=r"matrices of 1,000 states .* do not"):
         oracles.plan(structure, names, "chain", max_bytes=10**8)
-    with pytest.raises(oracles.choose.forecast.ModelTooLargeError, match="number cells with 32 bits"):
+    with pytest.raises(ModelTooLargeError, match="number cells with 32 bits"):
         Chain.build(Structure((100,) * 200, tuple((i, i + 1, i + 2) for i in range(198))))
 
 
