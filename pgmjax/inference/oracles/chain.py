@@ -65,7 +65,7 @@ class Chain(Flat):
     behind: Any
     ends: Any
     out: Any
-    arrangement: layout.Arrangement | None = None
+    arrangement: layout.ChainPlan | None = None
 
     name: ClassVar[str] = "chain"
 
@@ -79,7 +79,7 @@ class Chain(Flat):
         return cls.of(layout.arrange(structure))
 
     @classmethod
-    def of(cls, arrangement: layout.Arrangement) -> Chain:
+    def of(cls, arrangement: layout.ChainPlan) -> Chain:
         """The oracle of an existing plan."""
         maps = layout.index_maps(arrangement)
         return cls(

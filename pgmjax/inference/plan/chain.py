@@ -79,7 +79,7 @@ class ChainMaps:
 
 
 @dataclasses.dataclass(frozen=True)
-class Arrangement:
+class ChainPlan:
     """Cliques in a row, without index maps.
 
     Attributes:
@@ -120,7 +120,7 @@ class Arrangement:
         )
 
 
-def arrange(structure: Structure) -> Arrangement:
+def arrange(structure: Structure) -> ChainPlan:
     """Put the cliques of a structure in a row, without index maps.
 
     Raises:
@@ -138,13 +138,14 @@ def arrange(structure: Structure) -> Arrangement:
     if max(matrices * states**2, len(order) * shared * max(private, carried)) >= 2**31:
         raise ModelTooLargeError(
             f"cliques in a row number cells with 32 bits, got {matrices:,} matrices of more than "
-            f"2^{states.bit_length() - 1} states: use another oracle, or measure fewer or smaller cliques that overlap less."
+            f"2^{states.bit_length() - 1} states: use another oracle, or measure fewer or smaller cliques "
+            "that overlap less."
         )
     used = set().union(*cliques)
     free = sum(math.log(n) for v, n in enumerate(structure.sizes) if v not in used)
     length = sum(map(structure.cells, structure.cliques))
     sizes = ChainSizes(len(order), matrices, states, shared, private, carried, length, free)
-    return Arrangement(structure, order, frontiers, sizes)
+    return ChainPlan(structure, order, frontiers, sizes)
 
 
 def _order(structure: Structure) -> tuple[int, ...]:
@@ -220,7 +221,7 @@ def _pieces(
     )
 
 
-def index_maps(arrangement: Arrangement) -> ChainMaps:
+def index_maps(arrangement: ChainPlan) -> ChainMaps:
     """The maps of a chain."""
     structure, sizes = arrangement.structure, arrangement.sizes
     count, states = sizes.cliques, sizes.states
