@@ -1,10 +1,13 @@
 """The chain oracle: what the contract of all oracles does not cover; float32 is in `test_levels`."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import pgmjax as pj
 from pgmjax.inference import oracles
 from pgmjax.inference.oracles import Chain, Levels
 from pgmjax.inference.plan.forecast import ModelTooLargeError
@@ -95,3 +98,19 @@ def test_a_transformed_oracle_says_where_its_structure_is():
     oracle = jax.tree_util.tree_map(lambda leaf: leaf, Chain.build(Structure((2, 2), ((0, 1),))))
     with pytest.raises(ValueError, match=r"lost its structure: .*Chain\.build"):
         _ = oracle.structure
+
+
+def test_a_fit_by_pairs_meets_the_optimum_of_a_fit_by_levels():
+    names = [f"a{i}" for i in range(30)]
+    rng = np.random.default_rng(0)
+    noisy = [
+        pj.LinearMeasurement(pair, 1000 * rng.dirichlet(np.ones(9)).reshape(3, 3), 20.0)
+        for pair in itertools.pairwise(names)
+    ]
+    domain = pj.Domain(dict.fromkeys(names, 3))
+    fits = [
+        pj.Estimator(oracle=oracle, tol=1e-4, max_steps=3000).fit(domain, noisy, total=1000)
+        for oracle in ("levels", "chain")
+    ]
+    assert all(fit.status is pj.Status.CONVERGED for fit in fits)
+    assert abs(fits[0].loss - fits[1].loss) <= max(fit.gap for fit in fits)
