@@ -87,11 +87,21 @@ KERNELS = {
     ),
 }
 LIMITS = {
-    "fit-adult9": {"kernels": 60, "host_syncs": 0},
-    "fit-loans15": {"host_syncs": 0},
-    "chain-1000": {"kernels": 6000, "host_syncs": 0},
-    "log_matmul_exp": {"slots_a_term": 8.5, "spill_bytes": 0},
-    "log_matmul_exp_backward": {"exponentials_a_term": 1.2, "spill_bytes": 0},
+    "fit-adult9": {"kernels": 20, "host_syncs": 0, "temp_bytes": 100_000},
+    "fit-loans15": {"kernels": 55, "host_syncs": 0, "temp_bytes": 2_000_000},
+    f"fit-adult9-rows{ROWS}": {"kernels": 38, "host_syncs": 0, "temp_bytes": 20_000_000},
+    "chain-1000": {"kernels": 150, "host_syncs": 0, "temp_bytes": 120_000_000},
+    "loans15": {"kernels": 80, "host_syncs": 0, "temp_bytes": 1_000_000},
+    "adult15-s0": {"kernels": 50, "host_syncs": 0, "temp_bytes": 10_000_000},
+    "log_matmul_exp": {"kernels": 3, "slots_a_term": 8.5, "spill_bytes": 0, "temp_bytes": 10_000_000},
+    "log_matmul_exp_backward": {
+        "kernels": 6,
+        "slots_a_term": 8.5,
+        "exponentials_a_term": 1.2,
+        "spill_bytes": 0,
+        "temp_bytes": 300_000_000,
+    },
+    "log_sum_exp": {"kernels": 1, "slots_a_term": 35, "spill_bytes": 0, "temp_bytes": 0},
 }
 
 
@@ -118,7 +128,7 @@ def oracle_program(name: str) -> tuple[Callable[..., Any], Any]:
     case = cases.load(name)
     structure, names = Structure.named(case.sizes, case.cliques)
     oracle = pj.oracles.plan(structure, names, itemsize=4).oracle
-    if isinstance(oracle, pj.oracles.Levels):
+    if isinstance(oracle, (pj.oracles.Levels, pj.oracles.Chain)):
         vector = np.zeros(oracle.length, np.float32)
         return lambda oracle, vector: oracle.infer_flat_with_error(vector), (oracle, vector)
     return lambda oracle, tables: oracle.infer_with_error(tables), (oracle, tuple(cases.potentials(case)))

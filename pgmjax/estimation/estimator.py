@@ -94,8 +94,8 @@ class Estimator:
         solver: `auto` (accelerated), `accelerated`, `mirror_descent`, `dual_averaging`, `lbfgs`, or a
             configured solver.
         oracle: `auto` (the cheapest by forecast, compiling included), or one by name: `contraction`,
-            `levels`, `sliced`, `message_passing`, `brute_force` (compiled), `host` (NumPy in float64, for one
-            fit at a time). For the same fit again and again a compiled one may be faster.
+            `levels`, `chain`, `sliced`, `message_passing`, `brute_force` (compiled), `host` (NumPy in
+            float64, for one fit at a time). For the same fit again and again a compiled one may be faster.
         max_steps: maximum number of solver steps, >= 1.
         tol: stop when the certified gap is at most `tol * max(1, loss)`. None for what noise makes invisible:
             the certified gap, or an estimate of the excess loss from its last fall, is at most 0.02 standard

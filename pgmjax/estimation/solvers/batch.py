@@ -64,7 +64,7 @@ def _block(
         loss: Any, curvature: jax.Array, prior: Any, state: Any, active: jax.Array
     ) -> tuple[Any, Evaluation, BlockEnds]:
         problem = dataclasses.replace(shared, loss=loss, curvature=curvature, prior=prior)
-        new, point, ends = _run_block(problem, solver, state, steps)
+        new, point, ends = _run_block(problem, solver, state, steps, alone=False)
         return jax.tree.map(lambda a, b: jnp.where(active, a, b), new, state), point, ends
 
     state, point, ends = jax.vmap(one)(slots.loss, slots.curvature, slots.prior, slots.state, active)

@@ -123,14 +123,49 @@ class BlockEnds:
     inaccurate: Any
 
 
-def _run_block(problem: Problem, solver: Solver, state: Any, steps: Any) -> tuple[Any, Evaluation, BlockEnds]:
-    """Run a block of steps (see `block_steps`); return the state, the best point and what is read of it."""
+def _run_block(
+    problem: Problem, solver: Solver, state: Any, steps: Any, *, alone: bool = True
+) -> tuple[Any, Evaluation, BlockEnds]:
+    """Run a block of steps (see `block_steps`); return the state, the best point and what is read of it.
+
+    In a batch a fit is not `alone`: the scalars of all fits are vectors already.
+    """
     state = solver.recentred(problem.gauge, state)
-    number = steps.number if isinstance(steps, StaticSteps) else steps
-    state = jax.lax.fori_loop(0, number, lambda _, s: solver.step(problem, s), state)
+    static = isinstance(steps, StaticSteps)
+    repeat = _repeat_packed if static and alone else _repeat
+    state = repeat(functools.partial(solver.step, problem), state, steps.number if static else steps)
     point = solver.result(problem, state)
     inaccurate = point.error_bound > negligible(point)
     return state, point, BlockEnds(point.loss, problem.gap(point), solver.stalled(state), inaccurate)
+
+
+def _repeat(step: Callable[[Any], Any], state: Any, number: Any) -> Any:
+    return jax.lax.fori_loop(0, number, lambda _, state: step(state), state)
+
+
+def _repeat_packed(step: Callable[[Any], Any], state: Any, number: int) -> Any:
+    """Repeat a step; in between the scalars of the state are one vector, as each would take a launch.
+
+    Counts and flags are exact in float32 up to 2**24.
+    """
+    leaves, tree = jax.tree.flatten(state)
+    kinds = [jax.typeof(leaf) for leaf in leaves]
+    scalars = [place for place, kind in enumerate(kinds) if not kind.ndim]
+    if not scalars:
+        return _repeat(step, state, number)
+    dtype = jnp.result_type(*(kind.dtype for kind in kinds if jnp.issubdtype(kind.dtype, jnp.floating)))
+
+    def packed(state: Any) -> tuple[list[Any], jax.Array]:
+        leaves = jax.tree.leaves(state)
+        tables = [leaf for leaf, kind in zip(leaves, kinds, strict=True) if kind.ndim]
+        return tables, jnp.stack([jnp.asarray(leaves[place], dtype) for place in scalars])
+
+    def unpacked(held: tuple[list[Any], jax.Array]) -> Any:
+        tables, numbers = iter(held[0]), iter(held[1])
+        found = [next(tables) if kind.ndim else next(numbers).astype(kind.dtype) for kind in kinds]
+        return jax.tree.unflatten(tree, found)
+
+    return unpacked(_repeat(lambda held: packed(step(unpacked(held))), packed(state), number))
 
 
 def _first(problem: Problem, solver: Solver, potentials: Vector) -> Any:

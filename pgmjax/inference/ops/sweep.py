@@ -20,14 +20,27 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pgmjax._internal import device
 from pgmjax.inference.ops import exact_product, fast_product
-from pgmjax.inference.ops.tables import Reduce, Table, align, lowest, recentred
+from pgmjax.inference.ops.tables import (
+    ONE_PASS,
+    Reduce,
+    Table,
+    align,
+    join,
+    largest_and_sum,
+    lowest,
+    potentials_at,
+    recentred,
+)
 from pgmjax.inference.plan.cost import large
+from pgmjax.inference.plan.levels import IMPOSSIBLE, NEUTRAL, offsets
 from pgmjax.inference.plan.path import ContractionPath, MatrixProduct, Step
 
 # On paths with more steps than this from an input to the result, messages are recentred and marginals
 # renormalised. This keeps float32 accurate on long chains at no cost for short ones.
 DEEP = 12
+SMALL = 1 << 16  # cells of a union, up to which steps are reduced together off a CPU
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,29 +99,34 @@ def forward(
         products: method for large products. Default: the same as for other steps.
         with_shares: whether `backward` will be called, with log-sum-exp.
     """
-    every = list(tables)
-    shares: list[Any] = []
+    first, count = len(tables), len(path.steps)
+    every: list[Table] = [*tables, *[None] * count]
+    shares: list[Any] = [None] * count
     bounds = {}
     scale: Table = np.zeros((), tables[0].dtype if tables else None)
     deep = _depth(path) > DEEP
-    for number, step in enumerate(path.steps):
-        product = large(path).get(number) if products else None
-        if products is not None and product is not None:
-            left, right = _operands(path, step, product, every)
-            cells, bound, kept = products.forward(left, right)
-            result = _from_product(path, cells, product, step)
-            shares.append(kept)
-            if bound is not None:
-                bounds[number] = bound
-        else:
-            combined = _combined(path, step, every)
-            share: tuple[Any, Any] = _largest_and_sum(combined, _gone(step)) if with_shares else (None, None)
-            shares.append(share)
-            result = reduce(combined, _gone(step)) if _gone(step) else combined
-        if deep:
-            result, top = recentred(result)
-            scale = scale + top
-        every.append(result)
+    for level in _levels(path):
+        together = _reduced_together(path, _together(path, level), every, reduce, with_shares)
+        for number in level:
+            step = path.steps[number]
+            product = large(path).get(number) if products else None
+            if number in together:
+                result, shares[number] = together[number]
+            elif products is not None and product is not None:
+                left, right = _operands(path, step, product, every)
+                cells, bound, shares[number] = products.forward(left, right)
+                result = _from_product(path, cells, product, step)
+                if bound is not None:
+                    bounds[number] = bound
+            else:
+                combined = _combined(path, step, every)
+                if with_shares and _gone(step):
+                    shares[number] = largest_and_sum(combined, _gone(step))
+                result = reduce(combined, _gone(step)) if _gone(step) else combined
+            if deep:
+                result, top = recentred(result)
+                scale = scale + top
+            every[first + number] = result
     return Sweep(tuple(every), tuple(shares), scale, bounds)
 
 
@@ -161,13 +179,65 @@ def backward(
     return tuple(weights[:count]), inaccurate
 
 
-def _largest_and_sum(table: Table, axes: tuple[int, ...]) -> tuple[Table, Table]:
-    """The largest entry along some axes [with size 1 there], and the sum of exponentials relative to it."""
-    if not axes:
-        return None, None
-    top = lowest(jnp.max(table, axis=axes, keepdims=True))
-    top = jax.lax.stop_gradient(top)
-    return top, jnp.sum(jnp.exp(table - top), axis=axes)
+def _together(path: ContractionPath, numbers: Sequence[int]) -> tuple[int, ...]:
+    """The steps of a level that are reduced together: small ones, off a CPU."""
+    cells = path.structure.cells
+    small = [n for n in numbers if _gone(path.steps[n]) and cells(path.steps[n].union) <= SMALL]
+    shapes = [_rows(path, n) for n in small]
+    padded = sum(height for height, _ in shapes) * max((width for _, width in shapes), default=0)
+    return () if device.is_cpu() or len(small) < 2 or padded > ONE_PASS else tuple(small)
+
+
+def _rows(path: ContractionPath, number: int) -> tuple[int, int]:
+    """Cells of a step's result, and cells that are summed to each."""
+    step = path.steps[number]
+    height = path.structure.cells(step.kept)
+    return height, path.structure.cells(step.union) // height
+
+
+def _reduced_together(
+    path: ContractionPath, numbers: tuple[int, ...], tables: Sequence[Table], reduce: Reduce, shares: bool
+) -> dict[int, tuple[Table, Any]]:
+    """Results and shares of steps that do not wait for each other, padded to rows of one length."""
+    if not numbers:
+        return {}
+    used = tuple(sorted({i for n in numbers for i in path.steps[n].operands}))
+    if used[-1] < len(path.structure.cliques):
+        used = tuple(range(len(path.structure.cliques)))  # of a split vector, which is not copied then
+    rows = sum(potentials_at(join([tables[i] for i in used]), each) for each in _places(path, numbers, used))
+    found = [reduce(rows, (1,)), *(largest_and_sum(rows, (1,)) if shares else ())]
+    ends = np.cumsum([_rows(path, n)[0] for n in numbers])[:-1]
+    results: dict[int, tuple[Table, Any]] = {}
+    for number, result, *share in zip(numbers, *(jnp.split(each, ends) for each in found), strict=True):
+        kept = path.structure.shape(path.steps[number].kept)
+        ones = (1,) * len(_gone(path.steps[number]))
+        own = (share[0].reshape(*kept, *ones), share[1].reshape(kept)) if share else None
+        results[number] = result.reshape(kept), own
+    return results
+
+
+@functools.lru_cache(maxsize=64)
+def _places(path: ContractionPath, numbers: tuple[int, ...], used: tuple[int, ...]) -> np.ndarray:
+    """Positions of the operands' entries in the joined tables of `used` [operands, rows, width]."""
+    structure = path.structure
+    starts = dict(
+        zip(used, np.cumsum([0, *(structure.cells(path.variables(i)) for i in used)]), strict=False)
+    )
+    width = max(_rows(path, n)[1] for n in numbers)
+    blocks = []
+    for number in numbers:
+        step = path.steps[number]
+        shape = (_rows(path, number)[0], width)
+        block = np.full((2, *shape), NEUTRAL, np.int32)
+        for side, i in enumerate(step.operands):
+            own = path.variables(i)
+            stride = dict(zip(reversed(own), np.cumprod([1, *reversed(structure.shape(own))]), strict=False))
+            groups = (step.kept, step.union[len(step.kept) :])
+            parts = tuple(tuple((structure.sizes[v], int(stride.get(v, 0))) for v in g) for g in groups)
+            place = offsets(parts, shape).reshape(shape)
+            block[side] = np.where(place >= 0, place + starts[i], IMPOSSIBLE)
+        blocks.append(block)
+    return np.concatenate(blocks, axis=1)
 
 
 def _renormalised(tables: tuple[jax.Array, jax.Array], weight: jax.Array) -> list[jax.Array]:
@@ -178,12 +248,25 @@ def _renormalised(tables: tuple[jax.Array, jax.Array], weight: jax.Array) -> lis
 
 @functools.lru_cache(maxsize=256)
 def _depth(path: ContractionPath) -> int:
-    """Number of steps on the longest path from an input to the result."""
+    return max(_depths(path), default=0)
+
+
+@functools.lru_cache(maxsize=256)
+def _depths(path: ContractionPath) -> tuple[int, ...]:
+    """Number of steps on the longest path from an input to each step's result."""
     count = len(path.structure.cliques)
     depths: list[int] = []
     for step in path.steps:
         depths.append(1 + max((depths[i - count] for i in step.operands if i >= count), default=0))
-    return max(depths, default=0)
+    return tuple(depths)
+
+
+def _levels(path: ContractionPath) -> list[list[int]]:
+    """The steps in groups that do not wait for each other; on a CPU one by one, in their order."""
+    if device.is_cpu():
+        return [[number] for number in range(len(path.steps))]
+    depths = _depths(path)
+    return [[n for n, each in enumerate(depths) if each == depth] for depth in sorted(set(depths))]
 
 
 def _combined(path: ContractionPath, step: Step, tables: Sequence[Table]) -> Table:

@@ -21,7 +21,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pgmjax._internal import device
 from pgmjax.inference.plan.contraction import ContractionPath
+from pgmjax.inference.plan.levels import IMPOSSIBLE
 
 Table = Any  # a jax or numpy array
 Tables = Any  # a tuple of arrays, or one
@@ -29,6 +31,7 @@ Reduce = Callable[[Table, tuple[int, ...]], Table]
 
 SMALLER = 8  # times as few cells as a product has a product of some of its factors
 PIECE = 1 << 20  # cells that the host combines at a time
+ONE_PASS = 1 << 20  # off a CPU, cells up to which a launch less is worth twice as many exponentials
 
 
 def module_of(table: Table) -> Any:
@@ -59,8 +62,8 @@ def logsumexp(table: jax.Array, axes: tuple[int, ...]) -> jax.Array:
     """
     if not axes:
         return table
-    top = lowest(jnp.max(table, axis=axes, keepdims=True))
-    return jnp.log(jnp.sum(jnp.exp(table - top), axis=axes)) + jnp.squeeze(top, axes)
+    top, total = largest_and_sum(table, axes)
+    return jnp.log(total) + jnp.squeeze(top, axes)
 
 
 @logsumexp.defjvp
@@ -71,6 +74,43 @@ def _logsumexp_jvp(
     result = logsumexp(table, axes)
     shares = jnp.exp(table - lowest(jnp.expand_dims(result, axes)))
     return result, jnp.sum(shares * change, axis=axes)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
+def largest_and_sum(table: jax.Array, axes: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
+    """The largest entry along some axes, and the sum of exponentials relative to it.
+
+    Args:
+        table: log values, any shape.
+        axes: axes to sum out, at least one.
+
+    Returns:
+        The largest entries, with size 1 along these axes, a very low number where all are minus infinity;
+        they are constant for derivatives. The sums over the other axes, 0 where all are minus infinity.
+    """
+    if device.is_cpu() or table.size > ONE_PASS:
+        top = lowest(jnp.max(table, axis=axes, keepdims=True))
+        return top, jnp.sum(jnp.exp(table - top), axis=axes)
+    bounded = lowest(table)
+    zero = jnp.zeros((), table.dtype)
+    entries = (bounded, (table == bounded).astype(table.dtype))
+    top, total = jax.lax.reduce(entries, (lowest(zero - jnp.inf), zero), _added, axes)
+    return jnp.expand_dims(top, axes), total
+
+
+@largest_and_sum.defjvp
+def _largest_and_sum_jvp(
+    axes: tuple[int, ...], primals: tuple[jax.Array], tangents: tuple[jax.Array]
+) -> tuple[tuple[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]:
+    (table,), (change,) = primals, tangents
+    top, total = largest_and_sum(table, axes)
+    return (top, total), (jnp.zeros_like(top), jnp.sum(jnp.exp(table - top) * change, axis=axes))
+
+
+def _added(left: tuple[jax.Array, jax.Array], right: tuple[jax.Array, jax.Array]) -> Any:
+    """Two sums of exponentials relative to a number each, as one relative to the larger."""
+    top = jnp.maximum(left[0], right[0])
+    return top, left[1] * jnp.exp(left[0] - top) + right[1] * jnp.exp(right[0] - top)
 
 
 def logmax(table: jax.Array, axes: tuple[int, ...]) -> jax.Array:
@@ -276,3 +316,14 @@ def computed_if(
 def held_back(tables: Tables, state: jax.Array) -> Tables:
     """The same tables, tied to a loop's state, so that XLA does not hoist work on them out of the loop."""
     return jax.lax.optimization_barrier((tables, state))[0]
+
+
+def at(vector: jax.Array, positions: jax.Array) -> jax.Array:
+    """Entries of a vector, all of which exist."""
+    return vector.at[positions].get(mode="promise_in_bounds")
+
+
+def potentials_at(vector: jax.Array, positions: jax.Array) -> jax.Array:
+    """Entries of a vector of log values: minus infinity where IMPOSSIBLE, 0 where NEUTRAL."""
+    constant = jnp.where(positions == IMPOSSIBLE, -jnp.inf, 0).astype(vector.dtype)
+    return jnp.where(positions >= 0, at(vector, jnp.maximum(positions, 0)), constant)

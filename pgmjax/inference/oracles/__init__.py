@@ -1,8 +1,9 @@
 """Oracles: marginals, log-partition and most likely value of a model, from its log-potentials.
 
 - `base`: the interface. `choose`: selects the oracle for a structure, by name or by cost.
-- Exact: `contraction`, `levels` (many small cliques), `sliced` (little memory), `message_passing`,
-  `host_contraction` (NumPy, nothing compiled), and `brute_force`, the reference for all others.
+- Exact: `contraction`, `levels` (many small cliques), `chain` (cliques in a row, few launches), `sliced`
+  (little memory), `message_passing`, `host_contraction` (NumPy, nothing compiled), and `brute_force`, the
+  reference for all others.
 - Approximate: `belief_propagation`.
 - On the host, one query at a time, without compilation: `host`.
 - `measure`: the rates of the machine, which `choose` follows.
@@ -12,6 +13,7 @@ from pgmjax._internal.moved import serve_old_names
 from pgmjax.inference.oracles.base import Oracle
 from pgmjax.inference.oracles.belief_propagation import ConvexBP, CoverBP, LoopyBP
 from pgmjax.inference.oracles.brute_force import BruteForce
+from pgmjax.inference.oracles.chain import Chain
 from pgmjax.inference.oracles.choose import Plan, kind, names, plan
 from pgmjax.inference.oracles.contraction import Contraction
 from pgmjax.inference.oracles.host_contraction import HostContraction
@@ -22,6 +24,7 @@ from pgmjax.inference.plan.growth import candidate_cells
 
 __all__ = [
     "BruteForce",
+    "Chain",
     "Contraction",
     "ConvexBP",
     "CoverBP",

@@ -167,7 +167,8 @@ class Oracle(abc.ABC):
 
         Returns:
             The log-partition (nats) and the marginal of each clique (probabilities). Marginals are arrays on
-            the device if all tables are, NumPy arrays otherwise; `Levels` always returns NumPy arrays.
+            the device if all tables are, NumPy arrays otherwise; `Levels` and `Chain` always
+            return NumPy arrays.
         """
         dtype = np.dtype(dtype)
         on_device = all(isinstance(table, jax.Array) and table.dtype == dtype for table in tables)

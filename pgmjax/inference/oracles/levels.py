@@ -23,15 +23,12 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
-from pgmjax._internal.jit import jit, precision
-from pgmjax.inference.ops.tables import host_join, join, split
-from pgmjax.inference.oracles import base
+from pgmjax.inference.ops.tables import at, potentials_at
+from pgmjax.inference.oracles.flat import Flat
 from pgmjax.inference.plan import levels as layout
-from pgmjax.inference.plan.forecast import Forecast
-from pgmjax.inference.plan.levels import IMPOSSIBLE, LevelSizes
+from pgmjax.inference.plan.levels import LevelSizes
 from pgmjax.inference.plan.structure import Structure
 
 Maps = Sequence[jax.Array]
@@ -47,7 +44,7 @@ Summary = tuple[jax.Array, jax.Array, jax.Array | None]
     drop_fields=["arrangement"],
 )
 @dataclasses.dataclass(frozen=True, eq=False)
-class Levels(base.Oracle):
+class Levels(Flat):
     """The level oracle; pass it to compiled functions as an argument, not as a constant.
 
     Attributes:
@@ -90,70 +87,14 @@ class Levels(base.Oracle):
             arrangement,
         )
 
-    def _plan(self) -> layout.Arrangement:
-        if self.arrangement is None:
-            raise ValueError(
-                "this oracle went through a JAX transformation and lost its structure: ask the one that "
-                "Levels.build returned, or use the flat form."
-            )
-        return self.arrangement
+    def _infer(self, vector: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return _infer(self, vector)
 
-    @property
-    def structure(self) -> Structure:
-        """The model's sizes and cliques."""
-        return self._plan().tree.structure
+    def _log_partition(self, vector: jax.Array) -> jax.Array:
+        return _log_partition(self, vector)
 
-    @property
-    def forecast(self) -> Forecast:
-        """The forecast cost of one call."""
-        return self._plan().forecast
-
-    @property
-    def length(self) -> int:
-        """Length of a flat vector: the cells of all cliques in order, each row-major, then padding."""
-        return self.sizes.length
-
-    @functools.partial(jit, compiler_options=None)
-    def infer_flat(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Same as `infer`, for all tables in one vector [length], each row-major; 0 in the padding."""
-        return _infer(self, potentials)
-
-    @functools.partial(jit, compiler_options=None)
-    def log_partition_flat(self, potentials: jax.Array) -> jax.Array:
-        """Same as `log_partition`, for all tables in one vector [length]."""
-        return _log_partition(self, potentials)
-
-    @functools.partial(jit, compiler_options=None)
-    def maximum_flat(self, potentials: jax.Array) -> jax.Array:
-        """Same as `maximum`, for all tables in one vector [length]."""
-        return collect_maximum(self.sizes, self.tables, self.up, potentials)
-
-    def run(self, tables: Sequence[Any], dtype: Any) -> tuple[float, list[Any]]:
-        """Same as `Oracle.run`, with all tables in one vector, as thousands of arguments compile slowly.
-
-        The marginals are always NumPy arrays.
-        """
-        with precision(np.dtype(dtype).name):
-            log_partition, found, _ = _run(self, host_join(tables, dtype, self.length))
-            return float(log_partition), list(split(np.asarray(found), self.structure.shapes))
-
-    def infer(self, potentials: base.Potentials) -> tuple[jax.Array, tuple[jax.Array, ...]]:
-        """Log-partition (nats) and the marginal of each clique (probabilities)."""
-        log_partition, marginals = self.infer_flat(join(potentials, self.length))
-        return log_partition, split(marginals, [table.shape for table in potentials])
-
-    def log_partition(self, potentials: base.Potentials) -> jax.Array:
-        """Log of the sum over all joint states (nats)."""
-        return self.log_partition_flat(join(potentials, self.length))
-
-    def maximum(self, potentials: base.Potentials) -> jax.Array:
-        """Largest sum of potentials over all joint states (MAP value, nats)."""
-        return self.maximum_flat(join(potentials, self.length))
-
-
-@jit
-def _run(oracle: Levels, vector: jax.Array) -> Any:
-    return oracle.infer_flat_with_error(vector)
+    def _maximum(self, vector: jax.Array) -> jax.Array:
+        return collect_maximum(self.sizes, self.tables, self.up, vector)
 
 
 def _both_sweeps(oracle: Levels, vector: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -257,7 +198,7 @@ def _sweep_up(
         messages, scales, kept = [], [], []
         for shape, table, source in zip(sizes.shapes, potentials, sources, strict=True):
             _, both, below, _ = shape
-            received = jnp.sum(_at(sent, source), axis=1).reshape(-1, 1, both, below, 1)
+            received = jnp.sum(at(sent, source), axis=1).reshape(-1, 1, both, below, 1)
             message, scale, rest = reduce(table.reshape(-1, *shape) + received)
             messages.append(message.reshape(-1))
             scales.append(scale)
@@ -266,7 +207,7 @@ def _sweep_up(
 
     starts = sizes.sent_up * jnp.arange(sizes.steps, dtype=jnp.int32)
     sent = jnp.zeros(sizes.steps * sizes.sent_up + 1, vector.dtype)  # the last entry stays 0: no message
-    potentials = tuple(_potentials(vector, positions) for positions in tables)
+    potentials = tuple(potentials_at(vector, positions) for positions in tables)
     _, (kept, scales) = lax.scan(step, sent, (starts, potentials, tuple(up)))
     return kept, jnp.sum(jnp.stack([jnp.sum(scale) for scale in scales]))
 
@@ -290,7 +231,7 @@ def distribute(sizes: LevelSizes, down: Maps, conditionals: tuple[jax.Array, ...
         messages, beliefs = [], []
         for shape, table, source in zip(sizes.shapes, tables, sources, strict=True):
             above, both, _, _ = shape
-            separator = _at(sent, source)
+            separator = at(sent, source)
             total = jnp.sum(separator, axis=1, keepdims=True)
             # normalised before the product, so that the table is summed only once
             separator = separator * (1 / jnp.where(total > 0, total, 1))
@@ -303,15 +244,6 @@ def distribute(sizes: LevelSizes, down: Maps, conditionals: tuple[jax.Array, ...
     # the last two entries are constant: messages to roots (1) and to padding (0)
     sent = jnp.ones(sizes.steps * sizes.sent_down + 2, conditionals[0].dtype).at[-1].set(0)
     return lax.scan(step, sent, (starts, conditionals, tuple(down)), reverse=True)[1]
-
-
-def _potentials(vector: jax.Array, positions: jax.Array) -> jax.Array:
-    constant = jnp.where(positions == IMPOSSIBLE, -jnp.inf, 0).astype(vector.dtype)
-    return jnp.where(positions >= 0, _at(vector, jnp.maximum(positions, 0)), constant)
-
-
-def _at(vector: jax.Array, positions: jax.Array) -> jax.Array:
-    return vector.at[positions].get(mode="promise_in_bounds")
 
 
 def _write(sent: jax.Array, messages: list[jax.Array], start: jax.Array) -> jax.Array:

@@ -92,6 +92,7 @@ class Forecast:
         operations: approximate number of operations to compile.
         seconds: approximate time of a call once compiled.
         details: additional lines of text for reports.
+        kernels: approximate number of kernels of a call on a GPU, one after the other; 0 if it is not known.
     """
 
     method: str
@@ -103,11 +104,18 @@ class Forecast:
     operations: int = 0
     seconds: float = 0.0
     details: tuple[str, ...] = ()
+    kernels: int = 0
 
     @property
     def compile_seconds(self) -> float:
         """Approximate compile time of the first call (s)."""
         return rates.of_device().operation * self.operations
+
+    @property
+    def gpu_seconds(self) -> float:
+        """Approximate time of a call on a GPU once compiled, if its kernels are known (s)."""
+        by = rates.of_device()
+        return by.launch * self.kernels + by.exponential * self.work + 1.5 * by.cell * self.cells
 
     def peak_bytes(self, itemsize: int, copies: int = ORACLE_COPIES) -> int:
         """Peak memory, in bytes.

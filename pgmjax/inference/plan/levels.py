@@ -26,6 +26,7 @@ Parts = tuple[tuple[tuple[int, int], ...], ...]  # for each axis, the (size, str
 
 GATHERED, LAUNCHES = 12, 10  # exponentials whose time a cell takes, and launches that a step takes
 OPERATIONS = 120  # compiled operations per shape, independent of the number of cliques
+STEP_KERNELS, CLASS_KERNELS = 7, 5  # of a step on a GPU, and more for each class (counted)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,12 +90,17 @@ class Arrangement:
     sizes: LevelSizes
 
     @property
+    def structure(self) -> Structure:
+        """The model's sizes and cliques."""
+        return self.tree.structure
+
+    @property
     def forecast(self) -> Forecast:
         """The forecast cost of one call."""
-        structure, sizes = self.tree.structure, self.sizes
+        structure, sizes = self.structure, self.sizes
         tables = sorted(
-            ((node.variables, structure.cells(node.variables)) for node in self.tree.nodes),
-            key=lambda entry: -entry[1],
+            ((v, structure.cells(v)) for v in {tuple(sorted(node.variables)) for node in self.tree.nodes}),
+            key=lambda entry: (-entry[1], entry[0]),
         )
         inputs, by = sum(structure.cells(c) for c in structure.cliques), rates.of_device()
         maps = sizes.cells + sizes.length + sizes.steps * (sizes.fan_in * sizes.sent_down + sizes.sent_up)
@@ -109,6 +115,7 @@ class Arrangement:
             culprits=tuple(tables[:3]),
             operations=OPERATIONS * len(sizes.shapes),
             seconds=GATHERED * by.exponential * (sizes.cells + inputs) + LAUNCHES * by.launch * sizes.steps,
+            kernels=sizes.steps * (STEP_KERNELS + CLASS_KERNELS * len(sizes.shapes)),
         )
 
 
@@ -220,7 +227,7 @@ class _Writer:
             key = (self._parts(groups, stride), node.clique >= 0, _doubled(groups))
             patterns.setdefault(key, []).append(i)
         for (parts, measured, doubled), some in patterns.items():
-            pattern = _offsets(parts, shape)
+            pattern = offsets(parts, shape)
             if doubled:
                 rows = np.arange(shape[0])[:, None, None, None] == np.arange(shape[2])[:, None]
                 pattern = np.where(np.broadcast_to(rows, shape).reshape(-1), pattern, IMPOSSIBLE)
@@ -244,7 +251,7 @@ class _Writer:
                 parts = self._parts(self.groups[i][1:3], stride)
                 patterns.setdefault(parts, []).append((self.slot[i], place, self.up_base[child]))
         for parts, some in patterns.items():
-            pattern = _offsets(parts, (b, c))
+            pattern = offsets(parts, (b, c))
             slots, places, bases = np.array(some, np.int32).T
             found[slots, places] = np.where(pattern >= 0, pattern + bases[:, None], nothing)
         return found.reshape(sizes.steps, sizes.widths[k], sizes.fan_in, -1)
@@ -263,7 +270,7 @@ class _Writer:
                 parts = self._parts(self.groups[i][:2], stride)
                 patterns.setdefault(parts, []).append((self.slot[i], self.down_base[above]))
         for parts, some in patterns.items():
-            pattern = _offsets(parts, (a, b))
+            pattern = offsets(parts, (a, b))
             slots, bases = np.array(some, np.int32).T
             found[slots] = np.where(pattern >= 0, pattern + bases[:, None], certain + 1)
         return found.reshape(sizes.steps, sizes.widths[k], -1)
@@ -274,7 +281,7 @@ def _doubled(groups: Groups) -> bool:
     return bool(groups[0]) and groups[0] == groups[2]
 
 
-def _offsets(parts: Parts, shape: tuple[int, ...]) -> np.ndarray:
+def offsets(parts: Parts, shape: tuple[int, ...]) -> np.ndarray:
     """Sum of index times stride for every cell of a padded shape, flattened; IMPOSSIBLE for padding."""
     total = np.zeros((), np.int64)
     for axis, length in zip(parts, shape, strict=True):

@@ -3,8 +3,8 @@
 A rate is a time per unit of work. There are those of compiled programs on the device, `of_device`, and those
 of NumPy on the host, `of_host`. Both come from the first of these that has them: what `pgmjax bench rates`
 measured on this very device, with this number of cores and these versions, and kept in the user's cache
-folder; for named cards, their data sheets; the defaults. What is kept is read once in a process, so that
-equal calls are planned equally while it runs.
+folder; for named cards, their data sheets (a T4's for other cards); the defaults. What is kept is read once
+in a process, so that equal calls are planned equally while it runs.
 
 References:
     NVIDIA's data sheets of H100 (SXM), H200, A100 80GB, L4 and T4, and the white paper of the Ada GPU
@@ -29,6 +29,7 @@ from pgmjax._internal.kept import KeptFile
 
 DEFAULTS = "defaults, of two cores of an AMD EPYC"
 MEASURED = "measured on this machine"
+UNKNOWN = "data sheet of the T4, for want of this card's"
 _LAUNCH = 2.5e-6  # seconds to start a kernel of a card: an assumption, no data sheet says
 # name as JAX gives it -> name, bytes a second, float32 operations a second, float32 units of a multiprocessor
 _CARDS = {
@@ -87,10 +88,15 @@ KEPT = KeptFile("rates", _is_rate, "rates are those of data sheets or defaults")
 Kind = TypeVar("Kind", Rates, HostRates)
 
 
-@functools.cache
 def of_device() -> Rates:
     """Return the rates of compiled programs on the device at hand."""
-    return _kept(Rates, device_key()) or of_card(device.kind()) or Rates()
+    return _of_device(device.is_cpu(), device_key(), device.kind())
+
+
+@functools.cache
+def _of_device(is_cpu: bool, key: str, name: str) -> Rates:
+    default = Rates() if is_cpu else _by_sheet("Tesla T4", UNKNOWN)
+    return _kept(Rates, key) or of_card(name) or default
 
 
 @functools.cache
@@ -109,13 +115,13 @@ def of_card(name: str) -> Rates | None:
         >>> of_card("NVIDIA L4").source
         'data sheet of the L4'
     """
-    if name not in _CARDS:
-        return None
-    shown, bandwidth, operations, units = _CARDS[name]
+    return _by_sheet(name, f"data sheet of the {_CARDS[name][0]}") if name in _CARDS else None
+
+
+def _by_sheet(name: str, source: str) -> Rates:
+    _, bandwidth, operations, units = _CARDS[name]
     exponentials = operations * 16 / (2 * units)
-    return Rates(
-        _LAUNCH, 8 / bandwidth, 1 / exponentials, 1 / operations, source=f"data sheet of the {shown}"
-    )
+    return Rates(_LAUNCH, 8 / bandwidth, 1 / exponentials, 1 / operations, source=source)
 
 
 def device_key() -> str:
@@ -145,7 +151,7 @@ def keep(device_rates: Rates, host_rates: HostRates) -> pathlib.Path:
 
 def forget() -> None:
     """Read what is kept again when it is next asked for."""
-    of_device.cache_clear()
+    _of_device.cache_clear()
     of_host.cache_clear()
 
 

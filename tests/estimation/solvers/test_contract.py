@@ -232,3 +232,15 @@ def test_ten_thousand_steps_in_float32(stddev):
     long = to_optimum(max_steps=10_000, tol=0.0).fit(DOMAIN, measured, total=1e5)
     assert np.isfinite(long.loss)
     assert long.loss <= short.loss * (1 + 1e-5)
+
+
+@pytest.mark.parametrize("solver", NAMES)
+def test_a_fit_whose_programs_are_those_of_a_gpu_meets_the_same_optimum(solver, optima, monkeypatch):
+    """Scalars in one vector, steps of a level together, a compiled-in number of steps."""
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    fit = to_optimum(solver=solver, dtype="float64", max_steps=8000, tol=1e-6).fit(
+        DOMAIN, noisy(CASES["loop"]), total=1000
+    )
+    assert fit.status is pj.Status.CONVERGED
+    assert fit.gap <= 1e-6 * max(1, fit.loss)
+    assert -1e-3 <= fit.loss - optima["loop"] <= fit.gap + 1e-5

@@ -101,9 +101,6 @@ def all_products_large(monkeypatch):
     """Every step that is a product counts as a large one."""
     monkeypatch.setattr(cost, "LARGE", 1)
     monkeypatch.setattr(cost, "SIDE", 1)
-    cost.large.cache_clear()
-    yield
-    cost.large.cache_clear()
 
 
 def forced(structure, fast):
@@ -114,7 +111,6 @@ def forced(structure, fast):
 
 def with_products(seeds):
     """Those of the random structures whose path has a product."""
-    cost.large.cache_clear()
     return [s for s in seeds if cost.large(Contraction.build(Structure(*random_structure(s))).path)]
 
 

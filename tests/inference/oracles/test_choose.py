@@ -12,6 +12,7 @@ import pytest
 import pgmjax as pj
 from pgmjax.inference import oracles
 from pgmjax.inference.oracles import choose
+from pgmjax.inference.plan import cost
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.structure import Structure
 from tests import models
@@ -218,3 +219,13 @@ def test_an_oracle_need_not_say_how_it_is_planned():
     assert made.__abstractmethods__ == frozenset() and isinstance(made(), oracles.Oracle)
     with pytest.raises(NotImplementedError, match="Unplanned does not say how it is planned"):
         made.build(Structure((2,), ((0,),)))
+
+
+def test_large_products_are_larger_where_launches_count(monkeypatch):
+    """A union of 531,441 cells is stored on a card, where a method for large products takes more launches."""
+    path = oracles.Contraction.build(Structure((81,) * 3, ((0, 1), (1, 2), (2, 0)))).path
+    assert cost.large(path)
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert not cost.large(path)
+    larger = oracles.Contraction.build(Structure((200,) * 3, ((0, 1), (1, 2), (2, 0)))).path
+    assert cost.large(larger)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from pgmjax.inference.oracles.chain import Chain
 from pgmjax.inference.oracles.levels import Levels
 from pgmjax.inference.plan.structure import Structure
 from tests import models
@@ -74,13 +75,14 @@ def test_a_hub_adds_up_any_number_of_messages(leaves):
     np.testing.assert_allclose(marginals[: expected.size], expected.ravel(), atol=1e-9)
 
 
+@pytest.mark.parametrize("kind", [Levels, Chain])
 @pytest.mark.parametrize("spread", [1.0, 100.0, 1000.0])
-def test_promise_on_a_chain_of_1000_variables(spread):
+def test_promise_on_a_chain_of_1000_variables(spread, kind):
     """Absolute error of float32 marginals at most 2e-6 * max(1, spread / 10)."""
     structure = chain(1000)
     rng = np.random.default_rng(0)
     tables = [(spread * rng.normal(size=(4, 4))).astype(np.float32) for _ in structure.cliques]
-    oracle = Levels.build(structure)
+    oracle = kind.build(structure)
     marginals = oracle.infer_flat(flat(oracle, tables))[1]
     expected = np.concatenate([table.ravel() for table in reference(structure, tables)])
     error = np.abs(np.asarray(marginals, np.float64)[: len(expected)] - expected).max()

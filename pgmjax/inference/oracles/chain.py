@@ -1,0 +1,198 @@
+"""Exact inference for cliques in a row in few steps, for devices that wait for launches.
+
+Messages that run along a row one by one take as many steps as it has cliques. The product of the cliques'
+transfer matrices is associative: it is taken by pairs, in as many steps as the logarithm of their number.
+Downwards, the messages at both ends of a pair give that in its middle, until every clique has the messages
+from both sides. The work of the products grows with the cube of the states of a frontier, that of messages
+with their square, so a CPU is slower this way.
+
+Products are exact log-sum-exps. Matrices and messages are recentred by their maximum, and each clique's
+belief is normalised by its own sum, so that float32 does not lose digits on long rows.
+
+References:
+    Särkkä and García-Fernández, Temporal parallelization of Bayesian smoothers, IEEE Transactions on
+    Automatic Control 66, 299 (2021); Hassan, Särkkä and García-Fernández, Temporal parallelization of
+    inference in hidden Markov models, IEEE Transactions on Signal Processing 69, 4875 (2021).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from pgmjax.inference import ops
+from pgmjax.inference.ops import exact_product
+from pgmjax.inference.ops.tables import at, potentials_at
+from pgmjax.inference.oracles.base import Limits
+from pgmjax.inference.oracles.flat import Flat
+from pgmjax.inference.plan import chain as layout
+from pgmjax.inference.plan.forecast import ModelTooLargeError
+from pgmjax.inference.plan.structure import Structure
+
+Product = Callable[[jax.Array, jax.Array], jax.Array]
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["cells", "entries", "before", "behind", "ends", "out"],
+    meta_fields=["sizes"],
+    drop_fields=["arrangement"],
+)
+@dataclasses.dataclass(frozen=True, eq=False)
+class Chain(Flat):
+    """The chain oracle; pass it to compiled functions as an argument, not as a constant.
+
+    Attributes:
+        sizes: the sizes that determine the compiled program (static).
+        cells: position of each clique's cells in the flat vector [cliques, shared, private].
+        entries: positions of the entries of each matrix [matrices, states, states].
+        before: positions of the message from the left to each cell [cliques, shared, carried].
+        behind: the same from the right.
+        ends: the messages to the whole row [2, states].
+        out: position among the cells of each entry of the flat vector [length].
+        arrangement: the plan; None after a JAX transformation.
+    """
+
+    sizes: layout.ChainSizes
+    cells: Any
+    entries: Any
+    before: Any
+    behind: Any
+    ends: Any
+    out: Any
+    arrangement: layout.ChainPlan | None = None
+
+    name: ClassVar[str] = "chain"
+
+    @classmethod
+    def build(cls, structure: Structure) -> Chain:
+        """Put the cliques of a structure in a row.
+
+        Raises:
+            ModelTooLargeError: too many entries to number with int32.
+        """
+        return cls.of(layout.arrange(structure))
+
+    @classmethod
+    def of(cls, arrangement: layout.ChainPlan) -> Chain:
+        """The oracle of an existing plan."""
+        maps = layout.index_maps(arrangement)
+        return cls(
+            arrangement.sizes,
+            jnp.asarray(maps.cells),
+            jnp.asarray(maps.entries),
+            jnp.asarray(maps.before),
+            jnp.asarray(maps.behind),
+            jnp.asarray(maps.ends),
+            jnp.asarray(maps.out),
+            arrangement,
+        )
+
+    @classmethod
+    def within(cls, structure: Structure, limits: Limits) -> Chain:
+        """Same as `build`, if the matrices fit.
+
+        Raises:
+            ModelTooLargeError: they do not, so that their maps are not written.
+        """
+        arrangement = layout.arrange(structure)
+        if not limits.allow(arrangement.forecast):
+            raise ModelTooLargeError(
+                f"{arrangement.forecast.method}: these do not fit in {limits.max_bytes:,} bytes. Use another "
+                "oracle, or measure fewer or smaller cliques that overlap less."
+            )
+        return cls.of(arrangement)
+
+    def _infer(self, vector: jax.Array) -> tuple[jax.Array, jax.Array]:
+        if not self.sizes.cliques:
+            return self._log_partition(vector), vector
+        tables = potentials_at(vector, self.cells)
+        sums = ops.logsumexp(tables, (2,))
+        levels, middles, value = self._upwards(sums, _product, ops.logsumexp)
+        messages = _downwards(levels, middles, self._ends(vector)).reshape(-1)
+        received = potentials_at(messages, self.before) + potentials_at(messages, self.behind)
+        shared = jnp.sum(_shares(sums[:, :, None] + received, (1, 2)), axis=2, keepdims=True)
+        return value, at((shared * _shares(tables, (2,))).reshape(-1), self.out)
+
+    def _log_partition(self, vector: jax.Array) -> jax.Array:
+        return self._value(vector, _product, ops.logsumexp)
+
+    def _maximum(self, vector: jax.Array) -> jax.Array:
+        return self._value(vector, exact_product.max_plus, ops.logmax) - self.sizes.free
+
+    def _value(self, vector: jax.Array, product: Product, reduce: ops.Reduce) -> jax.Array:
+        if not self.sizes.cliques:
+            return jnp.full((), self.sizes.free, vector.dtype)
+        return self._upwards(reduce(potentials_at(vector, self.cells), (2,)), product, reduce)[2]
+
+    def _ends(self, vector: jax.Array) -> jax.Array:
+        return potentials_at(vector, self.ends)[None]
+
+    def _upwards(
+        self, sums: jax.Array, product: Product, reduce: ops.Reduce
+    ) -> tuple[list[jax.Array], jax.Array, jax.Array]:
+        """The matrices of every level but the last, the messages to the middle of the row, and its value."""
+        levels, scales = [potentials_at(sums.reshape(-1), self.entries)], [jnp.zeros(1, sums.dtype)]
+        while len(levels[-1]) > 2:
+            made, scale = _recentred(product(levels[-1][0::2], levels[-1][1::2]), (1, 2))
+            levels.append(made)
+            scales.append(scale)
+        middle = _middle(levels[-1], self._ends(sums.reshape(-1)), reduce)
+        whole = reduce(jnp.sum(middle, axis=1), (0, 1))
+        return levels, middle, whole + jnp.sum(jnp.concatenate(scales)) + self.sizes.free
+
+
+def _product(left: jax.Array, right: jax.Array) -> jax.Array:
+    return ops.log_matmul_exp(left, right, "exact")
+
+
+def _middle(matrices: jax.Array, messages: jax.Array, reduce: ops.Reduce) -> jax.Array:
+    """Messages between the two matrices of each pair, from the left and from the right.
+
+    Args:
+        matrices: log values [2 n, states, states].
+        messages: to each pair from the left and right [n, 2, states].
+        reduce: reduction of axes.
+
+    Returns:
+        Log values [n, 2, states].
+    """
+    both = jnp.stack([matrices[0::2].swapaxes(1, 2), matrices[1::2]], axis=1)
+    return reduce(both + messages[:, :, None, :], (3,))
+
+
+def _downwards(levels: list[jax.Array], middle: jax.Array, messages: jax.Array) -> jax.Array:
+    """The messages to each matrix of the first level from the left and right [matrices, 2, states].
+
+    Args:
+        levels: matrices of each level, pairs of which were multiplied to those of the next.
+        middle: messages between the two matrices of the last level [1, 2, states].
+        messages: to the whole row [1, 2, states].
+    """
+    for matrices in reversed(levels):
+        if matrices is not levels[-1]:
+            middle = _middle(matrices, messages, ops.logsumexp)
+        middle = _recentred(middle, (2,))[0]
+        halves = [messages[:, 0], middle[:, 1], middle[:, 0], messages[:, 1]]
+        messages = jnp.stack(halves, axis=1).reshape(-1, *messages.shape[1:])
+    return messages
+
+
+def _recentred(tables: jax.Array, axes: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
+    """Tables minus their largest entries along some axes, and these (0 where nothing is possible), flat."""
+    top = jax.lax.stop_gradient(jnp.max(tables, axis=axes, keepdims=True))
+    top = jnp.where(jnp.isfinite(top), top, 0)
+    return tables - top, top.reshape(-1)
+
+
+def _shares(tables: jax.Array, axes: tuple[int, ...]) -> jax.Array:
+    """The share of each entry in the sum of exponentials along some axes; 0 where nothing is possible."""
+    top = jax.lax.stop_gradient(ops.lowest(jnp.max(tables, axis=axes, keepdims=True)))
+    weights = jnp.exp(tables - top)
+    total = jnp.sum(weights, axis=axes, keepdims=True)
+    return weights / jnp.where(total > 0, total, 1)
