@@ -16,7 +16,7 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.losses.base import BoundLoss, Loss
 from pgmjax.estimation.losses.linear import LinearResiduals, linear_residuals, residuals_of_rows
-from pgmjax.inference.ops.tables import join
+from pgmjax.inference.ops.tables import dot, join
 from pgmjax.measurements.linear import LinearMeasurement
 
 
@@ -98,7 +98,7 @@ class BoundL2(BoundLoss):
     def on_host_value_and_gradient(self, marginals: np.ndarray) -> tuple[Any, np.ndarray]:
         """Return `flat` and its gradient, in NumPy."""
         residuals = self.linear(marginals)
-        squares = sum(float(np.vdot(each, each)) for each in residuals)
+        squares = sum(float(dot(each.reshape(-1), each.reshape(-1))) for each in residuals)
         return 0.5 * squares + self.linear.rest, self.linear.transposed(residuals, marginals)
 
     def padded(self, length: int) -> BoundL2:

@@ -134,7 +134,9 @@ class LinearResiduals:
         return join(marginals)
 
     def cast(self, dtype: Any) -> LinearResiduals:
-        """Return the unpadded residuals with device arrays of another type."""
+        """Return the unpadded residuals with device arrays of another type; the same for the same type."""
+        if self.values.dtype == dtype:
+            return self
         return _on_device(self.on_host(), self.layout.shapes, dtype)
 
     def padded(self, length: int) -> LinearResiduals:
@@ -150,7 +152,7 @@ class LinearResiduals:
         host = self.on_host()
         return np.concatenate(
             [
-                ((query.apply(np.asarray(marginals[at], np.float64))[None] * host.total - y) / s).reshape(-1)
+                ((_answers(query, np.asarray(marginals[at], np.float64)) * host.total - y) / s).reshape(-1)
                 for (at, query), y, s in zip(host.asked, host.values, host.stddevs, strict=True)
             ]
         )
@@ -371,6 +373,11 @@ def _on_device(host: HostPart, shapes: tuple[tuple[int, ...], ...], dtype: Any) 
         np.asarray(rest, dtype),
         host,
     )
+
+
+def _answers(query: Query, table: np.ndarray) -> np.ndarray:
+    """Return the answers to a query [1, rows of each attribute]."""
+    return (table if _is_cells(query) else query.apply(table))[None]
 
 
 def _is_cells(query: Query) -> bool:

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax.estimation.losses.base import BoundLoss
-from pgmjax.inference.ops.tables import host_join, module_of
+from pgmjax.inference.ops.tables import dot, host_join, module_of
 from pgmjax.inference.oracles import HostContraction, Oracle
 
 Vector = Any  # a JAX array, or a NumPy array on the host
@@ -62,7 +62,7 @@ class Evaluation:
 
 def rounding(point: Evaluation) -> Any:
     """Estimate the rounding error of the loss at a point, including that of the marginals."""
-    moved = abs(point.gradient) @ point.marginals + abs(point.loss)
+    moved = dot(abs(point.gradient), point.marginals) + abs(point.loss)
     return 4 * jnp.finfo(point.loss.dtype).eps * moved
 
 
@@ -234,7 +234,7 @@ class Problem:
         xp = module_of(marginals)
         base = xp.asarray(self.prior.log_partition, log_partition.dtype)
         weight = xp.asarray(self.prior.weight, log_partition.dtype)
-        return weight * (xp.vdot(potentials, marginals) - (log_partition - base))
+        return weight * (dot(potentials, marginals) - (log_partition - base))
 
     def evaluate(self, potentials: Vector) -> Evaluation:
         """Evaluate marginals, loss and gradient at some potentials: one oracle call."""
@@ -262,7 +262,7 @@ class Problem:
         possible = self if self.fixed is None else dataclasses.replace(self, fixed=self.support())
         best = self.oracle.maximum_flat(possible.all(-centred))
         xp = module_of(centred)
-        return xp.maximum(xp.vdot(centred, point.marginals) + best, 0) + rounding(point)
+        return xp.maximum(dot(centred, point.marginals) + best, 0) + rounding(point)
 
     def support(self) -> Any:
         """Return the fixed tables with 0 in every possible cell."""
@@ -282,8 +282,8 @@ class Problem:
         centred = self.gauge.centred(slope, point.marginals)
         own = self.oracle.infer_flat(self.all(point.potentials))[0]
         best = self.oracle.infer_flat(self.all(-centred / weight))[0]
-        spent = xp.vdot(point.potentials, point.marginals)
-        gap = xp.vdot(centred, point.marginals) + weight * (best - own + spent)
+        spent = dot(point.potentials, point.marginals)
+        gap = dot(centred, point.marginals) + weight * (best - own + spent)
         error = 4 * jnp.finfo(gap.dtype).eps * weight * (abs(best) + abs(own))
         return xp.maximum(gap, 0) + rounding(point) + error
 

@@ -73,6 +73,17 @@ def _logsumexp_jvp(
     return result, jnp.sum(shares * change, axis=axes)
 
 
+def dot(left: Any, right: Any) -> Any:
+    """Dot product of two vectors; in NumPy without BLAS.
+
+    BLAS divides ten thousand products among threads. Where other programs keep the cores busy, waiting for
+    them takes a thousand times as long as the products.
+    """
+    if isinstance(left, np.ndarray):
+        return np.einsum("i,i->", left, right)
+    return jnp.vdot(left, right)
+
+
 def logmax(table: jax.Array, axes: tuple[int, ...]) -> jax.Array:
     """Maximum over some axes: the reduction that finds the most likely assignment."""
     return jnp.max(table, axis=axes) if axes else table
