@@ -210,7 +210,7 @@ MODULES: dict[str, str] = {
     "batches": "data.sources",
     "behind": "_internal.worker",
     "calibrated_model": "model.calibrated",
-    "certificate": "estimation.certificate",
+    "certificate": "estimation.solvers.certificate",
     "cli.interrupts": "cli.process",
     "cli.mechanism_options": "cli.release",
     "cli.mechanisms": "cli.query",

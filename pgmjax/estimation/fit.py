@@ -22,13 +22,14 @@ import numpy as np
 
 from pgmjax._internal.jit import precision
 from pgmjax.data.cliques import Clique
-from pgmjax.estimation import certificate, feasibility, regularisation, solvers
+from pgmjax.estimation import feasibility, regularisation, solvers
 from pgmjax.estimation.losses.augmented import Augmented, Equalities
 from pgmjax.estimation.losses.base import BoundLoss
 from pgmjax.estimation.losses.build import noise_level
 from pgmjax.estimation.losses.tilted import Tilted
 from pgmjax.estimation.problem import STIFF, FitProblem, FitProgress, Pull, with_first_smoothing
-from pgmjax.estimation.solvers import newton
+from pgmjax.estimation.solvers import certificate, newton
+from pgmjax.estimation.solvers.certificate import CertificateRequest
 from pgmjax.estimation.solvers.loop import FitSteps, Solution, run_single, solve_steps
 from pgmjax.estimation.solvers.problem import Evaluation, Problem
 from pgmjax.estimation.solvers.stopping import FIRST_SMOOTHING, Status, StoppingRule
@@ -335,7 +336,7 @@ def _in_float64(
         bound = _cast_to_float64(objective.loss)
         objective = state.problem.objective(objective.oracle, bound, objective.curvature, "float64")
         start = np.asarray(solution.point.potentials, np.float64)
-        point, gap = certificate.evaluate(objective, start)
+    point, gap = yield CertificateRequest(objective, start)
     loss, slack = float(point.loss), float(bound.slack())
     lower_bound = max(solution.lower_bound, loss - gap)
     certified = dataclasses.replace(solution, point=point, lower_bound=lower_bound)
@@ -457,7 +458,7 @@ def _projected(
         loss = Augmented.of(_cast_to_float64(objective.loss.inner), host, "float64")
         objective = problem.objective(state.oracle, loss, objective.curvature, "float64")
         vector = host_join(moved, np.float64, len(objective.gauge.table))
-        found, gap = certificate.evaluate(objective, vector)
+        found, gap = certificate.evaluate(CertificateRequest(objective, vector))
     return found, objective, gap, fitted.exact
 
 

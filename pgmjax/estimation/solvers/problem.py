@@ -182,6 +182,19 @@ class Problem:
         rest = host_join(fixed, np.result_type(np.float32, *fixed), oracle.length - sum(sizes))
         return cls(oracle, loss, curvature, Gauge.of(sizes, sum(sizes)), rest, prior)
 
+    def own(self) -> tuple[BoundLoss, Any, Prior | None]:
+        """Return what fits of one structure have each for themselves: loss, curvature, prior."""
+        return self.loss, self.curvature, self.prior
+
+    def shared(self) -> Problem:
+        """Return what they share."""
+        return self.with_own((None, None, None))
+
+    def with_own(self, own: tuple[Any, Any, Any]) -> Problem:
+        """Return the problem with what is one fit's own."""
+        loss, curvature, prior = own
+        return dataclasses.replace(self, loss=loss, curvature=curvature, prior=prior)
+
     @property
     def smoothness(self) -> Any:
         """Smoothness of the objective relative to the entropy; its inverse is a safe step size.
