@@ -128,9 +128,10 @@ def fit_steps(problem: FitProblem, start: GraphicalModel | None) -> FitSteps[Fit
             problem.accept(plan)
         if isinstance(plan.oracle, HostContraction):  # whose tables are float64 in any case
             dtype = "float64"
-        tables: Sequence[np.ndarray] = starting_point(
-            problem.domain, loss.cliques, problem.known.start(start)
-        )
+        near = problem.known.start(start)
+        tables: Sequence[np.ndarray] = [np.zeros(shape) for shape in loss.shapes]
+        if near is not None:
+            tables = starting_point(problem.domain, loss.cliques, near)
     state = FitState(problem, plan.oracle, tables, dtype, problem.stopping_rule())
     weight = problem.weight()
     if dtype != problem.estimator.dtype:
@@ -355,10 +356,13 @@ def _result(
 ) -> FitResult:
     """Return the result with the unsmoothed loss and its gap."""
     bound, status, steps = objective.loss, solution.status, solution.steps
-    potentials = tuple(table - table.max() for table in _tables(bound, solution.point.potentials))
+    vector, gauge = np.asarray(solution.point.potentials, np.float64), objective.gauge
+    potentials = _tables(bound, vector - gauge.tops(vector))
     if status is Status.NOT_FINITE:
         return FitResult(bound, plan, potentials, (), status, steps, math.nan, math.nan)
-    marginals = tuple(table / table.sum() for table in _tables(bound, solution.point.marginals))
+    found = np.asarray(solution.point.marginals, np.float64)
+    with np.errstate(invalid="ignore"):  # padding
+        marginals = _tables(bound, found / gauge.reduced(np.add, found))
     loss = bound.exact(marginals)
     beside = _beside_loss(objective, solution.point)
     gap = max(loss + beside - solution.lower_bound, 0.0)

@@ -118,7 +118,7 @@ class _Row(StepResult):
     points: _Points
 
     def point(self) -> Evaluation:
-        return jax.tree.map(lambda leaf: leaf[self.slot], self.points.on_host)
+        return self.points.on_host.row(self.slot)
 
 
 @dataclasses.dataclass

@@ -71,8 +71,7 @@ def evaluate_rows(requests: Sequence[CertificateRequest], count: int) -> list[Ce
         if doubtful.any():
             exact = jax.device_get(_rows_on_device(shared.exact(), rows, potentials))
             points, gaps = (exact[0], exact[1]) if doubtful.all() else _chosen(doubtful, exact, (points, gaps))
-    each = range(len(requests))
-    return [(jax.tree.map(lambda leaf, row=row: leaf[row], points), float(gaps[row])) for row in each]
+    return [(points.row(number), float(gaps[number])) for number in range(len(requests))]
 
 
 def _chosen(doubtful: np.ndarray, exact: Any, found: Any) -> Any:
@@ -87,12 +86,13 @@ def stacked(rows: Sequence[Any]) -> Any:
     return jax.tree.map(lambda *leaves: np.stack(leaves), *rows)
 
 
-@jit
-def _on_device(problem: Problem, potentials: Vector) -> tuple[Evaluation, jax.Array]:
+def _certified(problem: Problem, potentials: Vector) -> tuple[Evaluation, jax.Array]:
     point = problem.evaluate(potentials)
     return point, problem.gap(point)
 
 
-@jit
-def _rows_on_device(shared: Problem, rows: Any, potentials: Vector) -> tuple[Evaluation, jax.Array]:
-    return jax.vmap(lambda own, start: _on_device(shared.with_own(own), start))(rows, potentials)
+def _each_certified(shared: Problem, rows: Any, potentials: Vector) -> tuple[Evaluation, jax.Array]:
+    return jax.vmap(lambda own, start: _certified(shared.with_own(own), start))(rows, potentials)
+
+
+_on_device, _rows_on_device = jit(_certified), jit(_each_certified)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -50,6 +51,16 @@ class Evaluation:
     loss: jax.Array
     gradient: Vector
     error_bound: jax.Array
+
+    def row(self, number: int) -> Evaluation:
+        """Return one point of those whose arrays have a leading axis [rows]."""
+        return Evaluation(
+            self.potentials[number],
+            self.marginals[number],
+            self.loss[number],
+            self.gradient[number],
+            self.error_bound[number],
+        )
 
     @classmethod
     def unknown(cls, potentials: Vector) -> Evaluation:
@@ -92,17 +103,21 @@ class Gauge:
     def tops(self, vector: Vector) -> Vector:
         """Return for each entry its table's maximum, to be subtracted for precision in float32."""
         if isinstance(vector, np.ndarray):
-            starts = np.flatnonzero(np.diff(self.table, prepend=-1))
-            largest = np.maximum.reduceat(vector, starts)
-            return np.repeat(np.where(np.isfinite(largest), largest, 0), np.diff(starts, append=len(vector)))
+            largest = self.reduced(np.maximum, vector)
+            return np.where(np.isfinite(largest), largest, 0)
         tops = jax.ops.segment_max(vector, self.table, self.count, indices_are_sorted=True)
         return jnp.where(jnp.isfinite(tops), tops, 0)[self.table]
+
+    def reduced(self, function: np.ufunc, vector: np.ndarray) -> np.ndarray:
+        """Return for each entry of a vector the reduction of its table, in NumPy."""
+        bounds = np.searchsorted(self.table, np.arange(self.table[-1] + 2))
+        return np.repeat(function.reduceat(vector, bounds[:-1]), bounds[1:] - bounds[:-1])
 
     def centred(self, gradient: Vector, marginals: Vector) -> Vector:
         """Return a gradient minus its mean under each table's marginal."""
         products = gradient * marginals
         if isinstance(products, np.ndarray):
-            return gradient - np.bincount(self.table, products, self.count)[self.table]
+            return gradient - self.reduced(np.add, products)
         means = jax.ops.segment_sum(products, self.table, self.count, indices_are_sorted=True)
         return gradient - means[self.table]
 
@@ -175,7 +190,7 @@ class Problem:
             fixed: log-factors of every model.
             prior: the relative-entropy term, or None.
         """
-        sizes = [int(np.prod(shape)) for shape in loss.shapes]
+        sizes = [math.prod(shape) for shape in loss.shapes]
         if not fixed:
             gauge = Gauge.of(sizes, oracle.length)
             return cls(oracle, loss.padded(oracle.length), curvature, gauge, prior=prior)
