@@ -52,9 +52,9 @@ class FitResult:
     """Result of a fit, on the host in float64.
 
     Attributes:
-        bound: the loss.
+        cliques: the loss's cliques.
         plan: the inference plan.
-        potentials: log-potentials of the loss's cliques.
+        potentials: their log-potentials.
         marginals: their marginals (probabilities); empty if the loss was never finite.
         status: how the fit ended.
         steps: steps done.
@@ -64,7 +64,7 @@ class FitResult:
         pull: the pull, if there was one.
     """
 
-    bound: BoundLoss
+    cliques: tuple[Clique, ...]
     plan: oracles.Plan
     potentials: tuple[np.ndarray, ...]
     marginals: tuple[np.ndarray, ...]
@@ -359,7 +359,7 @@ def _result(
     vector, gauge = np.asarray(solution.point.potentials, np.float64), objective.gauge
     potentials = _tables(bound, vector - gauge.tops(vector))
     if status is Status.NOT_FINITE:
-        return FitResult(bound, plan, potentials, (), status, steps, math.nan, math.nan)
+        return FitResult(bound.cliques, plan, potentials, (), status, steps, math.nan, math.nan)
     found = np.asarray(solution.point.marginals, np.float64)
     with np.errstate(invalid="ignore"):  # padding
         marginals = _tables(bound, found / gauge.reduced(np.add, found))
@@ -367,7 +367,7 @@ def _result(
     beside = _beside_loss(objective, solution.point)
     gap = max(loss + beside - solution.lower_bound, 0.0)
     divergence = None if pull is None else max(beside, 0.0) / pull.weight
-    return FitResult(bound, plan, potentials, marginals, status, steps, loss, gap, divergence, pull)
+    return FitResult(bound.cliques, plan, potentials, marginals, status, steps, loss, gap, divergence, pull)
 
 
 # Fixed marginals: the method of multipliers, with every round's result projected onto them.
