@@ -71,6 +71,38 @@ def test_rows_of_a_vmapped_batch_are_independent():
     np.testing.assert_allclose(got[0], out, rtol=0, atol=2e-5)
 
 
+@pytest.mark.parametrize(
+    "mapped", [(0, 0, 0, 0), (0, None, 0, 0)], ids=["all", "one right table for all rows"]
+)
+def test_gradients_of_a_vmapped_batch_are_those_of_each_row(mapped):
+    """Against the sum of all terms in float64, with zeros and ragged edges."""
+    rows = []
+    for zeros in (0.0, 0.4, 0.0):
+        left, right, weight = random_product((2, 7, 19, 21), zeros, np.float32)[0]
+        left, right = (
+            left * np.float32(1 + len(rows)) / 2,
+            right if mapped[1] == 0 or not rows else rows[0][1],
+        )
+        with np.errstate(divide="ignore"):
+            out = scipy.special.logsumexp(np.float64(left[:, :, :, None]) + right[:, None], axis=2)
+        rows.append([left, right, out.astype(np.float32), weight])
+    stacked = [
+        np.stack(each) if axis == 0 else each[0] for axis, each in zip(mapped, zip(*rows), strict=True)
+    ]
+
+    def gradients(left, right, out, weight):
+        return log_matmul_exp_backward(left, right, out, weight, block=16, interpret=True)
+
+    found = jax.vmap(gradients, in_axes=mapped)(*stacked)
+    for number, row in enumerate(rows):
+        left, right, out, weight = (np.asarray(each, np.float64) for each in row)
+        out = np.where(np.isneginf(out), np.inf, out)
+        shares = np.exp(left[:, :, :, None] + right[:, None] - out[:, :, None]) * weight[:, :, None]
+        for one, expected in zip(found, (shares.sum(3), shares.sum(1)), strict=True):
+            assert one.dtype == np.float32
+            np.testing.assert_allclose(one[number], expected, rtol=0, atol=2e-5 * max(1, expected.max()))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", [(1, 256, 256, 256), (3, 41, 70, 30), (1, 1, 1, 1)])
 def test_kernels_lower_for_cuda_without_a_gpu(shape, dtype, h100):

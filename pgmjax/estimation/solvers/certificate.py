@@ -70,15 +70,15 @@ def evaluate_rows(requests: Sequence[CertificateRequest], count: int) -> list[Ce
         doubtful = points.error_bound > negligible(points)
         if doubtful.any():
             exact = jax.device_get(_rows_on_device(shared.exact(), rows, potentials))
-            points, gaps = (exact[0], exact[1]) if doubtful.all() else _chosen(doubtful, exact, (points, gaps))
+            points, gaps = (
+                (exact[0], exact[1]) if doubtful.all() else _chosen(doubtful, exact, (points, gaps))
+            )
     return [(points.row(number), float(gaps[number])) for number in range(len(requests))]
 
 
 def _chosen(doubtful: np.ndarray, exact: Any, found: Any) -> Any:
     """Return the exact results of the rows in doubt, and the others as found."""
-    return jax.tree.map(
-        lambda a, b: np.where(doubtful.reshape(-1, *(1,) * (a.ndim - 1)), a, b), exact, found
-    )
+    return jax.tree.map(lambda a, b: np.where(doubtful.reshape(-1, *(1,) * (a.ndim - 1)), a, b), exact, found)
 
 
 def stacked(rows: Sequence[Any]) -> Any:
