@@ -128,10 +128,10 @@ def fit_steps(problem: FitProblem, start: GraphicalModel | None) -> FitSteps[Fit
             problem.accept(plan)
         if isinstance(plan.oracle, HostContraction):  # whose tables are float64 in any case
             dtype = "float64"
-        near = problem.known.start(start)
+        earlier = problem.known.start(start)
         tables: Sequence[np.ndarray] = [np.zeros(shape) for shape in loss.shapes]
-        if near is not None:
-            tables = starting_point(problem.domain, loss.cliques, near)
+        if earlier is not None:
+            tables = starting_point(problem.domain, loss.cliques, earlier)
     state = FitState(problem, plan.oracle, tables, dtype, problem.stopping_rule())
     weight = problem.weight()
     if dtype != problem.estimator.dtype:

@@ -71,29 +71,24 @@ def test_rows_of_a_vmapped_batch_are_independent():
     np.testing.assert_allclose(got[0], out, rtol=0, atol=2e-5)
 
 
-@pytest.mark.parametrize(
-    "mapped", [(0, 0, 0, 0), (0, None, 0, 0)], ids=["all", "one right table for all rows"]
-)
-def test_gradients_of_a_vmapped_batch_are_those_of_each_row(mapped):
-    """Against the sum of all terms in float64, with zeros and ragged edges."""
-    rows = []
-    for zeros in (0.0, 0.4, 0.0):
+@pytest.mark.parametrize("shared", [False, True])
+def test_gradients_of_a_vmapped_batch_are_those_of_each_row(shared):
+    """Against the sum of all terms in float64, with zeros and ragged edges, perhaps of one right table."""
+    rows, (_, common, _) = [], random_product((2, 7, 19, 21), 0.0, np.float32)[0]
+    for number, zeros in enumerate((0.0, 0.4, 0.0)):
         left, right, weight = random_product((2, 7, 19, 21), zeros, np.float32)[0]
-        left, right = (
-            left * np.float32(1 + len(rows)) / 2,
-            right if mapped[1] == 0 or not rows else rows[0][1],
-        )
+        left, right = left * np.float32(1 + number), common if shared else right
         with np.errstate(divide="ignore"):
             out = scipy.special.logsumexp(np.float64(left[:, :, :, None]) + right[:, None], axis=2)
-        rows.append([left, right, out.astype(np.float32), weight])
-    stacked = [
-        np.stack(each) if axis == 0 else each[0] for axis, each in zip(mapped, zip(*rows), strict=True)
-    ]
+        rows.append((left, right, out.astype(np.float32), weight))
+    stacked = [np.stack(each) for each in zip(*rows, strict=True)]
+    if shared:
+        stacked[1] = common
 
     def gradients(left, right, out, weight):
         return log_matmul_exp_backward(left, right, out, weight, block=16, interpret=True)
 
-    found = jax.vmap(gradients, in_axes=mapped)(*stacked)
+    found = jax.vmap(gradients, in_axes=(0, None if shared else 0, 0, 0))(*stacked)
     for number, row in enumerate(rows):
         left, right, out, weight = (np.asarray(each, np.float64) for each in row)
         out = np.where(np.isneginf(out), np.inf, out)

@@ -117,10 +117,7 @@ class BoundL1(BoundLoss):
         """Return `flat` and its gradient, in NumPy."""
         residuals = self.linear(marginals)
         slopes = tuple(np.clip(each / self.delta, -1, 1) for each in residuals)
-        terms = (
-            dot(s.reshape(-1), (r - 0.5 * self.delta * s).reshape(-1))
-            for s, r in zip(slopes, residuals, strict=True)
-        )
+        terms = (dot(s, r - 0.5 * self.delta * s) for s, r in zip(slopes, residuals, strict=True))
         return np.float64(sum(map(float, terms))), self.linear.transposed(slopes, marginals)
 
     def padded(self, length: int) -> BoundL1:

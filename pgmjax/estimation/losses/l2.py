@@ -98,7 +98,7 @@ class BoundL2(BoundLoss):
     def on_host_value_and_gradient(self, marginals: np.ndarray) -> tuple[Any, np.ndarray]:
         """Return `flat` and its gradient, in NumPy."""
         residuals = self.linear(marginals)
-        squares = sum(float(dot(each.reshape(-1), each.reshape(-1))) for each in residuals)
+        squares = sum(float(dot(each, each)) for each in residuals)
         return 0.5 * squares + self.linear.rest, self.linear.transposed(residuals, marginals)
 
     def padded(self, length: int) -> BoundL2:

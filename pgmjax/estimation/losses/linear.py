@@ -242,7 +242,7 @@ def residuals_of_rows(
         merge: as in `linear_residuals`.
     """
     first = linear_residuals(domain, rows[0], totals[0], dtype, merge)
-    host, shapes = first.on_host(), first.layout.shapes
+    host = first.on_host()
     if len(host.asked) < len(rows[0]):
         rest = zip(rows[1:], totals[1:], strict=True)
         return [first, *(linear_residuals(domain, row, total, dtype, merge) for row, total in rest)]

@@ -54,7 +54,7 @@ def evaluate(request: CertificateRequest) -> Certified:
         return point, float(gap)
 
 
-def evaluate_rows(requests: Sequence[CertificateRequest], count: int) -> list[Certified]:
+def evaluate_rows(requests: list[CertificateRequest], count: int) -> list[Certified]:
     """Evaluate points of one structure in one compiled program, and read all results at once.
 
     Args:
@@ -70,9 +70,7 @@ def evaluate_rows(requests: Sequence[CertificateRequest], count: int) -> list[Ce
         doubtful = points.error_bound > negligible(points)
         if doubtful.any():
             exact = jax.device_get(_rows_on_device(shared.exact(), rows, potentials))
-            points, gaps = (
-                (exact[0], exact[1]) if doubtful.all() else _chosen(doubtful, exact, (points, gaps))
-            )
+            points, gaps = _chosen(doubtful, exact, (points, gaps))
     return [(points.row(number), float(gaps[number])) for number in range(len(requests))]
 
 

@@ -74,13 +74,13 @@ def _logsumexp_jvp(
 
 
 def dot(left: Any, right: Any) -> Any:
-    """Dot product of two vectors; in NumPy without BLAS.
+    """Dot product of two arrays of one shape, as vectors; in NumPy without BLAS.
 
     BLAS divides ten thousand products among threads. Where other programs keep the cores busy, waiting for
     them takes a thousand times as long as the products.
     """
     if isinstance(left, np.ndarray):
-        return np.einsum("i,i->", left, right)
+        return np.einsum("i,i->", left.reshape(-1), right.reshape(-1))
     return jnp.vdot(left, right)
 
 
