@@ -30,7 +30,7 @@ from pgmjax.estimation.losses.tilted import Tilted
 from pgmjax.estimation.problem import STIFF, FitProblem, FitProgress, Pull, with_first_smoothing
 from pgmjax.estimation.solvers import certificate, newton
 from pgmjax.estimation.solvers.certificate import CertificateRequest
-from pgmjax.estimation.solvers.loop import FitSteps, Solution, run_single, solve_steps
+from pgmjax.estimation.solvers.loop import FitSteps, Solution, Watch, run_single, solve_steps
 from pgmjax.estimation.solvers.problem import Evaluation, Problem
 from pgmjax.estimation.solvers.stopping import FIRST_SMOOTHING, Status, StoppingRule
 from pgmjax.estimation.warm_start import starting_point
@@ -289,18 +289,7 @@ def _minimise_in_stages(
         done, lower_bound = solution.steps, solution.lower_bound
         ended = solution.status not in (Status.MAX_STEPS, Status.STALLED) or done == stop.max_steps
         if small and not ended:
-            start = np.asarray(solution.point.potentials)
-            few = dataclasses.replace(
-                stop, max_steps=min(stop.max_steps, done + newton.most_steps(len(start)))
-            )
-            solution = yield from run(
-                newton.DampedNewton(),
-                start,
-                stop=few,
-                done=done,
-                lower_bound=lower_bound,
-                block=newton.BLOCK,
-            )
+            solution = yield from _by_newton(objective, start, solution, stop, watch)
         done, lower_bound = solution.steps, solution.lower_bound
         if solution.status is Status.NOT_FINITE and last is not None:
             return _stalled_at(last, solution), objective
@@ -311,6 +300,39 @@ def _minimise_in_stages(
         start = np.asarray(solution.point.potentials)
         sharper = objective.loss.with_smoothing(float(objective.loss.smoothing) / 4)
         objective = dataclasses.replace(objective, loss=sharper, curvature=objective.curvature * 4)
+
+
+def _by_newton(
+    objective: Problem, start: np.ndarray, before: Solution, stop: StoppingRule, watch: Watch
+) -> FitSteps[Solution]:
+    """Go on by Newton's method: from a solution, or with weights capped from the start.
+
+    A capped loss lies below the loss, so its lower bounds hold for the loss itself.
+    """
+    done, lower_bound, point = before.steps, before.lower_bound, before.point.potentials
+    steps = min(stop.max_steps - done, newton.most_steps(len(point)))
+
+    def uncertified(steps: int, loss: float, gap: float, point: Callable[[], Evaluation]) -> None:
+        watch(steps, loss, math.inf, point)
+
+    least, largest = objective.loss.weights()
+    caps = newton.caps(least, largest, steps)
+    solver = newton.DampedNewton()
+    point = start if caps else np.asarray(point)
+    for cap in caps:
+        eased = dataclasses.replace(
+            objective, loss=objective.loss.capped(cap), curvature=objective.curvature * (cap / largest) ** 2
+        )
+        few = dataclasses.replace(stop, max_steps=done + newton.STAGE)
+        run = functools.partial(solve_steps, eased, solver, point, stop=few, done=done, block=newton.STAGE)
+        end = yield from run(lower_bound=lower_bound, watch=uncertified)
+        done, lower_bound, point = end.steps, end.lower_bound, np.asarray(end.point.potentials)
+    few = dataclasses.replace(stop, max_steps=before.steps + steps)
+    run = functools.partial(solve_steps, objective, solver, point, stop=few, done=done, block=newton.BLOCK)
+    end = yield from run(lower_bound=lower_bound, watch=watch)
+    if end.point.loss <= before.point.loss:
+        return end
+    return dataclasses.replace(before, status=end.status, steps=end.steps, lower_bound=end.lower_bound)
 
 
 def _is_for_newton(problem: FitProblem, objective: Problem) -> bool:

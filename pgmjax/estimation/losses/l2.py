@@ -105,6 +105,14 @@ class BoundL2(BoundLoss):
         """Return the loss for vectors of a given length."""
         return dataclasses.replace(self, linear=self.linear.padded(length))
 
+    def weights(self) -> tuple[float, float]:
+        """Return the least and the largest weight of a residual."""
+        return self.linear.weight_range()
+
+    def capped(self, largest: float) -> BoundL2:
+        """Return the loss with no weight above the largest."""
+        return BoundL2(self.linear.capped(largest))
+
     def cast(self, dtype: Any) -> BoundL2:
         """Return the loss with device arrays of another type."""
         return BoundL2(self.linear.cast(dtype))
