@@ -317,7 +317,7 @@ def _by_newton(
 
     least, largest = objective.loss.weights()
     caps = newton.caps(least, largest, steps)
-    solver = newton.DampedNewton()
+    solver = newton.DampedNewton(farthest=newton.NEAR) if caps else newton.DampedNewton()
     point = start if caps else np.asarray(point)
     for cap in caps:
         eased = dataclasses.replace(

@@ -33,8 +33,8 @@ from pgmjax.estimation.solvers.problem import Evaluation, Problem, Vector, round
 # It goes on for the default solver AFTER so many steps, for models of at most CELLS cells, takes so many
 # steps that they need INFERENCES inferences (seconds) at most, and is certified after each BLOCK of them.
 AFTER, CELLS, INFERENCES, BLOCK = 200, 400, 24_000, 5
-FARTHEST = 10.0  # nats that a potential moves in one step: a cell that is lost returns slowly
 SLIGHT = 1e-7  # of the loss: a smaller fall does not count
+NEAR = 10.0  # nats of a step while caps rise: a cell that is lost returns slowly
 DECADE, STAGE = 10.0, 10  # by so much the square of a cap rises, after so many steps
 
 
@@ -65,11 +65,13 @@ class DampedNewton(MirrorDescent):
         grow: factor on the step size after an accepted step.
         shrink: factor after a rejected one.
         patience: steps without a lower loss after which the solver has stalled.
+        farthest: nats that a potential moves in one step.
     """
 
     grow: float = 10.0
     shrink: float = 0.2
     patience: int = 40
+    farthest: float = 300.0
 
     @property
     def copies(self) -> int:
@@ -93,7 +95,8 @@ class DampedNewton(MirrorDescent):
         else:
             size *= self.shrink
         weight = 1 / size + (0.0 if problem.prior is None else float(problem.prior.weight))
-        candidate = best.potentials + np.clip(_move(curvature, weight, best.gradient), -FARTHEST, FARTHEST)
+        move = np.clip(_move(curvature, weight, best.gradient), -self.farthest, self.farthest)
+        candidate = best.potentials + move
         return NewtonState(candidate, best, curvature, size, 0 if fallen else state.since + 1)
 
 
