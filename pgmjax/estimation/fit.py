@@ -328,7 +328,8 @@ def _by_newton(
         end = yield from run(lower_bound=lower_bound, watch=uncertified)
         done, lower_bound, point = end.steps, end.lower_bound, np.asarray(end.point.potentials)
     few = dataclasses.replace(stop, max_steps=before.steps + steps)
-    run = functools.partial(solve_steps, objective, solver, point, stop=few, done=done, block=newton.BLOCK)
+    last = newton.DampedNewton()
+    run = functools.partial(solve_steps, objective, last, point, stop=few, done=done, block=newton.BLOCK)
     end = yield from run(lower_bound=lower_bound, watch=watch)
     if end.point.loss <= before.point.loss:
         return end
