@@ -143,7 +143,6 @@ RENAMED: dict[str, str] = {
     "solvers.loop.Request": "StepRequest",
     "solvers.loop.alone": "run_single",
     "solvers.mirror_descent.State": "MirrorDescentState",
-    "solvers.rows.Ends": "BlockEnds",
     "solvers.rows.Slots": "BatchState",
     "solvers.rows.run": "run_batch",
     "strategies.attribute.Factor": "AttributeStrategy",

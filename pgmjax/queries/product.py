@@ -60,7 +60,7 @@ class Product(Query):
 
     @functools.cached_property
     def is_identity(self) -> bool:
-        """Whether the answers are the cells themselves."""
+        """True if the answers are the cells themselves."""
         return all(block.kind == "identity" for block in self.blocks)
 
     def shape(self, domain: Domain) -> tuple[int, ...]:

@@ -67,16 +67,16 @@ def evaluate_rows(requests: list[CertificateRequest], count: int) -> list[Certif
         rows = stacked([request.problem.own() for request in padded])
         potentials = np.stack([request.potentials for request in padded])
         points, gaps = jax.device_get(_rows_on_device(shared, rows, potentials))
-        doubtful = points.error_bound > negligible(points)
-        if doubtful.any():
+        inexact = points.error_bound > negligible(points)
+        if inexact.any():
             exact = jax.device_get(_rows_on_device(shared.exact(), rows, potentials))
-            points, gaps = _chosen(doubtful, exact, (points, gaps))
+            points, gaps = _chosen(inexact, exact, (points, gaps))
     return [(points.row(number), float(gaps[number])) for number in range(len(requests))]
 
 
-def _chosen(doubtful: np.ndarray, exact: Any, found: Any) -> Any:
+def _chosen(inexact: np.ndarray, exact: Any, found: Any) -> Any:
     """Return the exact results of the rows in doubt, and the others as found."""
-    return jax.tree.map(lambda a, b: np.where(doubtful.reshape(-1, *(1,) * (a.ndim - 1)), a, b), exact, found)
+    return jax.tree.map(lambda a, b: np.where(inexact.reshape(-1, *(1,) * (a.ndim - 1)), a, b), exact, found)
 
 
 def stacked(rows: Sequence[Any]) -> Any:
