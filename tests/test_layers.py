@@ -33,7 +33,7 @@ FLOORS_INSIDE = [
     *(
         (f"pgmjax.estimation.{low}", f"pgmjax.estimation.{high}")
         for low in ("losses", "solvers")
-        for high in ("problem", "fit", "batch", "estimator", "approximate", "certificate")
+        for high in ("problem", "fit", "batch", "estimator", "approximate")
     ),
 ]
 

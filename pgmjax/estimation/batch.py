@@ -252,7 +252,9 @@ def fit_all(
         with binding:
             if number and not problems[number].bounds:
                 _bind(problems[number : number + BOUND_TOGETHER])
-        return (yield from fit_steps(problems[number], warm_start))
+        result = yield from fit_steps(problems[number], warm_start)
+        problems[number].bounds.clear()  # as much memory as the result
+        return result
 
     queue: Queue[FitResult] = Queue(map(steps, range(len(problems))))
     if threads == 1:

@@ -389,9 +389,9 @@ def _exact(fixed: FixedMarginal) -> LinearMeasurement:
 
 def _finish(problem: FitProblem, end: FitResult) -> Fit:
     """Return the fit at the solver's final point."""
-    cliques, tables = (*end.bound.cliques, *problem.known.cliques), (*end.potentials, *problem.known.tables)
+    cliques, tables = (*end.cliques, *problem.known.cliques), (*end.potentials, *problem.known.tables)
     potentials = summed(zip(cliques, tables, strict=True))
-    known = CliqueVector(end.bound.cliques, end.marginals) if end.marginals else CliqueVector((), ())
+    known = CliqueVector(end.cliques, end.marginals) if end.marginals else CliqueVector((), ())
     model = GraphicalModel(problem.domain, potentials, problem.total, known)
     pulled = None
     if end.pull is not None and end.divergence is not None:

@@ -22,14 +22,15 @@ import numpy as np
 
 from pgmjax._internal.jit import precision
 from pgmjax.data.cliques import Clique
-from pgmjax.estimation import certificate, feasibility, regularisation, solvers
+from pgmjax.estimation import feasibility, regularisation, solvers
 from pgmjax.estimation.losses.augmented import Augmented, Equalities
 from pgmjax.estimation.losses.base import BoundLoss
 from pgmjax.estimation.losses.build import noise_level
 from pgmjax.estimation.losses.tilted import Tilted
 from pgmjax.estimation.problem import STIFF, FitProblem, FitProgress, Pull, with_first_smoothing
-from pgmjax.estimation.solvers import newton
-from pgmjax.estimation.solvers.loop import FitSteps, Solution, run_single, solve_steps
+from pgmjax.estimation.solvers import certificate, newton
+from pgmjax.estimation.solvers.certificate import CertificateRequest
+from pgmjax.estimation.solvers.loop import FitSteps, Solution, Watch, run_single, solve_steps
 from pgmjax.estimation.solvers.problem import Evaluation, Problem
 from pgmjax.estimation.solvers.stopping import FIRST_SMOOTHING, Status, StoppingRule
 from pgmjax.estimation.warm_start import starting_point
@@ -51,9 +52,9 @@ class FitResult:
     """Result of a fit, on the host in float64.
 
     Attributes:
-        bound: the loss.
+        cliques: the loss's cliques.
         plan: the inference plan.
-        potentials: log-potentials of the loss's cliques.
+        potentials: their log-potentials.
         marginals: their marginals (probabilities); empty if the loss was never finite.
         status: how the fit ended.
         steps: steps done.
@@ -63,7 +64,7 @@ class FitResult:
         pull: the pull, if there was one.
     """
 
-    bound: BoundLoss
+    cliques: tuple[Clique, ...]
     plan: oracles.Plan
     potentials: tuple[np.ndarray, ...]
     marginals: tuple[np.ndarray, ...]
@@ -127,9 +128,10 @@ def fit_steps(problem: FitProblem, start: GraphicalModel | None) -> FitSteps[Fit
             problem.accept(plan)
         if isinstance(plan.oracle, HostContraction):  # whose tables are float64 in any case
             dtype = "float64"
-        tables: Sequence[np.ndarray] = starting_point(
-            problem.domain, loss.cliques, problem.known.start(start)
-        )
+        earlier = problem.known.start(start)
+        tables: Sequence[np.ndarray] = [np.zeros(shape) for shape in loss.shapes]
+        if earlier is not None:
+            tables = starting_point(problem.domain, loss.cliques, earlier)
     state = FitState(problem, plan.oracle, tables, dtype, problem.stopping_rule())
     weight = problem.weight()
     if dtype != problem.estimator.dtype:
@@ -287,18 +289,7 @@ def _minimise_in_stages(
         done, lower_bound = solution.steps, solution.lower_bound
         ended = solution.status not in (Status.MAX_STEPS, Status.STALLED) or done == stop.max_steps
         if small and not ended:
-            start = np.asarray(solution.point.potentials)
-            few = dataclasses.replace(
-                stop, max_steps=min(stop.max_steps, done + newton.most_steps(len(start)))
-            )
-            solution = yield from run(
-                newton.DampedNewton(),
-                start,
-                stop=few,
-                done=done,
-                lower_bound=lower_bound,
-                block=newton.BLOCK,
-            )
+            solution = yield from _by_newton(objective, start, solution, stop, watch)
         done, lower_bound = solution.steps, solution.lower_bound
         if solution.status is Status.NOT_FINITE and last is not None:
             return _stalled_at(last, solution), objective
@@ -309,6 +300,40 @@ def _minimise_in_stages(
         start = np.asarray(solution.point.potentials)
         sharper = objective.loss.with_smoothing(float(objective.loss.smoothing) / 4)
         objective = dataclasses.replace(objective, loss=sharper, curvature=objective.curvature * 4)
+
+
+def _by_newton(
+    objective: Problem, start: np.ndarray, before: Solution, stop: StoppingRule, watch: Watch
+) -> FitSteps[Solution]:
+    """Go on by Newton's method: from a solution, or with weights capped from the start.
+
+    A capped loss lies below the loss, so its lower bounds hold for the loss itself.
+    """
+    done, lower_bound, point = before.steps, before.lower_bound, before.point.potentials
+    steps = min(stop.max_steps - done, newton.most_steps(len(point)))
+
+    def uncertified(steps: int, loss: float, gap: float, point: Callable[[], Evaluation]) -> None:
+        watch(steps, loss, math.inf, point)
+
+    least, largest = objective.loss.weights()
+    caps = newton.caps(least, largest, steps)
+    solver = newton.DampedNewton(farthest=newton.NEAR) if caps else newton.DampedNewton()
+    point = start if caps else np.asarray(point)
+    for cap in caps:
+        eased = dataclasses.replace(
+            objective, loss=objective.loss.capped(cap), curvature=objective.curvature * (cap / largest) ** 2
+        )
+        few = dataclasses.replace(stop, max_steps=done + newton.STAGE)
+        run = functools.partial(solve_steps, eased, solver, point, stop=few, done=done, block=newton.STAGE)
+        end = yield from run(lower_bound=lower_bound, watch=uncertified)
+        done, lower_bound, point = end.steps, end.lower_bound, np.asarray(end.point.potentials)
+    few = dataclasses.replace(stop, max_steps=before.steps + steps)
+    last = newton.DampedNewton()
+    run = functools.partial(solve_steps, objective, last, point, stop=few, done=done, block=newton.BLOCK)
+    end = yield from run(lower_bound=lower_bound, watch=watch)
+    if end.point.loss <= before.point.loss:
+        return end
+    return dataclasses.replace(before, status=end.status, steps=end.steps, lower_bound=end.lower_bound)
 
 
 def _is_for_newton(problem: FitProblem, objective: Problem) -> bool:
@@ -335,7 +360,7 @@ def _in_float64(
         bound = _cast_to_float64(objective.loss)
         objective = state.problem.objective(objective.oracle, bound, objective.curvature, "float64")
         start = np.asarray(solution.point.potentials, np.float64)
-        point, gap = certificate.evaluate(objective, start)
+    point, gap = yield CertificateRequest(objective, start)
     loss, slack = float(point.loss), float(bound.slack())
     lower_bound = max(solution.lower_bound, loss - gap)
     certified = dataclasses.replace(solution, point=point, lower_bound=lower_bound)
@@ -354,15 +379,18 @@ def _result(
 ) -> FitResult:
     """Return the result with the unsmoothed loss and its gap."""
     bound, status, steps = objective.loss, solution.status, solution.steps
-    potentials = tuple(table - table.max() for table in _tables(bound, solution.point.potentials))
+    vector, gauge = np.asarray(solution.point.potentials, np.float64), objective.gauge
+    potentials = _tables(bound, vector - gauge.tops(vector))
     if status is Status.NOT_FINITE:
-        return FitResult(bound, plan, potentials, (), status, steps, math.nan, math.nan)
-    marginals = tuple(table / table.sum() for table in _tables(bound, solution.point.marginals))
+        return FitResult(bound.cliques, plan, potentials, (), status, steps, math.nan, math.nan)
+    found = np.asarray(solution.point.marginals, np.float64)
+    with np.errstate(invalid="ignore"):  # padding
+        marginals = _tables(bound, found / gauge.reduced(np.add, found))
     loss = bound.exact(marginals)
     beside = _beside_loss(objective, solution.point)
     gap = max(loss + beside - solution.lower_bound, 0.0)
     divergence = None if pull is None else max(beside, 0.0) / pull.weight
-    return FitResult(bound, plan, potentials, marginals, status, steps, loss, gap, divergence, pull)
+    return FitResult(bound.cliques, plan, potentials, marginals, status, steps, loss, gap, divergence, pull)
 
 
 # Fixed marginals: the method of multipliers, with every round's result projected onto them.
@@ -457,7 +485,7 @@ def _projected(
         loss = Augmented.of(_cast_to_float64(objective.loss.inner), host, "float64")
         objective = problem.objective(state.oracle, loss, objective.curvature, "float64")
         vector = host_join(moved, np.float64, len(objective.gauge.table))
-        found, gap = certificate.evaluate(objective, vector)
+        found, gap = certificate.evaluate(CertificateRequest(objective, vector))
     return found, objective, gap, fitted.exact
 
 

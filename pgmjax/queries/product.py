@@ -58,6 +58,11 @@ class Product(Query):
                 )
         object.__setattr__(self, "blocks", tuple(blocks.values()))
 
+    @functools.cached_property
+    def is_identity(self) -> bool:
+        """True if the answers are the cells themselves."""
+        return all(block.kind == "identity" for block in self.blocks)
+
     def shape(self, domain: Domain) -> tuple[int, ...]:
         """Return the rows of each attribute's block."""
         return tuple(block.rows(domain[name]) for name, block in self._items())

@@ -7,6 +7,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.estimation import batch
+from pgmjax.estimation.solvers import certificate
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from tests.optimum import to_optimum
 from tests.solver_names import SOLVERS
@@ -84,6 +85,30 @@ def test_more_rows_than_slots_wait_for_their_turn(monkeypatch):
     totals = [float(10 ** (2 + seed % 4)) for seed in range(7)]
     rows = [row(seed, total) for seed, total in enumerate(totals)]
     assert_rows_are_single_fits(to_optimum(dtype="float64", max_steps=130, tol=1e-4), rows, totals)
+
+
+@pytest.mark.parametrize("loss", ["l1", "l2"])
+def test_rows_certified_in_one_program_are_those_certified_on_the_host(monkeypatch, loss):
+    """Seven rows in groups of two, with a prior and impossible cells."""
+    monkeypatch.setattr(batch, "slots_and_threads", lambda *_: (4, 1))
+    possible = np.ones((3, 4), bool)
+    possible[0, 0] = False
+    settings = {"constraints": [pj.StructuralZeros(("a", "b"), possible)], "prior_weight": 3.0}
+    settings["prior"] = to_optimum(max_steps=50).fit(DOMAIN, row(9), 1000.0).model
+    rows, estimator = [row(seed, 500.0, 2.0) for seed in range(7)], to_optimum(loss=loss, max_steps=60)
+    apart = estimator.fit_batch(DOMAIN, rows, 500.0, **settings)
+    called = []
+    evaluate_rows = certificate.evaluate_rows
+    monkeypatch.setattr(certificate, "HOST_CELLS", 0)
+    monkeypatch.setattr(
+        certificate, "evaluate_rows", lambda *asked: called.append(asked[1]) or evaluate_rows(*asked)
+    )
+    together = estimator.fit_batch(DOMAIN, rows, 500.0, **settings)
+    assert len(called) >= 4 and set(called) == {2}
+    assert together.steps.tolist() == apart.steps.tolist()
+    assert together.status.tolist() == apart.status.tolist()
+    np.testing.assert_allclose(together.loss, apart.loss, rtol=1e-10)
+    np.testing.assert_allclose(together.gap, apart.gap, rtol=1e-6, atol=1e-9)
 
 
 def test_totals_are_estimated_row_by_row():

@@ -57,8 +57,8 @@ FITS = (
     Fault(
         "the certificate forgets the prior's weight",
         "certificate",
-        "gap = xp.vdot(centred, point.marginals) + weight * (best - own + spent)",
-        "gap = xp.vdot(centred, point.marginals) + best - own + spent",
+        "gap = dot(centred, point.marginals) + weight * (best - own + spent)",
+        "gap = dot(centred, point.marginals) + best - own + spent",
     ),
     Fault(
         "multipliers move away from the fixed marginals",

@@ -71,6 +71,33 @@ def test_rows_of_a_vmapped_batch_are_independent():
     np.testing.assert_allclose(got[0], out, rtol=0, atol=2e-5)
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_gradients_of_a_vmapped_batch_are_those_of_each_row(shared):
+    """Against the sum of all terms in float64, with zeros and ragged edges, perhaps of one right table."""
+    rows, (_, common, _) = [], random_product((2, 7, 19, 21), 0.0, np.float32)[0]
+    for number, zeros in enumerate((0.0, 0.4, 0.0)):
+        left, right, weight = random_product((2, 7, 19, 21), zeros, np.float32)[0]
+        left, right = left * np.float32(1 + number), common if shared else right
+        with np.errstate(divide="ignore"):
+            out = scipy.special.logsumexp(np.float64(left[:, :, :, None]) + right[:, None], axis=2)
+        rows.append((left, right, out.astype(np.float32), weight))
+    stacked = [np.stack(each) for each in zip(*rows, strict=True)]
+    if shared:
+        stacked[1] = common
+
+    def gradients(left, right, out, weight):
+        return log_matmul_exp_backward(left, right, out, weight, block=16, interpret=True)
+
+    found = jax.vmap(gradients, in_axes=(0, None if shared else 0, 0, 0))(*stacked)
+    for number, row in enumerate(rows):
+        left, right, out, weight = (np.asarray(each, np.float64) for each in row)
+        out = np.where(np.isneginf(out), np.inf, out)
+        shares = np.exp(left[:, :, :, None] + right[:, None] - out[:, :, None]) * weight[:, :, None]
+        for one, expected in zip(found, (shares.sum(3), shares.sum(1)), strict=True):
+            assert one.dtype == np.float32
+            np.testing.assert_allclose(one[number], expected, rtol=0, atol=2e-5 * max(1, expected.max()))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", [(1, 256, 256, 256), (3, 41, 70, 30), (1, 1, 1, 1)])
 def test_kernels_lower_for_cuda_without_a_gpu(shape, dtype, h100):

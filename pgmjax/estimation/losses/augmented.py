@@ -12,7 +12,7 @@ import numpy as np
 
 from pgmjax.data.cliques import Clique
 from pgmjax.estimation.losses.base import BoundLoss, WrappedLoss
-from pgmjax.inference.ops.tables import host_join
+from pgmjax.inference.ops.tables import dot, host_join
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -121,8 +121,8 @@ class Augmented(WrappedLoss):
     def flat(self, marginals: Any) -> jax.Array:
         """Return the augmented loss of all tables in one vector."""
         missed = marginals[: len(self.targets)] - self.targets
-        return self.inner.flat(marginals) + missed @ (
-            self.multipliers + 0.5 * self.penalty_parameter * missed
+        return self.inner.flat(marginals) + dot(
+            missed, self.multipliers + 0.5 * self.penalty_parameter * missed
         )
 
     def on_host_value_and_gradient(self, marginals: np.ndarray) -> tuple[Any, np.ndarray]:
@@ -131,7 +131,7 @@ class Augmented(WrappedLoss):
         gradient, count = np.array(gradient), len(self.targets)
         missed = marginals[:count] - self.targets
         gradient[:count] += self.multipliers + self.penalty_parameter * missed
-        return value + missed @ (self.multipliers + 0.5 * self.penalty_parameter * missed), gradient
+        return value + dot(missed, self.multipliers + 0.5 * self.penalty_parameter * missed), gradient
 
     def cast(self, dtype: Any) -> Augmented:
         """Return the loss with device arrays of another type."""

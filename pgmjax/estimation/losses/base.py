@@ -142,6 +142,14 @@ class BoundLoss(abc.ABC):
         """Return a bound on the loss minus its smoothed form, which is a lower bound."""
         return 0.0
 
+    def weights(self) -> tuple[float, float]:
+        """Return the least and the largest weight of a residual, for a loss that can cap them."""
+        return 1.0, 1.0
+
+    def capped(self, largest: float) -> BoundLoss:
+        """Return the loss with no weight above the largest: a lower bound on it, itself if it cannot."""
+        return self
+
 
 @jit
 def _value_and_gradient(loss: BoundLoss, marginals: Any) -> Any:
@@ -192,6 +200,14 @@ class WrappedLoss(BoundLoss):
     def slack(self) -> Any:
         """Return a bound on the measurements' loss minus its smoothed form."""
         return self.inner.slack()
+
+    def weights(self) -> tuple[float, float]:
+        """Return the least and the largest weight of a residual of the measurements."""
+        return self.inner.weights()
+
+    def capped(self, largest: float) -> Self:
+        """Return the loss with no weight of the measurements above the largest."""
+        return dataclasses.replace(self, inner=self.inner.capped(largest))
 
 
 def check_arguments(

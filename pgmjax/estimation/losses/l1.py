@@ -17,7 +17,7 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.losses.base import BoundLoss, Loss
 from pgmjax.estimation.losses.linear import LinearResiduals, linear_residuals, residuals_of_rows
-from pgmjax.inference.ops.tables import join
+from pgmjax.inference.ops.tables import dot, join
 from pgmjax.measurements.linear import LinearMeasurement
 
 
@@ -117,7 +117,7 @@ class BoundL1(BoundLoss):
         """Return `flat` and its gradient, in NumPy."""
         residuals = self.linear(marginals)
         slopes = tuple(np.clip(each / self.delta, -1, 1) for each in residuals)
-        terms = (np.vdot(s, r - 0.5 * self.delta * s) for s, r in zip(slopes, residuals, strict=True))
+        terms = (dot(s, r - 0.5 * self.delta * s) for s, r in zip(slopes, residuals, strict=True))
         return np.float64(sum(map(float, terms))), self.linear.transposed(slopes, marginals)
 
     def padded(self, length: int) -> BoundL1:

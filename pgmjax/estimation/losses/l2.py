@@ -16,7 +16,7 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.losses.base import BoundLoss, Loss
 from pgmjax.estimation.losses.linear import LinearResiduals, linear_residuals, residuals_of_rows
-from pgmjax.inference.ops.tables import join
+from pgmjax.inference.ops.tables import dot, join
 from pgmjax.measurements.linear import LinearMeasurement
 
 
@@ -98,12 +98,20 @@ class BoundL2(BoundLoss):
     def on_host_value_and_gradient(self, marginals: np.ndarray) -> tuple[Any, np.ndarray]:
         """Return `flat` and its gradient, in NumPy."""
         residuals = self.linear(marginals)
-        squares = sum(float(np.vdot(each, each)) for each in residuals)
+        squares = sum(float(dot(each, each)) for each in residuals)
         return 0.5 * squares + self.linear.rest, self.linear.transposed(residuals, marginals)
 
     def padded(self, length: int) -> BoundL2:
         """Return the loss for vectors of a given length."""
         return dataclasses.replace(self, linear=self.linear.padded(length))
+
+    def weights(self) -> tuple[float, float]:
+        """Return the least and the largest weight of a residual."""
+        return self.linear.weight_range()
+
+    def capped(self, largest: float) -> BoundL2:
+        """Return the loss with no weight above the largest."""
+        return BoundL2(self.linear.capped(largest))
 
     def cast(self, dtype: Any) -> BoundL2:
         """Return the loss with device arrays of another type."""

@@ -52,7 +52,11 @@ class QueryLayout:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class HostPart:
-    """Host-only data in float64: values and stddevs (counts) of every query, constants."""
+    """Host-only data in float64: values and stddevs (counts) of every query, constants.
+
+    Attributes:
+        double: the residuals as on the device, with arrays in float64.
+    """
 
     cliques: tuple[Clique, ...]
     asked: Asked
@@ -60,7 +64,7 @@ class HostPart:
     stddevs: tuple[np.ndarray, ...]
     total: float
     curvature: float
-    merge: bool
+    double: LinearResiduals
 
 
 @functools.partial(
@@ -134,8 +138,12 @@ class LinearResiduals:
         return join(marginals)
 
     def cast(self, dtype: Any) -> LinearResiduals:
-        """Return the unpadded residuals with device arrays of another type."""
-        return _on_device(self.on_host(), self.layout.shapes, dtype)
+        """Return the residuals with device arrays of another type, unpadded; itself for its own type."""
+        if self.values.dtype == dtype:
+            return self
+        host = self.on_host()
+        found = jax.tree.map(lambda leaf: leaf.astype(dtype, copy=False), host.double)
+        return dataclasses.replace(found, host=host)
 
     def padded(self, length: int) -> LinearResiduals:
         """Return the residuals for vectors padded to a given length; padding has weight 0."""
@@ -145,12 +153,23 @@ class LinearResiduals:
         padded = [np.pad(each, (0, more)) for each in (self.values, self.weights)]
         return dataclasses.replace(self, values=padded[0], weights=padded[1])
 
+    def weight_range(self) -> tuple[float, float]:
+        """Return the least and the largest weight of a measured value."""
+        every = [np.ravel(each) for each in (self.weights, *self.asked_weights)]
+        measured = np.concatenate([each[each > 0] for each in every])
+        return float(measured.min()), float(measured.max())
+
+    def capped(self, largest: float) -> LinearResiduals:
+        """Return the residuals, in NumPy, with no weight above the largest."""
+        asked = tuple(np.minimum(each, largest) for each in self.asked_weights)
+        return dataclasses.replace(self, weights=np.minimum(self.weights, largest), asked_weights=asked)
+
     def exact(self, marginals: Sequence[np.ndarray]) -> np.ndarray:
         """Return all residuals [rows] in standard deviations in float64, on the host."""
         host = self.on_host()
         return np.concatenate(
             [
-                ((query.apply(np.asarray(marginals[at], np.float64))[None] * host.total - y) / s).reshape(-1)
+                ((_answers(query, np.asarray(marginals[at], np.float64)) * host.total - y) / s).reshape(-1)
                 for (at, query), y, s in zip(host.asked, host.values, host.stddevs, strict=True)
             ]
         )
@@ -209,8 +228,10 @@ def linear_residuals(
         groups.setdefault(key, []).append((values, stddevs))
     all_values = tuple(np.stack([values for values, _ in group]) for group in groups.values())
     all_stddevs = tuple(_stacked([stddevs for _, stddevs in group]) for group in groups.values())
-    host = HostPart(cliques, tuple(groups), all_values, all_stddevs, total, bend, merge)
-    return _on_device(host, tuple(domain.shape_of(clique) for clique in cliques), dtype)
+    shapes = tuple(domain.shape_of(clique) for clique in cliques)
+    double = _scaled(tuple(groups), all_values, all_stddevs, total, shapes, merge)
+    host = HostPart(cliques, tuple(groups), all_values, all_stddevs, total, bend, double)
+    return dataclasses.replace(double, host=host).cast(dtype)
 
 
 def residuals_of_rows(
@@ -232,7 +253,7 @@ def residuals_of_rows(
         merge: as in `linear_residuals`.
     """
     first = linear_residuals(domain, rows[0], totals[0], dtype, merge)
-    host, shapes = first.on_host(), first.layout.shapes
+    host = first.on_host()
     if len(host.asked) < len(rows[0]):
         rest = zip(rows[1:], totals[1:], strict=True)
         return [first, *(linear_residuals(domain, row, total, dtype, merge) for row, total in rest)]
@@ -245,6 +266,8 @@ def residuals_of_rows(
         _check_ranges(column, values, stddevs, domain, scale, np.dtype(dtype), len(host.asked))
         bends += _curvatures(query, domain, _by_row(scale, stddevs) / stddevs)
         measured.append((values, stddevs))
+    double = _rows_scaled(host.double, host.asked, measured, scale)
+    single = jax.tree.map(lambda leaf: leaf.astype(dtype, copy=False), double)
     parts = [
         HostPart(
             host.cliques,
@@ -253,11 +276,11 @@ def residuals_of_rows(
             tuple(stddevs[row, None] for _, stddevs in measured),
             float(scale[row]),
             float(bends[row]),
-            merge,
+            _row(double, row),
         )
         for row in range(len(rows))
     ]
-    return _rows_on_device(first, parts, measured, scale, shapes)
+    return [dataclasses.replace(_row(single, row), host=part) for row, part in enumerate(parts)]
 
 
 def _column(
@@ -308,48 +331,70 @@ def _curvatures(query: Query, domain: Domain, weights: np.ndarray) -> np.ndarray
     return np.asarray(found)
 
 
-def _rows_on_device(
+def _rows_scaled(
     first: LinearResiduals,
-    parts: Sequence[HostPart],
+    every: Asked,
     measured: Sequence[tuple[np.ndarray, np.ndarray]],
     totals: np.ndarray,
-    shapes: tuple[tuple[int, ...], ...],
-) -> list[LinearResiduals]:
-    """Same as `_on_device` for every row; the arrays of all rows are made at once."""
-    rows, dtype = len(parts), first.values.dtype
+) -> LinearResiduals:
+    """Same as `_scaled` for every row, without repeated cells: every leaf has a leading axis [rows].
+
+    Args:
+        first: that of the first row.
+        every: for each measurement the position of its clique, and its query.
+        measured: values and stddevs of each measurement [rows, ...].
+        totals: number of records of each row (counts).
+    """
+    rows, shapes = len(totals), first.layout.shapes
     ends = np.cumsum([math.prod(shape) for shape in shapes])
-    cells = np.zeros((2, rows, ends[-1]), dtype)
+    cells = np.zeros((2, rows, ends[-1]))
     asked: list[tuple[np.ndarray, np.ndarray]] = []
-    for (at, query), (y, stddevs) in zip(parts[0].asked, measured, strict=True):
-        values, weights = y / _by_row(totals, y), _by_row(totals, stddevs) / stddevs
+    for (at, query), (y, stddevs) in zip(every, measured, strict=True):
+        scale = _by_row(totals, y)
         if _is_cells(query):
             place = slice(ends[at] - math.prod(shapes[at]), ends[at])
-            cells[0][:, place] = values.reshape(rows, -1)
-            cells[1][:, place] = np.broadcast_to(weights, values.shape).reshape(rows, -1)
+            np.divide(y, scale, out=cells[0][:, place].reshape(y.shape))
+            cells[1][:, place] = (scale / stddevs).reshape(rows, -1)
         else:
-            asked.append((values.astype(dtype), weights.astype(dtype)))
-    return [
-        dataclasses.replace(
-            first,
-            values=cells[0, row],
-            weights=cells[1, row],
-            asked_values=tuple(values[row, None] for values, _ in asked),
-            asked_weights=tuple(weights[row, None] for _, weights in asked),
-            host=part,
-        )
-        for row, part in enumerate(parts)
-    ]
+            asked.append(((y / scale)[:, None], (scale / stddevs)[:, None]))
+    return dataclasses.replace(
+        first,
+        values=cells[0],
+        weights=cells[1],
+        asked_values=tuple(values for values, _ in asked),
+        asked_weights=tuple(weights for _, weights in asked),
+        rest=np.zeros(rows),
+    )
 
 
-def _on_device(host: HostPart, shapes: tuple[tuple[int, ...], ...], dtype: Any) -> LinearResiduals:
-    """Separate the measurements of cells from others, and cast them."""
+def _row(residuals: LinearResiduals, row: int) -> LinearResiduals:
+    """Return the residuals of one row of those of `_rows_scaled`."""
+    return dataclasses.replace(
+        residuals,
+        values=residuals.values[row],
+        weights=residuals.weights[row],
+        asked_values=tuple(values[row] for values in residuals.asked_values),
+        asked_weights=tuple(weights[row] for weights in residuals.asked_weights),
+        rest=residuals.rest[row, ...],
+    )
+
+
+def _scaled(
+    every: Asked,
+    all_values: Sequence[np.ndarray],
+    all_stddevs: Sequence[np.ndarray],
+    total: float,
+    shapes: tuple[tuple[int, ...], ...],
+    merge: bool,
+) -> LinearResiduals:
+    """Return the residuals in float64: the measurements of cells apart from others."""
     cells = [(np.zeros(shape), np.zeros(shape)) for shape in shapes]
     asked, values, weights = [], [], []
     rest = 0.0
-    for (at, query), y, stddevs in zip(host.asked, host.values, host.stddevs, strict=True):
-        y, w = y / host.total, host.total / stddevs
+    for (at, query), y, stddevs in zip(every, all_values, all_stddevs, strict=True):
+        y, w = y / total, total / stddevs
         if _is_cells(query):
-            if host.merge and len(y) > 1:
+            if merge and len(y) > 1:
                 squares = np.broadcast_to(w**2, y.shape)
                 mean = (squares * y).sum(axis=0) / squares.sum(axis=0)
                 rest += 0.5 * float(np.sum(squares * (y - mean) ** 2))
@@ -360,21 +405,25 @@ def _on_device(host: HostPart, shapes: tuple[tuple[int, ...], ...], dtype: Any) 
             if not len(y):
                 continue
         asked.append((at, query))
-        values.append(y.astype(dtype))
-        weights.append(w.astype(dtype))
+        values.append(y)
+        weights.append(w)
     return LinearResiduals(
-        QueryLayout(shapes, tuple(asked), sum(array.size for array in host.values)),
-        host_join([y for y, _ in cells], dtype),
-        host_join([w for _, w in cells], dtype),
+        QueryLayout(shapes, tuple(asked), sum(array.size for array in all_values)),
+        host_join([y for y, _ in cells], np.float64),
+        host_join([w for _, w in cells], np.float64),
         tuple(values),
         tuple(weights),
-        np.asarray(rest, dtype),
-        host,
+        np.asarray(rest, np.float64),
     )
 
 
+def _answers(query: Query, table: np.ndarray) -> np.ndarray:
+    """Return the answers to a query [1, rows of each attribute]."""
+    return (table if _is_cells(query) else query.apply(table))[None]
+
+
 def _is_cells(query: Query) -> bool:
-    return isinstance(query, Product) and all(block.kind == "identity" for block in query.blocks)
+    return isinstance(query, Product) and query.is_identity
 
 
 def _stacked(stddevs: list[np.ndarray]) -> np.ndarray:

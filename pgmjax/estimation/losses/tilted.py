@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from pgmjax.estimation.losses.base import BoundLoss, WrappedLoss
+from pgmjax.inference.ops.tables import dot
 
 
 @functools.partial(
@@ -36,14 +37,14 @@ class Tilted(WrappedLoss):
 
     def flat(self, marginals: Any) -> Any:
         """Return the tilted loss of all tables in one vector."""
-        return self.inner.flat(marginals) + marginals[: len(self.slope)] @ self.slope
+        return self.inner.flat(marginals) + dot(marginals[: len(self.slope)], self.slope)
 
     def on_host_value_and_gradient(self, marginals: np.ndarray) -> tuple[Any, np.ndarray]:
         """Return `flat` and its gradient, without compilation if the inner loss can."""
         value, gradient = self.inner.on_host_value_and_gradient(marginals)
         gradient = np.array(gradient)
         gradient[: len(self.slope)] += self.slope
-        return value + marginals[: len(self.slope)] @ self.slope, gradient
+        return value + dot(marginals[: len(self.slope)], self.slope), gradient
 
     def padded(self, length: int) -> Tilted:
         """Return the loss for padded vectors."""
@@ -58,7 +59,7 @@ class Tilted(WrappedLoss):
         """Return the linear term, in float64."""
         assert self.host is not None
         tables = np.concatenate([np.ravel(table) for table in marginals])
-        return float(tables[: len(self.host)] @ self.host)
+        return float(dot(tables[: len(self.host)], self.host))
 
     def lipschitz(self) -> float | None:
         """Return the constant of the inner loss: a linear term adds nothing."""

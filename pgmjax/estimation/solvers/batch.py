@@ -2,7 +2,9 @@
 
 Each fit has its own control flow (`estimation.solvers.loop.solve_steps`), so it takes the same steps and ends
 the same way as on its own. Fits occupy a fixed number of slots; when one ends, the next in the queue takes
-its slot, so one compiled program serves any number of fits and little is computed for finished ones.
+its slot, so one compiled program serves any number of fits and little is computed for finished ones. Fits
+start together where several slots are free, one array is read of each block, and the final points of many
+fits are evaluated together.
 """
 
 from __future__ import annotations
@@ -21,8 +23,9 @@ import numpy as np
 from pgmjax._internal import device
 from pgmjax._internal.jit import jit, precision
 from pgmjax._internal.sharding import over_rows, replicated, row_sharding
+from pgmjax.estimation.solvers import certificate
+from pgmjax.estimation.solvers.certificate import CertificateRequest, stacked
 from pgmjax.estimation.solvers.loop import (
-    BlockEnds,
     FitSteps,
     StepRequest,
     StepResult,
@@ -30,11 +33,12 @@ from pgmjax.estimation.solvers.loop import (
     _first,
     _run_block,
     block_steps,
+    numbers_of,
 )
 from pgmjax.estimation.solvers.problem import Evaluation, Problem, Solver
 
 Mesh = jax.sharding.Mesh
-OWN = ("loss", "curvature", "prior")  # what each fit of a program has for itself
+TOGETHER = 8  # fits start in groups of 1, 8, 64 and so on
 
 
 @jax.tree_util.register_dataclass
@@ -43,53 +47,43 @@ class BatchState:
     """Device state of a program's fits; every leaf has a leading axis [slots].
 
     Attributes:
-        loss: the losses.
-        curvature: their Lipschitz constants.
-        prior: the relative-entropy terms, or None.
+        own: what each fit has for itself (see `Problem.own`).
         state: the solver states.
     """
 
-    loss: Any
-    curvature: jax.Array
-    prior: Any
+    own: Any
     state: Any
 
 
 def _block(
     shared: Problem, solver: Solver, slots: BatchState, active: jax.Array, steps: Any
-) -> tuple[BatchState, Evaluation, BlockEnds]:
+) -> tuple[BatchState, Evaluation, jax.Array]:
     """Run a block of steps in every slot; inactive slots keep their state."""
 
-    def one(
-        loss: Any, curvature: jax.Array, prior: Any, state: Any, active: jax.Array
-    ) -> tuple[Any, Evaluation, BlockEnds]:
-        problem = dataclasses.replace(shared, loss=loss, curvature=curvature, prior=prior)
-        new, point, ends = _run_block(problem, solver, state, steps, alone=False)
+    def one(own: Any, state: Any, active: jax.Array) -> tuple[Any, Evaluation, jax.Array]:
+        new, point, ends = _run_block(shared.with_own(own), solver, state, steps, alone=False)
         return jax.tree.map(lambda a, b: jnp.where(active, a, b), new, state), point, ends
 
-    state, point, ends = jax.vmap(one)(slots.loss, slots.curvature, slots.prior, slots.state, active)
+    state, point, ends = jax.vmap(one)(slots.own, slots.state, active)
     return dataclasses.replace(slots, state=state), point, ends
 
 
 def _admit(
-    shared: Problem, solver: Solver, slots: BatchState, slot: jax.Array, own: dict[str, Any], start: Any
+    shared: Problem, solver: Solver, slots: BatchState, places: jax.Array, own: Any, starts: Any
 ) -> BatchState:
-    """Return the slots with one of them restarted, with what is its own."""
-    state = _first(dataclasses.replace(shared, **own), solver, start)
-    row = BatchState(**own, state=state)
-    return jax.tree.map(lambda every, one: every.at[slot].set(jnp.asarray(one, every.dtype)), slots, row)
-
-
-def _take(point: Evaluation, slot: jax.Array) -> Evaluation:
-    return jax.tree.map(lambda leaf: leaf[slot], point)
+    """Return the slots with some of them restarted, with what is their own."""
+    state = jax.vmap(lambda own, start: _first(shared.with_own(own), solver, start))(own, starts)
+    rows = BatchState(own, state)
+    return jax.tree.map(lambda every, some: every.at[places].set(jnp.asarray(some, every.dtype)), slots, rows)
 
 
 @functools.cache
 def _programs(mesh: Mesh | None) -> tuple[Any, Any, Any]:
-    """Return the programs to run a block, admit a fit and read a slot, on one device or a mesh."""
+    """Return the programs to run a block, admit fits and gather points, on one device or a mesh."""
     compiled = functools.partial(jit, long_run=True)
+    gather = jit(lambda points: points, out_shardings=None if mesh is None else replicated(mesh))
     if mesh is None:
-        return compiled(_block, donate_argnums=(2,)), compiled(_admit, donate_argnums=(2,)), compiled(_take)
+        return compiled(_block, donate_argnums=(2,)), compiled(_admit, donate_argnums=(2,)), gather
     block = over_rows(mesh, _block, rows_in=(False, False, True, True, False), rows_out=(True, True, True))
     rows, every = row_sharding(mesh), replicated(mesh)
 
@@ -100,8 +94,20 @@ def _programs(mesh: Mesh | None) -> tuple[Any, Any, Any]:
     return (
         compiled(gathered, donate_argnums=(2,)),
         compiled(_admit, donate_argnums=(2,), out_shardings=rows),
-        compiled(_take, out_shardings=every),
+        gather,
     )
+
+
+class _Points:
+    """The best points of all slots after a block, on the device until one is asked for."""
+
+    def __init__(self, points: Evaluation, gather: Any):
+        self.points, self.gather = points, gather
+
+    @functools.cached_property
+    def on_host(self) -> Evaluation:
+        with device.failures_told():
+            return jax.device_get(self.points if self.gather is None else self.gather(self.points))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,13 +115,10 @@ class _Row(StepResult):
     """Result of a block in one slot."""
 
     slot: int
-    points: Evaluation
-    take: Any
-    dtype: str
+    points: _Points
 
     def point(self) -> Evaluation:
-        with device.failures_told(), precision(self.dtype):
-            return jax.tree.map(np.asarray, self.take(self.points, np.int32(self.slot)))
+        return self.points.on_host.row(self.slot)
 
 
 @dataclasses.dataclass
@@ -124,7 +127,7 @@ class _Fit(Generic[T]):
 
     number: int
     steps: FitSteps[T]
-    request: StepRequest
+    request: Any  # a StepRequest or a CertificateRequest
 
     def kind(self) -> Any:
         """Return the key that fits of one program share: structure, shapes and dtype."""
@@ -143,6 +146,7 @@ class Queue(Generic[T]):
 
     def __init__(self, fits: Iterable[FitSteps[T]]):
         self._fresh = collections.deque(enumerate(fits))
+        self.size = len(self._fresh)
         self._waiting: dict[Any, collections.deque[_Fit[T]]] = {}
         self._lock = threading.Lock()
         self.results: dict[int, T] = {}
@@ -162,7 +166,7 @@ class Queue(Generic[T]):
             if fit is not None:
                 self.wait(fit)
 
-    def advanced(self, number: int, steps: FitSteps[T], result: StepResult | None) -> _Fit[T] | None:
+    def advanced(self, number: int, steps: FitSteps[T], result: Any) -> _Fit[T] | None:
         """Return the fit with its next request, or None if it has ended."""
         try:
             return _Fit(number, steps, next(steps) if result is None else steps.send(result))
@@ -193,21 +197,27 @@ class _Program(Generic[T]):
 
     def __init__(self, queue: Queue[T], first: _Fit[T], count: int, mesh: Mesh | None):
         self.queue, self.kind, self.dtype = queue, first.kind(), first.request.dtype
-        self.block, self.admit, self.take = _programs(mesh)
+        self.block, self.admit, self.gather = _programs(mesh)
         self.solver = first.request.solver
         self.held: list[_Fit[T] | None] = [first] + [None] * (count - 1)
+        self.ended: list[_Fit[T]] = []  # that wait for their certificates
         device.tell_coarse_flags()
         with device.failures_told(), precision(self.dtype):
             everywhere = None if mesh is None else replicated(mesh)
-            self.shared = jax.device_put(_shared(first.request.problem), everywhere)
+            self.shared = jax.device_put(first.request.problem.shared(), everywhere)
             self.slots = _empty(first.request, count, mesh)
 
     def run(self) -> None:
         """Fill the slots, run a block and resume the fits, until slots and queue are empty."""
+        together = max(1, len(self.held) // 2)  # float64 takes twice the memory
         while True:
             for slot, fit in enumerate(self.held):
                 self.held[slot] = fit or self.queue.next_of(self.kind)
             live = [fit for fit in self.held if fit is not None]
+            if len(self.ended) >= together or (self.ended and not live):
+                some, self.ended = self.ended[:together], self.ended[together:]
+                self.certify(some, together)
+                continue
             if not live:
                 return
             # Only the last block of a fit is shorter: the other slots are idle during it.
@@ -215,45 +225,65 @@ class _Program(Generic[T]):
             active = np.array([fit is not None and fit.request.steps == steps for fit in self.held])
             points, ends = self.turn(active, steps)
             for slot in np.flatnonzero(active).tolist():
-                numbers = (float(ends.loss[slot]), float(ends.gap[slot]))
-                flags = (bool(ends.stalled[slot]), bool(ends.inaccurate[slot]))
-                self.tell(slot, _Row(*numbers, *flags, slot, points, self.take, self.dtype))
+                self.tell(slot, _Row(*numbers_of(ends[slot]), slot, points))
 
-    def turn(self, active: np.ndarray, steps: int) -> tuple[Evaluation, BlockEnds]:
+    def turn(self, active: np.ndarray, steps: int) -> tuple[_Points, np.ndarray]:
         """Restart the fits that request it, and run a block."""
+        fresh = [(slot, fit.request) for slot, fit in enumerate(self.held) if fit and active[slot]]
+        fresh = [(slot, request) for slot, request in fresh if request.start is not None]
         with device.failures_told(), precision(self.dtype):
-            for slot in np.flatnonzero(active).tolist():
-                request = self.held[slot].request  # type: ignore[union-attr]
-                if request.start is not None:
-                    own = {name: getattr(request.problem, name) for name in OWN}
-                    row = (np.int32(slot), own, request.start)
-                    self.slots = self.admit(self.shared, self.solver, self.slots, *row)
+            self.start(fresh)
             arguments = (self.shared, self.solver, self.slots, active, block_steps(steps))
             self.slots, points, ends = self.block(*arguments)
-            return points, jax.device_get(ends)  # all at once
+            gather = None if points.loss.is_fully_addressable else self.gather
+            return _Points(points, gather), np.asarray(ends)
+
+    def start(self, fresh: list[tuple[int, StepRequest]]) -> None:
+        """Start fits in their slots, some at a time: each number of them is a program."""
+        while fresh:
+            size = 1
+            while size < min(len(fresh), len(self.held)):
+                size = min(size * TOGETHER, len(self.held))
+            some, fresh = fresh[:size], fresh[size:]
+            some += some[-1:] * (size - len(some))
+            places = np.array([slot for slot, _ in some], np.int32)
+            own = stacked([request.problem.own() for _, request in some])
+            starts = np.stack([request.start for _, request in some])
+            self.slots = self.admit(self.shared, self.solver, self.slots, places, own, starts)
 
     def tell(self, slot: int, result: StepResult) -> None:
         """Resume a fit with its result; it frees its slot if it ended or needs another program."""
         fit = self.held[slot]
         assert fit is not None
         following = self.queue.advanced(fit.number, fit.steps, result)
+        if following and isinstance(following.request, CertificateRequest):
+            self.ended.append(following)
+            following = None
         if following and following.request.start is not None and following.kind() != self.kind:
             self.queue.wait(following)
             following = None
         self.held[slot] = following
 
-
-def _shared(problem: Problem) -> Problem:
-    """Return the part of a problem shared by all fits of a kind."""
-    return dataclasses.replace(problem, loss=None, curvature=None, prior=None)  # type: ignore[arg-type]
+    def certify(self, fits: list[_Fit[T]], together: int) -> None:
+        """Evaluate the final points of fits that ended, together if that is worth a compiled program."""
+        requests = [fit.request for fit in fits]
+        if self.queue.size * sum(request.cells for request in requests[:1]) > certificate.HOST_CELLS:
+            found = certificate.evaluate_rows(requests, together)
+        else:
+            found = [certificate.evaluate(request) for request in requests]
+        for fit, result in zip(fits, found, strict=True):
+            following = self.queue.advanced(fit.number, fit.steps, result)
+            if following:
+                self.queue.wait(following)
 
 
 def _empty(request: StepRequest, count: int, mesh: Mesh | None) -> BatchState:
     """Return empty slots: a loss of zeros, whose results are not read."""
     problem = request.problem
     state = jax.eval_shape(_first, problem, request.solver, request.start)
-    row = BatchState(problem.loss, np.ones((), request.dtype), problem.prior, state)  # type: ignore[arg-type]
+    loss, curvature, prior = problem.own()
+    row = BatchState((loss, curvature.astype(request.dtype), prior), state)
     slots = jax.tree.map(lambda x: np.zeros((count, *np.shape(x)), x.dtype), row)
-    ones = {"curvature": slots.curvature + 1, "prior": jax.tree.map(lambda x: x + 1, slots.prior)}
-    slots = dataclasses.replace(slots, **ones)
+    loss, *rest = slots.own
+    slots = BatchState((loss, *jax.tree.map(lambda x: x + 1, rest)), slots.state)
     return jax.device_put(slots, None if mesh is None else row_sharding(mesh))

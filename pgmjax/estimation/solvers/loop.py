@@ -20,6 +20,7 @@ import numpy as np
 
 from pgmjax._internal import device
 from pgmjax._internal.jit import jit, precision
+from pgmjax.estimation.solvers.certificate import CertificateRequest, evaluate
 from pgmjax.estimation.solvers.problem import Evaluation, Problem, Solver, Vector, negligible
 from pgmjax.estimation.solvers.stopping import Status, StoppingRule, excess_of
 from pgmjax.inference.oracles import HostContraction
@@ -82,8 +83,15 @@ class StepResult(abc.ABC):
         """Return the best point."""
 
 
+def numbers_of(ends: Any) -> tuple[float, float, bool, bool]:
+    """Return the numbers of a `StepResult` from the array that a block returned."""
+    loss, gap, stalled, inaccurate = np.asarray(ends).tolist()
+    return loss, gap, bool(stalled), bool(inaccurate)
+
+
 T = TypeVar("T")
-FitSteps = Generator[StepRequest, StepResult, T]  # a fit, or a part of one, that requests its steps
+# A fit, or a part of one, that requests its steps and its certificate.
+FitSteps = Generator[StepRequest | CertificateRequest, Any, T]
 Watch = Callable[[int, float, float, Callable[[], Evaluation]], None]
 
 
@@ -112,23 +120,13 @@ def block_steps(number: int) -> Any:
     return np.int32(number) if device.is_cpu() else StaticSteps(number)
 
 
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class BlockEnds:
-    """Results of a block that the host reads: numbers, or [slots] of each."""
-
-    loss: Any
-    gap: Any
-    stalled: Any
-    inaccurate: Any
-
-
 def _run_block(
     problem: Problem, solver: Solver, state: Any, steps: Any, *, alone: bool = True
-) -> tuple[Any, Evaluation, BlockEnds]:
+) -> tuple[Any, Evaluation, jax.Array]:
     """Run a block of steps (see `block_steps`); return the state, the best point and what is read of it.
 
-    In a batch a fit is not `alone`: the scalars of all fits are vectors already.
+    These are the numbers of a `StepResult`, in one array: a device is asked once. In a batch a fit is not
+    `alone`: the scalars of all fits are vectors already.
     """
     state = solver.recentred(problem.gauge, state)
     static = isinstance(steps, StaticSteps)
@@ -136,7 +134,8 @@ def _run_block(
     state = repeat(functools.partial(solver.step, problem), state, steps.number if static else steps)
     point = solver.result(problem, state)
     inaccurate = point.error_bound > negligible(point)
-    return state, point, BlockEnds(point.loss, problem.gap(point), solver.stalled(state), inaccurate)
+    ends = (point.loss, problem.gap(point), solver.stalled(state), inaccurate)
+    return state, point, jnp.stack([jnp.asarray(each, point.loss.dtype) for each in ends])
 
 
 def _repeat(step: Callable[[Any], Any], state: Any, number: Any) -> Any:
@@ -180,12 +179,15 @@ _start = jit(_first)
 def run_single(fit: FitSteps[T]) -> T:
     """Run a single fit and return its result."""
     run: _DeviceRun | _HostRun | None = None
-    result: StepResult | None = None
+    result: Any = None
     while True:
         try:
             request = next(fit) if result is None else fit.send(result)
         except StopIteration as end:
             return end.value
+        if isinstance(request, CertificateRequest):
+            result = evaluate(request)
+            continue
         if request.start is not None:
             run = (_HostRun if runs_on_host(request) else _DeviceRun)(request)
         assert run is not None
@@ -211,9 +213,7 @@ class _DeviceRun:
             self.state, point, ends = _block(
                 request.problem, request.solver, self.state, block_steps(request.steps)
             )
-            ends = jax.device_get(ends)  # all at once
-            numbers, flags = (float(ends.loss), float(ends.gap)), (bool(ends.stalled), bool(ends.inaccurate))
-            return _Single(*numbers, *flags, point)
+            return _Single(*numbers_of(ends), point)
 
 
 class _HostRun:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import jax
 
 from pgmjax.estimation.solvers.problem import Evaluation, Gauge, Problem, Solver, Vector, rounding, select
-from pgmjax.inference.ops.tables import module_of
+from pgmjax.inference.ops.tables import dot, module_of
 
 
 @jax.tree_util.register_dataclass
@@ -70,7 +70,7 @@ class MirrorDescent(Solver):
         """Accept the candidate or try a shorter step: one oracle call."""
         xp = module_of(state.candidate)
         now, best = problem.evaluate(state.candidate), state.best
-        promised = 0.5 * xp.vdot(best.gradient, now.marginals - best.marginals)
+        promised = 0.5 * dot(best.gradient, now.marginals - best.marginals)
         fallen = now.loss <= best.loss + xp.minimum(promised, 0)
         # a predicted decrease below rounding cannot be checked: then no increase suffices
         error = rounding(best)

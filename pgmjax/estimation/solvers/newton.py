@@ -10,13 +10,19 @@ F is exact: row i of it is p_i times what the marginals change if cell i is know
 each cell. The step size grows tenfold with every accepted step, so that the method ends as Newton's. First
 order methods need many thousands of steps where noise is small beside counts, or of differing scale.
 
+Where weights differ by decades, a linearised step misses the sharpest of them by far. Then the weights are
+capped, and the cap rises by decades from the least to the largest, each time from the last solution, which
+has nearly met the sharp ones.
+
 References:
-    Rockafellar (1976), the proximal point algorithm; Levenberg (1944), the damping.
+    Rockafellar (1976), the proximal point algorithm; Levenberg (1944), the damping; Allgower and Georg
+        (1990), numerical continuation methods.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 import numpy as np
@@ -27,7 +33,9 @@ from pgmjax.estimation.solvers.problem import Evaluation, Problem, Vector, round
 # It goes on for the default solver AFTER so many steps, for models of at most CELLS cells, takes so many
 # steps that they need INFERENCES inferences (seconds) at most, and is certified after each BLOCK of them.
 AFTER, CELLS, INFERENCES, BLOCK = 200, 400, 24_000, 5
-FARTHEST = 300.0  # nats that a potential moves in one step
+SLIGHT = 1e-7  # of the loss: a smaller fall does not count
+NEAR = 10.0  # nats of a step while caps rise: a cell that is lost returns slowly
+DECADE, STAGE = 10.0, 10  # by so much the square of a cap rises, after so many steps
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +47,7 @@ class NewtonState:
         best: the last accepted point.
         curvature: the product H F there [cells, cells].
         step_size: current step size.
-        since: steps since the loss last fell by more than rounding.
+        since: steps since the loss last fell by more than rounding, and by more than a trifle.
     """
 
     candidate: Vector
@@ -57,11 +65,13 @@ class DampedNewton(MirrorDescent):
         grow: factor on the step size after an accepted step.
         shrink: factor after a rejected one.
         patience: steps without a lower loss after which the solver has stalled.
+        farthest: nats that a potential moves in one step.
     """
 
     grow: float = 10.0
     shrink: float = 0.2
     patience: int = 40
+    farthest: float = 300.0
 
     @property
     def copies(self) -> int:
@@ -77,14 +87,16 @@ class DampedNewton(MirrorDescent):
         """Accept the candidate or try a shorter step."""
         now, best, curvature = problem.evaluate(state.candidate), state.best, state.curvature
         error = float(rounding(best)) if np.isfinite(best.loss) else 0.0
-        fallen, size = bool(now.loss < best.loss - error), state.step_size
+        slight = max(error, SLIGHT * float(abs(best.loss))) if np.isfinite(best.loss) else 0.0
+        fallen, size = bool(now.loss < best.loss - slight), state.step_size
         # where the loss cannot tell points apart, cells of probability 0 still go there: the gap falls
         if curvature is None or now.loss <= best.loss + error:
             best, curvature, size = now, _curvature(problem, now), size * self.grow
         else:
             size *= self.shrink
         weight = 1 / size + (0.0 if problem.prior is None else float(problem.prior.weight))
-        candidate = best.potentials + np.clip(_move(curvature, weight, best.gradient), -FARTHEST, FARTHEST)
+        move = np.clip(_move(curvature, weight, best.gradient), -self.farthest, self.farthest)
+        candidate = best.potentials + move
         return NewtonState(candidate, best, curvature, size, 0 if fallen else state.since + 1)
 
 
@@ -107,6 +119,14 @@ def takes_over(solver: Any, cells: int) -> bool:
         cells: number of cells of the measured cliques.
     """
     return isinstance(solver, str) and solver == "auto" and cells <= CELLS
+
+
+def caps(least: float, largest: float, steps: int) -> list[float]:
+    """Return the caps of a loss's weights before the largest; none if they take more than half the steps."""
+    count = math.ceil(2 * math.log(largest / least, DECADE))
+    if 2 * count * STAGE > steps:
+        return []
+    return [least * DECADE ** (number / 2) for number in range(count)]
 
 
 def most_steps(cells: int) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -19,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax.estimation.losses.base import BoundLoss
-from pgmjax.inference.ops.tables import host_join, module_of
+from pgmjax.inference.ops.tables import dot, host_join, module_of
 from pgmjax.inference.oracles import HostContraction, Oracle
 
 Vector = Any  # a JAX array, or a NumPy array on the host
@@ -51,6 +52,16 @@ class Evaluation:
     gradient: Vector
     error_bound: jax.Array
 
+    def row(self, number: int) -> Evaluation:
+        """Return one point of those whose arrays have a leading axis [rows]."""
+        return Evaluation(
+            self.potentials[number],
+            self.marginals[number],
+            self.loss[number],
+            self.gradient[number],
+            self.error_bound[number],
+        )
+
     @classmethod
     def unknown(cls, potentials: Vector) -> Evaluation:
         """Return an unevaluated point: infinite loss, so that any other is better."""
@@ -62,7 +73,7 @@ class Evaluation:
 
 def rounding(point: Evaluation) -> Any:
     """Estimate the rounding error of the loss at a point, including that of the marginals."""
-    moved = abs(point.gradient) @ point.marginals + abs(point.loss)
+    moved = dot(abs(point.gradient), point.marginals) + abs(point.loss)
     return 4 * jnp.finfo(point.loss.dtype).eps * moved
 
 
@@ -92,17 +103,21 @@ class Gauge:
     def tops(self, vector: Vector) -> Vector:
         """Return for each entry its table's maximum, to be subtracted for precision in float32."""
         if isinstance(vector, np.ndarray):
-            starts = np.flatnonzero(np.diff(self.table, prepend=-1))
-            largest = np.maximum.reduceat(vector, starts)
-            return np.repeat(np.where(np.isfinite(largest), largest, 0), np.diff(starts, append=len(vector)))
+            largest = self.reduced(np.maximum, vector)
+            return np.where(np.isfinite(largest), largest, 0)
         tops = jax.ops.segment_max(vector, self.table, self.count, indices_are_sorted=True)
         return jnp.where(jnp.isfinite(tops), tops, 0)[self.table]
+
+    def reduced(self, function: np.ufunc, vector: np.ndarray) -> np.ndarray:
+        """Return for each entry of a vector the reduction of its table, in NumPy."""
+        bounds = np.searchsorted(self.table, np.arange(self.table[-1] + 2))
+        return np.repeat(function.reduceat(vector, bounds[:-1]), bounds[1:] - bounds[:-1])
 
     def centred(self, gradient: Vector, marginals: Vector) -> Vector:
         """Return a gradient minus its mean under each table's marginal."""
         products = gradient * marginals
         if isinstance(products, np.ndarray):
-            return gradient - np.bincount(self.table, products, self.count)[self.table]
+            return gradient - self.reduced(np.add, products)
         means = jax.ops.segment_sum(products, self.table, self.count, indices_are_sorted=True)
         return gradient - means[self.table]
 
@@ -175,12 +190,25 @@ class Problem:
             fixed: log-factors of every model.
             prior: the relative-entropy term, or None.
         """
-        sizes = [int(np.prod(shape)) for shape in loss.shapes]
+        sizes = [math.prod(shape) for shape in loss.shapes]
         if not fixed:
             gauge = Gauge.of(sizes, oracle.length)
             return cls(oracle, loss.padded(oracle.length), curvature, gauge, prior=prior)
         rest = host_join(fixed, np.result_type(np.float32, *fixed), oracle.length - sum(sizes))
         return cls(oracle, loss, curvature, Gauge.of(sizes, sum(sizes)), rest, prior)
+
+    def own(self) -> tuple[BoundLoss, Any, Prior | None]:
+        """Return what fits of one structure have each for themselves: loss, curvature, prior."""
+        return self.loss, self.curvature, self.prior
+
+    def shared(self) -> Problem:
+        """Return what they share."""
+        return self.with_own((None, None, None))
+
+    def with_own(self, own: tuple[Any, Any, Any]) -> Problem:
+        """Return the problem with what is one fit's own."""
+        loss, curvature, prior = own
+        return dataclasses.replace(self, loss=loss, curvature=curvature, prior=prior)
 
     @property
     def smoothness(self) -> Any:
@@ -234,7 +262,7 @@ class Problem:
         xp = module_of(marginals)
         base = xp.asarray(self.prior.log_partition, log_partition.dtype)
         weight = xp.asarray(self.prior.weight, log_partition.dtype)
-        return weight * (xp.vdot(potentials, marginals) - (log_partition - base))
+        return weight * (dot(potentials, marginals) - (log_partition - base))
 
     def evaluate(self, potentials: Vector) -> Evaluation:
         """Evaluate marginals, loss and gradient at some potentials: one oracle call."""
@@ -262,7 +290,7 @@ class Problem:
         possible = self if self.fixed is None else dataclasses.replace(self, fixed=self.support())
         best = self.oracle.maximum_flat(possible.all(-centred))
         xp = module_of(centred)
-        return xp.maximum(xp.vdot(centred, point.marginals) + best, 0) + rounding(point)
+        return xp.maximum(dot(centred, point.marginals) + best, 0) + rounding(point)
 
     def support(self) -> Any:
         """Return the fixed tables with 0 in every possible cell."""
@@ -282,8 +310,8 @@ class Problem:
         centred = self.gauge.centred(slope, point.marginals)
         own = self.oracle.infer_flat(self.all(point.potentials))[0]
         best = self.oracle.infer_flat(self.all(-centred / weight))[0]
-        spent = xp.vdot(point.potentials, point.marginals)
-        gap = xp.vdot(centred, point.marginals) + weight * (best - own + spent)
+        spent = dot(point.potentials, point.marginals)
+        gap = dot(centred, point.marginals) + weight * (best - own + spent)
         error = 4 * jnp.finfo(gap.dtype).eps * weight * (abs(best) + abs(own))
         return xp.maximum(gap, 0) + rounding(point) + error
 

@@ -130,7 +130,7 @@ class Oracle(abc.ABC):
     @property
     def length(self) -> int:
         """Length of a flat vector: the cells of all cliques, plus padding, if any."""
-        return sum(self.structure.cells(c) for c in self.structure.cliques)
+        return self.structure.length
 
     def infer_with_error(self, potentials: Potentials) -> tuple[jax.Array, tuple[jax.Array, ...], jax.Array]:
         """Same as `infer`, with a bound on the probability misplaced beyond rounding.

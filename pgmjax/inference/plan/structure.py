@@ -61,6 +61,11 @@ class Structure:
         """Shape of each clique's table."""
         return tuple(self.shape(clique) for clique in self.cliques)
 
+    @functools.cached_property
+    def length(self) -> int:
+        """Number of cells of all cliques' tables."""
+        return sum(map(self.cells, self.cliques))
+
     def neighbours(self) -> list[set[int]]:
         """For each variable, the other variables that share a clique with it."""
         near: list[set[int]] = [set() for _ in self.sizes]
