@@ -45,7 +45,6 @@ from pgmjax.inference.plan.structure import Structure, Variables
 
 CACHE_BYTES = 1 << 28
 _SMALL = 1 << 16  # cells: below this, checking the free memory costs more than the table
-_LARGE = 16  # sides of products that are matrix products in effect
 _PLANNING = 10  # steps, whose time it takes to plan a table of a question
 _SHARED = 1  # a question of its own must take so many times less than the tree, which others share
 _CONSTANT = 1e-14  # by how much a constant table of logarithms may vary (nats): rounding
@@ -313,9 +312,8 @@ def _path(structure: Structure, output: Variables) -> contraction.ContractionPat
 
 def _seconds(path: contraction.ContractionPath) -> float:
     """Forecast of the time of a contraction, on one core (s)."""
-    large = sum(d.union for d in cost.of_path(path).products if min(d.left, d.summed, d.right) >= _LARGE)
-    by = rates.of_host()
-    return 4 * by.step * len(path.steps) + 0.4 * by.cell * (path.work - large) + 2 * by.flop * large
+    by, tables = rates.of_host(), cost.of_path(path).moved / 3
+    return 4.5 * by.step * len(path.steps) + 0.4 * by.cell * tables + by.flop * path.work
 
 
 def _worth_planning(path: contraction.ContractionPath) -> bool:
