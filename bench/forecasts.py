@@ -11,7 +11,7 @@ oracle-CASE: one call of the oracle that a plan of 500 calls has, compiled alrea
 fit-CASE: a step of a fit of that case (its time over its steps). Forecast: `step_seconds` of its plan.
 calibrate-NETWORK, pair-NETWORK: a junction tree of a network of bench/networks_made.py, or of a wheel of
     pgmpy, on one core; and a marginal of its first and last variable, planned for itself. Forecast: that by
-    which a question is allowed or refused.
+    which a question is allowed or refused; for a pair, with leaving out the tables that do not matter.
 
 Each runs in a fresh process. It runs once (compiling and planning are no part of the forecast), then memory
 is given back and the peak is reset, and it runs again: the measured bytes are the peak above what was held,
@@ -77,6 +77,7 @@ MADE = [
 ]
 NETWORKS = ["link", "munin1", "munin2", "mildew", "barley", "diabetes", "pigs", "water", "andes"]
 LEAST_BYTES = 1 << 20
+PRUNED = 3  # steps of NumPy, whose time it takes to look whether a table matters to a question
 LONG = 5.0  # seconds of runs after which no more are made
 CPU = "PGMJAX_CPU_SECONDS" in os.environ  # of the processes that --cpu starts
 BANDS = {"seconds": 2.0, "bytes": 1.5}
@@ -123,7 +124,7 @@ def fit(name: str) -> tuple[harness.Line, Callable[[], Any]]:
 def question(kind: str, name: str, wheel: str | None) -> tuple[harness.Line, Callable[[], Any]]:
     """The forecast of a calibration or of a pair's marginal on the host, and the question."""
     from pgmjax.inference.oracles import host
-    from pgmjax.inference.plan import cost, elimination, parts
+    from pgmjax.inference.plan import cost, elimination, parts, rates
     from pgmjax.inference.plan.structure import Structure
 
     model = network(name, wheel)._host
@@ -136,7 +137,8 @@ def question(kind: str, name: str, wheel: str | None) -> tuple[harness.Line, Cal
         ends = (0, len(model.structure.sizes) - 1)
         sizes, factors = model._asked(ends)
         path = host._path(Structure(sizes, tuple(variables for _, variables in factors)), ends)
-        told = host._seconds(path), 8 * cost.of_path(path, backward=False).peak
+        pruning = PRUNED * rates.of_host().step * len(model.structure.cliques)
+        told = pruning + host._seconds(path), held + 8 * cost.of_path(path, backward=False).peak
         call = lambda: model.marginal(ends)  # noqa: E731
     return {"oracle": kind, "forecast_s": told[0], "forecast_bytes": told[1], "held": held}, call
 

@@ -191,7 +191,7 @@ class HostModel:
         structure = Structure(sizes, tuple(variables for _, variables in factors))
         tables = [table for table, _ in factors]
         path = _path(structure, output)
-        need = 8 * (cost.of_path(path, backward=False).peak - sum(map(structure.cells, structure.cliques)))
+        need = 8 * cost.of_path(path, backward=False).peak  # with probabilities of the tables
         if self.limits.allow(need) and _seconds(path) <= self.limits.max_seconds:
             return host_sweep.contracted(path, tables)
         model = HostModel(structure, tuple(tables), self.limits)
@@ -313,7 +313,7 @@ def _path(structure: Structure, output: Variables) -> contraction.ContractionPat
 def _seconds(path: contraction.ContractionPath) -> float:
     """Forecast of the time of a contraction, on one core (s)."""
     by, tables = rates.of_host(), cost.of_path(path).moved / 3
-    return 4.5 * by.step * len(path.steps) + 0.4 * by.cell * tables + by.flop * path.work
+    return 1.3 * by.step * len(path.steps) + 0.4 * by.cell * tables + by.flop * path.work
 
 
 def _worth_planning(path: contraction.ContractionPath) -> bool:
