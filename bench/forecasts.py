@@ -57,7 +57,7 @@ ORACLES = [
     "loops-160",
     "chain-30x30",
 ]
-FITS = ["adult9", "loans15", "chain-300", "adult15-s1", "chain-1000", "tree-300", "loops-100"]
+FITS = ["adult9", "loans15", "chain-300", "chain-1000", "tree-300", "loops-100"]
 MADE = [
     "grid-8x8",
     "grid-14x14",
