@@ -45,7 +45,6 @@ from pgmjax.inference.plan.structure import Structure, Variables
 
 CACHE_BYTES = 1 << 28
 _SMALL = 1 << 16  # cells: below this, checking the free memory costs more than the table
-_LARGE = 16  # sides of products that are matrix products in effect
 _PLANNING = 10  # steps, whose time it takes to plan a table of a question
 _CONSTANT = 1e-14  # by how much a constant table of logarithms may vary (nats): rounding
 IMPOSSIBLE = "the potentials leave no possible cell: some clique, or several together, exclude every cell."
@@ -196,7 +195,7 @@ class HostModel:
         structure = Structure(sizes, tuple(variables for _, variables in factors))
         tables = [table for table, _ in factors]
         path = _path(structure, output)
-        need = 8 * (cost.of_path(path, backward=False).peak - sum(map(structure.cells, structure.cliques)))
+        need = 8 * cost.of_path(path, backward=False).peak  # with probabilities of the tables
         if self.limits.allow(need) and _seconds(path) <= self.limits.max_seconds:
             return host_sweep.contracted(path, tables)
         model = HostModel(structure, tuple(tables), self.limits)
@@ -317,9 +316,8 @@ def _path(structure: Structure, output: Variables) -> contraction.ContractionPat
 
 def _seconds(path: contraction.ContractionPath) -> float:
     """Forecast of the time of a contraction, on one core (s)."""
-    large = sum(d.union for d in cost.of_path(path).products if min(d.left, d.summed, d.right) >= _LARGE)
-    by = rates.of_host()
-    return 4 * by.step * len(path.steps) + 0.4 * by.cell * (path.work - large) + 2 * by.flop * large
+    by, tables = rates.of_host(), cost.of_path(path).moved / 3
+    return 1.3 * by.step * len(path.steps) + 0.4 * by.cell * tables + by.flop * path.work
 
 
 def _worth_planning(path: contraction.ContractionPath) -> bool:

@@ -19,7 +19,7 @@ import numpy as np
 from pgmjax.inference.ops import host_sweep
 from pgmjax.inference.ops.tables import host_join, split
 from pgmjax.inference.oracles.contraction import Contraction
-from pgmjax.inference.plan import rates
+from pgmjax.inference.plan import cost, rates
 from pgmjax.inference.plan.contraction import ContractionPath
 from pgmjax.inference.plan.forecast import Forecast
 from pgmjax.inference.plan.structure import Structure
@@ -111,8 +111,7 @@ def seconds(path: ContractionPath) -> float:
 def units(path: ContractionPath) -> dict[str, int]:
     """Return the units of work of one call, by the name of their rate in `HostRates`."""
     cells, cliques = path.structure.cells, path.structure.cliques
-    read = sum(cells(path.variables(i)) for step in path.steps for i in step.operands)
-    tables = sum(map(cells, cliques)) + read + sum(cells(step.kept) for step in path.steps)
+    tables = sum(map(cells, cliques)) + cost.of_path(path).moved // 3
     nats = sum(math.log(cells(clique)) for clique in cliques)  # by which potentials differ, roughly
     scaled = SCALED if nats > host_sweep.RANGE else 1
     return {"step": scaled * (CALL + len(path.steps)), "cell": scaled * tables, "flop": 3 * path.work}
