@@ -123,7 +123,7 @@ def fit(name: str) -> tuple[harness.Line, Callable[[], Any]]:
 
 def question(kind: str, name: str, wheel: str | None) -> tuple[harness.Line, Callable[[], Any]]:
     """The forecast of a calibration or of a pair's marginal on the host, and the question."""
-    from pgmjax.inference.oracles import host
+    from pgmjax.inference.oracles import host, host_tree
     from pgmjax.inference.plan import cost, elimination, parts, rates
     from pgmjax.inference.plan.structure import Structure
 
@@ -132,7 +132,7 @@ def question(kind: str, name: str, wheel: str | None) -> tuple[harness.Line, Cal
     if kind == "calibrate":
         order = elimination.best(model.structure)
         told = parts.seconds(model.structure, order), parts.needed_bytes(model.structure, order)
-        call: Callable[[], Any] = lambda: host.HostTree(model).log_partition  # noqa: E731
+        call: Callable[[], Any] = lambda: host_tree.HostTree(model).log_partition  # noqa: E731
     else:
         ends = (0, len(model.structure.sizes) - 1)
         sizes, factors = model._asked(ends)

@@ -16,7 +16,8 @@ from pgmjax._internal import checks, html
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.inference.oracles import host_slices
-from pgmjax.inference.oracles.host import CACHE_BYTES, HostModel
+from pgmjax.inference.oracles.host import HostModel
+from pgmjax.inference.oracles.host_tree import CACHE_BYTES
 from pgmjax.model.base import expected_counts
 
 MANY = 1 << 22  # cells of marginals that are computed together, if the model is in parts

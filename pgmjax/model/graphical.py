@@ -18,7 +18,8 @@ from pgmjax._internal import checks, files
 from pgmjax._internal.elsewhere import told
 from pgmjax.data.cliques import Clique, as_clique, in_order, marginal_of
 from pgmjax.data.domain import Domain
-from pgmjax.inference.oracles.host import CACHE_BYTES, IMPOSSIBLE, HostModel
+from pgmjax.inference.oracles.host import IMPOSSIBLE, HostModel
+from pgmjax.inference.oracles.host_tree import CACHE_BYTES
 from pgmjax.inference.plan.forecast import QUESTION_SECONDS, USUAL, ModelTooLargeError, QuestionLimits
 from pgmjax.inference.plan.structure import Structure, Variables
 from pgmjax.model import answering, io

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from pgmjax.inference.oracles.host import CACHE_BYTES, HostModel, HostTree, tree_of
+from pgmjax.inference.oracles.host import HostModel
+from pgmjax.inference.oracles.host_tree import CACHE_BYTES, HostTree, tree_of
 from pgmjax.inference.plan import parts
 from pgmjax.inference.plan.junction_tree import JunctionTree
 from pgmjax.inference.plan.structure import Variables

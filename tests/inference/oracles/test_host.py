@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from pgmjax.inference.oracles import host_slices
-from pgmjax.inference.oracles.host import HostModel, HostTree, calibrate, summed
+from pgmjax.inference.oracles.host import HostModel
+from pgmjax.inference.oracles.host_tree import HostTree, calibrate, summed
 from pgmjax.inference.plan import elimination, forecast, parts
 from pgmjax.inference.plan.structure import Structure
 from tests import models

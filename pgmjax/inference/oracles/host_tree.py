@@ -1,0 +1,464 @@
+"""Inference for many queries on the host: a junction tree calibrated once, in float64, without compilation.
+
+`calibrate` makes an upward and a downward pass. The upward pass converts log-potentials to the distribution
+of each tree clique given its separator; the downward pass computes the marginals of the tree cliques. Only
+the upward pass works with logarithms: its results are probabilities.
+
+A marginal of `HostTree` is a product over the part of the tree between its attributes. The contribution of a
+subtree is a message: the probability of the requested attributes in it, given the separator above. Messages
+are cached as long as they fit, so each pair of attributes of a chain costs one small product instead of a
+pass along the chain. All factors are probabilities: nothing overflows, and conditional ones sum to 1.
+
+References:
+    Koller and Friedman, Probabilistic Graphical Models (2009), sections 10.2, 10.3 and, for queries outside
+    a clique, 10.3.3.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import functools
+import heapq
+import itertools
+import math
+import operator
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pgmjax._internal.memory import readable_bytes
+from pgmjax.inference import ops
+from pgmjax.inference.ops import host_sweep
+from pgmjax.inference.oracles.host import HostModel, takes_longer
+from pgmjax.inference.plan import elimination, junction_tree, parts, rates
+from pgmjax.inference.plan.forecast import ModelTooLargeError
+from pgmjax.inference.plan.junction_tree import JunctionTree
+from pgmjax.inference.plan.structure import Structure, Variables
+
+CACHE_BYTES = 1 << 28
+_SMALL = 1 << 16  # cells: below this, a product of two tables is not worth planning
+_SHORT = 16  # cells of a row
+_Factor = tuple[np.ndarray, Variables]
+_Part = tuple[
+    host_sweep.ScaledTable | np.ndarray, Variables
+]  # probabilities, or logarithms where these would be lost
+
+
+def _seconds_between(cells: float) -> float:
+    """Forecast of the time of products in a calibrated tree, on one core (s)."""
+    return parts.CELLS * rates.of_host().cell * cells
+
+
+class HostTree:
+    """A model as a calibrated junction tree, on the host in float64, without compilation.
+
+    Args:
+        host: the model.
+        cache_bytes: size of the cache for messages and reduced tables, which later marginals reuse.
+
+    Raises:
+        ModelTooLargeError: the tree does not fit in the host's memory.
+
+    Example:
+        >>> from pgmjax.inference.plan.structure import Structure
+        >>> chain = HostModel(Structure((2, 2, 2), ((0, 1), (1, 2))), (np.zeros((2, 2)), np.zeros((2, 2))))
+        >>> HostTree(chain).marginal((2, 0)).tolist()
+        [[0.25, 0.25], [0.25, 0.25]]
+    """
+
+    def __init__(self, host: HostModel, cache_bytes: int = CACHE_BYTES):
+        self.host, self.calibration = host, calibrate(host)
+        self.tree = self.calibration.tree
+        self._cache = _Recent(cache_bytes)
+        self._sets = [frozenset(clique) for clique in self.tree.cliques]
+        self._root: list[int] = []
+        # the topmost tree clique that contains a variable; variables are in the order of all tables' axes
+        self._top: dict[int, int] = {}
+        for n, (clique, parent) in enumerate(zip(self.tree.cliques, self.tree.parent, strict=True)):
+            self._root.append(n if parent < 0 else self._root[parent])
+            for v in clique:
+                self._top.setdefault(v, n)
+        self._place = {v: place for place, v in enumerate(self._top)}
+
+    @property
+    def log_partition(self) -> float:
+        """Log of the sum over all joint states (nats)."""
+        return self.calibration.log_partition
+
+    def marginals(self, wanted: Sequence[Variables]) -> list[np.ndarray]:
+        """Several marginals."""
+        return [self.marginal(variables) for variables in wanted]
+
+    def marginal(self, wanted: Variables) -> np.ndarray:
+        """Probabilities of some variables [size of each], with axes in the order of `wanted`.
+
+        Raises:
+            ModelTooLargeError: the marginal, or an intermediate table, does not fit in memory.
+        """
+        self.host.limits.require_cells(self.tree.structure.cells(wanted), "the marginal", copies=1)
+        lowest = max(self._top[v] for v in wanted)
+        if self._sets[lowest].issuperset(wanted):  # if any clique contains them all, this one does
+            kept = self._in_order(wanted)
+            table = self._reduced(lowest, kept, whole=True)
+            return table.transpose([kept.index(v) for v in wanted]).copy()
+        groups = self._groups(wanted)
+        if self._is_shorter_asked(wanted, sum(map(self._cells_between, groups))):
+            return self.host.marginal(wanted)
+        return self._product([self._joint(group) for group in groups], wanted)
+
+    def seconds(self, wanted: Variables) -> float:
+        """Forecast of the time of a marginal, on one core (s)."""
+        lowest = max(self._top[v] for v in wanted)
+        if self._sets[lowest].issuperset(wanted):
+            return _seconds_between(self.tree.structure.cells(self.tree.cliques[lowest]))
+        cells = sum(map(self._cells_between, self._groups(wanted)))
+        alone = self._is_shorter_asked(wanted, cells)
+        return self.host.seconds(wanted) if alone else _seconds_between(cells)
+
+    def _groups(self, wanted: Variables) -> list[list[int]]:
+        """The variables of each tree."""
+        groups: dict[int, list[int]] = {}
+        for v in wanted:
+            groups.setdefault(self._root[self._top[v]], []).append(v)
+        return list(groups.values())
+
+    def _cells_between(self, group: Sequence[int]) -> int:
+        """Cells of the products in a tree between some variables that are not known yet."""
+        _, below, _ = self._between(group)
+        new = [n for n in below if self._cache.get((n, below[n])) is None]
+        return sum(self.tree.structure.cells({*self.tree.cliques[n], *below[n]}) for n in new)
+
+    def _is_shorter_asked(self, wanted: Variables, between: int) -> bool:
+        """True if a contraction for this marginal alone takes less than the tree between its attributes.
+
+        Also if the tree takes longer than a question may: the contraction refuses what is too long.
+        """
+        if not takes_longer(between, self.tree.structure):
+            return False
+        return _seconds_between(between) > self.host.limits.max_seconds or self.host.work(wanted) < between
+
+    def _joint(self, wanted: Sequence[int]) -> _Factor:
+        """The marginal of variables in the same tree."""
+        root, below, children = self._between(wanted)
+        found: dict[int, _Factor] = {}
+        missing, open_nodes = [], list(children[root])
+        while open_nodes:
+            n = open_nodes.pop()
+            kept = self._cache.get((n, below[n]))
+            if kept is None:
+                missing.append(n)
+                open_nodes += children[n]
+            else:
+                found[n] = kept
+        for n in sorted(missing, reverse=True):  # children come after their parents
+            parts = [found.pop(c) for c in children[n]]
+            found[n] = self._combined(n, below[n], parts, whole=False)
+            self._cache.put((n, below[n]), found[n])
+        return self._combined(root, below[root], [found[c] for c in children[root]], whole=True)
+
+    def _between(self, wanted: Sequence[int]) -> tuple[int, dict[int, Variables], dict[int, list[int]]]:
+        """The part of a tree between the topmost cliques of some variables.
+
+        Returns:
+            Its root, and for each clique the wanted variables of its subtree and its children.
+        """
+        below: dict[int, list[int]] = {}
+        for v in wanted:
+            below.setdefault(self._top[v], []).append(v)
+        children: dict[int, list[int]] = {n: [] for n in below}
+        ends = [-n for n in below]
+        heapq.heapify(ends)
+        while len(ends) > 1:
+            n = -heapq.heappop(ends)
+            above = self.tree.parent[n]
+            if above not in children:
+                children[above], below[above] = [], []
+                heapq.heappush(ends, -above)
+            children[above].append(n)
+            below[above] += below[n]
+        return -ends[0], {n: self._in_order(v) for n, v in below.items()}, children
+
+    def _in_order(self, variables: Iterable[int]) -> Variables:
+        return tuple(sorted(variables, key=self._place.__getitem__))
+
+    def _combined(self, n: int, wanted: Variables, parts: Sequence[_Factor], whole: bool) -> _Factor:
+        """A clique's table times its children's messages, summed to the requested variables.
+
+        Args:
+            n: the clique.
+            wanted: requested variables of its subtree.
+            parts: messages of its children.
+            whole: use the clique's marginal distribution instead of the one given its separator.
+        """
+        shared = () if whole else self.tree.separator[n]
+        output = (*(v for v in wanted if v not in shared), *shared)
+        needed = {*output, *(v for _, variables in parts for v in variables)}
+        kept = self._in_order(needed & self._sets[n])
+        own = self._reduced(n, kept, whole)
+        return self._product([(own, kept), *parts], output), output
+
+    def _reduced(self, n: int, kept: Variables, whole: bool) -> np.ndarray:
+        """A clique's table summed to some of its variables, in their order; cached."""
+        key = (n, kept, whole)
+        entry = self._cache.get(key)
+        if entry is None:
+            clique, shared = self.tree.cliques[n], self.tree.separator[n]
+            if not whole:
+                table = summed(self.calibration.given[n], clique, kept)
+            elif set(kept).isdisjoint(shared):
+                table = self._own(n, clique[len(shared) :], kept)
+            else:
+                table = summed(self.calibration.table(n), clique, kept)
+            entry = np.ascontiguousarray(table), kept
+            self._cache.put(key, entry)
+        return entry[0]
+
+    def _own(self, n: int, own: Variables, kept: Variables) -> np.ndarray:
+        """The marginal of some of a clique's own variables: from half of them, from a quarter, and so on."""
+        parts = [own]
+        while len(parts[-1]) > 1:
+            half = len(parts[-1]) // 2
+            halves = parts[-1][:half], parts[-1][half:]
+            inner = [part for part in halves if set(kept).issubset(part)]
+            if not inner:
+                break
+            parts += inner
+        parts += [kept] * (kept != parts[-1])
+        known = [self._cache.get((n, part, True)) for part in parts]
+        last = max((i for i, entry in enumerate(known) if entry is not None), default=0)
+        entry = known[last]
+        table = self.calibration.own(n) if entry is None else entry[0]
+        for wider, part in itertools.pairwise(parts[last:]):
+            self._cache.put((n, wider, True), (table, wider))
+            table = summed(table, wider, part)
+        return table
+
+    def _product(self, factors: Sequence[_Factor], output: Variables) -> np.ndarray:
+        """The product of tables, summed to the output."""
+        cells = self.tree.structure.cells
+        self.host.limits.require_cells(
+            cells(output), "a table between the attributes of a marginal", copies=1
+        )
+        names = {v: i for i, v in enumerate(sorted({v for _, variables in factors for v in variables}))}
+        operands: list[Any] = []
+        for table, variables in factors:
+            operands += [table, [names[v] for v in variables]]
+        large = len(factors) > 2 or cells(names) > _SMALL  # otherwise planning costs more than it saves
+        return np.einsum(*operands, [names[v] for v in output], optimize=large)
+
+
+class _Recent:
+    """A cache of tables up to a number of bytes; the least recently used are evicted first."""
+
+    def __init__(self, limit: int):
+        self.limit, self.held = limit, 0
+        self.entries: collections.OrderedDict[Hashable, _Factor] = collections.OrderedDict()
+
+    def get(self, key: Hashable) -> _Factor | None:
+        entry = self.entries.get(key)
+        if entry is not None:
+            self.entries.move_to_end(key)
+        return entry
+
+    def put(self, key: Hashable, entry: _Factor) -> None:
+        size = entry[0].nbytes
+        if size > self.limit:
+            return
+        self.entries[key] = entry
+        self.held += size
+        while self.held > self.limit:
+            _, (table, _) = self.entries.popitem(last=False)
+            self.held -= table.nbytes
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class CalibratedTree:
+    """The tables of a junction tree after both passes.
+
+    Attributes:
+        tree: the junction tree (forest).
+        given: probabilities of each tree clique given its separator [sizes of the clique]; all zero where
+            the separator's values are impossible.
+        shared: probabilities of each separator [sizes of the separator].
+        log_partition: log of the sum over all joint states (nats).
+    """
+
+    tree: JunctionTree
+    given: tuple[np.ndarray, ...]
+    shared: tuple[np.ndarray, ...]
+    log_partition: float
+
+    def table(self, n: int) -> np.ndarray:
+        """Probabilities of a tree clique [sizes of the clique]: computed, so that the tree is stored once."""
+        shared = self.shared[n].reshape(-1)
+        rows = self.given[n].reshape(shared.size, -1)
+        if rows.shape[1] > _SHORT:
+            return (rows * shared[:, None]).reshape(self.given[n].shape)
+        found = np.empty_like(rows)
+        for mine, given in zip(found.T, rows.T, strict=True):
+            np.multiply(given, shared, out=mine)
+        return found.reshape(self.given[n].shape)
+
+    def own(self, n: int) -> np.ndarray:
+        """Probabilities of the variables that a tree clique does not share with its parent [size of each]."""
+        shared = self.shared[n].reshape(-1)
+        rest = self.given[n].shape[self.shared[n].ndim :]
+        rows = self.given[n].reshape(shared.size, -1)
+        if rows.shape[1] > _SHORT:
+            return np.asarray(shared @ rows).reshape(rest)
+        return np.array([shared @ column for column in rows.T]).reshape(rest)
+
+
+def calibrate(host: HostModel) -> CalibratedTree:
+    """Calibrate a model.
+
+    Args:
+        host: the model; its potentials must allow at least one state.
+
+    Raises:
+        ModelTooLargeError: the tree's tables do not fit in the host's memory together.
+
+    Example:
+        >>> from pgmjax.inference.plan.structure import Structure
+        >>> pair = HostModel(Structure((2, 2), ((0, 1),)), (np.zeros((2, 2)),))
+        >>> calibrate(pair).table(0).tolist()
+        [[0.25, 0.25], [0.25, 0.25]]
+    """
+    tree = tree_of(host.structure)
+    need = tree_bytes(tree)
+    if not host.limits.allow(need):
+        raise ModelTooLargeError(
+            f"the model's junction tree needs about {readable_bytes(need)}, and "
+            f"{readable_bytes(host.limits.bytes)} is available: ask in parts (`host_slices`).",
+            need,
+        )
+    given, log_partition = _conditionals(tree, host)
+    return CalibratedTree(tree, tuple(given), tuple(_separators(tree, given)), log_partition)
+
+
+@functools.lru_cache(maxsize=64)
+def tree_of(structure: Structure) -> JunctionTree:
+    """The junction tree that a calibration uses."""
+    return junction_tree.build(structure, elimination.best(structure))
+
+
+def tree_bytes(tree: JunctionTree) -> int:
+    """Memory that a calibration takes, in bytes: all tables and separators, and work on the largest table."""
+    cells = tree.structure.cells
+    largest = max((cells(clique) for clique in tree.cliques), default=1)
+    return 8 * (tree.cells + sum(map(cells, tree.separator)) + 2 * largest)
+
+
+def _conditionals(tree: JunctionTree, host: HostModel) -> tuple[list[np.ndarray], float]:
+    """Each tree clique's distribution given its separator, whose axes come first, and the log-partition."""
+    parts: list[list[_Part]] = [[] for _ in tree.cliques]
+    for table, clique, home in zip(host.tables, tree.structure.cliques, tree.home, strict=True):
+        parts[home].append((host_sweep.scaled(table), clique))
+    given, log_partition = [np.ones(())] * len(parts), 0.0
+    for n in reversed(range(len(parts))):
+        shared, above = tree.separator[n], tree.parent[n]
+        given[n], message = _conditional(parts[n], tree.cliques[n], tree.structure, len(shared))
+        parts[n] = []
+        if above >= 0:
+            parts[above].append((message, shared))
+        elif isinstance(message, host_sweep.ScaledTable):
+            log_partition += math.log(message.table) + message.scale if message.table > 0 else -math.inf
+        else:
+            log_partition += float(message)
+    return given, log_partition
+
+
+def _conditional(
+    parts: Sequence[_Part], clique: Variables, structure: Structure, kept: int
+) -> tuple[np.ndarray, host_sweep.ScaledTable | np.ndarray]:
+    """A clique's distribution given its first axes, and its sum over the others.
+
+    Products of probabilities, or sums of logarithms where a product could leave float64's range.
+    """
+    shape = structure.shape(clique)
+    scaled = [(t, v) for t, v in parts if isinstance(t, host_sweep.ScaledTable)]
+    low = sum(table.low for table, _ in scaled)
+    if len(scaled) < len(parts) or low < -host_sweep.RANGE:
+        logs = np.zeros(shape)
+        for table, variables in parts:
+            logs += ops.align(host_sweep.logs_of(table), variables, clique)
+        message = ops.reduced_sum([logs], kept, ops.host_logsumexp)
+        floor = np.where(np.isfinite(message), message, 0.0)
+        logs -= floor.reshape(*floor.shape, *(1 for _ in shape[kept:]))
+        return np.exp(logs, out=logs), host_sweep.scaled(message)
+    product = ops.host_product([(table.table, variables) for table, variables in scaled], clique, shape)
+    rows = product.reshape(math.prod(shape[:kept]), -1)
+    sums = _row_sums(rows)
+    _divide_rows(rows, np.where(sums > 0, sums, 1.0))
+    found = host_sweep.ScaledTable(
+        sums, sum(table.scale for table, _ in scaled), low, math.log(rows.shape[1])
+    )
+    return product, found.rescaled(shape[:kept])
+
+
+def _row_sums(rows: np.ndarray) -> np.ndarray:
+    """Sums of rows, a new array; short rows by columns, which is faster."""
+    if rows.shape[1] == 1:
+        return rows[:, 0].copy()
+    if rows.shape[1] > _SHORT:
+        return np.asarray(rows.sum(axis=1))
+    return functools.reduce(np.add, rows.T)
+
+
+def _divide_rows(rows: np.ndarray, divisors: np.ndarray) -> None:
+    """Divide each row by its number, in place."""
+    if rows.shape[1] > _SHORT:
+        rows /= divisors[:, None]
+        return
+    for column in rows.T:
+        column /= divisors
+
+
+def _separators(tree: JunctionTree, given: list[np.ndarray]) -> list[np.ndarray]:
+    """Probabilities of each clique's separator; each is summed from the parent's table."""
+    children: list[list[int]] = [[] for _ in given]
+    for n, above in enumerate(tree.parent):
+        if above >= 0:
+            children[above].append(n)
+    shared = [np.ones(())] * len(given)
+    for n in range(len(given)):
+        if children[n]:
+            table = CalibratedTree(tree, tuple(given), tuple(shared), 0.0).table(n)
+            for child in children[n]:
+                shared[child] = summed(table, tree.cliques[n], tree.separator[child])
+    return shared
+
+
+def summed(table: np.ndarray, variables: Variables, kept: Variables) -> np.ndarray:
+    """A table over `variables` summed to some of them, with the axes in the order of `kept`."""
+    left = [v for v in variables if v in kept]
+    order = [left.index(v) for v in kept]
+    table = _run_sums(table, [v in kept for v in variables]).reshape(
+        [size for size, v in zip(table.shape, variables, strict=True) if v in kept]
+    )
+    return table if order == sorted(order) else table.transpose(order)
+
+
+def _run_sums(table: np.ndarray, keep: Sequence[bool]) -> np.ndarray:
+    """Sums over the axes that are not kept, flat: one run of neighbouring axes after another."""
+    runs = [
+        (kept, math.prod(size for size, _ in run))
+        for kept, run in itertools.groupby(zip(table.shape, keep, strict=True), key=operator.itemgetter(1))
+    ]
+    after = 1
+    for kept, size in reversed(runs):
+        if kept:
+            after *= size
+        elif after == 1:
+            table = _row_sums(table.reshape(-1, size))
+        else:
+            table = _middle_sums(table.reshape(-1, size, after))
+    return table.reshape(-1)
+
+
+def _middle_sums(table: np.ndarray) -> np.ndarray:
+    if table.shape[1] > _SHORT:
+        return np.asarray(table.sum(axis=1))
+    return functools.reduce(np.add, table.transpose(1, 0, 2))
