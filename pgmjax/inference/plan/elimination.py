@@ -32,8 +32,8 @@ from pgmjax.inference.plan.structure import Structure, Variables
 SHARE = 0.15  # of the forecast time of the calls, which the search may take
 CELL = 2e-8  # seconds of a call per cell of an eliminated table
 LONGEST = 10.0  # seconds, however long the calls may take
-LEAST = 0.05  # seconds, about the time of the greedy rules, where calls take more than `FAST`
-FAST = 5e-4  # seconds of all calls
+LEAST = 0.02  # seconds, about half the time of the greedy rules, where calls take more than `FAST`
+FAST = 1e-3  # seconds of all calls
 STALE = 20  # changes per variable without a better order, after which the search ends
 OPERATION = 1.5e-7  # seconds of an operation of the search
 GREEDY = 8  # whole orders, before the best one is changed
