@@ -375,13 +375,7 @@ def _add_bench_kernels(commands: Any) -> None:
         metavar="BxMxKxN",
         help="shapes of products to measure instead, such as 1x256x256x256; nothing is kept then",
     )
-    parser.add_argument(
-        "--repeats",
-        type=_repeats,
-        default=5,
-        metavar="N",
-        help="readings of the clock; the median counts (5)",
-    )
+    _add_repeats(parser)
     parser.set_defaults(run="bench:kernels")
 
 
@@ -395,6 +389,11 @@ def _add_bench_rates(commands: Any) -> None:
         "NumPy (pgmjax/rates.json in the user's cache folder). Run it while nothing else runs.",
         epilog="Example: pgmjax bench rates --repeats 9",
     )
+    _add_repeats(parser)
+    parser.set_defaults(run="bench:rates")
+
+
+def _add_repeats(parser: Any) -> None:
     parser.add_argument(
         "--repeats",
         type=_repeats,
@@ -402,7 +401,6 @@ def _add_bench_rates(commands: Any) -> None:
         metavar="N",
         help="readings of the clock; the median counts (5)",
     )
-    parser.set_defaults(run="bench:rates")
 
 
 def _product_shape(text: str) -> tuple[int, ...]:

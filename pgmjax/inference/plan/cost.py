@@ -56,10 +56,9 @@ class Dimensions:
         """True if the union exceeds all three tables, so that it must never be stored."""
         return min(self.left, self.summed, self.right) > 1
 
-    @property
-    def large(self) -> bool:
-        """True if the executor runs it as a large product."""
-        return self.union >= least_large() and min(self.left, self.summed, self.right) >= SIDE
+    def large(self, least: int, side: int) -> bool:
+        """True if the executor runs it as a large product: at least so many cells, and such sides."""
+        return self.union >= least and min(self.left, self.summed, self.right) >= side
 
     def __str__(self) -> str:
         form = f", {self.form}" if self.form else ""
@@ -185,7 +184,11 @@ def large(path: ContractionPath) -> dict[int, MatrixProduct]:
 @functools.lru_cache(maxsize=256)
 def _large(path: ContractionPath, least: int, side: int) -> dict[int, MatrixProduct]:
     found = ((n, path.product(step)) for n, step in enumerate(path.steps))
-    return {n: product for n, product in found if product and dimensions(path.structure, n, product).large}
+    return {
+        n: product
+        for n, product in found
+        if product and dimensions(path.structure, n, product).large(least, side)
+    }
 
 
 def dimensions(structure: Structure, number: int, product: MatrixProduct) -> Dimensions:
@@ -208,7 +211,8 @@ def of_path(path: ContractionPath, backward: bool = True) -> Cost:
     found = [(n, path.product(step)) for n, step in enumerate(path.steps)]
     sized = [dimensions(path.structure, n, product) for n, product in found if product]
     tiled = [d for d in sized if d.tiled]
-    of_large = sum(d.union for d in sized if d.large)
+    of_large = [d for d in sized if d.step in large(path)]
+    unions = sum(d.union for d in of_large)
     results = [cells(step.kept) for step in path.steps]
     read = sum(cells(path.variables(i)) for step in path.steps for i in step.operands)
     singles = len(path.steps) - len(sized)
@@ -223,13 +227,12 @@ def of_path(path: ContractionPath, backward: bool = True) -> Cost:
         largest=max(results, default=0),
         peak=_peak(path, inputs) if backward else inputs + _forward_peak(path),
         operations=REDUCTION_OPERATIONS * singles + PRODUCT_OPERATIONS * len(sized),
-        summed=path.work - of_large,
-        large=of_large,
+        summed=path.work - unions,
+        large=unions,
         carried=sum(
             cells(path.steps[d.step].kept)
             + sum(cells(path.variables(i)) for i in path.steps[d.step].operands)
-            for d in sized
-            if d.large
+            for d in of_large
         ),
         products=tuple(sorted(tiled, key=lambda d: -d.union)),
     )

@@ -5,7 +5,8 @@ greedily a few times, with ties and near ties broken at random. Then parts of th
 which finds orders that no greedy rule finds: either everything after a random position, or a connected set of
 variables, which is taken out and eliminated greedily at the place of one of them. A change is kept unless it
 is worse. The search ends when it has taken a share of the time that calls with the best order are forecast to
-take, counted in operations, so that equal structures give equal orders; or when nothing helps any more.
+take, but not before a fiftieth of a second where calls take more than a millisecond; or when nothing helps
+any more. Time is counted in operations, so that equal structures give equal orders.
 
 References:
     Kask, Gelfand, Otten and Dechter, Pushing the power of stochastic greedy ordering schemes for inference

@@ -40,6 +40,14 @@ def test_defaults_then_the_data_sheet_then_what_is_kept(cache, monkeypatch):
     assert rates.of_device().source == "data sheet of the L4" and rates.of_host().step == 1.0
 
 
+def test_a_card_without_a_data_sheet_has_the_rates_of_a_t4_and_says_so(cache, monkeypatch):
+    card(monkeypatch, "NVIDIA GB999")
+    rates.forget()
+    found = rates.of_device()
+    assert found == dataclasses.replace(rates.of_card("Tesla T4"), source=rates.UNKNOWN)
+    assert found != Rates(source=rates.UNKNOWN) and "T4" in found.source
+
+
 def test_exponentials_of_an_h100_are_those_of_its_clock_and_multiprocessors():
     found = rates.of_card("NVIDIA H100 80GB HBM3")
     assert 1 / found.exponential == pytest.approx(16 * 132 * 1.98e9, rel=0.01)
