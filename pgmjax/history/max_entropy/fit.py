@@ -47,7 +47,7 @@ UNKNOWN = 1.0
 CLOSE = 1e-4
 """The least tolerance of a fit of regions, in shares of its loss."""
 AGAIN = 1.5
-"""A fit whose alpha is more than so many times what its own one-way marginals ask for is done again."""
+"""A fit of regions whose alpha is more than so many times what its one-way marginals ask for is done again."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -224,7 +224,8 @@ class MaxEntropy:
             )
         alpha = self._alpha(history, total)
         found = self._fitted(history, dual, float(total), alpha, start)
-        if self.alpha is None and self.prior is None:
+        # an exact fit is pulled towards uniform tables: what its product asks for is no weight for that
+        if self.alpha is None and self.prior is None and isinstance(found.model, RegionModel):
             product = _product(history, found.model)
             better = alpha_of(history, dual.features, product, float(total))
             if better * AGAIN < alpha:

@@ -69,8 +69,8 @@ def test_alpha_falls_to_little_where_noise_explains_the_scatter():
     np.testing.assert_allclose(fit.answers, TOTAL * history.rows.mean(prior), atol=2.0)
 
 
-def test_the_default_fits_new_queries_better_than_alpha_one():
-    """Ranges over a table of dependent attributes, noise of a hundredth of the records."""
+def test_the_default_fits_new_queries_better_than_much_or_little_trust_in_the_answers():
+    """Ranges over a table of dependent attributes, noise of a twenty-fifth of the records, fits to their end."""
     rng = np.random.default_rng(0)
     a, b = rng.binomial(19, 0.4, 5000), rng.binomial(9, 0.6, 5000)
     domain = pj.Domain({"a": 20, "b": 10, "c": 10})
@@ -80,14 +80,15 @@ def test_the_default_fits_new_queries_better_than_alpha_one():
     def truth(queries):
         return np.array([q.apply(data.marginals([q.clique])[0]).item() for q in queries], float)
 
-    noisy = np.round(truth(asked) + rng.laplace(0, 50, 200)).astype(np.int64)
-    history = History.from_answers(domain, asked, noisy, distribution=DiscreteLaplace(50.0))
-    errors = []
-    for alpha in (None, 1.0):
-        fit = MaxEntropy(alpha=alpha, max_steps=300).fit(history, 5000)
+    noisy = np.round(truth(asked) + rng.laplace(0, 200, 200)).astype(np.int64)
+    history = History.from_answers(domain, asked, noisy, distribution=DiscreteLaplace(200.0))
+    errors = {}
+    for alpha in (None, 1.0, 0.004):
+        fit = MaxEntropy(alpha=alpha, max_steps=3000).fit(history, 5000)
+        assert fit.status is pj.Status.CONVERGED
         answers = np.array([np.ravel(fit.model.answer(q))[0] for q in new])
-        errors.append(np.sqrt(np.mean((answers - truth(new)) ** 2)))
-    assert errors[0] < 0.6 * errors[1]
+        errors[alpha] = np.sqrt(np.mean((answers - truth(new)) ** 2))
+    assert errors[None] < 0.9 * min(errors[1.0], errors[0.004])
 
 
 @pytest.mark.parametrize("given", [True, False])
@@ -117,14 +118,14 @@ def test_a_value_that_the_prior_excludes_stays_impossible():
 
 
 def test_all_pairs_that_take_too_long_are_fitted_by_regions_and_drawn():
-    domain = pj.Domain({f"x{k}": 4 for k in range(20)})
+    domain = pj.Domain({f"x{k}": 4 for k in range(13)})
     pairs = list(itertools.combinations(domain.attributes, 2))
     rng = np.random.default_rng(0)
     columns = {"x0": rng.integers(0, 4, 400)}
-    for k in range(1, 20):  # a chain, each value like the one before or not
+    for k in range(1, 13):  # a chain, each value like the one before or not
         columns[f"x{k}"] = np.where(rng.random(400) < 0.5, columns[f"x{k - 1}"], rng.integers(0, 4, 400))
     counts = pj.Dataset.from_columns(domain, columns).marginals(pairs)
-    noisy = np.round(np.concatenate([c.reshape(-1) for c in counts]) + rng.laplace(0, 8, 16 * 190))
+    noisy = np.round(np.concatenate([c.reshape(-1) for c in counts]) + rng.laplace(0, 8, 16 * 78))
     history = History.from_answers(
         domain,
         [pj.queries.marginal(pair) for pair in pairs],
@@ -144,7 +145,7 @@ def test_all_pairs_that_take_too_long_are_fitted_by_regions_and_drawn():
 
 def test_another_penalty_is_left_to_chains():
     """Exact inference is refused, the regions would fit."""
-    domain = pj.Domain({f"x{k}": 4 for k in range(16)})
+    domain = pj.Domain({f"x{k}": 4 for k in range(12)})
     history = marginal_history(list(itertools.combinations(domain, 2)), DiscreteLaplace(5.0), domain)
     few = {"oracle": "contraction", "max_bytes": 16_000_000, "chains": 100, "chain_steps": 2, "max_steps": 5}
     assert isinstance(MaxEntropy(alpha=0.01, **few).fit(history, TOTAL).model, RegionModel)
