@@ -39,7 +39,7 @@ def test_all_mechanisms_in_a_table(capsys):
 
 @pytest.fixture
 def fewer_draws(monkeypatch):
-    """Checks of the secure noise on a tenth of their draws, without the longest: tests/audit has them whole."""
+    """Checks of the secure noise on a tenth of their draws, without the longest: tests/audit has all."""
     monkeypatch.setattr(audit.primitives, "_DRAWS", 6_000)
     for longest in ("trees_keep_their_epsilon", "discovery_keeps_to_the_choke_point"):
         monkeypatch.setattr(audit.discovery, longest, lambda: None)

@@ -47,7 +47,7 @@ UNKNOWN = 1.0
 CLOSE = 1e-4
 """The least tolerance of a fit of regions, in shares of its loss."""
 AGAIN = 1.5
-"""A fit of regions whose alpha is more than so many times what its one-way marginals ask for is done again."""
+"""Regions are fitted again if alpha is more than so many times what their one-way marginals ask for."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

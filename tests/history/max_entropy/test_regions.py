@@ -70,7 +70,7 @@ def test_alpha_falls_to_little_where_noise_explains_the_scatter():
 
 
 def test_the_default_fits_new_queries_better_than_much_or_little_trust_in_the_answers():
-    """Ranges over a table of dependent attributes, noise of a twenty-fifth of the records, fits to their end."""
+    """Ranges over a table of dependent attributes, noise of 4 % of the records, converged fits."""
     rng = np.random.default_rng(0)
     a, b = rng.binomial(19, 0.4, 5000), rng.binomial(9, 0.6, 5000)
     domain = pj.Domain({"a": 20, "b": 10, "c": 10})
@@ -118,14 +118,14 @@ def test_a_value_that_the_prior_excludes_stays_impossible():
 
 
 def test_all_pairs_that_take_too_long_are_fitted_by_regions_and_drawn():
-    domain = pj.Domain({f"x{k}": 4 for k in range(13)})
+    domain = pj.Domain({f"x{k}": 4 for k in range(20)})
     pairs = list(itertools.combinations(domain.attributes, 2))
     rng = np.random.default_rng(0)
     columns = {"x0": rng.integers(0, 4, 400)}
-    for k in range(1, 13):  # a chain, each value like the one before or not
+    for k in range(1, 20):  # a chain, each value like the one before or not
         columns[f"x{k}"] = np.where(rng.random(400) < 0.5, columns[f"x{k - 1}"], rng.integers(0, 4, 400))
     counts = pj.Dataset.from_columns(domain, columns).marginals(pairs)
-    noisy = np.round(np.concatenate([c.reshape(-1) for c in counts]) + rng.laplace(0, 8, 16 * 78))
+    noisy = np.round(np.concatenate([c.reshape(-1) for c in counts]) + rng.laplace(0, 8, 16 * 190))
     history = History.from_answers(
         domain,
         [pj.queries.marginal(pair) for pair in pairs],
