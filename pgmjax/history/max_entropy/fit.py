@@ -142,8 +142,8 @@ class MaxEntropy:
         >>> fit = MaxEntropy(alpha=10.0).fit(history, total=100)
         >>> fit.status.name, fit.model.marginal(("sex",)).round(3).tolist()
         ('CONVERGED', [30.0, 70.0])
-        >>> 0 < MaxEntropy().fit(history, total=100).alpha < 1
-        True
+        >>> MaxEntropy().fit(history, total=100).alpha  # one-way answers tell no other
+        1.0
 
     References:
         Chen, Zhou and Bhowmick 2012, equations 25 to 41.
