@@ -229,9 +229,7 @@ class MaxEntropy:
             product = _product(history, found.model)
             better = alpha_of(history, dual.features, product, float(total))
             if better * AGAIN < alpha:
-                again = dataclasses.replace(self, alpha=better)
-                dual = again._dual(history, total)
-                found = again._fitted(history, dual, float(total), better, found.weights)
+                found = self._regions(history, float(total), better)
         return found
 
     def _fitted(
@@ -369,8 +367,8 @@ def alpha_of(history: History, features: Features, prior: ProductPrior | None, t
     Args:
         history: the answers.
         features: of its rows.
-        prior: the prior, or the product of the one-way marginals that were found; None if neither is known,
-            for then the scatter tells nothing.
+        prior: the prior, or the product of the one-way marginals that a fit of regions found; None if
+            neither is known, for then the scatter tells nothing.
         total: the number of records (counts).
 
     References:
