@@ -41,7 +41,7 @@ def whole(shape: tuple[int, int], steps: int, max_bytes: int) -> harness.Line:
         harness.say(f"{stage}: {seconds[stage]:.1f} s")
         return found
 
-    estimator = pj.Estimator(max_steps=steps, max_bytes=max_bytes, stop="optimum")
+    estimator = pj.Estimator(max_steps=steps, max_bytes=max_bytes)
     plan = timed("plan", lambda: estimator.plan(domain, pairs))
     fit = timed("fit", lambda: estimator.fit(domain, noisy, total=1000.0))
     model = fit.model.within(max_bytes=max_bytes, max_seconds=3600)

@@ -12,7 +12,7 @@ import importlib
 import logging
 from typing import TYPE_CHECKING, Any
 
-from pgmjax._internal import elsewhere, moved
+from pgmjax._internal import elsewhere
 from pgmjax._internal.errors import Error
 from pgmjax._version import __version__
 
@@ -133,21 +133,17 @@ _PLACES = {
 }
 """Where the names above are: a name is imported when it is first used, as most of them need JAX."""
 
-moved.install()
 logging.getLogger(__name__).addHandler(logging.NullHandler())  # whoever wants to read adds another
-_OLD_NAMES = globals()["__getattr__"]
 
 
-def _new_name(name: str) -> Any:
+def _lazy(name: str) -> Any:
     for place, names in _PLACES.items():
         if name in names:
             found = _attribute(place, name)
             globals()[name] = found
             return found
-    try:
-        return _OLD_NAMES(name)
-    except AttributeError as error:
-        raise elsewhere.attribute_error(__name__, name) or error from None
+    unknown = AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+    raise elsewhere.attribute_error(__name__, name) or unknown
 
 
 def _attribute(place: str, name: str) -> Any:
@@ -162,4 +158,4 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-globals()["__getattr__"] = _new_name
+globals()["__getattr__"] = _lazy

@@ -11,8 +11,6 @@ import pytest
 
 import pgmjax as pj
 
-pytestmark = pytest.mark.filterwarnings("ignore:stop='noise' is deprecated")
-
 FOLDER = pathlib.Path(__file__).parent.parent / "bench" / "paper004"
 MODULES = ("kept", "workload", "mechanisms", "figure1", "figure2a", "figure3")
 

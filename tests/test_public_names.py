@@ -92,17 +92,10 @@ def test_few_names_stand_at_the_top():
 
 
 def test_documents_name_only_what_is_public():
-    """`pj.NAME` in pages, README, notebooks, examples and benchmarks: none that left the top.
-
-    `stability.md` alone tells of old paths.
-    """
+    """`pj.NAME` in pages, README, notebooks, examples and benchmarks: none that left the top."""
     root = REFERENCE.parent.parent
     files = [p for folder in ("docs", "notebooks", "bench") for p in (root / folder).rglob("*.*")]
-    texts = [
-        p
-        for p in [root / "README.md", *files]
-        if p.suffix in (".md", ".py", ".ipynb") and p.name != "stability.md"
-    ]
+    texts = [p for p in [root / "README.md", *files] if p.suffix in (".md", ".py", ".ipynb")]
     used = {(name, p.name) for p in texts for name in re.findall(r"\bpj\.(\w+)", p.read_text())}
     assert len(used) > 100
     assert not {(name, page) for name, page in used if name not in pgmjax.__all__}

@@ -24,7 +24,6 @@ ARMS = {
     "l1": {"loss": "l1"},
     "l2, regularised": {"loss": "l2", "regularisation": "auto", "tol": None},
 }
-NOISE = "l2, noise level"
 
 
 def losses(measurements: list[pj.LinearMeasurement], model: pj.GraphicalModel) -> dict[str, float]:
@@ -37,8 +36,7 @@ def losses(measurements: list[pj.LinearMeasurement], model: pj.GraphicalModel) -
 def lines_of(table: Table, split: str, arm: str, steps: int, seeds: list[int]) -> list[dict]:
     """One checkpoint of an arm for all seeds."""
     answers = [list(hdmm_release(table, seed, 1.0, split).measurements) for seed in seeds]
-    settings = {"loss": "l2", "stop": "noise"} if arm == NOISE else ARMS[arm]
-    batch = engine(**{**settings, "max_steps": steps}).fit_batch(table.domain, answers, table.total)
+    batch = engine(**{**ARMS[arm], "max_steps": steps}).fit_batch(table.domain, answers, table.total)
     return [
         {
             "split": split,
@@ -68,7 +66,7 @@ def rows(kept: Kept) -> list[list[str]]:
     """Medians at the end, and the best on the way, which nobody can know without the table."""
     result = []
     for split in ("equal", "optimal"):
-        for arm in (*ARMS, NOISE):
+        for arm in ARMS:
             lines = kept.where(split=split, arm=arm)
             if not lines:
                 continue
@@ -115,13 +113,13 @@ def main() -> None:
     options = parser(__doc__)
     options.set_defaults(trials=3)
     options.add_argument("--splits", nargs="+", choices=("equal", "optimal"), default=["equal", "optimal"])
-    options.add_argument("--arms", nargs="+", choices=(*ARMS, NOISE), default=[*ARMS, NOISE])
+    options.add_argument("--arms", nargs="+", choices=ARMS, default=[*ARMS])
     chosen = options.parse_args()
     kept = Kept("figure3", ("split", "arm", "steps", "seed"), again=chosen.again)
     table = Table("adult")
     for split in [] if chosen.table else chosen.splits:
         for arm in chosen.arms:
-            for steps in CHECKPOINTS[-1:] if arm == NOISE else CHECKPOINTS:
+            for steps in CHECKPOINTS:
                 seeds = kept.missing("seed", range(chosen.trials), split=split, arm=arm, steps=steps)
                 for line in lines_of(table, split, arm, steps, seeds) if seeds else []:
                     kept.add(line)

@@ -29,7 +29,6 @@ ARMS: dict[str, tuple[Callable[..., object], dict[str, str]]] = {
     "convex, none": (fit_local, {}),
     "convex, auto": (fit_local, {"regularisation": "auto"}),
     "mixture, none": (fit_mixture, {}),
-    "mixture, noise": (fit_mixture, {"stop": "noise"}),
     "mixture, auto": (fit_mixture, {"regularisation": "auto"}),
 }
 

@@ -30,6 +30,7 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
+from pgmjax._internal.formats import Format
 from pgmjax._internal.memory import available_bytes, readable_bytes
 
 _LONGEST_NUMBER = 400  # digits; Python takes time that grows with their square
@@ -216,14 +217,12 @@ def read_text(path: pathlib.Path, encoding: str = "utf-8") -> str:
     return path.read_text(encoding=encoding)
 
 
-def read(path: pathlib.Path, what: str, name: str, version: int) -> dict[str, Any]:
+def read(path: pathlib.Path, format: Format) -> dict[str, Any]:
     """Read a JSON file written by this library.
 
     Args:
         path: the file.
-        what: expected content, for error messages, such as "a model of pgmjax".
-        name: name of the format, under the key `format`.
-        version: the only supported version, under the key `format_version`.
+        format: its format and version.
 
     Raises:
         ValueError: the file is not JSON, or has another format or version.
@@ -237,14 +236,8 @@ def read(path: pathlib.Path, what: str, name: str, version: int) -> dict[str, An
     except ValueError as error:
         more = "." if isinstance(error, json.JSONDecodeError) else f" as pgmjax writes it: {error}"
         raise ValueError(f"{path} is damaged: it is not JSON{more} Make or copy it again.") from None
-    if not isinstance(record, dict) or record.get("format") != name:
-        raise ValueError(f"{path} was not written by pgmjax or is not {what}: its format is not {name!r}.")
-    if record.get("format_version") != version:
-        raise ValueError(
-            f"{path} has format version {record.get('format_version')!r:.60}; expected {version}. Install "
-            "the version of pgmjax it names."
-        )
-    return record
+    format.check(record, path)
+    return dict(record)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -253,18 +246,14 @@ class ArrayFolder:
 
     Attributes:
         record: file name of the record, such as "model.json".
-        what: description for error messages, such as "a model of pgmjax".
-        format: name of the format, under the record's key `format`.
-        version: the only version that is written and read, under the record's key `format_version`.
+        format: the format and version that the record carries.
         missing: exception raised for missing files.
         indent: JSON indentation of the record; None writes it on one line.
         newline: whether the record ends with a newline.
     """
 
     record: str
-    what: str
-    format: str
-    version: int = 1
+    format: Format
     missing: type[Exception] = FileNotFoundError
     indent: int | None = 1
     newline: bool = False
@@ -279,8 +268,7 @@ class ArrayFolder:
             fields: content of the record in addition to its format and version.
             arrays: content of each file: a mapping of named arrays (.npz), one array (.npy), or bytes.
         """
-        heading = {"format": self.format, "format_version": self.version}
-        text = json.dumps({**heading, **fields}, indent=self.indent) + "\n" * self.newline
+        text = json.dumps({**self.format.heading(), **fields}, indent=self.indent) + "\n" * self.newline
         folder = pathlib.Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         contents = {**arrays, self.record: text.encode()}
@@ -315,8 +303,9 @@ class ArrayFolder:
         folder = pathlib.Path(folder)
         path = folder / self.record
         if not path.is_file():
-            raise self.missing(f"{folder} holds no {self.record}: it is not the folder of {self.what}.")
-        record = read(path, self.what, self.format, self.version)
+            what = self.format.what
+            raise self.missing(f"{folder} holds no {self.record}: it is not the folder of {what}.")
+        record = read(path, self.format)
         try:
             with contextlib.ExitStack() as opened:
                 yield Contents(folder, record, opened)

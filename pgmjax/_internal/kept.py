@@ -11,6 +11,8 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pgmjax._internal.formats import Format
+
 _LOG = logging.getLogger("pgmjax")
 
 
@@ -44,7 +46,7 @@ class KeptFile:
             OSError: the file cannot be written.
         """
         file = self.path
-        record = {**self._format, "devices": {**self.read(), device: dict(values)}}
+        record = {**self._format.heading(), "devices": {**self.read(), device: dict(values)}}
         file.parent.mkdir(parents=True, exist_ok=True)
         part = file.with_name(f".{file.name}.{uuid.uuid4().hex[:12]}")
         try:
@@ -62,8 +64,10 @@ class KeptFile:
             return {}
         except (OSError, ValueError, RecursionError) as error:
             return self._ignored(str(error))
-        if not isinstance(record, dict) or {name: record.get(name) for name in self._format} != self._format:
-            return self._ignored(f"it is not of the format {self._format}")
+        try:
+            self._format.check(record, "the file")
+        except ValueError as error:
+            return self._ignored(str(error).removesuffix("."))
         devices = record.get("devices")
         if isinstance(devices, dict) and all(
             isinstance(kept, dict) and all(map(self.right, kept.values())) for kept in devices.values()
@@ -72,8 +76,8 @@ class KeptFile:
         return self._ignored("its values are not of their kind")
 
     @property
-    def _format(self) -> dict[str, Any]:
-        return {"format": f"pgmjax-{self.name}", "version": 1}
+    def _format(self) -> Format:
+        return Format(self.name, f"measurements of {self.name}")
 
     def _ignored(self, why: str) -> dict[str, dict[str, Any]]:
         _LOG.warning(

@@ -5,9 +5,6 @@ released by OpenDP; `arrow` converts rows, marginals and measurements. None of t
 import this package.
 """
 
-from pgmjax._internal.moved import serve_old_names
 from pgmjax.adapters import arrow, mbi, opendp
 
 __all__ = ["arrow", "mbi", "opendp"]
-
-serve_old_names(__name__)

@@ -20,7 +20,6 @@ are those of whole commands in `process_mutants`. Audit on made-up tables: a tap
 numbers. All of it is testing, not proof.
 """
 
-from pgmjax._internal.moved import serve_old_names
 from pgmjax.audit import mutants
 from pgmjax.audit.blackbox import LowerBound, audit_blackbox, epsilon_lower_bound, mu_lower_bound
 from pgmjax.audit.compare import differences
@@ -110,5 +109,3 @@ __all__ = [
     "selection_epsilon",
     "two_sample",
 ]
-
-serve_old_names(__name__)

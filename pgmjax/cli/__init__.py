@@ -19,7 +19,6 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from pgmjax._internal.moved import serve_old_names
 from pgmjax._version import __version__
 from pgmjax.cli import options, process
 
@@ -149,6 +148,3 @@ def _say(message: str, code: int) -> int:
     """Write one line to standard error and return the exit code."""
     process.say(message)
     return code
-
-
-serve_old_names(__name__)

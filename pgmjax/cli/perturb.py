@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import checks, files
+from pgmjax._internal import checks, files, formats
 from pgmjax.cli import process, release, spending
 from pgmjax.data import demo
 from pgmjax.data.cliques import Clique, as_clique
@@ -34,9 +34,6 @@ from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.private_table import holder_log
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.release import folder as release_folder
-
-FORMAT = "pgmjax-perturbed"
-FORMAT_VERSION = 1
 
 _MOST_VALUES = 50_000_000  # of a plain file
 _OPTIONS = {  # what messages of the library call by its names in Python
@@ -204,8 +201,7 @@ def _codes(table: PerturbedTable) -> Iterator[list[np.ndarray]]:
 def describe(table: PerturbedTable) -> dict[str, Any]:
     """Return the content of `release.json`; budget numbers are exact strings."""
     return {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
+        **formats.PERTURBED.heading(),
         "mechanism": RandomizedResponse.name,
         "epsilon": as_text(table.epsilon),
         "delta": "0",
@@ -261,9 +257,9 @@ def read(folder: str) -> PerturbedTable | None:
         record = files.parse_json(files.read_text(path))
     except (ValueError, OSError):
         return None  # whoever reads it as a release says what is wrong
-    if not isinstance(record, dict) or record.get("format") != FORMAT:
+    if not isinstance(record, dict) or record.get("format") != formats.PERTURBED.name:
         return None
-    files.read(path, "a perturbed table of pgmjax", FORMAT, FORMAT_VERSION)
+    formats.PERTURBED.check(record, path)
     return load(path.parent / "table")
 
 

@@ -172,7 +172,7 @@ def _add_rows(arguments: argparse.Namespace) -> None:
     kind = arguments.synthetic if "synthetic" in given or kind is None else kind
     while any((folder / f"synthetic-{number}.{k}").exists() for k in release_folder.SYNTHETIC_FORMATS):
         number += 1
-    codes = arguments.codes or record.get("synthetic", "codes") == "codes"
+    codes = arguments.codes or record.get("synthetic") == "codes"
     place = folder / f"synthetic-{number}.{kind}"
     model.sample_to(
         place,

@@ -63,7 +63,7 @@ class Dataset(metaclass=Telling):
         [[0, 0, 1], [1, 0, 1]]
     """
 
-    rows_outside: str | None = None  # defaults of pickles of 0.1.0
+    rows_outside: str | None = None
     registered = False
     _stamp: tuple[Any, ...] | None = None  # of the files, when the table was first looked at
     _unit: Unit | None = None  # of records that are bounded already

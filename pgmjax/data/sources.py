@@ -116,10 +116,6 @@ class ColumnSource:
             these columns alone.
     """
 
-    _domain: Domain | None = None  # defaults of pickles of 0.1.0
-    _weight_bound: tuple[str | None, int] | None = None
-    _content: bytes | None = None
-
     def __init__(
         self,
         columns: dict[str, np.ndarray],
@@ -302,8 +298,6 @@ class RecodedSource(DerivedSource):
         tables: for some attributes the new code of each code [size].
         weighted: whether the source's weights, if it has some, are passed on.
     """
-
-    _weighted = True  # the default of pickles of 0.1.0
 
     def __init__(self, source: Source, tables: Mapping[str, np.ndarray], weighted: bool = True):
         super().__init__(source)

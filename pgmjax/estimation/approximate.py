@@ -68,14 +68,9 @@ def fit(
         known: side information; impossible cells only.
 
     Raises:
-        ValueError: fixed marginals or a prior, which only exact fits support; `convex` with `stop="noise"`.
+        ValueError: fixed marginals or a prior, which only exact fits support.
         ModelTooLargeError: not even the approximation fits in memory.
     """
-    if choice == "convex" and settings.stop == "noise":
-        raise ValueError(
-            "no exact plan fits in memory, and convex belief propagation cannot stop at the noise: take "
-            "approximate=True or 'mixture', or stop='optimum'."
-        )
     if known.fixed or known.prior is not None:
         raise ValueError(
             "no exact plan fits in memory, and an approximate fit takes impossible cells only: leave out "
@@ -93,7 +88,7 @@ def fit(
     if choice == "convex" or (choice is True and _regions_fit(settings, domain, measurements, known)):
         local = fit_local(domain, measurements, total, **shared)
         return _approximation(local, CONVEX)
-    mixed = fit_mixture(domain, measurements, total, dtype=settings.dtype, stop=settings.stop, **shared)
+    mixed = fit_mixture(domain, measurements, total, dtype=settings.dtype, **shared)
     return _approximation(mixed, MIXTURE)
 
 
@@ -138,8 +133,6 @@ def _approximation(found: LocalFit | MixtureFit, method: str) -> Approximation:
 def _regions_fit(
     settings: Any, domain: Domain, measurements: Sequence[LinearMeasurement], known: SideInformation
 ) -> bool:
-    if settings.stop == "noise":
-        return False
     try:
         pulled = settings.regularisation != "none" and regularisation.is_known_for(settings.loss)
         plan_local(domain, [m.clique for m in measurements], known.zeros, settings.max_bytes, pulled)

@@ -91,7 +91,7 @@ class SharedPlan:
 
     def __init__(self, estimator: FitSettings):
         self.loss, self.solver, self.dtype = estimator.loss, estimator.solver, estimator.dtype
-        self.max_steps, self.tol, self.stop = estimator.max_steps, estimator.tol, estimator.stop
+        self.max_steps, self.tol = estimator.max_steps, estimator.tol
         self.regularisation = estimator.regularisation
         self._estimator = estimator
         self._plans: dict[Any, oracles.Plan] = {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,7 +21,6 @@ from pgmjax.estimation.constraints import FixedMarginal
 from pgmjax.estimation.feasibility import Constraint, total_of
 from pgmjax.estimation.fit import FitResult, fit
 from pgmjax.estimation.losses.base import unique_cliques
-from pgmjax.estimation.losses.build import noise_level
 from pgmjax.estimation.problem import FitProblem, FitProgress
 from pgmjax.estimation.regularisation import Regularisation
 from pgmjax.estimation.side_information import SideInformation, listed
@@ -39,10 +37,6 @@ from pgmjax.model.clique_vector import CliqueVector, summed
 from pgmjax.model.graphical import GraphicalModel
 
 FIT_STEPS = 300  # steps that an oracle is chosen for, without a tolerance and unless fewer are allowed
-_STOP_NOISE = (
-    "stop='noise' is deprecated and goes with the next release: leave it out. The default, "
-    "regularisation='auto', keeps a model off the noise and is nearer to the truth; 'none' gives the optimum."
-)
 
 
 @told
@@ -107,20 +101,16 @@ class Estimator:
             if memory allows.
         max_bytes: memory limit of a fit; None for that of the device.
         progress: None for a progress bar in terminals and notebooks, False for no bar.
-        stop: `optimum`. The other choice is deprecated in favour of `regularisation="auto"` and goes with the
-            next release: `noise` also ends as NOISE_LEVEL once the loss is at most its expectation under
-            the noise of the measurements alone (for l2 half the number of measured values), by the
-            discrepancy principle of Morozov 1966.
         approximate: behaviour of `fit` if no exact plan fits in memory: False refuses; True uses convex
-            belief propagation, or a mixture of products if its regions do not fit either (or for
-            `stop="noise"`); `convex` and `mixture` select one. They also step in if an exact fit is forecast
-            to take more than an hour on a CPU (by operations, not by the clock), unless there are fixed
-            marginals, a prior, a mesh or a callback. `Fit.method` reports the choice. `plan`, `fit_batch`
-            and the mechanisms are exact or refuse.
+            belief propagation, or a mixture of products if its regions do not fit either; `convex` and
+            `mixture` select one. They also step in if an exact fit is forecast to take more than an hour on
+            a CPU (by operations, not by the clock), unless there are fixed marginals, a prior, a mesh or a
+            callback. `Fit.method` reports the choice. `plan`, `fit_batch` and the mechanisms are exact or
+            refuse.
         regularisation: "auto", "none" for the optimum of the loss, or a weight in records. With a weight the
             fit minimises the loss plus the weight times the relative entropy of the model to the product of
             its own one-way marginals, found on the way (see `Regularisation`); "auto" chooses the weight from
-            the noise. Only the loss l2 has it; a `prior` and `stop="noise"` switch it off. Then, and for
+            the noise. Only the loss l2 has it; a `prior` switches it off. Then, and for
             other losses with "auto", `Fit.regularisation` is None. Approximate fits sum the relative entropy
             over regions (`estimation.region_divergence`).
 
@@ -140,7 +130,6 @@ class Estimator:
     dtype: str = "float32"
     max_bytes: int | None = None
     progress: bool | None = None
-    stop: str = "optimum"
     approximate: bool | str = False
     regularisation: float | str = "auto"
 
@@ -156,15 +145,11 @@ class Estimator:
                 f"{self.solver!r}: choose one of these, or oracle='auto'."
             )
         losses.check(self.loss)
-        checks.choice("stop", self.stop, ("optimum", "noise"))
         if not isinstance(self.approximate, bool | str) or self.approximate not in approximate.CHOICES:
             raise ValueError(
                 f"approximate must be True, False, 'convex' or 'mixture', got {self.approximate!r}."
             )
-        if self.stop == "noise":
-            noise_level(self.loss, ())
-            warnings.warn(_STOP_NOISE, DeprecationWarning, stacklevel=4)
-        regularisation.check(self.regularisation, self.loss, self.stop)
+        regularisation.check(self.regularisation, self.loss)
 
     def plan(
         self,
@@ -372,8 +357,6 @@ class Estimator:
         if not isinstance(warm_start, GraphicalModel | None):
             raise TypeError(f"warm_start must be a GraphicalModel, got {type(warm_start).__name__}.")
         known = SideInformation.of(domain, constraints, prior, prior_weight)
-        if known.weight is not None and self.stop == "noise":
-            raise ValueError("prior_weight and stop='noise' both keep a model off the noise: choose one.")
         if prior is not None and not isinstance(self.regularisation, str) and self.regularisation > 0:
             raise ValueError(
                 "prior and regularisation both pull a model: give the prior a prior_weight and leave "

@@ -277,8 +277,6 @@ def _minimise_in_stages(
             problem.callback(FitProgress(before + steps, loss, gap + slack, counts))
 
     block = 50 if objective.oracle.forecast.work < 50_000_000 else 25
-    if stop.noise_level > -math.inf and problem.pull is None:
-        block = 10  # the loss soon falls well below the noise level
     lower_bound, last = -math.inf, None
     while True:
         slack = float(objective.loss.slack())
@@ -440,9 +438,7 @@ def _minimise_in_rounds(state: FitState, bound: Augmented) -> FitSteps[tuple[Sol
         least = min(least, reached) if exact else least
         idle = 0 if least - lower_bound < 0.9 * narrowest else idle + 1
         narrowest = least - lower_bound if idle == 0 else narrowest
-        status = stop.round_status(loss if exact else math.inf, least, lower_bound, done, idle)
-        if status is Status.NOISE_LEVEL:
-            best = dataclasses.replace(end, point=point), objective
+        status = stop.round_status(least, lower_bound, done, idle)
         if status is not None:
             return dataclasses.replace(best[0], status=status, steps=done, lower_bound=lower_bound), best[1]
 

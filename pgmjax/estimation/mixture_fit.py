@@ -30,7 +30,7 @@ from pgmjax.estimation import losses, mixture_layout
 from pgmjax.estimation import regularisation as pulls
 from pgmjax.estimation.constraints import StructuralZeros
 from pgmjax.estimation.losses.base import BoundLoss
-from pgmjax.estimation.losses.build import known_noise_level, noise_level
+from pgmjax.estimation.losses.build import known_noise_level
 from pgmjax.estimation.losses.pulled import Pulled
 from pgmjax.estimation.mixture_layout import Logits, MixtureLayout, Places
 from pgmjax.estimation.regularisation import Regularisation
@@ -72,8 +72,8 @@ class MixtureFit:
 
     Attributes:
         model: the mixture with the least objective of all restarts.
-        status: STALLED once the loss no longer falls (the usual case), MAX_STEPS, NOISE_LEVEL with
-            `stop="noise"`, CONVERGED only if a lower bound was given and is met, NOT_FINITE.
+        status: STALLED once the loss no longer falls (the usual case), MAX_STEPS, CONVERGED
+            only if a lower bound was given and is met, NOT_FINITE.
         steps: steps of that restart.
         loss: loss of the model's marginals, in float64, as in `Fit.loss`.
         gap: objective - `lower_bound`, infinite without a lower bound: the problem is not convex, so there is
@@ -104,7 +104,6 @@ def fit_mixture(
     max_steps: int = 2000,
     seed: int = 0,
     dtype: str = "float32",
-    stop: str = "optimum",
     constraints: Sequence[StructuralZeros] = (),
     warm_start: MixtureModel | None = None,
     lower_bound: float | None = None,
@@ -126,7 +125,6 @@ def fit_mixture(
         max_steps: maximum number of steps per start.
         seed: of the random starts; the same seed gives the same model. Not a source of privacy noise.
         dtype: `float32` or `float64` (on the device).
-        stop: `optimum`, or `noise` as in `Estimator`.
         constraints: impossible values of single attributes.
         warm_start: a mixture over the same domain that replaces the first random start.
         lower_bound: a known lower bound on the loss of any model; it makes `gap` finite.
@@ -151,8 +149,8 @@ def fit_mixture(
         >>> fit.model.marginal(("b", "a")).round().tolist(), fit.gap
         ([[30.0, 0.0], [0.0, 10.0]], inf)
     """
-    _check_settings(restarts, max_steps, dtype, stop, tol, lower_bound)
-    pulls.check(regularisation, loss, stop)
+    _check_settings(restarts, max_steps, dtype, tol, lower_bound)
+    pulls.check(regularisation, loss)
     if not isinstance(domain, Domain):
         raise TypeError(f"domain must be a Domain, got {type(domain).__name__}.")
     measurements = checks.several("measurements", measurements, "LinearMeasurement")
@@ -161,13 +159,10 @@ def fit_mixture(
             raise TypeError(f"measurements must be LinearMeasurement, got {type(measurement).__name__}.")
     allowed = allowed_values(domain, constraints)
     wanted = _wanted(domain, components, warm_start)
-    level = noise_level(loss, measurements) if stop == "noise" else -math.inf
     total = estimate_total(domain, measurements)[0] if total is None else total
-    weight = 0.0
-    if stop != "noise":
-        weight = pulls.usable_weight(regularisation, loss, domain, measurements, total, max_steps)
+    weight = pulls.usable_weight(regularisation, loss, domain, measurements, total, max_steps)
     floor = -math.inf if lower_bound is None else lower_bound
-    rule = StoppingRule.of(tol, max_steps, math.sqrt(known_noise_level(loss, measurements)), level)
+    rule = StoppingRule.of(tol, max_steps, math.sqrt(known_noise_level(loss, measurements)))
     with precision(dtype), Progress("fit_mixture", restarts * max_steps, progress) as bar:
         bound = losses.build(loss, domain, measurements, total, dtype)
         if weight > 0:
@@ -264,11 +259,10 @@ def _wanted(domain: Domain, components: Any, warm_start: Any) -> int | None:
     return warm_start.components
 
 
-def _check_settings(restarts: Any, max_steps: Any, dtype: Any, stop: Any, tol: Any, lower_bound: Any) -> None:
+def _check_settings(restarts: Any, max_steps: Any, dtype: Any, tol: Any, lower_bound: Any) -> None:
     checks.integer("restarts", restarts, low=1)
     checks.integer("max_steps", max_steps, low=1)
     checks.choice("dtype", dtype, losses.base.DTYPES)
-    checks.choice("stop", stop, ("optimum", "noise"))
     if tol is not None:
         checks.number("tol", tol, at_least=0)
     if lower_bound is not None:
@@ -386,7 +380,7 @@ def descend(
 def _status(
     stop: StoppingRule, loss: float, floor: float, steps: int, stalled: bool, excess: float = math.inf
 ) -> Status | None:
-    """Return the status after a block or None; CONVERGED takes precedence over NOISE_LEVEL."""
+    """Return the status after a block or None."""
     met = stop.converged(loss, loss - floor)
     return Status.CONVERGED if met else stop.status(loss, loss - floor, steps, stalled, excess=excess)
 

@@ -22,7 +22,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.estimation import losses, regularisation, solvers
 from pgmjax.estimation.losses.augmented import Augmented, Equalities
 from pgmjax.estimation.losses.base import BoundLoss
-from pgmjax.estimation.losses.build import known_noise_level, noise_level
+from pgmjax.estimation.losses.build import known_noise_level
 from pgmjax.estimation.losses.tilted import Tilted
 from pgmjax.estimation.side_information import SideInformation
 from pgmjax.estimation.solvers.problem import Prior, Problem
@@ -103,10 +103,6 @@ class FitSettings(Protocol):
         """Relative tolerance on the gap; None for what noise makes invisible."""
 
     @property
-    def stop(self) -> str:
-        """Stopping criterion: "optimum" or "noise"."""
-
-    @property
     def regularisation(self) -> float | str:
         """Weight of the pull towards the product of the one-way marginals, "auto" or "none"."""
 
@@ -154,7 +150,7 @@ class FitProblem:
     def weight(self) -> float:
         """Return the weight of a pull towards the product of the model's one-way marginals; 0 for none."""
         setting = self.estimator.regularisation
-        off = setting == "none" or self.known.prior is not None or self.estimator.stop == "noise"
+        off = setting == "none" or self.known.prior is not None
         off = off or self.estimator.max_steps < 2  # a first part finds the product, a second is pulled
         if off or not regularisation.is_known_for(self.estimator.loss):
             return 0.0
@@ -167,11 +163,8 @@ class FitProblem:
 
     def stopping_rule(self) -> StoppingRule:
         """Return the fit's stopping rule."""
-        level = -math.inf
-        if self.estimator.stop == "noise":
-            level = noise_level(self.estimator.loss, self.measurements)
         spread = math.sqrt(known_noise_level(self.estimator.loss, self.measurements))
-        return StoppingRule.of(self.estimator.tol, self.estimator.max_steps, spread, level)
+        return StoppingRule.of(self.estimator.tol, self.estimator.max_steps, spread)
 
     def bind(self, dtype: str) -> BoundLoss:
         """Return the loss of the measurements, augmented by any fixed marginals."""

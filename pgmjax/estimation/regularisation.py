@@ -90,13 +90,13 @@ class Regularisation:
         )
 
 
-def check(setting: Any, loss: Any, stop: str = "optimum") -> None:
-    """Refuse what is not a setting, or one that the loss or the end of the fit does not allow.
+def check(setting: Any, loss: Any) -> None:
+    """Refuse what is not a setting, or one that the loss does not allow.
 
     Raises:
         TypeError: neither a text nor a number.
         ValueError: an unknown text, a number that is negative, infinite, NaN or above `LARGEST`, or one for a
-            loss that is not l2 or for `stop="noise"`.
+            loss that is not l2.
     """
     if isinstance(setting, str):
         if setting not in SETTINGS:
@@ -110,8 +110,6 @@ def check(setting: Any, loss: Any, stop: str = "optimum") -> None:
             f"regularisation must be at most {LARGEST:g} records, got {setting:g}: a share of the number of "
             "records, such as a hundredth, is usual."
         )
-    if setting > 0 and stop == "noise":
-        raise ValueError("regularisation and stop='noise' both keep a model off the noise: choose one.")
     if setting > 0 and not is_known_for(loss):
         raise ValueError(
             "a weight of regularisation needs loss='l2', for which it is defined: leave it out or choose "

@@ -4,10 +4,7 @@
 weights, prior and total, differentiated by unrolling a solver or implicitly at the optimum.
 """
 
-from pgmjax._internal.moved import serve_old_names
 from pgmjax.gradients.fit import DifferentiableFit
 from pgmjax.gradients.problem import Diagnostics, FitParameters
 
 __all__ = ["Diagnostics", "DifferentiableFit", "FitParameters"]
-
-serve_old_names(__name__)

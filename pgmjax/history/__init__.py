@@ -14,7 +14,6 @@ All of this is post-processing of released numbers, except that `Session` and `P
 budget.
 """
 
-from pgmjax._internal.moved import serve_old_names
 from pgmjax.history import builders
 from pgmjax.history.answers import Answers
 from pgmjax.history.bayes.blue import BestLinearUnbiased
@@ -84,5 +83,3 @@ __all__ = [
     "squared_norms",
     "system_cost",
 ]
-
-serve_old_names(__name__)

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal.moved import serve_old_names
 from pgmjax.data.domain import Domain
 from pgmjax.history.prior import ProductPrior
 from pgmjax.queries import DenseMatrix, Query
@@ -379,6 +378,3 @@ def _of_joint(
     place = places[query.clique[longest]]
     index[:, place] = tables[place].add(entries[where])
     return start + where[0], np.ones(len(where[0])), index
-
-
-serve_old_names(__name__)

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pgmjax._internal import files
+from pgmjax._internal import files, formats
 from pgmjax._version import __version__
 from pgmjax.data.domain import Domain
 from pgmjax.measurements.linear import LinearMeasurement
@@ -24,7 +24,7 @@ from pgmjax.queries import DenseMatrix, Query
 from pgmjax.queries.workload import as_entry
 
 DESCRIPTION = "history.json"
-FOLDER = files.ArrayFolder(DESCRIPTION, "a history of pgmjax", "pgmjax.history", indent=None)
+FOLDER = files.ArrayFolder(DESCRIPTION, formats.HISTORY, indent=None)
 _History = TypeVar("_History")
 
 
@@ -104,7 +104,7 @@ def _load(folder: Any, make: Callable[..., _History]) -> _History:
             measurements,
             covariance=arrays.get("covariance"),
             relation=record["relation"],
-            secure=record.get("secure", True) is True,  # earlier files do not say
+            secure=record["secure"] is True,
         )
 
 

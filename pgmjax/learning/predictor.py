@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import files
-from pgmjax._internal.moved import renamed
+from pgmjax._internal import files, formats
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.learning import as_learner
@@ -29,9 +28,7 @@ from pgmjax.queries.workload import Workload
 MAX_TRACED = 5000
 """Largest number of training answers for which error bounds of single answers are computed."""
 
-FOLDER = files.ArrayFolder(
-    "predictor.json", "a predictor of pgmjax", "pgmjax-predictor", missing=ValueError, indent=2, newline=True
-)
+FOLDER = files.ArrayFolder("predictor.json", formats.PREDICTOR, missing=ValueError, indent=2, newline=True)
 _LEARNED = "learned."
 _TAUGHT = ("encodings", "answers", "stddevs", "scales")
 
@@ -122,7 +119,6 @@ class Predictor:
         return part.fitted.predict(self.encoding.encode(query, self.domain, part.clique))
 
 
-@renamed(law="distribution")
 @dataclasses.dataclass(frozen=True, eq=False)
 class Part:
     """One fitted learner with its training data.
@@ -236,7 +232,7 @@ def write(predictor: Predictor, folder: str | os.PathLike[str], *, seed: int = 0
                 "clique": list(part.clique),
                 "learner": part.fitted.learner.to_dict(),
                 "learned": learned is not None,
-                "law": None
+                "distribution": None
                 if part.distribution is None
                 else {"noise": part.distribution.noise, **part.distribution.parameters()},
             }
@@ -292,5 +288,6 @@ def _part(arrays: dict[str, np.ndarray], about: dict[str, Any], seed: int) -> Pa
         fitted = learner.restore(learned, encodings.shape[1])
     else:
         fitted = learner.fit(encodings, answers, weights=weights_of(stddevs), seed=seed)
-    distribution = None if about["law"] is None else read_noise(about["law"]["noise"], about["law"])
+    noise = about["distribution"]
+    distribution = None if noise is None else read_noise(noise["noise"], noise)
     return Part(tuple(about["clique"]), encodings, answers, stddevs, scales, fitted, distribution)

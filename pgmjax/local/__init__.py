@@ -16,7 +16,6 @@ budget.
   bounds on the error.
 """
 
-from pgmjax._internal.moved import serve_old_names
 from pgmjax.local.answers import UnbiasedAnswers, UselessAnswerError
 from pgmjax.local.bounds import lower_bound, upper_bound
 from pgmjax.local.channel import Channel, predicted_error, predicted_stddev
@@ -63,5 +62,3 @@ __all__ = [
     "predicted_stddev",
     "upper_bound",
 ]
-
-serve_old_names(__name__, "perturbed")

@@ -93,11 +93,6 @@ class Channel:
         whole = 1 + (size - 1) * less
         return cls(size, 1 / whole, less / whole, -math.expm1(-epsilon) / whole)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        if "matching" in state:  # a pickled `perturbed.Factor` of 0.1.0
-            state = _of_factor(state)
-        self.__dict__.update(state)
-
     @property
     def exclusive(self) -> bool:
         """True if an answer is one cell (direct encoding), not one bit per category."""
@@ -203,20 +198,6 @@ class Channel:
         extra = {min(max(round(nearest + step), 0), self.size - 2) for step in (-1, 0, 1)}
         hits = [self.truth + self.other * number for number in extra]
         return self.factor**2 * max(hit * (1 - hit) for hit in hits)
-
-
-def _of_factor(state: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a channel from those of a `perturbed.Factor` of 0.1.0."""
-    truth, other = state["matching"], state["other"]
-    variances = state["matching_square"] - truth**2, state["other_square"] - other**2
-    return {
-        "size": state["size"],
-        "truth": truth,
-        "other": other,
-        "gap": truth - other,
-        "attributes": state["attributes"],
-        "bit_variances": None if state["exclusive"] else variances,
-    }
 
 
 def predicted_stddev(distribution: ResponseDistribution, rows: int) -> float:

@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pgmjax._internal.moved import renamed
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.local.channel import Channel
@@ -21,7 +20,6 @@ from pgmjax.privacy.response import LARGEST_SIZE, KaryResponse
 BLOCK_ROWS = 1 << 20
 
 
-@renamed(law="distribution")
 class Perturbed(Protocol):
     """Released codes of one group of attributes: anything with these two attributes."""
 
@@ -36,7 +34,6 @@ class Perturbed(Protocol):
         ...
 
 
-@renamed(law="distribution")
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class PerturbedCodes:
     """Perturbed codes with their distribution.
@@ -66,8 +63,7 @@ class PerturbedCodes:
             TypeError: an object without a distribution or codes.
             ValueError: a table or stream of several groups of attributes, or of bits.
         """
-        word = "distribution" if hasattr(table, "distribution") else "law"  # the old name, in users' classes
-        distribution, codes = getattr(table, word, None), getattr(table, "codes", None)
+        distribution, codes = getattr(table, "distribution", None), getattr(table, "codes", None)
         if not isinstance(distribution, KaryResponse) or codes is None:
             raise TypeError(
                 "expected a perturbed table with the attributes distribution and codes, got "

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.moved import renamed
 from pgmjax.local.answers import UnbiasedAnswers, refuse_useless
 from pgmjax.local.channel import Channel
 from pgmjax.local.codes import Perturbed, PerturbedCodes
@@ -21,7 +20,6 @@ from pgmjax.privacy.response import KaryResponse, checked_response
 _BLOCK_NUMBERS = 1 << 22
 
 
-@renamed(law="distribution")
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class PerturbedGraph:
     """The perturbed edges of a graph, one bit for each pair of vertices.

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.moved import renamed
 from pgmjax._internal.progress import Progress
 from pgmjax.local.answers import Function, SufficientStatistics, UnbiasedAnswers
 from pgmjax.local.channel import Channel
@@ -20,7 +19,6 @@ MAX_CELLS = 1 << 28
 _BLOCK_NUMBERS = 1 << 21
 
 
-@renamed(law="distribution")
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class GroupHistograms:
     """Counts of the answers per category in every group of rows.

@@ -16,10 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import checks
+from pgmjax._internal import checks, formats
 from pgmjax._internal.files import ArrayFolder, reserve
 from pgmjax._internal.memory import available_bytes, readable_bytes
-from pgmjax._internal.moved import renamed
 from pgmjax._version import __version__
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
@@ -33,8 +32,7 @@ from pgmjax.privacy.response import KaryResponse, ResponseDistribution, UnaryRes
 
 FOLDER = ArrayFolder(
     "perturbed.json",
-    "a perturbed table of pgmjax",
-    "pgmjax-perturbed-table",
+    formats.TABLE,
     missing=ValueError,
     newline=True,
 )
@@ -44,7 +42,6 @@ _BLOCK_BITS = 1 << 26
 _MOST_KEPT = 900_000_000  # bytes of one answer in a ledger, whose SQLite files take 10^9
 
 
-@renamed(law="distribution")
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class PerturbedTable:
     """The answers of all records; made by `mechanisms.RandomizedResponse.perturb`.
@@ -158,9 +155,9 @@ class PerturbedTable:
             "pgmjax": __version__,
             "domain": self.domain.to_dict(),
             "rows": self.rows,
-            **({} if self.row_order == "table" else {"row_order": self.row_order}),
+            "row_order": self.row_order,
             "relation": "replace-one",
-            **({} if self.unit is None else {"unit": self.unit.to_dict()}),
+            "unit": None if self.unit is None else self.unit.to_dict(),
             "epsilon": as_text(self.epsilon),
             "secure": self.secure,
             "seed": self.seed,
@@ -191,14 +188,13 @@ def load(folder: str | os.PathLike[str]) -> PerturbedTable:
         for column in columns:
             if domain.size(column.attributes) != column.distribution.size or len(column.answers) != rows:
                 raise ValueError("its columns do not fit its domain or its number of rows.")
-        order = checks.choice("row_order", record.get("row_order", "table"), ROW_ORDERS)
-        unit = Unit.from_dict(record.get("unit"))
+        order = checks.choice("row_order", record["row_order"], ROW_ORDERS)
+        unit = Unit.from_dict(record["unit"])
         return PerturbedTable(
             domain, columns, rows, record["secure"], record["seed"], record["ledger"], order, unit
         )
 
 
-@renamed(law="distribution")
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class ResponseColumn:
     """Released answers about a group of attributes.

@@ -7,7 +7,3 @@
 - `published`: noisy answers that were published elsewhere, from a file.
 - `total`: the estimated number of records. `marginals`: noisy counts over any attributes, for plots.
 """
-
-from pgmjax._internal.moved import serve_old_names
-
-serve_old_names(__name__)

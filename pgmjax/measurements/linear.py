@@ -9,7 +9,6 @@ import numpy as np
 
 from pgmjax._internal import checks, html
 from pgmjax._internal.elsewhere import told
-from pgmjax._internal.moved import renamed
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.measurements.noise import CONTINUOUS, DiscreteNoise
@@ -22,7 +21,6 @@ NOISE_DISTRIBUTIONS = (*sorted(CONTINUOUS), "response")
 
 
 @told
-@renamed(law="distribution")
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
 class LinearMeasurement:
     """Answers to a query on a clique, with added noise of known standard deviation.

@@ -103,8 +103,7 @@ def read_noisy_counts(path: str | os.PathLike[str], domain: Domain) -> tuple[Lin
         domain: of the release.
 
     Returns:
-        Those that are counts of all cells of a marginal; () from files of 0.1.0, which do not say what was
-        asked.
+        Those that are counts of all cells of a marginal.
 
     Raises:
         ValueError: the file cannot be read or does not fit the domain.
@@ -112,7 +111,10 @@ def read_noisy_counts(path: str | os.PathLike[str], domain: Domain) -> tuple[Lin
     table = _read(pathlib.Path(path))
     flags = _flags(table)
     if flags is None:
-        return ()
+        raise ValueError(
+            f"{path} is damaged: it does not say which of its answers are counts of cells. Make or "
+            "copy it again."
+        )
     groups = zip(_own_groups(table, domain, flags), flags, strict=True)
     given: dict[str, float | None] = {"stddev": None, "rounded_to": None}
     return tuple(

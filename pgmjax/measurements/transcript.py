@@ -9,14 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import checks
+from pgmjax._internal import checks, formats
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.queries import Query, integers
 from pgmjax.queries.workload import Workload
-
-FORMAT = "pgmjax-transcript"
-FORMAT_VERSION = 1
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -119,8 +116,7 @@ class Transcript:
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON-serialisable record that `read` accepts."""
         return {
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
+            **formats.TRANSCRIPT.heading(),
             "attributes": list(self.domain.attributes),
             "queries": [query.to_spec() for query in self.queries],
             "count": self.count,

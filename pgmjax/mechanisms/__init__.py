@@ -22,7 +22,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pgmjax._internal.moved import serve_old_names
 from pgmjax.data.relation import Relation
 from pgmjax.mechanisms.aim import AIM
 from pgmjax.mechanisms.base import (
@@ -131,6 +130,3 @@ def relations(mechanism: type[Any]) -> tuple[Relation, ...]:
 def takes_weights(mechanism: type[Any]) -> bool:
     """Return whether a mechanism accepts tables whose records have weights."""
     return getattr(mechanism, "accepts_weights", getattr(mechanism, "weighted_tables", True))
-
-
-serve_old_names(__name__)

@@ -101,11 +101,6 @@ class AIM(Mechanism):
         self._grid(request, candidates, first.choose)
         return candidates
 
-    def describe(self, plan: Any) -> dict[str, Any]:
-        """Return the settings in the format of version 0.1.0, which did not have `kept_noise`."""
-        settings = {**super().describe(plan), "share": str(self.share)}
-        return {name: value for name, value in settings.items() if name != "kept_noise" or value is not None}
-
     def execute(self, run: Run) -> Release:
         """Measure all attributes, then select and measure one marginal per round."""
         candidates: dict[Clique, int] = run.plan

@@ -149,7 +149,7 @@ class DualQuery(Mechanism):
         request = run.request
         if self.estimate == "paper":
             return fit_of_records(transcript, request.workload, request.estimator)
-        own = dataclasses.replace(request.estimator, loss=Draws(transcript), stop="optimum")
+        own = dataclasses.replace(request.estimator, loss=Draws(transcript))
         try:
             return run.fit((), estimator=own)
         except FitError as error:

@@ -191,8 +191,7 @@ class RandomizedResponse(Mechanism):
         plan = self._universes(data.domain, names, self.encoding or "direct", records)
         if out is not None:
             check_target(out)
-        settings = {"mechanism": f"{self.name}-rows", **plan.describe()}
-        settings.update({} if ordered else {"row_order": row_order})  # as 0.1.0 asked, in the table's order
+        settings = {"mechanism": f"{self.name}-rows", **plan.describe(), "row_order": row_order}
         table = self._open_table(data, Workload([list(names)]), settings, ledger, key)
         with contextlib.nullcontext() if out is None else reserve(out) as folder:
             if not ordered:

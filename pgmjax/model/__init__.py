@@ -9,7 +9,6 @@
 - `io`: models on disk. `views`: plots and notebook representations.
 """
 
-from pgmjax._internal.moved import serve_old_names
 from pgmjax.model.base import Model
 from pgmjax.model.calibrated import CalibratedModel
 from pgmjax.model.clique_vector import CliqueVector
@@ -17,5 +16,3 @@ from pgmjax.model.mixture import MixtureModel
 from pgmjax.model.regions import RegionModel
 
 __all__ = ["CalibratedModel", "CliqueVector", "MixtureModel", "Model", "RegionModel"]
-
-serve_old_names(__name__)

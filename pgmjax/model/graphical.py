@@ -14,7 +14,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from pgmjax._internal import checks, files
+from pgmjax._internal import checks, files, formats
 from pgmjax._internal.elsewhere import told
 from pgmjax.data.cliques import Clique, as_clique, in_order, marginal_of
 from pgmjax.data.domain import Domain
@@ -31,7 +31,7 @@ from pgmjax.model.views import ModelPictures
 from pgmjax.queries import Query
 
 CHECK_SECONDS = 10.0  # forecast time of a check that some cell is possible, when a model is made or loaded
-FOLDER = files.ArrayFolder(io.RECORD, "a model of pgmjax", "pgmjax.model")
+FOLDER = files.ArrayFolder(io.RECORD, formats.MODEL)
 
 
 @told

@@ -22,5 +22,5 @@ def load_model(folder: Any) -> GraphicalModel | MixtureModel | RegionModel:
         ValueError: the files are corrupt, written by another program, or of a newer version.
     """
     readers: dict[str | None, Callable[[Any], GraphicalModel | MixtureModel | RegionModel]]
-    readers = {mixture.FOLDER.format: mixture.load, regions.FOLDER.format: regions.load}
+    readers = {mixture.FOLDER.format.name: mixture.load, regions.FOLDER.format.name: regions.load}
     return readers.get(io.format_of(folder), graphical.load)(folder)

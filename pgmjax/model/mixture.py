@@ -14,7 +14,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from pgmjax._internal import checks
+from pgmjax._internal import checks, formats
 from pgmjax._internal.elsewhere import told
 from pgmjax._internal.files import ArrayFolder, float_array
 from pgmjax.data.cliques import Clique, as_clique
@@ -28,7 +28,7 @@ from pgmjax.model.base import check_query, expected_counts
 from pgmjax.model.rows import ModelRows, RowCheck, known_codes
 from pgmjax.queries import DenseMatrix, Query
 
-FOLDER = ArrayFolder(io.RECORD, "a mixture of pgmjax", "pgmjax.mixture")
+FOLDER = ArrayFolder(io.RECORD, formats.MIXTURE)
 
 _BLOCK = 1 << 22  # rows times components processed at once
 

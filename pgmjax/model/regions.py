@@ -23,7 +23,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from pgmjax import random
-from pgmjax._internal import checks, html
+from pgmjax._internal import checks, formats, html
 from pgmjax._internal.elsewhere import told
 from pgmjax._internal.files import ArrayFolder, float_array
 from pgmjax._internal.progress import Progress
@@ -41,7 +41,7 @@ METHOD = "convex belief propagation"
 FITTING_SWEEPS, FITTED = 200, 1e-10
 MOST_ROWS = 1_000_000
 
-FOLDER = ArrayFolder(io.RECORD, "a model of regions", "pgmjax.regions")
+FOLDER = ArrayFolder(io.RECORD, formats.REGIONS)
 
 
 @told

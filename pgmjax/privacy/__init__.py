@@ -7,7 +7,6 @@ them, securely (`opendp`) or repeatably (`seeded`). `budget` limits a run's spen
 the total cost of accesses, and `ledger` records it. `tape` replays runs for tests; `exact` reads parameters.
 """
 
-from pgmjax._internal.moved import serve_old_names
 from pgmjax.data.definition import TableDefinition
 from pgmjax.data.relation import Relation
 from pgmjax.data.sources import TableChangedError
@@ -98,5 +97,3 @@ __all__ = [
     "read_event",
     "rho_for",
 ]
-
-serve_old_names(__name__)

@@ -16,7 +16,6 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.errors import Error
-from pgmjax._internal.moved import serve_old_names
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
@@ -358,6 +357,3 @@ def _epsilon_for(rho: Fraction) -> Fraction:
     """Return the largest epsilon, to 12 digits, with epsilon^2 / 8 <= rho."""
     digits = 10 ** (12 + max(0, -math.floor(math.log10(rho)) // 2))
     return Fraction(math.isqrt(math.floor(8 * rho * digits**2)), digits)
-
-
-serve_old_names(__name__)

@@ -385,7 +385,6 @@ class PrivateTable(SingleProcess):
         gates = responding.Gates(
             self._withheld,
             None if self._journal is None else self._kept,
-            self._is_kept,
             None if self._tape is None else self._pass,
         )
         count = self.public_count()

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.moved import renamed
 from pgmjax.data.ratings import Ratings, check_pairs
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.noise import DiscreteNoise
@@ -192,7 +191,6 @@ def _whole(step: float, low: float, high: float) -> int:
     return min(math.ceil(step / GRID) + 1, round(high / GRID) - round(low / GRID))
 
 
-@renamed(law="distribution")
 @dataclasses.dataclass(frozen=True, eq=False)
 class NoisySimilarities:
     """Similarities as released.

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.moved import serve_old_names
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.dataset import Dataset
@@ -175,13 +174,11 @@ class Gates:
     Attributes:
         withheld: calls a function on private numbers and hides the message of an error.
         kept: called with a request and a function that computes its int64 answer; None without a journal.
-        holds: called with a request; returns whether the journal's next answer is stored and is one to it.
         passed: called with a tape's call and a function that releases its answer; None without a tape.
     """
 
     withheld: Callable[..., Any]
     kept: Callable[..., np.ndarray] | None
-    holds: Callable[..., bool]
     passed: Callable[..., np.ndarray] | None
 
 
@@ -264,7 +261,7 @@ class Responses(SingleProcess):
                 journal would store them in an order that was not declared public.
             TableReadError: the table could not be read; the spend stays.
         """
-        if self._gates.kept is not None and not self._ordered and not self._holds(0):
+        if self._gates.kept is not None and not self._ordered:
             raise ValueError(
                 "These responses would be kept in the ledger in the order of the table, which was not said "
                 "to be public: say respond(..., row_order_is_public=True) if it does not depend on private "
@@ -293,17 +290,10 @@ class Responses(SingleProcess):
             private as the responses together, also where the order depends on private values.
         """
         self._begin()
-        kept, size = self._gates.kept, self._size()
-        if kept is None:
+        if self._gates.kept is None:
             return count(self._blocks(self._answered))
-        played: list[int] = []  # version 0.1.0 kept blocks: they are played back, and the rest is counted
-        sums = count(self._played(played)) if self._holds(0) else None
-        if (first := len(played)) * size < self.rows:
-            request = {**self._request(first, self.rows - first * size), "counted": asked}
-            rest = kept(request, lambda: count(self._blocks(self._answered, first)))
-            sums = rest if sums is None else sums + rest
-        assert sums is not None
-        return sums
+        request = {**self._request(0, self.rows), "counted": asked}
+        return self._gates.kept(request, lambda: count(self._blocks(self._answered)))
 
     def _begin(self) -> None:
         self._check_process()
@@ -322,28 +312,14 @@ class Responses(SingleProcess):
         asked = [each.describe() for each in self.planned]
         return {"respond": asked, "block": block, "records": records}
 
-    def _holds(self, number: int) -> bool:
-        """Return whether the next thing that the journal keeps is this block."""
-        return self._gates.holds(self._request(number, self._length(number)))
-
-    def _played(self, played: list[int]) -> Iterator[Block]:
-        """Blocks that are kept, from the first on; their numbers go to a list."""
-        reader = self._reader()
-        for number in range(-(-self.rows // self._size())):
-            if not self._holds(number):
-                return
-            yield self._kept(reader, number, self._length(number))
-            played.append(number)
-
     def _reader(self) -> Reader:
         names = list(dict.fromkeys(name for each in self.planned for name in each.attributes))
         return Reader(self._data, names, self._size())
 
-    def _blocks(self, give: Callable[[Reader, int, int], Block], first: int = 0) -> Iterator[Block]:
+    def _blocks(self, give: Callable[[Reader, int, int], Block]) -> Iterator[Block]:
         size, reader = self._size(), self._reader()
         with Progress("responding", self.rows, self._show) as progress:
-            progress.advance(first * size)
-            for number in range(first, -(-self.rows // size)):
+            for number in range(-(-self.rows // size)):
                 self._check_process()
                 count = self._length(number)
                 yield give(reader, number, count)
@@ -459,6 +435,3 @@ def unpack(words: np.ndarray, planned: Sequence[PlannedResponse], rows: int) -> 
             parts.append(np.frombuffer(content, code_dtype(size), rows, start))
             start += parts[-1].nbytes
     return tuple(parts)
-
-
-serve_old_names(__name__)

@@ -17,7 +17,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.moved import serve_old_names
 from pgmjax.measurements.noise import DiscreteNoise
 from pgmjax.privacy import scales
 from pgmjax.privacy.exact import floor_float, shortened
@@ -330,6 +329,3 @@ def checked_selection(distribution: Any) -> SelectionDistribution:
             f"{type(distribution).__name__}."
         )
     return distribution
-
-
-serve_old_names(__name__)

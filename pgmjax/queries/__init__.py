@@ -12,7 +12,6 @@ integers.
   single rows.
 """
 
-from pgmjax._internal.moved import serve_old_names
 from pgmjax.queries.block import AttributeQuery, FrozenArray
 from pgmjax.queries.blocks import AllRanges as all_ranges
 from pgmjax.queries.blocks import Identity as identity
@@ -58,5 +57,3 @@ __all__ = [
     "subset",
     "total",
 ]
-
-serve_old_names(__name__)

@@ -5,7 +5,3 @@ trained model. `run_folder` keeps a run's noisy answers until they are a release
 disk and reads it back, including the Parquet files of `tables`; `load` reads models of any kind. `report`
 builds the HTML page from `figures` and the sentences of `text`.
 """
-
-from pgmjax._internal.moved import serve_old_names
-
-serve_old_names(__name__)

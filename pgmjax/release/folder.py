@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pgmjax._internal import checks, files
+from pgmjax._internal import checks, files, formats
 from pgmjax._internal.files import reserve
 from pgmjax._internal.progress import Progress
 from pgmjax._version import __version__
@@ -40,9 +40,7 @@ from pgmjax.release.release import Release
 from pgmjax.release.report import render
 from pgmjax.release.trained import TrainedRelease
 
-FORMAT = "pgmjax-release"
-FORMAT_VERSION = 1
-FIT_RECORD, FIT_FORMAT = "fit.json", "pgmjax-fit"
+FIT_RECORD = "fit.json"
 SYNTHETIC_FORMATS = ("parquet", "csv")
 MOST_ROWS = 10_000_000
 _KEYS = ("mechanism", "epsilon", "delta", "relation", "spent", "secure", "seed", "total", "versions", "fit")
@@ -170,8 +168,7 @@ def check_packages() -> None:
 def describe(release: Release) -> dict[str, Any]:
     """Return the content of `release.json`; budget numbers are exact strings."""
     return {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
+        **formats.RELEASE.heading(),
         "mechanism": release.mechanism,
         "epsilon": as_text(release.epsilon),
         "delta": as_text(release.delta),
@@ -249,10 +246,7 @@ class SavedRelease:
         return tables.read(self.folder / "measurements.parquet")
 
     def noisy_counts(self) -> tuple[LinearMeasurement, ...]:
-        """Return the noisy answers that are counts of cells, as measurements.
-
-        Folders of 0.1.0 do not say what was asked, and give ().
-        """
+        """Return the noisy answers that are counts of cells, as measurements."""
         return noisy_counts(self.folder, self.model.domain)
 
     def transcript(self) -> Transcript | None:
@@ -260,7 +254,7 @@ class SavedRelease:
         path = self.folder / "transcript.json"
         if not path.is_file():
             return None
-        record = files.read(path, "a transcript of pgmjax", transcript.FORMAT, transcript.FORMAT_VERSION)
+        record = files.read(path, formats.TRANSCRIPT)
         try:
             return transcript.read(record, self.model.domain)
         except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
@@ -275,10 +269,7 @@ class SavedRelease:
         return predictor.read(self.folder / "predictor")
 
     def answers(self) -> Any:
-        """Return the workload's answers as an Arrow table; `release.tables.write_answers` lists its columns.
-
-        A folder of 0.1.0 has only clique, cell, estimate and stddev.
-        """
+        """Return the workload's answers as an Arrow table, with the columns of `tables.write_answers`."""
         return tables.read(self.folder / "answers.parquet")
 
 
@@ -296,7 +287,7 @@ def model_in(folder: str | os.PathLike[str]) -> tuple[GraphicalModel | MixtureMo
     """
     fitted = pathlib.Path(folder) / FIT_RECORD
     if fitted.is_file():
-        record = files.read(fitted, "a fit of pgmjax", FIT_FORMAT, FORMAT_VERSION)
+        record = files.read(fitted, formats.FIT)
         model = load_model(pathlib.Path(folder) / "model")
         if isinstance(model, RegionModel):
             raise ValueError(
@@ -325,7 +316,7 @@ def read(folder: str | os.PathLike[str]) -> SavedRelease:
         raise ValueError(
             f"{name} is not a release: it has no release.json. Give a folder written by `pgmjax release`."
         )
-    record = files.read(path, "a release of pgmjax", FORMAT, FORMAT_VERSION)
+    record = files.read(path, formats.RELEASE)
     lacking = [key for key in _KEYS if key not in record]
     if lacking:
         raise ValueError(f"{path} is damaged: it lacks {', '.join(lacking)}. Make or copy the release again.")

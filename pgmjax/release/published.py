@@ -7,6 +7,7 @@ import os
 import pathlib
 from typing import Any
 
+from pgmjax._internal import formats
 from pgmjax._internal.files import reserve
 from pgmjax.estimation.estimator import Fit
 from pgmjax.measurements.published import Published
@@ -53,8 +54,7 @@ def write(
     release_folder.check_packages()
     rows = min(round(fit.model.total), release_folder.MOST_ROWS) if synthetic_rows is None else synthetic_rows
     record = {
-        "format": release_folder.FIT_FORMAT,
-        "format_version": release_folder.FORMAT_VERSION,
+        **formats.FIT.heading(),
         "total": fit.model.total,
         "absent": sum(published.absent),
         "fit": release_folder.record_of(fit),

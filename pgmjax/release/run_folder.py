@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import checks, files
+from pgmjax._internal import checks, files, formats
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.linear import LinearMeasurement
@@ -27,7 +27,6 @@ from pgmjax.privacy.ledger.chain import digest_of
 from pgmjax.privacy.private_table import Journal
 from pgmjax.release import tables
 
-FORMAT, FORMAT_VERSION = "pgmjax-run", 1
 MEASUREMENTS = "measurements.parquet"
 RUN, _ANSWERS = ".run.json", "answers"
 EMPTY = (_ANSWERS,)
@@ -101,10 +100,10 @@ class RunFolder:
         if not path.exists():
             key = os.urandom(32)
             record = {"request": asked, "key": key.hex(), "table": data.identity(key)}
-            text = json.dumps({"format": FORMAT, "format_version": FORMAT_VERSION, **record})
+            text = json.dumps({**formats.RUN.heading(), **record})
             _write(path, lambda file: file.write(text.encode()))
             return
-        record = files.read(path, "a run of pgmjax", FORMAT, FORMAT_VERSION)
+        record = files.read(path, formats.RUN)
         if record["request"] != asked:
             raise ValueError(
                 f"{self.folder} holds the answers of another run: give another folder, or repeat that "
@@ -118,7 +117,7 @@ class RunFolder:
 
     def key(self) -> bytes:
         """Return the secret of the run, which `finish` removes."""
-        return bytes.fromhex(files.read(self.folder / RUN, "a run of pgmjax", FORMAT, FORMAT_VERSION)["key"])
+        return bytes.fromhex(files.read(self.folder / RUN, formats.RUN)["key"])
 
     def journal(self, inner: Journal | None) -> FolderJournal:
         """Return the journal of the run: this folder's, in front of a ledger's if there is one."""

@@ -201,7 +201,7 @@ def ending(record: Mapping[str, Any], limit: str = "--steps") -> str:
         ''
     """
     fit = record["fit"]
-    if fit["status"] in ("CONVERGED", "NOISE_LEVEL"):
+    if fit["status"] == "CONVERGED":
         return ""
     if fit["loss"] is None or fit["gap"] is None:
         return "The fit ended without a bound on its distance from the best fit."

@@ -9,7 +9,6 @@ answer a workload from noisy answers without a model.
 - `weighted_marginals`: OPT_M. `optimise`: the numerical search. `least_squares`: answers without a model.
 """
 
-from pgmjax._internal.moved import serve_old_names
 from pgmjax.strategies.choose import NAMES, SPLITS, answered_alone, candidates, strategy
 from pgmjax.strategies.least_squares import check_cells, global_least_squares, local_least_squares
 from pgmjax.strategies.strategy import (
@@ -37,5 +36,3 @@ __all__ = [
     "strategy",
     "svd_bound",
 ]
-
-serve_old_names(__name__)

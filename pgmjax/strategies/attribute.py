@@ -26,7 +26,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.moved import serve_old_names
 from pgmjax.random import generator
 from pgmjax.strategies import fixed
 from pgmjax.strategies.optimise import best_end, minimise
@@ -288,6 +287,3 @@ def optimise_full_rank(
         start = np.asarray(start, np.float64).T
     end, error = minimise(full_rank_error, [gram / scale], start, max_steps=max_steps)
     return (end / np.linalg.norm(end, axis=1, keepdims=True)).T, error * scale
-
-
-serve_old_names(__name__)

@@ -8,7 +8,6 @@ of a sweep protect nobody.
 - `store`: the results file. `summary`: medians and quartiles. `page`: the results page, with `figures`.
 """
 
-from pgmjax._internal.moved import serve_old_names
 from pgmjax.sweeps.grid import SweepGrid
 from pgmjax.sweeps.page import render
 from pgmjax.sweeps.remote import on_ray
@@ -16,5 +15,3 @@ from pgmjax.sweeps.runner import Outcome, SweepProgress, listing, run
 from pgmjax.sweeps.store import ResultFile
 
 __all__ = ["Outcome", "ResultFile", "SweepGrid", "SweepProgress", "listing", "on_ray", "render", "run"]
-
-serve_old_names(__name__)

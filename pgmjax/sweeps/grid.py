@@ -17,7 +17,6 @@ from typing import Any
 
 from pgmjax import mechanisms
 from pgmjax._internal import checks
-from pgmjax._internal.moved import serve_old_names
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
@@ -31,7 +30,6 @@ _ESTIMATOR = {
     "tol": Decimal,
     "dtype": str,
     "solver": str,
-    "stop": str,
     "regularisation": str,
 }
 
@@ -302,6 +300,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Decimal):
         return float(value)
     return [_plain(each) for each in value] if isinstance(value, list) else value
-
-
-serve_old_names(__name__)

@@ -20,7 +20,6 @@ from typing import Any
 import jax
 
 from pgmjax._internal import checks, device
-from pgmjax._internal.moved import serve_old_names
 from pgmjax.release import folder as release_folder
 from pgmjax.sweeps import work
 from pgmjax.sweeps.cells import Cell, Group, groups
@@ -221,6 +220,3 @@ def _memory() -> int | None:
     with contextlib.suppress(OSError, ValueError, AttributeError):
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return None
-
-
-serve_old_names(__name__)

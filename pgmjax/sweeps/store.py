@@ -9,10 +9,9 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any
 
-from pgmjax._internal import checks
+from pgmjax._internal import checks, formats
 from pgmjax._internal.files import parse_json
 
-_FORMAT, _VERSION = "pgmjax sweep", 1
 COLUMNS = {
     "key": "VARCHAR PRIMARY KEY",
     "group_key": "VARCHAR NOT NULL",
@@ -115,10 +114,11 @@ class ResultFile:
         named = "SELECT table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE'"
         tables = {name for (name,) in self._connection.execute(named).fetchall()}
         if not tables and not read_only:
+            heading = list(formats.SWEEP.heading().values())
             columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
             self._connection.begin()
             self._connection.execute("CREATE TABLE about (format VARCHAR, version INTEGER)")
-            self._connection.execute("INSERT INTO about VALUES (?, ?)", [_FORMAT, _VERSION])
+            self._connection.execute("INSERT INTO about VALUES (?, ?)", heading)
             self._connection.execute(f"CREATE TABLE results ({columns})")
             self._connection.execute("CREATE TABLE runs (run VARCHAR PRIMARY KEY, facts VARCHAR NOT NULL)")
             self._connection.commit()
@@ -127,8 +127,8 @@ class ResultFile:
         elif not {"about", "results", "runs"} <= tables:
             raise ValueError(f"{self.path} is a database of something else: it holds no results of a sweep.")
         found = self._connection.execute("SELECT format, version FROM about LIMIT 2").fetchall()
-        if found != [(_FORMAT, _VERSION)]:
-            raise ValueError(f"{self.path} has another format than version {_VERSION} of {_FORMAT!r}.")
+        record = dict(zip(formats.SWEEP.heading(), found[0] if len(found) == 1 else (), strict=False))
+        formats.SWEEP.check(record, self.path)
 
     def statuses(self) -> dict[str, str]:
         """Return the status of every stored cell, by key."""

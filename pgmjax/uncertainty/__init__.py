@@ -4,9 +4,6 @@
 the measurements do not determine at all.
 """
 
-from pgmjax._internal.moved import serve_old_names
 from pgmjax.uncertainty.intervals import ErrorBars, error_bars
 
 __all__ = ["ErrorBars", "error_bars"]
-
-serve_old_names(__name__)

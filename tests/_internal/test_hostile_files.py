@@ -1,13 +1,12 @@
 """Small files that would take much memory or time: refused by their headers, in every folder that is read.
 
-What 0.1.0 wrote (`tests/guards`) is made hostile one file at a time. Peaks are of memory that Python and
-NumPy took, by `tracemalloc`.
+What the library wrote (`tests/stored.py`) is made hostile one file at a time. Peaks are of memory that Python
+and NumPy took, by `tracemalloc`.
 """
 
 import hashlib
 import io
 import json
-import pathlib
 import shutil
 import time
 import tracemalloc
@@ -18,26 +17,31 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax._internal import checks, files, memory
+from pgmjax._internal import checks, files, formats, memory
 from pgmjax.history import History
 from pgmjax.learning import predictor
 from pgmjax.measurements import transcript
 from pgmjax.privacy.ledger.journal import _unpacked
 from pgmjax.release import tables
+from tests import stored
 
-KEPT = pathlib.Path(__file__).parents[1] / "guards" / "v0_1_0"
 BOMB = 12_500_000  # zeros of 8 bytes: 100 MB that deflate to 0.1 MB
 MOST = 20_000_000  # bytes that refusing may take
 SECONDS = 2.0  # quadratic work on the texts below would take minutes
 
-LOADERS = {
-    "models/GraphicalModel": pj.load,
-    "models/RegionModel": pj.load,
-    "models/MixtureModel": pj.load,
-    "history": History.load,
-    "predictors/ridge": predictor.read,
-    "predictors/mlp": predictor.read,
+KINDS = {
+    "model": (stored.save_model, pj.load),
+    "regions": (stored.save_regions, pj.load),
+    "mixture": (stored.save_mixture, pj.load),
+    "history": (stored.save_history, History.load),
+    "ridge": (stored.save_predictor, predictor.read),
+    "mlp": (
+        lambda folder: stored.save_predictor(folder, pj.learning.MLP(hidden=(4,), epochs=2)),
+        predictor.read,
+    ),
+    "perturbed": (stored.save_perturbed, pj.local.load),
 }
+ARRAYS = sorted({*KINDS} - {"perturbed"})
 
 
 def npy(shape, descr="<f8", payload=b""):
@@ -88,14 +92,24 @@ def refused(load, *given):
     return str(caught.value)
 
 
-@pytest.fixture(params=sorted(LOADERS))
-def folder(request, tmp_path):
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """A folder of each kind, as the library wrote it."""
+    place = tmp_path_factory.mktemp("kept")
+    for name, (save, _) in KINDS.items():
+        save(place / name)
+    return place
+
+
+@pytest.fixture(params=ARRAYS)
+def folder(request, kept, tmp_path):
     """A folder of each kind with its reader, which loads as it is."""
-    shutil.copytree(KEPT / request.param, tmp_path / "it")
+    shutil.copytree(kept / request.param, tmp_path / "it")
+    load = KINDS[request.param][1]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        LOADERS[request.param](tmp_path / "it")
-    return tmp_path / "it", LOADERS[request.param]
+        load(tmp_path / "it")
+    return tmp_path / "it", load
 
 
 def first(members):
@@ -159,11 +173,11 @@ def test_a_record_too_large_for_free_memory_is_not_read(tmp_path, monkeypatch):
     path = tmp_path / "x.json"
     path.write_text('{"a": [' + "[]," * 400_000 + "[]]}")
     monkeypatch.setattr(files, "available_bytes", lambda: 10_000_000)
-    assert "of free memory are too few" in refused(files.read, path, "a thing", "thing", 1)
+    assert "of free memory are too few" in refused(files.read, path, formats.MODEL)
 
 
-def test_a_record_names_no_file_elsewhere(tmp_path):
-    shutil.copytree(KEPT / "history", tmp_path / "it")
+def test_a_record_names_no_file_elsewhere(kept, tmp_path):
+    shutil.copytree(kept / "history", tmp_path / "it")
     record = tmp_path / "it" / "history.json"
     stored = next((tmp_path / "it").glob("*.npz"))
     stored.rename(tmp_path / stored.name)
@@ -172,9 +186,9 @@ def test_a_record_names_no_file_elsewhere(tmp_path):
 
 
 @pytest.mark.parametrize("size", [3 * 10**8, 10**12, 10**300])
-def test_an_attribute_without_a_table_takes_no_memory(tmp_path, size):
+def test_an_attribute_without_a_table_takes_no_memory(kept, tmp_path, size):
     """A kilobyte of text can name an attribute of any size; nothing is made of it when a model is read."""
-    shutil.copytree(KEPT / "models/GraphicalModel", tmp_path / "it")
+    shutil.copytree(kept / "model", tmp_path / "it")
     record = json.loads((tmp_path / "it" / "model.json").read_text())
     record["domain"]["huge"] = size
     (tmp_path / "it" / "model.json").write_text(json.dumps(record))
@@ -188,8 +202,8 @@ def test_an_attribute_without_a_table_takes_no_memory(tmp_path, size):
 @pytest.mark.parametrize(
     "content", [npy((1 << 40,), "|u1"), npy((1 << 40,), "|V0"), b"PK\x05\x06" + bytes(18)]
 )
-def test_mapped_tables_are_as_long_as_they_say(tmp_path, content):
-    shutil.copytree(KEPT / "perturbed" / "direct", tmp_path / "it")
+def test_mapped_tables_are_as_long_as_they_say(kept, tmp_path, content):
+    shutil.copytree(kept / "perturbed", tmp_path / "it")
     (tmp_path / "it" / "answers-0.npy").write_bytes(content)
     assert "is corrupt" in refused(pj.local.load, tmp_path / "it")
     domain = pj.Domain({"a": 2})

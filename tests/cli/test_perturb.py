@@ -60,7 +60,7 @@ def test_the_folder_says_what_it_is(table, capsys):
     assert sorted(os.listdir(table)) == ["d.json", "out", "t.csv"]
     assert sorted(os.listdir(table / "out")) == ["release.json", "responses.parquet", "table"]
     record = json.loads((table / "out" / "release.json").read_text())
-    assert record["format"] == "pgmjax-perturbed" and record["format_version"] == 1
+    assert record["format"] == "pgmjax:perturbed" and record["format_version"] == 1
     assert record["groups"] == [["age", "sex"], ["region"]] and record["epsilons"] == ["3", "3"]
     assert record["encodings"] == ["direct", "direct"] and record["epsilon"] == "6"
     assert record["secure"] is True and record["seed"] is None and record["ledger"] is None
@@ -315,7 +315,7 @@ def test_a_damaged_folder_is_refused(table, capsys):
     record = json.loads((table / "out" / "release.json").read_text())
     (table / "out" / "release.json").write_text(json.dumps({**record, "format_version": 2}))
     assert main(["query", str(table / "out"), "sex=Male"]) == 2
-    assert "has format version 2; expected 1" in capsys.readouterr().err
+    assert "has format version 2 of a perturbed table of pgmjax" in capsys.readouterr().err
 
 
 def test_the_demonstration(tmp_path, capsys):

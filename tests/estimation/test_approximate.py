@@ -11,8 +11,6 @@ from pgmjax.estimation import approximate
 from pgmjax.model.mixture import MixtureModel
 from pgmjax.model.regions import RegionModel
 
-pytestmark = pytest.mark.filterwarnings("ignore:stop='noise' is deprecated")
-
 SIZE, COUNT = 4, 24  # all pairs: an exact model needs tables of some 4**23 cells
 DOMAIN = pj.Domain({f"q{i:02d}": SIZE for i in range(COUNT)})
 PAIRS = list(itertools.combinations(DOMAIN.attributes, 2))
@@ -58,14 +56,11 @@ def test_the_planner_takes_belief_propagation_and_its_bound_holds_for_every_tabl
         assert math.isclose(fit.model.marginal(clique).sum(), rows, rel_tol=1e-9)
 
 
-def test_a_mixture_by_name_and_for_a_stop_at_the_noise():
-    named, stopped = fitted("mixture"), fitted(True, stop="noise", max_steps=2000)
-    for fit in (named, stopped):
-        assert fit.method == approximate.MIXTURE and isinstance(fit.model, MixtureModel)
-        assert fit.gap == math.inf
-        assert len(fit.model.sample(10, seed=0)["q00"]) == 10
-    values = sum(len(m.flat_values()) for m in noisy()[0])
-    assert stopped.status is pj.Status.NOISE_LEVEL and stopped.loss <= values / 2 * 1.01
+def test_a_mixture_by_name():
+    fit = fitted("mixture")
+    assert fit.method == approximate.MIXTURE and isinstance(fit.model, MixtureModel)
+    assert fit.gap == math.inf
+    assert len(fit.model.sample(10, seed=0)["q00"]) == 10
 
 
 def test_what_fits_is_fitted_exactly_whatever_is_allowed():
@@ -94,7 +89,6 @@ def test_a_fit_that_would_take_hours_is_approximate_only_where_that_is_allowed(m
     assert method(False, 0.0) == "exact"
     # what the approximation lacks leaves the fit exact: it is slow, not impossible
     assert method(True, 0.0, [fixed]) == "exact"
-    assert method("convex", 0.0, stop="noise") == "exact"
 
 
 def test_what_only_exact_fits_hold_is_refused():
@@ -107,9 +101,7 @@ def test_what_only_exact_fits_hold_is_refused():
         pj.Estimator(approximate="loopy")
 
 
-def test_settings_that_a_method_lacks_are_refused_and_not_left_out():
-    with pytest.raises(ValueError, match="cannot stop at the noise"):
-        fitted("convex", stop="noise")
+def test_what_is_no_method_is_refused():
     for wrong in (1, 0, np.ones(2)):
         with pytest.raises(ValueError, match="approximate must be"):
             pj.Estimator(approximate=wrong)

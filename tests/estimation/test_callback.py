@@ -6,8 +6,6 @@ import pytest
 import pgmjax as pj
 from tests.optimum import to_optimum
 
-pytestmark = pytest.mark.filterwarnings("ignore:stop='noise' is deprecated")
-
 DOMAIN = pj.Domain({"a": 3, "b": 4, "c": 2})
 CLIQUES = [("a", "b"), ("c", "b")]
 
@@ -26,7 +24,7 @@ def watched(estimator, **given):
     return seen, fit
 
 
-@pytest.mark.parametrize("settings", [{}, {"loss": "l1"}, {"stop": "noise"}, {"solver": "mirror_descent"}])
+@pytest.mark.parametrize("settings", [{}, {"loss": "l1"}, {"solver": "mirror_descent"}])
 def test_the_callback_sees_the_trace(settings):
     estimator = to_optimum(tol=1e-6, max_steps=400, **settings)
     seen, fit = watched(estimator)

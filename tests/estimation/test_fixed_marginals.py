@@ -25,8 +25,6 @@ from tests.joint_programs import (
 from tests.optimum import to_optimum
 from tests.solver_names import SOLVERS
 
-pytestmark = pytest.mark.filterwarnings("ignore:stop='noise' is deprecated")
-
 
 @pytest.mark.parametrize("constraints", CASES.values(), ids=CASES.keys())
 def test_squared_loss(constraints):
@@ -112,13 +110,6 @@ def test_without_measurements_the_margins_make_the_table():
         table = table * (B.counts / table.sum(0))
     np.testing.assert_allclose(fit.model.marginal(("a", "b")), table, rtol=1e-8)
     assert fit.loss < 1e-12 and fit.status is pj.Status.CONVERGED
-
-
-def test_it_may_stop_at_the_noise():
-    noisy = [pj.LinearMeasurement(m.clique, m.values, 60.0) for m in NOISY]
-    fit = to_optimum(dtype="float64", stop="noise").fit(DOMAIN, noisy, constraints=[A, B])
-    assert fit.status is pj.Status.NOISE_LEVEL and fit.loss <= 10  # half of 20 values
-    assert_honoured(fit.model, [A, B])
 
 
 def test_a_measured_marginal_may_be_fixed_too_and_warm_starts_go_on():

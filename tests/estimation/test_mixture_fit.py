@@ -158,13 +158,6 @@ def test_a_warm_start_goes_on_from_a_mixture():
         fit_mixture(model.domain, noisy, TOTAL, warm_start=3)
 
 
-def test_a_fit_may_end_at_the_level_of_the_noise():
-    model = truth((4, 3, 4, 3), 8, 7)
-    noisy = measured(model, 2, 7)
-    fit = fit_mixture(model.domain, noisy, TOTAL, components=100, stop="noise")
-    assert fit.status is Status.NOISE_LEVEL and fit.loss <= values(noisy) / 2 * (1 + 1e-5)
-
-
 def test_a_loss_that_is_not_finite_is_a_status():
     fit = fit_mixture(
         Domain({"a": 2}), [LinearMeasurement(("a",), [1, 2], 1.0)], 3, loss=lambda mu: mu["a",][0] * jnp.nan
@@ -211,7 +204,6 @@ def test_memory_lowers_the_default_and_refuses_what_was_asked_for():
         ({"restarts": 0}, "restarts"),
         ({"max_steps": 0}, "max_steps"),
         ({"dtype": "float16"}, "dtype"),
-        ({"stop": "soon"}, "stop"),
         ({"tol": -1}, "tol"),
         ({"seed": -1}, "seed"),
         ({"loss": "l3"}, "loss"),

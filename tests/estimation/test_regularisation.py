@@ -13,8 +13,6 @@ from pgmjax.measurements.noise import DiscreteGaussian
 from tests.estimation.sparse_tables import marginal, measured, sparse_table, squared_loss
 from tests.optimum import to_optimum
 
-pytestmark = pytest.mark.filterwarnings("ignore:stop='noise' is deprecated")
-
 DOMAIN = pj.Domain({"a": 3, "b": 4, "c": 5})
 PAIRS = [("a", "b"), ("b", "c"), ("a", "c")]
 TOTAL = 400.0
@@ -150,10 +148,10 @@ def test_a_range_is_one_coarse_cell():
     assert regularisation.noise_of(domain, noisy) == pytest.approx((4.0, 10.0))
 
 
-def test_a_prior_the_noise_stop_and_other_losses_switch_it_off():
+def test_a_prior_and_other_losses_switch_it_off():
     noisy = measured(table(), PAIRS, 5.0)
     prior = pj.GraphicalModel.from_potentials(DOMAIN, {}, TOTAL)
-    for settings, given in [({}, {"prior": prior}), ({"stop": "noise"}, {}), ({"loss": "l1"}, {})]:
+    for settings, given in [({}, {"prior": prior}), ({"loss": "l1"}, {})]:
         fit = pj.Estimator(regularisation="auto", **settings).fit(DOMAIN, noisy, TOTAL, **given)
         assert fit.regularisation is None
 
@@ -167,8 +165,6 @@ def test_wrong_settings_are_refused(wrong):
 def test_weights_need_the_squared_loss_and_no_prior():
     with pytest.raises(ValueError, match="needs loss='l2'"):
         pj.Estimator(regularisation=2.0, loss="l1")
-    with pytest.raises(ValueError, match="choose one"):
-        pj.Estimator(regularisation=2.0, stop="noise")
     prior = pj.GraphicalModel.from_potentials(DOMAIN, {}, TOTAL)
     with pytest.raises(ValueError, match="both pull"):
         pj.Estimator(regularisation=2.0).fit(DOMAIN, measured(table(), PAIRS, 5.0), TOTAL, prior=prior)
@@ -261,9 +257,3 @@ def test_the_estimated_error_is_near_the_error_of_a_single_table():
         )
     ]
     assert regularisation.estimated_error(domain, sums, [("a", "b")], shares, 1.0, total) == np.inf
-
-
-def test_the_noise_stop_says_what_replaces_it():
-    with pytest.warns(DeprecationWarning, match="regularisation='auto'") as said:
-        pj.Estimator(stop="noise")
-    assert said[0].filename == __file__

@@ -239,13 +239,6 @@ def test_where_it_is_not_defined_it_is_off_or_refused(fitted):
     assert fitted(DOMAIN, one_way, TOTAL, regularisation="auto").regularisation is None
 
 
-def test_a_stop_at_the_noise_switches_it_off():
-    noisy = measured(table(), TRIANGLE)
-    assert fit_mixture(DOMAIN, noisy, TOTAL, stop="noise", regularisation="auto").regularisation is None
-    with pytest.raises(ValueError, match="choose one"):
-        fit_mixture(DOMAIN, noisy, TOTAL, stop="noise", regularisation=3.0)
-
-
 def test_the_forecasts_of_memory_count_the_pull():
     cells = sum(DOMAIN.size(c) for c in TRIANGLE)
     plain, pulled = (region_fit.plan_local(DOMAIN, TRIANGLE, pulled=p).peak_bytes for p in (False, True))

@@ -9,8 +9,6 @@ from tests import joint_programs as cases
 from tests.optimum import to_optimum
 from tests.solver_names import SOLVERS
 
-pytestmark = pytest.mark.filterwarnings("ignore:stop='noise' is deprecated")
-
 DOMAIN, NOISY, TOTAL = cases.DOMAIN, cases.NOISY, cases.TOTAL
 JOINT = np.random.default_rng(1).dirichlet(np.ones(24)).reshape(DOMAIN.shape)
 PRIOR = pj.GraphicalModel.from_potentials(DOMAIN, {("a", "b", "c"): np.log(JOINT) + 3.0}, total=7.0)
@@ -171,11 +169,6 @@ def test_bad_input(settings, error, message):
         to_optimum().fit(DOMAIN, NOISY, TOTAL, **settings)
     with pytest.raises(error, match=message):
         to_optimum().fit_batch(DOMAIN, [NOISY], TOTAL, **settings)
-
-
-def test_stopping_at_the_noise_and_a_weight_are_one_too_many():
-    with pytest.raises(ValueError, match="choose one"):
-        to_optimum(stop="noise").fit(DOMAIN, NOISY, TOTAL, prior=PRIOR, prior_weight=1.0)
 
 
 @pytest.mark.parametrize(

@@ -103,8 +103,8 @@ def test_what_is_kept_is_of_one_device_and_one_version(card, cache, monkeypatch)
         "[]",
         "\xff",
         "{}",
-        '{"format": "pgmjax-kernels", "version": 2, "devices": {}}',
-        '{"format": "pgmjax-kernels", "version": 1, "devices": {"Test Card 1": {"log_sum_exp": 1}}}',
+        '{"format": "pgmjax:kernels", "format_version": 2, "devices": {}}',
+        '{"format": "pgmjax:kernels", "format_version": 1, "devices": {"Test Card 1": {"log_sum_exp": 1}}}',
         "[" * 100_000,
     ],
 )

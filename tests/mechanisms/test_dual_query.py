@@ -24,8 +24,6 @@ from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import Workload
 from pgmjax.release import folder
 
-pytestmark = pytest.mark.filterwarnings("ignore:stop='noise' is deprecated")
-
 FALSE_ALARMS = 0.0  # the noise is seeded, or its values play no part
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})
@@ -216,7 +214,7 @@ def test_a_release_is_written_and_read(played, tmp_path):
     assert saved.transcript().to_dict() == played.transcript.to_dict()
     assert len(saved.measurements()) == 0 and len(saved.answers()) == WORKLOAD.num_queries(DOMAIN)
     assert '"secure": false' in (tmp_path / "out" / "transcript.json").read_text()
-    (tmp_path / "out" / "transcript.json").write_text('{"format": "pgmjax-transcript", "format_version": 1}')
+    (tmp_path / "out" / "transcript.json").write_text('{"format": "pgmjax:transcript", "format_version": 1}')
     with pytest.raises(ValueError, match=r"transcript\.json is damaged: the transcript lacks attributes"):
         saved.transcript()
     (tmp_path / "out" / "transcript.json").unlink()
@@ -280,7 +278,5 @@ def test_what_the_budget_does_not_allow_is_refused(unspent):
 
 def test_an_estimator_that_stops_at_the_noise_goes_to_the_optimum():
     """The draws have no noise level; nothing may fail after they are paid for."""
-    release = make(rounds=2, estimator=Estimator(stop="noise", max_steps=3, progress=False)).run(
-        DATA, WORKLOAD
-    )
+    release = make(rounds=2, estimator=Estimator(max_steps=3, progress=False)).run(DATA, WORKLOAD)
     assert release.transcript.rounds == 2

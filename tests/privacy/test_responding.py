@@ -301,25 +301,3 @@ def test_a_count_that_was_interrupted_begins_again(sorted_books, monkeypatch):
     assert stored(ledger) == []
     assert asked() == [60, 0, 40] and len(stored(ledger)) == 1
     assert ledger.account("people").charges == 1
-
-
-@pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("blocks", [1, 4, 15])
-def test_blocks_that_0_1_0_kept_are_played_back_and_the_rest_is_counted(sorted_books, blocks):
-    """A run that was begun when blocks were kept: its steps are found, and none is asked for twice."""
-    ledger, data = sorted_books
-    table = table_of(data, journal=journal_of(ledger, data))
-    begun = iter(table.respond([["a"]], epsilons=["1"], row_order_is_public=True))
-    old = np.concatenate([next(begun)[0] for _ in range(blocks)])
-    begun.close()
-    counts = []
-    for seed in (5, 6):
-        table = table_of(data, journal=journal_of(ledger, data), seed=seed)
-        marginal = marginals_of(table.respond([["a"]], epsilons=["1"]), [["a"]])[0]
-        counts.append(marginal.counts())
-        assert marginal.rows == 100 and counts[-1].sum() == 100
-    kept = stored(ledger)
-    assert len(kept) == blocks + (blocks < 15)
-    rest = kept[-1][:3] if blocks < 15 else 0
-    assert np.array_equal(counts[0], np.bincount(old, minlength=3) + rest)
-    assert np.array_equal(*counts)

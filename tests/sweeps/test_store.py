@@ -92,13 +92,3 @@ def test_files_of_something_else_are_refused_and_kept(tmp_path):
         ResultFile(tmp_path / "no.duckdb", read_only=True)
     with pytest.raises(FileNotFoundError, match="There is no folder"):
         ResultFile(tmp_path / "no" / "r.duckdb")
-
-
-def test_another_version_is_refused(tmp_path):
-    path = tmp_path / "r.duckdb"
-    with ResultFile(path):
-        pass
-    with duckdb.connect(str(path)) as other:
-        other.execute("UPDATE about SET version = 99")
-    with pytest.raises(ValueError, match="another format than version 1"):
-        ResultFile(path)

@@ -5,7 +5,6 @@
 A new loss is one file with a `Loss` and its `BoundLoss`, and one export line here.
 """
 
-from pgmjax._internal.moved import serve_old_names
 from pgmjax.estimation.losses.base import BoundLoss, Loss
 from pgmjax.estimation.losses.build import build, check, names, stack
 from pgmjax.estimation.losses.custom import Custom
@@ -13,5 +12,3 @@ from pgmjax.estimation.losses.l1 import L1
 from pgmjax.estimation.losses.l2 import L2
 
 __all__ = ["L1", "L2", "BoundLoss", "Custom", "Loss", "build", "check", "names", "stack"]
-
-serve_old_names(__name__, "losses")

@@ -149,8 +149,7 @@ def noise_level(loss: Any, measurements: Sequence[LinearMeasurement]) -> float:
     if loss == "l1" or isinstance(loss, L1):
         return sum(_mean_absolute(measurement) * measurement.values.size for measurement in measurements)
     raise ValueError(
-        f"stop='noise' needs a loss whose noise level is known, l2 or l1, got {type(loss).__name__}: use "
-        "stop='optimum'."
+        f"the noise level is known of the losses l2 and l1, got {type(loss).__name__}: give one of these."
     )
 
 

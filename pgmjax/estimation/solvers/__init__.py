@@ -6,7 +6,6 @@ structure at once, `stopping` is the stopping rule. The solvers are `accelerated
 host has not converged.
 """
 
-from pgmjax._internal.moved import serve_old_names
 from pgmjax.estimation.solvers.accelerated import Accelerated
 from pgmjax.estimation.solvers.dual_averaging import DualAveraging
 from pgmjax.estimation.solvers.lbfgs import LBFGS
@@ -47,5 +46,3 @@ def build(solver: str | Solver) -> Solver:
 
 
 __all__ += ["Solver", "Status", "build", "names"]
-
-serve_old_names(__name__, "solvers")

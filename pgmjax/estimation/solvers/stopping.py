@@ -22,14 +22,12 @@ class Status(enum.IntEnum):
         MAX_STEPS: the steps ran out before that.
         STALLED: the loss no longer falls at this precision; the gap bounds its suboptimality.
         NOT_FINITE: the loss was not finite at the starting point.
-        NOISE_LEVEL: with `stop="noise"`, the loss reached its expectation under the noise alone.
     """
 
     CONVERGED = 0
     MAX_STEPS = 1
     STALLED = 2
     NOT_FINITE = 3
-    NOISE_LEVEL = 4
 
 
 # A float32 fit whose precision runs out continues in float64, with another compilation, unless the certified
@@ -55,7 +53,7 @@ class StoppingRule:
         max_steps: maximum number of steps of the whole fit.
         invisible: an absolute tolerance beside it: an excess loss that noise hides; minus infinity for none.
         estimated: whether an estimate of the excess loss may end a fit, instead of the certified gap.
-        noise_level: loss at which to stop before the optimum; minus infinity for none.
+        noise_level: loss at which a rough part of a fit ends; minus infinity for none.
         sharp_enough: a gap above the tolerance with a slack this many times below it is not due to
             smoothing: the fit has stalled; infinity continues with less smoothing.
 
@@ -72,20 +70,19 @@ class StoppingRule:
     estimated: bool = False
 
     @classmethod
-    def of(cls, tol: float | None, max_steps: int, visible: float, noise_level: float = -math.inf) -> Self:
+    def of(cls, tol: float | None, max_steps: int, visible: float) -> Self:
         """Return the rule of a tolerance.
 
         Args:
             tol: relative tolerance of the certified gap; None for what noise makes invisible.
             max_steps: maximum number of steps of the whole fit.
             visible: standard deviation of the loss under the noise alone; 0 if unknown.
-            noise_level: loss at which to stop before the optimum.
         """
         if tol is not None:
-            return cls(tol, max_steps, noise_level)
+            return cls(tol, max_steps)
         if visible == 0:
-            return cls(USUAL, max_steps, noise_level)
-        return cls(ROUNDING, max_steps, noise_level, invisible=INVISIBLE * visible, estimated=True)
+            return cls(USUAL, max_steps)
+        return cls(ROUNDING, max_steps, invisible=INVISIBLE * visible, estimated=True)
 
     def roughly(self, excess: float) -> Self:
         """Return the rule for a part of a fit that need not be precise: it ends at this excess loss.
@@ -122,7 +119,7 @@ class StoppingRule:
         if not math.isfinite(loss):
             return Status.NOT_FINITE
         if loss + slack <= self.noise_level:
-            return Status.NOISE_LEVEL
+            return Status.CONVERGED
         if self.converged(loss, gap + slack) or gap < slack:
             return Status.CONVERGED
         if self.estimated and self.converged(loss, excess + slack):
@@ -143,7 +140,7 @@ class StoppingRule:
             ended: the solver's status, from `status`.
             slack: slack of the smoothing.
         """
-        if slack == 0 or ended in (Status.NOT_FINITE, Status.NOISE_LEVEL):
+        if slack == 0 or ended is Status.NOT_FINITE:
             return ended
         if self.converged(loss, loss + slack - lower_bound):
             return Status.CONVERGED
@@ -166,8 +163,6 @@ class StoppingRule:
             ended: status of the float32 fit.
             slack: slack of the smoothing.
         """
-        if ended is Status.NOISE_LEVEL:
-            return ended
         gap = loss + slack - lower_bound
         if self.converged(loss, max(gap, 0.0)) or (self.estimated and ended is Status.CONVERGED):
             return Status.CONVERGED
@@ -175,20 +170,15 @@ class StoppingRule:
             return Status.MAX_STEPS
         return Status.STALLED if self.converged(loss, gap / NEAR) else None
 
-    def round_status(
-        self, loss: float, least: float, lower_bound: float, steps: int, idle: int
-    ) -> Status | None:
+    def round_status(self, least: float, lower_bound: float, steps: int, idle: int) -> Status | None:
         """Return the status after a round under fixed marginals, or None to continue.
 
         Args:
-            loss: loss of the measurements at the round's model; infinity if that is infeasible.
             least: least objective of any feasible model so far; infinity for none.
             lower_bound: certified lower bound on the optimum.
             steps: steps so far.
             idle: rounds since the gap last fell.
         """
-        if loss <= self.noise_level:
-            return Status.NOISE_LEVEL
         if math.isfinite(least) and self.converged(least, least - lower_bound):
             return Status.CONVERGED
         if steps >= self.max_steps:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal.moved import renamed
 from pgmjax.history.bayes.coordinates import Cells, Coordinates, NotEstimableError, coordinates_of
 from pgmjax.history.bayes.inference import Inference, JointInference
 from pgmjax.history.bayes.noise_sum import NoiseSum, as_distribution
@@ -20,7 +19,6 @@ from pgmjax.measurements.noise import ContinuousNoise, Gaussian, Laplace, NoiseD
 _REFACTOR = 64
 
 
-@renamed(laws="distributions")
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class BestLinearUnbiased:
     """Answers to any query from noisy answers y = H x + noise, by generalised least squares.

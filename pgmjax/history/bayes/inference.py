@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.moved import renamed
 from pgmjax.history.bayes.choose import METHODS, distribution_of
 from pgmjax.history.bayes.distribution import Accuracy, LatticeDistribution, SumDistribution
 from pgmjax.history.bayes.monte_carlo import SIZE, draw_sums, order_statistic
@@ -24,7 +23,6 @@ from pgmjax.measurements.noise import NoiseDistribution
 _ENDS = 1e-7  # of a lattice step: keeps a true answer at an end inside in spite of rounding
 
 
-@renamed(law="distribution")
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Inference:
     """An estimate and its error distribution: the posterior of the true answer theta given it.
@@ -124,7 +122,6 @@ class Inference:
         return f"Inference(stddev {self.stddev:g}{', biased' if self.biased else ''})"
 
 
-@renamed(laws="distributions")
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class JointInference:
     """Estimates of several queries and the joint distribution of their errors.

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal.moved import renamed
 from pgmjax.measurements.noise import DiscreteLaplace, NoiseDistribution
 
 __all__ = ["NoiseSum", "as_distribution"]
@@ -21,7 +20,6 @@ _DIGITS = 12
 _LARGEST_DENOMINATOR = 1000
 
 
-@renamed(laws="distributions")
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
 class NoiseSum:
     """The distribution of sum_k c_k N_k with independent symmetric noises N_k.

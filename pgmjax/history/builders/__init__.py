@@ -5,7 +5,6 @@
 `wavelet` strategies; `all_marginals`.
 """
 
-from pgmjax._internal.moved import serve_old_names
 from pgmjax.history.builders.conditions import Condition, between, equals, is_in
 from pgmjax.history.builders.queries import (
     all_marginals,
@@ -31,5 +30,3 @@ __all__ = [
     "random_tables",
     "wavelet",
 ]
-
-serve_old_names(__name__)

@@ -4,7 +4,3 @@
 it without storing it. `ridge` answers from a history at one alpha by a linear solve, `pca` at any alpha from
 a decomposition; `cross_validation` finds the alpha of least expected error.
 """
-
-from pgmjax._internal.moved import serve_old_names
-
-serve_old_names(__name__)

@@ -4,7 +4,3 @@ The entry point is `fit`: one valid distribution from all answers. `dual` is the
 with its features and penalty. `ascent` maximises it with exact inference; `newton` is for inference that is
 expensive or impossible, with curvature from the Markov chains of `chains`.
 """
-
-from pgmjax._internal.moved import serve_old_names
-
-serve_old_names(__name__)

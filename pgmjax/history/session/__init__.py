@@ -4,7 +4,3 @@ The entry point is `session.Session`. `requirement` is the accuracy required of 
 `costs` is the cost of answers, cell by cell. `log` keeps the session's records in a ledger, and `state` is
 derived from them, identically in every process.
 """
-
-from pgmjax._internal.moved import serve_old_names
-
-serve_old_names(__name__)

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.moved import renamed
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.noise import DiscreteLaplace
@@ -47,7 +46,6 @@ def sensitivities(matrix: Any, relation: Relation | str = Relation.ADD_REMOVE) -
     return np.asarray(rows.max(axis=1) - rows.min(axis=1))
 
 
-@renamed(moves="sensitivities")
 def cell_costs(matrix: Any, epsilons: Any, sensitivities: Any = None) -> np.ndarray:
     """Return the privacy loss (epsilon) of each cell's records [cells]: B = (alpha / S)' abs(H).
 
@@ -71,7 +69,6 @@ def cell_costs(matrix: Any, epsilons: Any, sensitivities: Any = None) -> np.ndar
     return np.asarray(_rates(rows, epsilons, sensitivities) @ np.abs(rows))
 
 
-@renamed(moves="sensitivities")
 def system_cost(
     matrix: Any, epsilons: Any, sensitivities: Any = None, relation: Relation | str = Relation.ADD_REMOVE
 ) -> float:

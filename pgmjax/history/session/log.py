@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmjax._internal import formats
 from pgmjax._internal.files import parse_json
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.relation import Relation
@@ -32,7 +33,6 @@ from pgmjax.privacy.ledger.charge import Charge
 from pgmjax.privacy.ledger.errors import IdempotencyConflict, LedgerError
 from pgmjax.privacy.ledger.journal import HeldTable
 
-FORMAT = 1
 KINDS = ("session", "free", "refused", "bought", "noise", "void")
 
 NAME = "session"
@@ -56,7 +56,7 @@ class SessionLog:
         """Read the steps that other processes have added.
 
         Raises:
-            LedgerError: a step is missing or cannot be read.
+            LedgerError: a step is missing or cannot be read, or the session is of another format.
         """
         for step, payload in self.charge.stored(len(self.records)):
             record = _read(payload)
@@ -65,6 +65,11 @@ class SessionLog:
                     f"The session {self.charge.key!r} has no readable step {len(self.records)}: it is "
                     "damaged, or of a later pgmjax. Look at the file with `pgmjax ledger verify`."
                 )
+            if not self.records:
+                try:
+                    formats.SESSION.check(record, f"The session {self.charge.key.removeprefix(_PREFIX)!r}")
+                except ValueError as error:
+                    raise LedgerError(str(error)) from error
             self.records.append(record)
 
     def append(self, record: Mapping[str, Any]) -> bool:
@@ -136,7 +141,7 @@ def opened(
     unit = held.data.unit
     header = {
         "kind": "session",
-        "format": FORMAT,
+        **formats.SESSION.heading(),
         "name": name,
         "domain": data.domain.to_dict(),
         "relation": relation.value,

@@ -9,7 +9,6 @@
 - `measure`: the rates of the machine, which `choose` follows.
 """
 
-from pgmjax._internal.moved import serve_old_names
 from pgmjax.inference.oracles.base import Oracle
 from pgmjax.inference.oracles.belief_propagation import ConvexBP, CoverBP, LoopyBP
 from pgmjax.inference.oracles.brute_force import BruteForce
@@ -40,5 +39,3 @@ __all__ = [
     "names",
     "plan",
 ]
-
-serve_old_names(__name__, "oracles")

@@ -24,7 +24,6 @@ from jax.sharding import Mesh
 
 from pgmjax._internal import device
 from pgmjax._internal.jit import jit, precision
-from pgmjax._internal.moved import renamed
 from pgmjax.inference import ops
 from pgmjax.inference.ops.tables import join, split
 from pgmjax.inference.plan import contraction
@@ -73,7 +72,6 @@ def host_bytes(inputs: int) -> int:
     return HOST_BYTES * inputs if device.is_cpu() else 0
 
 
-@renamed(infer_with_doubt="infer_with_error", infer_flat_with_doubt="infer_flat_with_error", exactly="exact")
 class Oracle(abc.ABC):
     """Inference for one structure. All tables are in the order of `structure.cliques`.
 

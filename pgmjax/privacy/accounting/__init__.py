@@ -4,7 +4,3 @@
 the best account that applies: `zcdp` converts between rho and (epsilon, delta), `renyi` adds divergences
 order by order, `pld` uses privacy loss distributions. `calibration` finds the least noise for a target.
 """
-
-from pgmjax._internal.moved import serve_old_names
-
-serve_old_names(__name__)

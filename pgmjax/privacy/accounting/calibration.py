@@ -14,7 +14,6 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 from pgmjax._internal import checks
-from pgmjax._internal.moved import renamed
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import AnyRelation, Relation
 from pgmjax.measurements.noise import DiscreteNoise
@@ -36,7 +35,6 @@ _TOLERANCE = Fraction(1, 10**5)
 _DIGITS = 12
 
 
-@renamed(laws="distributions")
 @dataclasses.dataclass(frozen=True)
 class Calibration:
     """Noise for each query, and its total cost.

@@ -6,7 +6,6 @@ stores its answers. `database` is the SQLite file: location, tables, connections
 seals the rows, `verify` looks for damage, and `errors` defines the exceptions.
 """
 
-from pgmjax._internal.moved import serve_old_names
 from pgmjax.privacy.ledger.account import Account, ChargeRecord
 from pgmjax.privacy.ledger.charge import Charge
 from pgmjax.privacy.ledger.errors import AttemptsExhausted, IdempotencyConflict, LedgerError
@@ -23,5 +22,3 @@ __all__ = [
     "LedgerError",
     "Verification",
 ]
-
-serve_old_names(__name__)

@@ -17,7 +17,6 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.data.unit import Unit, change
 from pgmjax.privacy.exact import as_text, exact, exact_delta, exact_epsilon
-from pgmjax.privacy.ledger import database
 from pgmjax.privacy.ledger.meter import Meter
 
 _BUDGET = (
@@ -54,8 +53,8 @@ class Account:
         charges: the number of charges.
         digest: the keyed digest of the table.
         created: when it was registered, UTC.
-        definition: the table's, by its holder, or as it was found by the run of charge `found_by`; None in
-            accounts of 0.1.0 and until `Ledger.set_domain`, and until a run found it.
+        definition: the table's, by its holder, or as it was found by the run of charge `found_by`; None
+            until `Ledger.set_domain` gives it, or a run finds it.
         open: what the holder left to be discovered; None if nothing.
         found_by: number of the charge of the run that found the definition, or None.
         label_delta: the part of delta that is kept for the discovery of labels.
@@ -196,12 +195,11 @@ def accounts(
         where: name of the column to filter by, or "" for all accounts.
         value: the value that column must have.
     """
-    today = database.format_of(connection) > 1
     condition = f" WHERE budget.{where} = :value" if where else ""
-    if where == "digest" and today:
+    if where == "digest":
         condition += " OR budget.account IN (SELECT account FROM version WHERE digest = :value)"
     found = connection.execute(f"{_BUDGET}{condition} ORDER BY budget.id", {"value": value}).fetchall()
-    return [_account(row, _holding(connection, row[0]) if today else {}) for row in found]
+    return [_account(row, _holding(connection, row[0])) for row in found]
 
 
 def _holding(connection: sqlite3.Connection, account: str) -> dict[str, Any]:

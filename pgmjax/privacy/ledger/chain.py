@@ -1,8 +1,7 @@
 """The hash chain of a ledger, and the key with which its tables are recognised.
 
 Each added row is sealed together with all before it, under the ledger's key. Whoever changes a row needs the
-key to seal it again, and then the last link, the head, differs from the one noted elsewhere. In ledgers of
-0.1.0 the links have no key up to the row of kind `upgrade`, which comes before the first new row.
+key to seal it again, and then the last link, the head, differs from the one noted elsewhere.
 
 The ledger stores a digest of each table, keyed by a secret in the file next to it. A reader of the ledger
 without the key cannot test a guess of a table against its digest.
@@ -22,7 +21,6 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
-from pgmjax.privacy.ledger import database
 from pgmjax.privacy.ledger.errors import LedgerError, told
 
 BEGINNING = hashlib.sha256(b"pgmjax ledger 1").hexdigest()
@@ -57,22 +55,20 @@ def digest_of(name: str, value: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def link(previous: str, kind: str, row: Mapping[str, Any], key: bytes | None = None) -> str:
+def link(previous: str, kind: str, row: Mapping[str, Any], key: bytes) -> str:
     """Return the hash that seals a row after `previous`; bytes count by their own hash.
 
     Args:
         previous: the link before.
         kind: the table.
         row: its columns.
-        key: the ledger's key; None gives the links of 0.1.0, which have none.
+        key: the ledger's key.
     """
     plain = {
         name: {"sha256": hashlib.sha256(value).hexdigest()} if isinstance(value, bytes) else value
         for name, value in row.items()
     }
     text = f"{previous}\n{kind}\n{text_of(plain)}".encode()
-    if key is None:
-        return hashlib.sha256(text).hexdigest()
     return hmac.new(key, b"pgmjax ledger link\n" + text, hashlib.sha256).hexdigest()
 
 
@@ -85,8 +81,6 @@ def head(connection: sqlite3.Connection) -> str:
 def add(connection: Any, kind: str, row: Mapping[str, Any]) -> int:
     """Insert a row and its link, inside the caller's transaction, and return the row's id.
 
-    A ledger of 0.1.0 gets the tables of today first, in the same transaction.
-
     Args:
         connection: a `database.Connection`, in a transaction.
         kind: the table.
@@ -98,15 +92,6 @@ def add(connection: Any, kind: str, row: Mapping[str, Any]) -> int:
     if connection.key is None:
         (check,) = connection.execute("SELECT key_check FROM ledger").fetchone()
         connection.key = read_key(connection.owner.path, check)
-    if database.format_of(connection) < database.FORMAT:
-        for statement in database.statements(database.ADDED):
-            connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {database.FORMAT}")
-        _insert(connection, "upgrade", {"format": database.FORMAT, "created": now()})
-    return _insert(connection, kind, row)
-
-
-def _insert(connection: Any, kind: str, row: Mapping[str, Any]) -> int:
     names = ", ".join(row)
     marks = ", ".join("?" * len(row))
     cursor = connection.execute(f"INSERT INTO {kind} ({names}) VALUES ({marks})", tuple(row.values()))

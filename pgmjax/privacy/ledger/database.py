@@ -27,6 +27,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
+from pgmjax._internal import formats
 from pgmjax.privacy.ledger.errors import LedgerError, told
 
 _OLDEST = (3, 38, 0)  # STRICT tables, JSON functions
@@ -38,8 +39,9 @@ _EVERY = 64  # commits of a connection, after which the write-ahead log is writt
 _LOG_BYTES = 1 << 22  # or when it has grown by this
 _PATIENCE = 1000  # milliseconds to wait for readers of what is written back
 
-APPLICATION_ID = 0x50474D4C  # "PGML"
-FORMAT = 2
+APPLICATION_ID = 0x50474A4C  # "PGJL"
+_UNPUBLISHED = 0x50474D4C  # what versions before the first publication wrote
+FORMAT = formats.LEDGER.version
 LIMIT = 1 << 61  # caps stay below it; sums end at it, fit no cap, and two of them add up in 64 bits
 
 _TABLES = """
@@ -70,11 +72,6 @@ CREATE TABLE answer(
 CREATE TABLE chain(
     seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, row INTEGER NOT NULL, previous TEXT NOT NULL,
     hash TEXT NOT NULL UNIQUE, UNIQUE(kind, row)) STRICT;
-"""
-
-_TABLES_2 = """
-CREATE TABLE upgrade(
-    id INTEGER PRIMARY KEY CHECK(id = 1), format INTEGER NOT NULL, created TEXT NOT NULL) STRICT;
 CREATE TABLE definition(
     id INTEGER PRIMARY KEY, account TEXT NOT NULL UNIQUE REFERENCES budget(account),
     definition TEXT NOT NULL, unit TEXT NOT NULL, created TEXT NOT NULL) STRICT;
@@ -87,8 +84,7 @@ CREATE TABLE discovery(
     definition TEXT NOT NULL, created TEXT NOT NULL) STRICT;
 """
 
-KINDS_1 = ("ledger", "budget", "charge", "attempt", "answer")
-KINDS = (*KINDS_1, "upgrade", "definition", "version", "discovery")
+KINDS = ("ledger", "budget", "charge", "attempt", "answer", "definition", "version", "discovery")
 
 # INSERT OR REPLACE deletes without a DELETE trigger, so that what it would replace is looked for here
 _UNIQUE = {
@@ -98,9 +94,6 @@ _UNIQUE = {
     "attempt": "id = NEW.id",
     "answer": "id = NEW.id OR (charge = NEW.charge AND step = NEW.step)",
     "chain": "seq = NEW.seq OR hash = NEW.hash OR (kind = NEW.kind AND row = NEW.row)",
-}
-_UNIQUE_2 = {
-    "upgrade": "1",
     "definition": "id = NEW.id OR account = NEW.account",
     "version": "id = NEW.id OR digest = NEW.digest",
     "discovery": "id = NEW.id OR account = NEW.account",
@@ -141,13 +134,7 @@ BEGIN SELECT RAISE(ABORT, 'noise that protects nobody'); END;
 """
 
 
-def _kept(unique: dict[str, str]) -> str:
-    return "".join(_KEPT.format(table=table, unique=columns) for table, columns in unique.items())
-
-
-SCHEMA_1 = _TABLES + _kept(_UNIQUE) + _RULES
-ADDED = _TABLES_2 + _kept(_UNIQUE_2)
-SCHEMA = SCHEMA_1 + ADDED
+SCHEMA = _TABLES + "".join(_KEPT.format(table=table, unique=each) for table, each in _UNIQUE.items()) + _RULES
 
 MOUNTS = pathlib.Path("/proc/mounts")
 _NETWORK = re.compile(
@@ -322,7 +309,7 @@ def connect(path: pathlib.Path, timeout: float, owner: object, new: bool = False
         new: whether the file is a still empty one that is to become a ledger.
 
     Raises:
-        LedgerError: the file is not a ledger, has a later format, or SQLite rejects a required setting.
+        LedgerError: the file is not a ledger, has another format, or SQLite rejects a required setting.
     """
     if sqlite3.sqlite_version_info < _OLDEST:
         raise LedgerError(
@@ -369,21 +356,17 @@ def identity(path: pathlib.Path) -> tuple[int, int]:
 
 
 def _check_format(connection: sqlite3.Connection, path: pathlib.Path) -> None:
-    """Refuse a file that is not a ledger, or has a later format, before anything is changed in it."""
+    """Refuse a file that is not a ledger, or has another format, before anything is changed in it."""
     (found,) = connection.execute("PRAGMA application_id").fetchone()
-    version = format_of(connection)
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if found == _UNPUBLISHED:
+        raise LedgerError(formats.unpublished(path))
     if found != APPLICATION_ID:
         raise LedgerError(f"{path} is not a ledger of pgmjax: name another file, or make one there.")
-    if version > FORMAT:
-        raise LedgerError(
-            f"{path} is a ledger of format {version}, and this pgmjax knows formats up to "
-            f"{FORMAT}: use the pgmjax that wrote it, or a later one."
-        )
-
-
-def format_of(connection: sqlite3.Connection) -> int:
-    """Return the format of a ledger's file."""
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+    try:
+        formats.LEDGER.check({"format": formats.LEDGER.name, "format_version": version}, path)
+    except ValueError as error:
+        raise LedgerError(str(error)) from error
 
 
 def _configure(connection: sqlite3.Connection, path: pathlib.Path) -> None:
@@ -425,10 +408,10 @@ def _after_fork() -> None:
     _ALL_LOCK.release()
 
 
-def statements(schema: str = SCHEMA) -> list[str]:
-    """Return a schema statement by statement, to be run in one transaction."""
+def statements() -> list[str]:
+    """Return the schema statement by statement, to be run in one transaction."""
     found, rest = [], ""
-    for piece in schema.split(";"):
+    for piece in SCHEMA.split(";"):
         rest += piece + ";"
         if sqlite3.complete_statement(rest):
             found.append(rest.strip())
@@ -436,15 +419,11 @@ def statements(schema: str = SCHEMA) -> list[str]:
     return found
 
 
-def expected(version: int = FORMAT) -> dict[str, str]:
-    """Return what the schema of a ledger must hold: the SQL of every table, index and trigger by name.
-
-    Args:
-        version: the format of the file.
-    """
+def expected() -> dict[str, str]:
+    """Return what the schema of a ledger must hold: the SQL of every table, index and trigger by name."""
     connection = sqlite3.connect(":memory:")
     try:
-        connection.executescript(SCHEMA if version > 1 else SCHEMA_1)
+        connection.executescript(SCHEMA)
         return present(connection)
     finally:
         connection.close()

@@ -93,7 +93,7 @@ class Ledger:
         """Open a ledger.
 
         Raises:
-            LedgerError: the file is not a ledger, has a later format, or cannot be written safely.
+            LedgerError: the file is not a ledger, has another format, or cannot be written safely.
         """
         ledger = cls(LedgerFile(database.resolve(path), checks.number("timeout", timeout, above=0)))
         with ledger._file.reading() as connection:
@@ -233,7 +233,7 @@ class Ledger:
         *,
         unit: str | Unit | None = None,
     ) -> Account:
-        """Complete an account that was registered without a domain, such as one of 0.1.0; for good.
+        """Complete an account that was registered without a domain, for good.
 
         This is an act of the table's holder, who has checked all its versions: `Dataset.validate`.
 
@@ -348,18 +348,10 @@ class Ledger:
         return found[0][0] if found else None
 
     def find_table(self, table: Any) -> tuple[Account, str] | None:
-        """Return the account of a table and its digest there, None if it has none.
-
-        A dataset in memory is also found by the digest that 0.1.0 gave it, of its domain's columns alone.
-        """
-        digests = [self.digest_of(table)]
-        if hasattr(table, "identity"):
-            digests.append(str(table.fingerprint(self._key())))
-        for digest in dict.fromkeys(digests):
-            account = self.find(digest)
-            if account is not None:
-                return account, digest
-        return None
+        """Return the account of a table and its digest there, None if it has none."""
+        digest = self.digest_of(table)
+        account = self.find(digest)
+        return None if account is None else (account, digest)
 
     def charges(self, name: str) -> list[ChargeRecord]:
         """Return the charges of an account, oldest first."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from pgmjax.privacy.ledger import chain, database
 from pgmjax.privacy.ledger.account import accounts
-from pgmjax.privacy.ledger.database import KINDS, KINDS_1, LIMIT
+from pgmjax.privacy.ledger.database import KINDS, LIMIT
 from pgmjax.privacy.ledger.errors import LedgerError, reason
 from pgmjax.privacy.ledger.reserve import label_delta_spent
 
@@ -98,7 +98,7 @@ def _pages(connection: sqlite3.Connection) -> Iterator[str]:
 
 
 def _rules(connection: sqlite3.Connection) -> Iterator[str]:
-    wanted, present = database.expected(database.format_of(connection)), database.present(connection)
+    wanted, present = database.expected(), database.present(connection)
     for name in wanted:
         if name not in present:
             yield f"The rule or table {name} was removed."
@@ -111,7 +111,7 @@ def _rules(connection: sqlite3.Connection) -> Iterator[str]:
 
 def _chain(connection: sqlite3.Connection, seen: dict[str, Any]) -> Iterator[str]:
     last, number = chain.BEGINNING, 0
-    key, keyed = _key(connection), connection.execute("SELECT format FROM ledger").fetchone()[0] > 1
+    key = _key(connection)
     if isinstance(key, str):
         yield key
         return
@@ -134,8 +134,7 @@ def _chain(connection: sqlite3.Connection, seen: dict[str, Any]) -> Iterator[str
             continue
         seen["rows"] += 1
         names = [column[0] for column in cursor.description]
-        keyed = keyed or kind == "upgrade"
-        if chain.link(previous, kind, dict(zip(names, values, strict=True)), key if keyed else None) != found:
+        if chain.link(previous, kind, dict(zip(names, values, strict=True)), key) != found:
             yield f"The {kind} {row} was changed after it was recorded."
     if not number:
         yield "The chain is empty: its first link was removed."
@@ -151,7 +150,7 @@ def _key(connection: Any) -> bytes | str:
 
 
 def _unsealed(connection: sqlite3.Connection) -> Iterator[str]:
-    for kind in KINDS if database.format_of(connection) > 1 else KINDS_1:
+    for kind in KINDS:
         for (row,) in connection.execute(
             f"SELECT id FROM {kind} WHERE id NOT IN (SELECT row FROM chain WHERE kind = ?)", (kind,)
         ):

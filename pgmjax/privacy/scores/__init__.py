@@ -4,7 +4,6 @@
 `errors` by the distance of answers from estimates, `bayes` the parents in a Bayesian network.
 """
 
-from pgmjax._internal.moved import serve_old_names
 from pgmjax.privacy.scores.base import Score
 from pgmjax.privacy.scores.bayes import BinaryF, MutualInformation, TotalVariation
 from pgmjax.privacy.scores.counts import Counts, Stack
@@ -21,5 +20,3 @@ __all__ = [
     "Stack",
     "TotalVariation",
 ]
-
-serve_old_names(__name__)

@@ -212,7 +212,7 @@ def test_structures_beyond_any_memory_are_refused_with_figures(size, oracle):
 
 
 def test_an_oracle_need_not_say_how_it_is_planned():
-    """As in 0.1.0: of its own methods an oracle must have those that answer."""
+    """Of its own methods an oracle must have those that answer."""
     own = ("forecast", "infer", "log_partition", "maximum")
     methods = {name: getattr(oracles.BruteForce, name) for name in own}
     made = type("Unplanned", (oracles.Oracle,), methods)

@@ -62,7 +62,7 @@ def test_the_key_names_the_cores_of_a_cpu_and_the_versions(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "text", ["{", '{"format": "pgmjax-rates", "version": 1, "devices": {"cpu": {"launch": 0}}}']
+    "text", ["{", '{"format": "pgmjax:rates", "format_version": 1, "devices": {"cpu": {"launch": 0}}}']
 )
 def test_a_damaged_file_is_said_and_ignored(cache, caplog, text):
     cache.parent.mkdir()
