@@ -115,18 +115,6 @@ def test_merging_is_a_sum_of_columns(distribution):
     assert (whole.attributes, merged.attributes, merged.gap) == ((), ("a",), whole.gap)
 
 
-def test_factors_of_an_older_version_become_channels():
-    channel = co.Channel.of(unary_for(4, Fraction(1)), Domain({"a": 2, "b": 2}), ("b",))
-    own, other = channel.squares
-    squares = {"matching_square": own, "other_square": other, "exclusive": False}
-    fields = {"attributes": ("b",), "size": 2, "matching": channel.truth, "other": channel.other}
-    read = co.Channel.__new__(co.Channel)
-    read.__setstate__(fields | squares)
-    assert (read.size, read.attributes, read.exclusive) == (2, ("b",), False)
-    assert read.gap == pytest.approx(channel.gap, rel=1e-14)
-    assert read.bit_variances == pytest.approx(channel.bit_variances, rel=1e-12)
-
-
 @pytest.mark.parametrize(("size", "expected"), [(8, 0.0128), (1024, 1.35), (32768, 43.0)])
 def test_predicted_error_of_a_census_table(size, expected):
     distribution = response_for(size, Fraction(1))

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pgmjax import perturbed
+from pgmjax import local
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.mechanisms import RandomizedResponse
@@ -36,7 +36,7 @@ def test_saved_and_loaded(data, tmp_path, encoding, universe):
     kept = made(data, **options)
     written = made(data, out=tmp_path / "written", **options)
     kept.save(tmp_path / "saved")
-    loaded = perturbed.load(tmp_path / "saved")
+    loaded = local.load(tmp_path / "saved")
     assert sorted(os.listdir(tmp_path / "saved")) == sorted(os.listdir(tmp_path / "written"))
     for other in (written, loaded):
         assert (other.domain, other.rows, other.epsilon) == (DOMAIN, ROWS, 2)
@@ -99,16 +99,16 @@ def test_damaged_tables_are_refused(data, tmp_path, change, words):
     made(data, out=tmp_path / "t")
     damage(tmp_path / "t", change)
     with pytest.raises(ValueError, match=words):
-        perturbed.load(tmp_path / "t")
+        local.load(tmp_path / "t")
 
 
 def test_missing_parts_are_refused(data, tmp_path):
     with pytest.raises(ValueError, match=r"holds no perturbed\.json"):
-        perturbed.load(tmp_path)
+        local.load(tmp_path)
     made(data, out=tmp_path / "t")
     (tmp_path / "t" / "answers-1.npy").unlink()
     with pytest.raises(ValueError, match=r"holds no answers-1\.npy"):
-        perturbed.load(tmp_path / "t")
+        local.load(tmp_path / "t")
 
 
 def test_categories_that_are_not_there_are_refused_when_counted(data, tmp_path):
@@ -117,7 +117,7 @@ def test_categories_that_are_not_there_are_refused_when_counted(data, tmp_path):
     answers[5] = 200
     np.save(tmp_path / "t" / "answers-0.npy", answers)
     with pytest.raises(ValueError, match="are damaged"):
-        perturbed.load(tmp_path / "t").marginal(["a"])
+        local.load(tmp_path / "t").marginal(["a"])
 
 
 def test_the_epsilon_is_exact(data):

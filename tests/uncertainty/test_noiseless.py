@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax import constraints
 from pgmjax.queries import kronecker, marginal, prefix
 from pgmjax.uncertainty import laplace, linear
 from pgmjax.uncertainty.linear import least_squares
@@ -95,7 +94,7 @@ def test_fixed_marginals_are_measurements_without_noise(monkeypatch, name, small
     zeros = ZEROS[name]
     counts = np.where(possible(zeros), np.random.default_rng(4).integers(1, 50, len(CELLS)), 0)
     fixed = [
-        constraints.FixedMarginal(clique, (dense(marginal(clique)) @ counts).reshape(DOMAIN.shape_of(clique)))
+        pj.FixedMarginal(clique, (dense(marginal(clique)) @ counts).reshape(DOMAIN.shape_of(clique)))
         for clique in (("d", "a"), ("b",), ("a",))
     ]
     values, stddevs, determined = by_cells(measurements(), zeros, None, fixed)
@@ -184,7 +183,7 @@ def test_an_answer_that_is_ruled_out_is_zero_without_error(method):
 @pytest.mark.parametrize("method", ["linear", "bootstrap"])
 def test_an_answer_of_a_fixed_marginal_is_the_marginals(method):
     domain = pj.Domain({"a": 2, "b": 3})
-    public = constraints.FixedMarginal(("a",), [30, 50])
+    public = pj.FixedMarginal(("a",), [30, 50])
     noisy = [pj.LinearMeasurement(("a", "b"), [[12.0, 9.0, 8.0], [20.0, 19.0, 14.0]], 1.0)]
     quiet = pj.Estimator(progress=False, max_steps=300, dtype="float64")
     fit = quiet.fit(domain, noisy, constraints=[public])

@@ -211,7 +211,7 @@ def test_an_insecure_session_says_so_wherever_its_answers_go(ledger, tmp_path):
         History(DOMAIN, [], secure=1)
 
 
-def test_files_that_do_not_say_are_taken_as_secure_and_other_words_are_not(tmp_path):
+def test_files_are_secure_only_by_their_word(tmp_path):
     import json
 
     path = tmp_path / "history.json"
@@ -223,7 +223,8 @@ def test_files_that_do_not_say_are_taken_as_secure_and_other_words_are_not(tmp_p
         assert History.load(tmp_path).secure is expected
     del told["secure"]
     path.write_text(json.dumps(told))
-    assert History.load(tmp_path).secure
+    with pytest.raises(ValueError, match="lacks 'secure'"):
+        History.load(tmp_path)
 
 
 def test_given_answers_are_whole(ledger):
