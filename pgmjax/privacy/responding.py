@@ -312,12 +312,10 @@ class Responses(SingleProcess):
         asked = [each.describe() for each in self.planned]
         return {"respond": asked, "block": block, "records": records}
 
-    def _reader(self) -> Reader:
-        names = list(dict.fromkeys(name for each in self.planned for name in each.attributes))
-        return Reader(self._data, names, self._size())
-
     def _blocks(self, give: Callable[[Reader, int, int], Block]) -> Iterator[Block]:
-        size, reader = self._size(), self._reader()
+        size = self._size()
+        names = list(dict.fromkeys(name for each in self.planned for name in each.attributes))
+        reader = Reader(self._data, names, size)
         with Progress("responding", self.rows, self._show) as progress:
             for number in range(-(-self.rows // size)):
                 self._check_process()
