@@ -1,0 +1,238 @@
+"""The mechanism that runs where nobody names one: all marginals where noise allows it, else a choice of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pgmjax import queries
+from pgmjax._internal import checks
+from pgmjax.data.cliques import Clique, as_clique
+from pgmjax.data.counting import check_memory
+from pgmjax.inference.plan.forecast import ModelTooLargeError
+from pgmjax.inference.plan.junction_tree import total_cells
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.total import estimate_total
+from pgmjax.mechanisms.base import Mechanism, Request, Run
+from pgmjax.mechanisms.batch_aim import BatchAIM
+from pgmjax.mechanisms.mst import MST
+from pgmjax.mechanisms.noise_sizes import distribution_for, largest_sensitivity
+from pgmjax.mechanisms.work import Work
+from pgmjax.privacy.exact import split
+from pgmjax.queries import Query, marginal
+from pgmjax.queries.workload import Workload
+from pgmjax.release.release import Release
+
+MOST_PURE_SCORES = 100
+"""With more marginals than that, and no delta, noisy scores of all of them cost too much (bench/recipe.py)."""
+LOUD, DROWNED = 1.5, 1.0
+"""Noise of all cells of a marginal, over the number of records: on average over all marginals, up to which all
+are measured; and of one marginal, up to which it is measured if they are not (bench/recipe.py --fitting)."""
+
+
+@dataclasses.dataclass(frozen=True)
+class AutoPlan:
+    """The public part of the choice.
+
+    Attributes:
+        cliques: the marginals of the workload with several attributes, smallest first; empty if the workload
+            asks for other queries, which are measured whole.
+        alone: the attributes of the workload.
+        choosing: the mechanism that chooses among the marginals, with its plan; None if a model of all of
+            them is within the limit.
+    """
+
+    cliques: tuple[Clique, ...]
+    alone: tuple[Clique, ...]
+    choosing: tuple[Mechanism, Any] | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Auto(Mechanism):
+    """Measure all marginals of the workload, the ones that noise leaves readable, or a private choice of them.
+
+    If a model of all marginals is within `max_cells`, they are measured at once, as by `Marginals`, unless
+    noise would drown them: the standard deviation of the noise, summed over the cells of a marginal, is above
+    1.5 times the number of records on average. Then only marginals for which it is at most the number of
+    records are measured, small ones first, and other attributes alone.
+
+    If a model of all is larger than that, `BatchAIM` chooses privately which to measure, or `MST`, if there
+    are more than 100 marginals and no delta; if noise drowns every one of them, attributes are measured alone.
+
+    The number of records is public under REPLACE_ONE without weights. Otherwise it is measured first, with a
+    fiftieth of the budget.
+
+    Args:
+        max_cells: the largest number of cells of the model's junction tree.
+        count_share: the share of the budget for the number of records, in (0, 1), where it is private.
+
+    Guarantees:
+        delta = 0: epsilon-DP. delta > 0: rho-zCDP, hence (epsilon, delta)-DP, for the largest rho that
+        converts to at most epsilon. What is measured depends on the domain, the workload, the budget and a
+        released number of records, and on what `BatchAIM` or `MST` release. The parts sum exactly to the
+        budget.
+
+    Example:
+        >>> from pgmjax.data.relation import Relation
+        >>> Auto(epsilon=1, relation=Relation.ADD_REMOVE).count_share
+        Fraction(1, 50)
+    """
+
+    max_cells: int = 10_000_000
+    count_share: Any = "1/50"
+
+    name: ClassVar[str] = "auto"
+    summary: ClassVar[str] = "measure all marginals where noise and memory allow it, else choose among them"
+    chooses: ClassVar[bool] = True
+    audited_values: ClassVar[dict[str, tuple[Any, ...]]] = {"max_cells": (10_000_000, 20)}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.integer("max_cells", self.max_cells, low=1)
+        self._set_shares("count_share")
+
+    def plan(self, request: Request) -> AutoPlan:
+        """Return the marginals, smallest first, and who chooses among them if that is necessary."""
+        domain, entries = request.domain, request.workload.entries
+        plain = all(entry.query == marginal(entry.clique) for entry in entries)
+        sets = {frozenset(entry.clique): as_clique(domain, entry.clique) for entry in entries}
+        wide = sorted((c for c in sets.values() if len(c) > 1), key=domain.size) if plain else []
+        named = set(itertools.chain.from_iterable(sets))
+        alone = tuple((name,) for name in domain.attributes if name in named)
+        rest = dataclasses.replace(request, budget=self._rest(request))
+        for cost in (self._count_cost(request), rest.budget.cap / (len(alone) + len(entries))):
+            self._noise(request, alone, cost)
+        if wide and not self._fits(request):
+            inner = self._choosing(len(wide))
+            return AutoPlan(tuple(wide), alone, (inner, inner.plan(rest)))
+        check_memory(domain, [entry.clique for entry in entries])
+        request.measurable([entry.query for entry in entries])
+        return AutoPlan(tuple(wide), alone, None)
+
+    def execute(self, run: Run) -> Release:
+        """Count the records, and measure what their number makes readable."""
+        plan: AutoPlan = run.plan
+        counted, records = self._count(run)
+        rest = run.budget.part(run.budget.remaining)
+        asked = [entry.query for entry in run.request.workload.entries]
+        if plan.cliques:
+            kept = self._readable(run.request, plan, rest.cap, records)
+            if plan.choosing is not None and kept:
+                return self._chosen(run, plan.choosing, rest, counted)
+            if len(kept) < len(plan.cliques):
+                covered = set(itertools.chain.from_iterable(kept))
+                asked = [marginal(c) for c in (*kept, *(c for c in plan.alone if not covered.issuperset(c)))]
+        measured = run.measure(asked, split(rest.cap, [1] * len(asked)))
+        return run.release([*counted, *measured])
+
+    def work(self, request: Request, plan: AutoPlan) -> Work:
+        """Return what is done if noise drowns no marginal."""
+        if plan.choosing is None:
+            return Work.of_queries(request, [entry.query for entry in request.workload.entries])
+        mechanism, inner = plan.choosing
+        return mechanism.work(request, inner)
+
+    def _rest(self, request: Request) -> Any:
+        """Return a budget of what is left for measuring, for plans only: nothing of it is ever spent."""
+        budget = request.budget
+        return type(budget)(budget.cap - self._count_cost(request), budget.unit)
+
+    def _count_cost(self, request: Request) -> Fraction:
+        return Fraction(0) if request.total_is_public else request.budget.cap * self.count_share
+
+    def _fits(self, request: Request) -> bool:
+        """Return whether a model of all marginals is within the limit and the memory."""
+        domain, cliques = request.domain, request.workload.cliques
+        place = {name: i for i, name in enumerate(domain.attributes)}
+        numbered = [tuple(place[name] for name in clique) for clique in cliques]
+        if max(map(domain.size, cliques)) > self.max_cells:
+            return False
+        if total_cells(domain.shape, numbered) > self.max_cells:
+            return False
+        try:
+            request.estimator.plan(domain, cliques)
+        except ModelTooLargeError:
+            return False
+        return True
+
+    def _choosing(self, marginals: int) -> Mechanism:
+        given: dict[str, Any] = {
+            name: getattr(self, name) for name in ("epsilon", "delta", "relation", "estimator", "backend")
+        }
+        if marginals > MOST_PURE_SCORES and self.delta == 0:
+            return MST(**given)
+        return BatchAIM(**given, max_cells=self.max_cells)
+
+    def _count(self, run: Run) -> tuple[list[LinearMeasurement], float]:
+        """Return the measurement of the number of records, if it is private, and the number."""
+        if run.total is not None:
+            return [], float(run.total)
+        everybody: Query = queries.kronecker({run.request.domain.attributes[0]: queries.total()})
+        counted = run.measure([everybody], [self._count_cost(run.request)])
+        return counted, estimate_total(run.request.domain, counted)[0]
+
+    def _readable(
+        self, request: Request, plan: AutoPlan, budget: Fraction, records: float
+    ) -> tuple[Clique, ...]:
+        """Return the marginals that are to be measured, given the (released) number of records.
+
+        Args:
+            request: the request.
+            plan: the plan.
+            budget: what they and the other attributes cost together.
+            records: the number of records.
+        """
+        sizes = np.array([request.domain.size(clique) for clique in plan.cliques], float)
+
+        def noise(kept: int) -> float:
+            covered = set(itertools.chain.from_iterable(plan.cliques[:kept]))
+            others = sum(not covered.issuperset(clique) for clique in plan.alone)
+            return self._noise(request, plan.cliques[:kept] or plan.alone, budget / (kept + others))
+
+        every = len(plan.cliques)
+        if plan.choosing is None and sizes.mean() * noise(every) <= LOUD * records:
+            return plan.cliques
+        kept = every
+        while kept and sizes[kept - 1] * noise(kept) > DROWNED * records:
+            kept -= 1
+        return plan.cliques[:kept]
+
+    def _noise(self, request: Request, cliques: Sequence[Clique], cost: Fraction) -> float:
+        """Return the standard deviation of the noise of a count of marginals, at a cost of each.
+
+        Raises:
+            ValueError: the noise would be too large or zero.
+        """
+        if cost == 0:
+            return 0.0
+        unit, bounds = request.budget.unit, (request.max_weight, request.max_records)
+        sensitivity = largest_sensitivity(cliques, request.domain, self._neighbours, unit, *bounds)
+        return float(distribution_for(sensitivity, unit, cost).stddev)
+
+    def _chosen(
+        self, run: Run, choosing: tuple[Mechanism, Any], rest: Any, counted: Sequence[LinearMeasurement]
+    ) -> Release:
+        """Return the release of the mechanism that chooses, with the count beside its measurements."""
+        mechanism, plan = choosing
+        inner = dataclasses.replace(
+            run,
+            mechanism=mechanism,
+            request=dataclasses.replace(run.request, budget=rest),
+            plan=plan,
+            table=run.table.within(rest),
+        )
+        release = mechanism.execute(inner)
+        return dataclasses.replace(
+            release, mechanism=self.name, measurements=(*counted, *release.measurements)
+        )
+
+
+def pairs_of(domain: Any, k: int, most: int) -> Workload:
+    """Return all marginals of k attributes whose own table has at most so many cells."""
+    cliques = itertools.combinations(domain.attributes, k)
+    return Workload.of_marginals(clique for clique in cliques if domain.size(clique) <= most)
