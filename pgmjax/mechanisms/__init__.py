@@ -4,6 +4,8 @@ A mechanism is one file with one frozen dataclass, a subclass of `Mechanism`, an
 defines its `name` (on the command line), its `summary`, its `plan` and its `execute`, and accesses the table
 only through a `privacy.private_table.PrivateTable`. Contract tests run over `names()`.
 
+- `auto`: all marginals where noise and memory allow it, else a choice. `recipe`: what it is asked for where
+  only a number of attributes is given.
 - `marginals`, `hdmm`: measure once. `randomized_response`: each record randomises its own answer.
 - `mst`, `aim`, `batch_aim`, `mwem`: select, measure and fit. `mwem_rounds` and `mwem_baselines` are parts of
   `mwem`.
@@ -14,16 +16,16 @@ only through a `privacy.private_table.PrivateTable`. Contract tests run over `na
 - `online_weights`: answers queries as they arrive.
 - `comparison`: which one to take, from runs on the tables of `simulated`.
 - `base`: shared by all mechanisms. `adaptive`: shared by those that select repeatedly. `noise_sizes`: the
-  noise for a given cost.
+  noise for a given cost. `work` and `forecast`: what a run will do, and its time and memory.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from pgmjax.data.relation import Relation
 from pgmjax.mechanisms.aim import AIM
+from pgmjax.mechanisms.auto import Auto
 from pgmjax.mechanisms.base import (
     FitError,
     Measured,
@@ -48,7 +50,6 @@ from pgmjax.mechanisms.online_weights import OnlineWeights
 from pgmjax.mechanisms.privbayes import PrivBayes
 from pgmjax.mechanisms.randomized_response import RandomizedResponse
 from pgmjax.mechanisms.simulated import simulated_table
-from pgmjax.privacy.exact import exact_delta
 from pgmjax.release.run_folder import RunFolder
 
 __all__ = [
@@ -57,6 +58,7 @@ __all__ = [
     "MLDP",
     "MST",
     "MWEM",
+    "Auto",
     "BatchAIM",
     "DualQuery",
     "FitError",
@@ -75,13 +77,12 @@ __all__ = [
     "RunFolder",
     "SimilarityMLDP",
     "compare",
-    "for_many_pairs",
     "options",
     "release_together",
     "simulated_table",
 ]
 
-RELEASING = (AIM, BatchAIM, HDMM, MLDP, MST, MWEM, DualQuery, Marginals, PrivBayes, RandomizedResponse)
+RELEASING = (Auto, AIM, BatchAIM, HDMM, MLDP, MST, MWEM, DualQuery, Marginals, PrivBayes, RandomizedResponse)
 """The mechanisms that turn a table and a workload into a release."""
 
 
@@ -93,28 +94,6 @@ def names() -> dict[str, type[Mechanism]]:
         'measure every query of the workload once, with equal or weighted budget'
     """
     return {mechanism.name: mechanism for mechanism in RELEASING}
-
-
-MOST_PURE_SCORES = 100
-"""With more pairs than that, and no delta, noisy scores of all of them cost too much (bench/recipe.py)."""
-
-
-def for_many_pairs(delta: Any, columns: int) -> str:
-    """Return the name of the mechanism that chooses privately which pairs to measure, where not all fit.
-
-    Under pure differential privacy the noise of scores grows with the number of pairs, so that MST takes over
-    if there are more than `MOST_PURE_SCORES`; with a delta it grows with its root (bench/recipe.py).
-
-    Args:
-        delta: that of (epsilon, delta).
-        columns: the number of attributes.
-
-    Example:
-        >>> for_many_pairs("1e-9", 16), for_many_pairs(0, 16), for_many_pairs(0, 10)
-        ('batch-aim', 'mst', 'batch-aim')
-    """
-    many = math.comb(columns, 2) > MOST_PURE_SCORES
-    return MST.name if many and exact_delta(delta) == 0 else BatchAIM.name
 
 
 def relations(mechanism: type[Any]) -> tuple[Relation, ...]:

@@ -27,6 +27,7 @@ from pgmjax.mechanisms.noise_sizes import (
     grid_for,
     largest_sensitivity,
 )
+from pgmjax.mechanisms.work import Work
 from pgmjax.model.graphical import many_marginals
 from pgmjax.queries import Query, marginal
 from pgmjax.release.release import Release
@@ -75,6 +76,7 @@ class AIM(Mechanism):
     summary: ClassVar[str] = (
         "measure, round by round, the marginals of the workload that the model knows worst"
     )
+    chooses: ClassVar[bool] = True
     audited_values: ClassVar[dict[str, tuple[Any, ...]]] = {
         "max_cells": (10_000_000, 30),
         "kept_noise": (None, 1.0),
@@ -100,6 +102,11 @@ class AIM(Mechanism):
             distribution_for(sensitivity, budget.unit, cost)
         self._grid(request, candidates, first.choose)
         return candidates
+
+    def work(self, request: Request, plan: dict[Clique, int]) -> Work:
+        """Return the work of the rounds; without a number of them, about three an attribute were seen."""
+        rounds = 3 * len(request.domain) if self.rounds is None else self.rounds
+        return Work.of_choice(request.domain, list(plan), self.max_cells, rounds, measured=rounds)
 
     def execute(self, run: Run) -> Release:
         """Measure all attributes, then select and measure one marginal per round."""

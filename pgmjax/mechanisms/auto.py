@@ -1,4 +1,4 @@
-"""The mechanism that runs where nobody names one: all marginals where noise allows it, else a choice of them."""
+"""The mechanism that runs where nobody names one: all marginals if noise allows it, else some of them."""
 
 from __future__ import annotations
 
@@ -25,14 +25,13 @@ from pgmjax.mechanisms.noise_sizes import distribution_for, largest_sensitivity
 from pgmjax.mechanisms.work import Work
 from pgmjax.privacy.exact import split
 from pgmjax.queries import Query, marginal
-from pgmjax.queries.workload import Workload
 from pgmjax.release.release import Release
 
 MOST_PURE_SCORES = 100
-"""With more marginals than that, and no delta, noisy scores of all of them cost too much (bench/recipe.py)."""
-LOUD, DROWNED = 1.5, 1.0
-"""Noise of all cells of a marginal, over the number of records: on average over all marginals, up to which all
-are measured; and of one marginal, up to which it is measured if they are not (bench/recipe.py --fitting)."""
+"""Most marginals whose scores are measured without a delta: the noise of all grows with their number."""
+LOUD = 1.5
+"""Largest noise of a marginal, on average over those that are measured: the standard deviation of a count
+times the number of counts, over the number of records (bench/recipe.py --fitting, five tables)."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,15 +53,16 @@ class AutoPlan:
 
 @dataclasses.dataclass(frozen=True)
 class Auto(Mechanism):
-    """Measure all marginals of the workload, the ones that noise leaves readable, or a private choice of them.
+    """Measure all marginals of the workload, those that noise leaves readable, or a private choice of them.
 
-    If a model of all marginals is within `max_cells`, they are measured at once, as by `Marginals`, unless
-    noise would drown them: the standard deviation of the noise, summed over the cells of a marginal, is above
-    1.5 times the number of records on average. Then only marginals for which it is at most the number of
-    records are measured, small ones first, and other attributes alone.
+    If a model of all marginals is within `max_cells`, they are measured at once, as by `Marginals`, but not
+    where noise would drown them: the large ones are left out until the standard deviation of a count, times
+    the number of counts, is at most 1.5 times the number of records, on average over the marginals.
+    Attributes that are then in none of them are measured alone.
 
-    If a model of all is larger than that, `BatchAIM` chooses privately which to measure, or `MST`, if there
-    are more than 100 marginals and no delta; if noise drowns every one of them, attributes are measured alone.
+    If a model of all is larger than `max_cells`, `BatchAIM` chooses privately which to measure, or `MST`, if
+    there are more than 100 marginals and no delta. If noise would drown even the smallest marginal,
+    attributes are measured alone.
 
     The number of records is public under REPLACE_ONE without weights. Otherwise it is measured first, with a
     fiftieth of the budget.
@@ -106,7 +106,8 @@ class Auto(Mechanism):
         alone = tuple((name,) for name in domain.attributes if name in named)
         rest = dataclasses.replace(request, budget=self._rest(request))
         for cost in (self._count_cost(request), rest.budget.cap / (len(alone) + len(entries))):
-            self._noise(request, alone, cost)
+            if cost:
+                distribution_for(self._sensitivity(request, alone), request.budget.unit, cost)  # or refuses
         if wide and not self._fits(request):
             inner = self._choosing(len(wide))
             return AutoPlan(tuple(wide), alone, (inner, inner.plan(rest)))
@@ -179,40 +180,30 @@ class Auto(Mechanism):
     def _readable(
         self, request: Request, plan: AutoPlan, budget: Fraction, records: float
     ) -> tuple[Clique, ...]:
-        """Return the marginals that are to be measured, given the (released) number of records.
+        """Return the marginals that noise leaves readable, as many of the smallest ones as possible.
 
         Args:
             request: the request.
             plan: the plan.
-            budget: what they and the other attributes cost together.
-            records: the number of records.
+            budget: what they, and the attributes that are in none of them, cost together.
+            records: the number of records, released or public.
         """
-        sizes = np.array([request.domain.size(clique) for clique in plan.cliques], float)
-
-        def noise(kept: int) -> float:
-            covered = set(itertools.chain.from_iterable(plan.cliques[:kept]))
-            others = sum(not covered.issuperset(clique) for clique in plan.alone)
-            return self._noise(request, plan.cliques[:kept] or plan.alone, budget / (kept + others))
-
-        every = len(plan.cliques)
-        if plan.choosing is None and sizes.mean() * noise(every) <= LOUD * records:
-            return plan.cliques
-        kept = every
-        while kept and sizes[kept - 1] * noise(kept) > DROWNED * records:
+        cliques = plan.cliques if plan.choosing is None else plan.cliques[:1]
+        cells = np.cumsum([request.domain.size(clique) for clique in cliques], dtype=float)
+        covered: set[str] = set()
+        alone = [len(plan.alone) - len(covered := covered.union(clique)) for clique in cliques]
+        sensitivity, kept = self._sensitivity(request, cliques), len(cliques)
+        while kept:
+            cost = budget / (kept + alone[kept - 1])
+            noise = float(distribution_for(sensitivity, request.budget.unit, cost).stddev)
+            if cells[kept - 1] / kept * noise <= LOUD * records:
+                break
             kept -= 1
         return plan.cliques[:kept]
 
-    def _noise(self, request: Request, cliques: Sequence[Clique], cost: Fraction) -> float:
-        """Return the standard deviation of the noise of a count of marginals, at a cost of each.
-
-        Raises:
-            ValueError: the noise would be too large or zero.
-        """
-        if cost == 0:
-            return 0.0
-        unit, bounds = request.budget.unit, (request.max_weight, request.max_records)
-        sensitivity = largest_sensitivity(cliques, request.domain, self._neighbours, unit, *bounds)
-        return float(distribution_for(sensitivity, unit, cost).stddev)
+    def _sensitivity(self, request: Request, cliques: Sequence[Clique]) -> int:
+        bounds = (self._neighbours, request.budget.unit, request.max_weight, request.max_records)
+        return largest_sensitivity(cliques, request.domain, *bounds)
 
     def _chosen(
         self, run: Run, choosing: tuple[Mechanism, Any], rest: Any, counted: Sequence[LinearMeasurement]
@@ -230,9 +221,3 @@ class Auto(Mechanism):
         return dataclasses.replace(
             release, mechanism=self.name, measurements=(*counted, *release.measurements)
         )
-
-
-def pairs_of(domain: Any, k: int, most: int) -> Workload:
-    """Return all marginals of k attributes whose own table has at most so many cells."""
-    cliques = itertools.combinations(domain.attributes, k)
-    return Workload.of_marginals(clique for clique in cliques if domain.size(clique) <= most)

@@ -30,6 +30,7 @@ from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
 from pgmjax.measurements.transcript import Transcript
+from pgmjax.mechanisms.work import Work
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy.accounting.zcdp import rho_for
 from pgmjax.privacy.backend import NoiseBackend
@@ -440,6 +441,8 @@ class Mechanism(PrivacyParameters, abc.ABC):
     """Values of options used by audits, where the option's type does not tell them."""
     audited_large: ClassVar[Mapping[str, Any] | None] = {}
     """Settings with which it measures a marginal of more than 2^18 cells; None if it never does."""
+    chooses: ClassVar[bool] = False
+    """Whether it chooses what to measure among the marginals of the workload, so that not all must fit."""
     discovers: ClassVar[bool] = True
     """Whether it runs within the rest of a budget, as it has to after discovery."""
 
@@ -504,6 +507,10 @@ class Mechanism(PrivacyParameters, abc.ABC):
     @abc.abstractmethod
     def execute(self, run: Run) -> Release:
         """Spend the budget and return the release."""
+
+    def work(self, request: Request, plan: Any) -> Work:
+        """Return what a run does, as far as it is known beforehand. Default: it measures the workload."""
+        return Work.of_queries(request.domain, [entry.query for entry in request.workload.entries])
 
     def describe(self, plan: Any) -> dict[str, Any]:
         """Return the JSON-serialisable settings that identify the run's measurements in a ledger."""
@@ -678,6 +685,10 @@ class MeasureOnce(Mechanism):
     def execute(self, run: Run) -> Release:
         """Measure, fit and return the release."""
         return self._measured(run).release()
+
+    def work(self, request: Request, plan: MeasurementPlan) -> Work:
+        """Return the work of measuring the plan's queries."""
+        return Work.of_queries(request.domain, plan.queries)
 
     def _measured(self, run: Run) -> Measured:
         costs = run.budget.split(run.plan.weights)

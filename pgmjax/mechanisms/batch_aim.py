@@ -21,6 +21,7 @@ from pgmjax.mechanisms.adaptive import (
 )
 from pgmjax.mechanisms.base import Mechanism, Request, Run
 from pgmjax.mechanisms.noise_sizes import distribution_for, grid_for_scores, largest_sensitivity, on_grid
+from pgmjax.mechanisms.work import Work
 from pgmjax.model.graphical import GraphicalModel, many_marginals
 from pgmjax.privacy.exact import split
 from pgmjax.privacy.scores import Distances
@@ -90,6 +91,7 @@ class BatchAIM(Mechanism):
     summary: ClassVar[str] = (
         "score the marginals of the workload with noise, and measure together what is worth it"
     )
+    chooses: ClassVar[bool] = True
     audited_values: ClassVar[dict[str, tuple[Any, ...]]] = {
         "rounds": (2, 1),
         "max_cells": (10_000_000, 30),
@@ -119,6 +121,10 @@ class BatchAIM(Mechanism):
         for each in costs:
             distribution_for(largest, budget.unit, each)
         return candidates
+
+    def work(self, request: Request, plan: dict[Clique, int]) -> Work:
+        """Return the work of all rounds."""
+        return Work.of_choice(request.domain, list(plan), self.max_cells, self.rounds)
 
     def execute(self, run: Run) -> Release:
         """Measure all attributes; then, round by round, score the candidates and measure those worth it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,12 +13,32 @@ from pgmjax._internal.memory import readable_bytes
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.unit import Unit
-from pgmjax.mechanisms.base import MeasureOnce, Mechanism, Request
+from pgmjax.estimation.estimator import FIT_STEPS
+from pgmjax.inference.oracles import Plan
+from pgmjax.inference.plan import rates
+from pgmjax.mechanisms.base import MeasurementPlan, MeasureOnce, Mechanism, Request
+from pgmjax.mechanisms.work import Work
 from pgmjax.privacy.backend import default_backend
 from pgmjax.privacy.measuring import plan_measurements
 from pgmjax.queries.workload import Workload
 
 _SHOWN = 12
+RECORDS = 100_000
+"""Number of records that a forecast is for, where nobody says one."""
+START, START_BYTES = 2.5, 350_000_000
+"""Seconds and memory of Python, JAX and the other libraries."""
+READ, COUNT, CELL = 5e-8, 6e-9, 4e-9
+"""Seconds to read a value, to count a record into a table, and to make a cell of one."""
+NOISE = {"epsilon": 6e-6, "rho": 1e-5}
+"""Seconds to draw the noise of a count with OpenDP."""
+DRAW = 1e-6
+"""Seconds to draw the answer of a record."""
+COMPARE = 3e-8
+"""Seconds to compute a cell of a model and its distance from a count."""
+BIND = 2e-8
+"""Seconds to prepare a noisy count for a fit."""
+REPORT, ANSWER, ROW = 1.5, 1.5e-6, 6e-8
+"""Seconds for the report and the model, an answer with its interval, and a value of a synthetic row."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,38 +57,68 @@ class PlannedTable:
 
 
 @dataclasses.dataclass(frozen=True)
+class Stage:
+    """A stage of a release.
+
+    Attributes:
+        name: what it does.
+        seconds: forecast of its time.
+        bytes: forecast of the memory that it needs.
+    """
+
+    name: str
+    seconds: float
+    bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
 class ReleaseForecast:
     """The tables, noise, time and memory of a release, as far as they are known beforehand.
 
     Attributes:
         mechanism: its name.
         tables: what it will measure; empty if the mechanism chooses that while it runs.
-        step_seconds: forecast of one step of the fit; None as `peak_bytes` without tables.
-        compile_seconds: forecast of compiling it.
-        peak_bytes: forecast of the memory of the fit.
+        stages: its stages in their order. Where a mechanism chooses, they are for the largest choice.
+        records: the number of records that they are for.
         rates: where the rates of the forecast come from.
     """
 
     mechanism: str
     tables: tuple[PlannedTable, ...]
-    step_seconds: float | None
-    compile_seconds: float | None
-    peak_bytes: int | None
-    rates: str | None = None
+    stages: tuple[Stage, ...]
+    records: int
+    rates: str
 
-    def lines(self, steps: int, rows: int | None = None) -> Iterator[str]:
+    @property
+    def seconds(self) -> float:
+        """Forecast of the time of all stages."""
+        return sum(stage.seconds for stage in self.stages)
+
+    @property
+    def peak_bytes(self) -> int:
+        """Forecast of the largest memory of a stage."""
+        return max(stage.bytes for stage in self.stages)
+
+    def lines(self, rows: int | None = None) -> Iterator[str]:
         """Yield what is to be said.
 
         Args:
-            steps: most steps of the fit.
             rows: number of records, if it is public.
         """
-        if not self.tables:
+        if self.tables:
+            yield from self._measured(rows)
+        else:
             yield (
                 f"{self.mechanism} chooses what it measures while it runs: its tables and their noise are "
                 "known afterwards."
             )
-            return
+        asked = f"{self.records:,} records" + " (an assumption: --rows N tells)" * (rows is None)
+        yield f"Forecast for {asked}, on {self.rates}:"
+        for stage in self.stages:
+            yield f"  {stage.name:<9} {_seconds(stage.seconds):>8}, {readable_bytes(stage.bytes)}"
+        yield f"  together  {_seconds(self.seconds):>8}, {readable_bytes(self.peak_bytes)} at most"
+
+    def _measured(self, rows: int | None) -> Iterator[str]:
         counts = sum(table.cells for table in self.tables)
         yield f"Will be measured: {len(self.tables):,} tables of {counts:,} counts."
         for table in self.tables[:_SHOWN]:
@@ -87,16 +138,10 @@ class ReleaseForecast:
             yield f"Below the noise on average: {below:,} of {counts:,} counts."
         else:
             yield "How many counts lie below the noise depends on the table: --rows N tells, if N is public."
-        if self.step_seconds is not None and self.compile_seconds is not None and self.peak_bytes is not None:
-            seconds = self.compile_seconds + steps * self.step_seconds
-            yield (
-                f"The fit: up to {seconds:,.0f} s for {steps:,} steps (forecast; rates: {self.rates}), "
-                f"{readable_bytes(self.peak_bytes)} of memory."
-            )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the forecast for JSON."""
-        return {**dataclasses.asdict(self), "tables": [dataclasses.asdict(table) for table in self.tables]}
+        return {**dataclasses.asdict(self), "seconds": self.seconds, "peak_bytes": self.peak_bytes}
 
 
 def forecast(
@@ -106,6 +151,7 @@ def forecast(
     *,
     unit: Unit | None = None,
     max_weight: int | None = None,
+    records: int = RECORDS,
 ) -> ReleaseForecast:
     """Return what a release will measure, with what noise, time and memory. Nothing is spent or read.
 
@@ -115,6 +161,7 @@ def forecast(
         workload: as for `Mechanism.run`.
         unit: the unit of privacy, None for one record.
         max_weight: bound on the records' weights, None without weights.
+        records: number of records, for the time of counting them and of writing rows.
 
     Raises:
         ValueError: the run would be refused.
@@ -125,34 +172,61 @@ def forecast(
         >>> found = forecast(plain, pj.Domain({"a": 3, "b": 2}), pj.Workload([["a"], ["b"]]))
         >>> [(table.clique, table.cells, round(table.stddev, 2)) for table in found.tables]
         [(('a',), 3, 2.8), (('b',), 2, 2.8)]
+        >>> [stage.name for stage in found.stages]
+        ['start', 'count', 'noise', 'fit', 'write']
     """
     workload.validate(domain)
-    records = 1 if unit is None else unit.max_records
+    bound = 1 if unit is None else unit.max_records
     estimator = mechanism._fitted_by(False)
     request = Request(
-        domain, workload, mechanism._neighbours, mechanism.budget(), max_weight, estimator, records
+        domain, workload, mechanism._neighbours, mechanism.budget(), max_weight, estimator, bound
     )
     plan = mechanism.plan(request)
-    if not isinstance(mechanism, MeasureOnce):
-        return ReleaseForecast(mechanism.name, (), None, None, None)
-    budget = request.budget
-    backend = mechanism.backend or default_backend()
-    given = (request.relation, max_weight, backend, records)
+    tables = _tables(mechanism, request, plan) if isinstance(mechanism, MeasureOnce) else ()
+    work = mechanism.work(request, plan)
+    inference = estimator.plan(domain, work.fitted)
+    stages = _stages(request, work, inference, records)
+    return ReleaseForecast(mechanism.name, tables, stages, records, inference.rates.source)
+
+
+def _tables(mechanism: Mechanism, request: Request, plan: MeasurementPlan) -> tuple[PlannedTable, ...]:
+    budget, backend = request.budget, mechanism.backend or default_backend()
+    given = (request.relation, request.max_weight, backend, request.max_records)
     planned = [
-        plan_measurements(query, budget.unit, cost, domain, *given)
+        plan_measurements(query, budget.unit, cost, request.domain, *given)
         for query, cost in zip(plan.queries, budget.split(plan.weights), strict=True)
     ]
-    tables = [
+    return tuple(
         PlannedTable(each.query.clique, each.rows, float(np.asarray(each.distribution.stddev)))
         for each in planned
-    ]
-    inference = estimator.plan(domain, [table.clique for table in tables])
-    found = inference.oracle.forecast
-    return ReleaseForecast(
-        mechanism.name,
-        tuple(tables),
-        inference.step_seconds,
-        found.compile_seconds,
-        inference.peak_bytes,
-        inference.rates.source,
     )
+
+
+def _stages(request: Request, work: Work, inference: Plan, records: int) -> tuple[Stage, ...]:
+    """Return the stages of some work: numbers of operations, times what each was measured to take."""
+    domain, host = request.domain, rates.of_host()
+    slower = host.cell / rates.HostRates().cell  # this machine beside the one that was measured
+    counted = sum(map(domain.size, work.counted))
+    held = sum(math.prod(domain[name] for name in clique) for clique in work.fitted)
+    steps = min(request.estimator.max_steps, FIT_STEPS)
+    answers = sum(entry.query.num_rows(domain) for entry in request.workload.entries)
+    one_fit = inference.oracle.forecast.compile_seconds + steps * inference.step_seconds
+    read = records * (len(domain) * READ + len(work.counted) * COUNT) + counted * CELL
+    noise = NOISE[request.budget.unit]
+    found = [
+        Stage("start", slower * START, START_BYTES),
+        Stage("count", slower * read, START_BYTES + records * len(domain) * 2 + 8 * counted),
+        Stage("noise", slower * (work.counts * noise + work.draws * DRAW), START_BYTES + 24 * work.counts),
+        Stage("choose", slower * work.compared * COMPARE, START_BYTES + 32 * counted),
+        Stage("fit", work.fits * (one_fit + slower * held * BIND), START_BYTES + inference.peak_bytes),
+        Stage(
+            "write",
+            slower * (REPORT + answers * ANSWER + records * len(domain) * ROW),
+            START_BYTES + 200 * answers + 60 * records,
+        ),
+    ]
+    return tuple(stage for stage in found if stage.name != "choose" or work.compared)
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:,.0f} s" if seconds >= 9.5 else f"{seconds:.1f} s"

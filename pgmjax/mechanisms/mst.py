@@ -16,6 +16,7 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.adaptive import between_rounds, check_largest_clique, fit_of_chosen
 from pgmjax.mechanisms.base import Mechanism, Request, Run, carry_measurements
 from pgmjax.mechanisms.noise_sizes import distribution_for, grid_for, largest_sensitivity, on_grid
+from pgmjax.mechanisms.work import Work
 from pgmjax.model.compression import Compression
 from pgmjax.model.graphical import many_marginals
 from pgmjax.privacy.scores import Distances
@@ -62,6 +63,7 @@ class MST(Mechanism):
 
     name: ClassVar[str] = "mst"
     summary: ClassVar[str] = "measure all attributes and a spanning tree of the pairs that depend most"
+    chooses: ClassVar[bool] = True
     audited_values: ClassVar[dict[str, tuple[Any, ...]]] = {"cliques": ((), (("a", "b"),)), "steps": (5, 1)}
     audited_large: ClassVar[dict[str, Any]] = {"compress": False, "steps": 1}
 
@@ -96,6 +98,14 @@ class MST(Mechanism):
                 parts.choices[0],
             )
         return given
+
+    def work(self, request: Request, plan: list[Clique]) -> Work:
+        """Return the work of scoring all pairs once, and measuring the largest tree of them."""
+        domain = request.domain
+        pairs = list(itertools.combinations(domain.attributes, 2))
+        fitted = (*((name,) for name in domain.attributes), *plan, *largest_tree(domain, plan))
+        counts, compared = sum(map(domain.size, fitted)), sum(map(domain.size, pairs))
+        return Work(fitted, counts, (*pairs, *plan), compared, fits=2)
 
     def describe(self, plan: list[Clique]) -> dict[str, Any]:
         """Return the settings, with the cliques in the domain's order."""

@@ -10,6 +10,7 @@ from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms.base import Mechanism, Request, Run
 from pgmjax.mechanisms.mwem_baselines import ARMS, Estimate, make
 from pgmjax.mechanisms.mwem_rounds import PENALTIES, Candidates, Rounds
+from pgmjax.mechanisms.work import Work
 from pgmjax.privacy.backend import default_backend
 from pgmjax.release.release import Release
 
@@ -76,6 +77,7 @@ class MWEM(Mechanism):
 
     name: ClassVar[str] = "mwem"
     summary: ClassVar[str] = "choose what the estimate gets most wrong, measure it, and repeat"
+    chooses: ClassVar[bool] = True
     audited_values: ClassVar[dict[str, tuple[Any, ...]]] = {
         "select": ("marginals", "queries"),
         "penalty": PENALTIES,
@@ -121,6 +123,12 @@ class MWEM(Mechanism):
         rounds = Rounds(request, candidates, estimate, number, **shared)
         rounds.check(default_backend() if self.backend is None else self.backend)
         return rounds
+
+    def work(self, request: Request, plan: Rounds) -> Work:
+        """Return the work of all rounds."""
+        most = request.domain.size() if self.max_cells is None else self.max_cells
+        cliques = list(dict.fromkeys(plan.candidates.cliques))
+        return Work.of_choice(request.domain, cliques, most, plan.rounds, measured=plan.rounds)
 
     def execute(self, run: Run) -> Release:
         """Make the rounds."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -18,6 +19,8 @@ from pgmjax.mechanisms.bayes_network import (
     conditional_fit,
     read_taxonomies,
 )
+from pgmjax.mechanisms.mst import largest_tree
+from pgmjax.mechanisms.work import Work
 from pgmjax.privacy.exact import as_text, exact
 from pgmjax.privacy.scores.bayes import BinaryF
 from pgmjax.release.release import Release
@@ -77,6 +80,7 @@ class PrivBayes(Mechanism):
     summary: ClassVar[str] = (
         "choose a Bayesian network privately, measure its marginals, fit or multiply them"
     )
+    chooses: ClassVar[bool] = True
     audited_values: ClassVar[dict[str, tuple[Any, ...]]] = {
         "theta": (4, "1/10"),
         "score": ("R", "I", "F"),
@@ -138,6 +142,14 @@ class PrivBayes(Mechanism):
         del settings["estimate"]
         maps = {name: [list(each) for each in levels] for name, levels in self.taxonomies.items()}
         return {**settings, "taxonomies": maps}
+
+    def work(self, request: Request, plan: AttributeLevels) -> Work:
+        """Return the work of scoring pairs, and measuring the largest tree of them."""
+        domain = request.domain
+        pairs = list(itertools.combinations(domain.attributes, 2))
+        fitted = (*((name,) for name in domain.attributes), *largest_tree(domain, ()))
+        counts, compared = sum(map(domain.size, fitted)), sum(map(domain.size, pairs))
+        return Work(fitted, counts, tuple(pairs), compared)
 
     def execute(self, run: Run) -> Release:
         """Choose the network, measure its marginals, and fit or multiply them."""

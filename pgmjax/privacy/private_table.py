@@ -124,6 +124,12 @@ class PrivateTable(SingleProcess):
         table._backend, table._run = self._backend, self._run
         return table
 
+    def within(self, budget: Budget) -> PrivateTable:
+        """Return the same table under a part of the budget; see `over`."""
+        table = self.over(self._data, budget)
+        table._is_snapshot, table._counted = self._is_snapshot, self._counted
+        return table
+
     @property
     def domain(self) -> Domain:
         """The table's public domain."""
