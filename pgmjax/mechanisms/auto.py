@@ -134,7 +134,7 @@ class Auto(Mechanism):
     def work(self, request: Request, plan: AutoPlan) -> Work:
         """Return what is done if noise drowns no marginal."""
         if plan.choosing is None:
-            return Work.of_queries(request, [entry.query for entry in request.workload.entries])
+            return Work.of_queries(request.domain, [entry.query for entry in request.workload.entries])
         mechanism, inner = plan.choosing
         return mechanism.work(request, inner)
 

@@ -1,0 +1,129 @@
+"""Auto measures everything where noise allows it, leaves out what noise drowns, and else lets others choose."""
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import pgmjax as pj
+from pgmjax.mechanisms import Auto, Marginals
+from pgmjax.mechanisms.auto import LOUD
+from pgmjax.privacy.seeded import SeededBackend
+
+DOMAIN = pj.Domain({"a": 2, "b": 3, "c": 5, "d": 40, "e": 50})
+PAIRS = list(itertools.combinations(DOMAIN.attributes, 2))
+ALL = pj.Workload(PAIRS)
+QUICK = pj.Estimator(max_steps=60, progress=False)
+relations = pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+
+
+def table(records, seed=0):
+    """Each attribute follows the one before it for half of the records."""
+    rng = np.random.default_rng(seed)
+    columns, before = {}, rng.integers(0, 60, records)
+    for name, size in DOMAIN.sizes.items():
+        own = (size * rng.random(records) ** 2).astype(int)
+        columns[name] = np.where(rng.random(records) < 0.5, before % size, own)
+        before = columns[name]
+    return pj.Dataset.from_columns(DOMAIN, columns)
+
+
+def run(data, workload=ALL, relation="add-remove", epsilon=1, delta=0, seed=0, kind=Auto, **more):
+    backend = SeededBackend(seed, insecure=True)
+    mechanism = kind(epsilon, relation, delta, backend=backend, estimator=QUICK, **more)
+    return mechanism.run(data, workload, show_progress=False)
+
+
+def measured(release):
+    return [m.clique for m in release.measurements if m.query == pj.queries.marginal(m.clique)]
+
+
+@relations
+@pytest.mark.parametrize("delta", [0, "1e-9"])
+def test_all_marginals_are_measured_where_noise_allows_it(relation, delta):
+    release = run(table(100_000), relation=relation, delta=delta)
+    assert sorted(measured(release)) == sorted(PAIRS)
+    assert release.spent.epsilon == 1 and release.mechanism == "auto"
+    counts = [m for m in release.measurements if m.query != pj.queries.marginal(m.clique)]
+    assert len(counts) == (relation == "add-remove")  # otherwise the number of records is public
+    if delta == 0:  # of the pairs, each costs the same, and of the count a fiftieth of everything
+        whole = Fraction(1) if not counts else Fraction(49, 50)
+        moved = 1 if counts else 2
+        scale = float(moved * len(PAIRS) / whole)
+        pair = next(m for m in release.measurements if m.clique == PAIRS[0])
+        assert pair.distribution.scale == pytest.approx(scale, rel=1e-12)
+        assert not counts or counts[0].distribution.scale == pytest.approx(50, rel=1e-12)
+
+
+@pytest.mark.parametrize("records", [100, 300, 1000, 3000, 10_000, 30_000])
+def test_the_largest_are_left_out_by_the_rule(records):
+    """The rule, by brute force: the most of the smallest pairs whose noise is bearable on average."""
+    release = run(table(records), relation="replace-one")
+    order = sorted(PAIRS, key=DOMAIN.size)
+
+    def bearable(kept):
+        covered = {name for pair in order[:kept] for name in pair}
+        parts = kept + len(DOMAIN) - len(covered)
+        stddev = pj.noise.DiscreteLaplace(2.0 * parts).stddev if hasattr(pj, "noise") else None
+        if stddev is None:
+            from pgmjax.measurements.noise import DiscreteLaplace
+
+            stddev = DiscreteLaplace(2.0 * parts).stddev
+        return np.mean([DOMAIN.size(pair) for pair in order[:kept]]) * float(stddev) <= LOUD * records
+
+    kept = max((k for k in range(1, len(order) + 1) if bearable(k)), default=0)
+    covered = {name for pair in order[:kept] for name in pair}
+    alone = [(name,) for name in DOMAIN if name not in covered]
+    assert measured(release) == order[:kept] + alone
+    assert (kept == 0) == (records == 100) and (kept == len(order)) == (records == 30_000)
+
+
+@pytest.mark.parametrize("unit", [None, pj.Unit("who", 4)])
+def test_pairs_are_hardly_worse_than_independence_however_few_records(unit):
+    """All pairs fit in memory, and noise would drown them: the errors of independence are the measure."""
+    records, errors = 800, {Auto: 0.0, "all": 0.0, "alone": 0.0}
+    columns = {"who": np.arange(records) // 4} if unit else {}
+    singles = pj.Workload([[name] for name in DOMAIN])
+    for seed in range(4):
+        plain = table(records, seed)
+        exact = dict(zip(PAIRS, plain.marginals(PAIRS), strict=True))
+        data = plain
+        if unit is not None:
+            rng = np.random.default_rng(seed)
+            before = rng.integers(0, 60, records)
+            for name, size in DOMAIN.sizes.items():
+                own = (size * rng.random(records) ** 2).astype(int)
+                columns[name] = before = np.where(rng.random(records) < 0.5, before % size, own)
+            data = pj.Dataset.from_columns(DOMAIN, columns, unit=unit)
+        for key, kind, asked in ((Auto, Auto, ALL), ("all", Marginals, ALL), ("alone", Marginals, singles)):
+            model = run(data, asked, seed=seed, kind=kind).model
+            errors[key] += np.mean(
+                [np.abs(model.marginal(p) / model.total - exact[p] / records).sum() for p in PAIRS]
+            )
+    assert errors[Auto] < 1.1 * min(errors["all"], errors["alone"])
+    assert errors["all"] > 1.3 * errors["alone"]  # what a rule that looks at memory alone would do
+
+
+def test_a_model_that_is_too_large_is_left_to_those_who_choose():
+    data = table(5000)
+    assert {m.clique for m in run(data, max_cells=2500).measurements} >= {(name,) for name in DOMAIN}
+    wide = pj.Domain({f"x{i:02d}": 3 for i in range(16)})
+    rng = np.random.default_rng(0)
+    many = pj.Dataset.from_columns(wide, {name: rng.integers(0, 3, 3000) for name in wide})
+    every = pj.Workload.all_kway(wide, 2)  # 120 pairs: without a delta their scores cost too much
+    tree = measured(run(many, every, max_cells=500))
+    assert len(tree) == 16 + 15 and len({name for clique in tree[16:] for name in clique}) == 16
+    drowned = measured(run(many, every, max_cells=500, epsilon="0.001"))
+    assert drowned == [(name,) for name in wide]
+
+
+def test_a_workload_of_other_queries_is_measured_whole():
+    ranges = pj.Workload([{"clique": ["d", "e"], "queries": {"d": "prefix"}}, ["a"]])
+    release = run(table(200), ranges)
+    assert [m.query for m in release.measurements[1:]] == [entry.query for entry in ranges.entries]
+
+
+def test_a_budget_too_small_for_noise_is_refused_before_spending():
+    with pytest.raises(ValueError, match="noise"):
+        run(table(200), epsilon="1e-18")
