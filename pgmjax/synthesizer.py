@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import os
 from collections.abc import Callable, Mapping
@@ -10,28 +9,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pgmjax import mechanisms, random
+from pgmjax import random
 from pgmjax._internal import checks, html
 from pgmjax.data.attribute import Attribute
-from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.draft import Draft
 from pgmjax.data.encoding import text_of
 from pgmjax.data.relation import AnyRelation, Relation
 from pgmjax.data.unit import Unit, check_unit
-from pgmjax.discovery import Discovery, OpenTable
-from pgmjax.mechanisms.base import Mechanism, PrivacyParameters
+from pgmjax.discovery import Discovery
+from pgmjax.job import Job
 from pgmjax.model.row_file import VALUES, arrow_column
-from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries import text as query_text
 from pgmjax.queries.workload import KWay, Workload
 from pgmjax.release import accuracy
 from pgmjax.release import folder as release_folder
 from pgmjax.release.release import Release
 from pgmjax.release.report import render
-
-MOST_CELLS = 1_000_000
-"""Cells of the model of all pairs, up to which `mechanism="auto"` measures all pairs."""
 
 
 class Answer(NamedTuple):
@@ -171,24 +165,23 @@ class Synthesizer:
                 f"{', '.join(missing) or 'none'}; the domain lacks {', '.join(extra) or 'none'}. "
                 "Remove these columns, or add them where they are missing. Nothing was spent."
             )
-        given: dict[str, Any] = {"ledger": ledger, "key": key, "show_progress": show_progress}
-        data: Dataset | OpenTable
-        if isinstance(known, Domain):
-            if discover is not None:
-                raise ValueError("The domain describes every column: leave discover out. Nothing was spent.")
-            data = _in_domain(known, table, self.unit)
-        else:
-            if discover is None:
-                raise ValueError(
-                    "The possible values of the columns are unknown, and they must not be read off "
-                    "the table. Give a domain (pgmjax domain draft writes a first version), or find "
-                    "one for a tenth of epsilon with discover=0.1. Nothing was spent."
-                )
-            given["discover"] = Discovery(discover)
-            data = OpenTable.from_frame(table, known, unit=self.unit)
-        mechanism = self._mechanism(known, len(held.names))
-        asked = workload if workload is not None else _pairs(mechanism)
-        self._release = mechanism.run(data, asked, **given)
+        if isinstance(known, Domain) and discover is not None:
+            raise ValueError("The domain describes every column: leave discover out. Nothing was spent.")
+        if not isinstance(known, Domain) and discover is None:
+            raise ValueError(
+                "The possible values of the columns are unknown, and they must not be read off "
+                "the table. Give a domain (pgmjax domain draft writes a first version), or find "
+                "one for a tenth of epsilon with discover=0.1. Nothing was spent."
+            )
+        job = Job(
+            **self.get_params(),
+            records=table,
+            domain=known,
+            workload=workload,
+            discovery=None if discover is None else Discovery(discover),
+        )
+        _check_records(job)
+        self._release = job.run(ledger=ledger, key=key, show_progress=show_progress)
         self._frame = held
         return self
 
@@ -263,34 +256,6 @@ class Synthesizer:
         """Write the release as a folder, which `pj.load` opens; see `Release.save`."""
         self.release.save(folder)
 
-    def _mechanism(self, known: Any, columns: int) -> Mechanism:
-        """Return the mechanism that is to run, by name, by the rule of "auto", or the one given."""
-        backend = None if self.insecure_seed is None else SeededBackend(self.insecure_seed, insecure=True)
-        given = {"epsilon": self.epsilon, "relation": self.relation, "delta": self.delta}
-        if isinstance(self.mechanism, Mechanism):
-            own, same = self.mechanism, PrivacyParameters(**given)
-            if (own.epsilon, own.delta, own.relation) != (same.epsilon, same.delta, same.relation):
-                raise ValueError(
-                    "The epsilon, delta and relation of the mechanism must be those of the Synthesizer."
-                )
-            if backend is None:
-                return own
-            if own.backend is not None:
-                raise ValueError("The mechanism already has a noise backend: leave insecure_seed out.")
-            return dataclasses.replace(own, backend=backend)
-        names = mechanisms.names()
-        if self.mechanism != "auto" and self.mechanism not in names:
-            raise ValueError(
-                f"mechanism must be 'auto', a mechanism, or one of {', '.join(names)}, got "
-                f"{self.mechanism!r}."
-            )
-        name = self.mechanism
-        if name == "auto":
-            fits = isinstance(known, Domain) and _all_pairs_fit(known)
-            name = "marginals" if fits else mechanisms.for_many_pairs(self.delta, columns)
-        made: Mechanism = names[name](**given, backend=backend)
-        return made
-
     def _protects(self) -> str:
         return f"one {self.unit.column}" if isinstance(self.unit, Unit) else "one row"
 
@@ -328,32 +293,19 @@ def _described(domain: Any) -> Domain | Draft | None:
     return draft if draft.open else Domain(draft.closed)
 
 
-def _in_domain(domain: Domain, table: Any, unit: Unit | None) -> Dataset:
-    """Return a table of records of a domain; errors name no argument that `fit` lacks."""
+def _check_records(job: Job) -> None:
+    """Check that the records are of the domain; errors name no argument that `fit` lacks."""
     try:
-        return Dataset.from_frame(domain, table, unit=unit)
+        _ = job.table
     except ValueError as error:
         said, choice, _ = str(error).partition(", or say what happens to such records")
+    else:
+        return
     raise ValueError(f"{said}{'.' if choice else ''} Nothing was spent.")
 
 
 def _columns(known: Domain | Draft) -> tuple[str, ...]:
     return known.attributes if isinstance(known, Domain) else known.columns
-
-
-def _all_pairs_fit(domain: Domain) -> bool:
-    pairs = len(domain) * (len(domain) - 1) // 2
-    if pairs == 0:
-        return True
-    try:
-        return len(Workload.all_kway(domain, 2, MOST_CELLS).entries) == pairs
-    except ValueError:
-        return False
-
-
-def _pairs(mechanism: Mechanism) -> KWay:
-    """Return all pairs, for mechanisms that measure them all those whose model is small enough."""
-    return KWay(2, MOST_CELLS if mechanism.name in ("marginals", "hdmm") else None)
 
 
 class _Frame:

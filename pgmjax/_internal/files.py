@@ -95,7 +95,7 @@ def reserve(out: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
     target = check_target(out)
     made = [parent for parent in target.parents if not parent.exists()]
     folder = target.with_name(f".{uuid.uuid4().hex[:12]}.partial")
-    _sweep(target.parent)
+    sweep(target.parent)
     lock = None
     try:
         try:
@@ -121,7 +121,14 @@ def reserve(out: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
             os.close(lock)
 
 
-def _sweep(parent: pathlib.Path) -> None:
+def drop(folder: pathlib.Path) -> None:
+    """Remove a folder so that at no moment a part of it stands under its name."""
+    gone = folder.with_name(f".{uuid.uuid4().hex[:12]}.partial")
+    folder.rename(gone)
+    shutil.rmtree(gone, ignore_errors=True)
+
+
+def sweep(parent: pathlib.Path) -> None:
     """Remove the folders in which a process that was killed was making something; `reserve` locks its own."""
     for folder in parent.glob(".????????????.partial") if parent.is_dir() else ():
         if _PARTIAL.fullmatch(folder.name) and folder.is_dir() and not folder.is_symlink():

@@ -37,9 +37,10 @@ def _filled(change: Callable[[pathlib.Path, int], Any]) -> Any:
         counts.append(data.count())
         return run(self, data, *given, **more)
 
-    def filled(folder: pathlib.Path, *given: Any, **more: Any) -> None:
-        fill(folder, *given, **more)
+    def filled(folder: pathlib.Path, *given: Any, **more: Any) -> Any:
+        missing = fill(folder, *given, **more)
         change(folder, counts.pop())
+        return missing
 
     return replaced((Mechanism, "run", watched), (release_folder, "fill", filled))
 

@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> None:
                 check=process.check,
             )
         except KeyboardInterrupt:
-            raise process.Interrupted(
+            raise KeyboardInterrupt(
                 f"interrupted; finished results are in {path}. Run the same command again to continue."
             ) from None
     if arguments.json:

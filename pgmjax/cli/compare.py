@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 from pgmjax import mechanisms
 from pgmjax.cli import process
-from pgmjax.cli.release import read_domain, read_workload, show_progress
+from pgmjax.cli.release import show_progress
+from pgmjax.job import read_domain, read_workload
 from pgmjax.mechanisms import MechanismComparison, MechanismErrors, simulated
 from pgmjax.queries.workload import Workload
 
@@ -36,7 +37,7 @@ def run(arguments: argparse.Namespace) -> None:
             check=process.check,
         )
     except KeyboardInterrupt:
-        raise process.Interrupted("interrupted; no table was read and nothing was spent") from None
+        raise KeyboardInterrupt("interrupted; no table was read and nothing was spent") from None
     if arguments.json or arguments.format == "json":  # --json may also stand before `compare`
         print(json.dumps(found.to_dict()))
         return

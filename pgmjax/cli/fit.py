@@ -6,9 +6,9 @@ import argparse
 import json
 import math
 import pathlib
-import sys
 from typing import Any
 
+from pgmjax import job as jobs
 from pgmjax._internal import files
 from pgmjax.cli import release
 from pgmjax.data.domain import Domain
@@ -30,8 +30,8 @@ def run(arguments: argparse.Namespace) -> None:
             f"--stddev must be finite and > 0, got {arguments.stddev:g}: it is the standard deviation of the "
             "noise that was added, in counts."
         )
-    domain = release.read_domain(arguments.domain)
-    earlier, known = release.read_prior(arguments.prior, domain)
+    domain = jobs.read_domain(arguments.domain)
+    earlier, known = (None, None) if arguments.prior is None else jobs.read_prior(arguments.prior, domain)
     given = {"stddev": arguments.stddev, "rounded_to": arguments.rounded_to}
     try:
         found = read_published(arguments.measurements, domain, **given)
@@ -45,24 +45,16 @@ def run(arguments: argparse.Namespace) -> None:
     fit = release.estimator_of(arguments).fit(domain, found.measurements, arguments.total, prior=earlier)
     rows: dict[str, Any] = {"synthetic_rows": arguments.rows, "synthetic_format": arguments.synthetic}
     published_folder.write(found, fit, out, codes=arguments.codes, prior=known, **rows)
-    _tell(arguments, out, found, fit, domain)
+    record = json.loads((out / release_folder.FIT_RECORD).read_text(encoding="utf-8"))
+    release.tell(arguments, out, record, lambda: _print(out, found, fit, domain))
 
 
-def _tell(
-    arguments: argparse.Namespace, out: pathlib.Path, found: Published, fit: Fit, domain: Domain
-) -> None:
-    if sys.stdout is None or (arguments.quiet and not arguments.json):
-        return
-    if arguments.json:
-        record = json.loads((out / release_folder.FIT_RECORD).read_text(encoding="utf-8"))
-        print(json.dumps({"out": str(out), **record}))
-        return
-    first = domain.attribute(domain.attributes[0])
+def _print(out: pathlib.Path, found: Published, fit: Fit, domain: Domain) -> None:
     values = sum(measurement.values.size for measurement in found.measurements)
     absent = sum(found.absent)
     print(f"Model written to {out}")
     print(f"  report   {out / 'report.html'}")
-    print(f"  query    pgmjax query {out} {first.name}={first.code_names()[0]}")
+    print(f"  query    pgmjax query {out} {release.example(domain)}")
     numbers = f"{values - absent:,} counts; {absent:,} cells have none"
     print(f"  read     {len(found.measurements)} tables, {numbers}")
     loss, gap = report_text.number(fit.loss), report_text.number(fit.gap)

@@ -7,32 +7,29 @@ direct encoding, a plain file of the rows. Rows are sorted, so that nothing is l
 from __future__ import annotations
 
 import argparse
-import contextlib
 import csv
 import json
 import pathlib
 import shlex
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from pgmjax import job as jobs
 from pgmjax._internal import checks, files, formats
-from pgmjax.cli import process, release, spending
+from pgmjax.cli import process, release
 from pgmjax.data import demo
 from pgmjax.data.cliques import Clique, as_clique
-from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
+from pgmjax.job import Job
 from pgmjax.local.table import PerturbedTable, load
 from pgmjax.mechanisms.randomized_response import RandomizedResponse
 from pgmjax.model import row_file
-from pgmjax.privacy.backend import default_backend
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.private_table import holder_log
-from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.release import folder as release_folder
 
 _MOST_VALUES = 50_000_000  # of a plain file
@@ -51,29 +48,36 @@ def run(arguments: argparse.Namespace) -> None:
     _check_combination(arguments)
     for module in ("pyarrow", "pyarrow.csv", "pyarrow.parquet"):
         checks.optional(module, extra="tables")
-    domain = demo.domain() if arguments.demo else release.read_domain(arguments.domain)
+    domain = demo.domain() if arguments.demo else jobs.read_domain(arguments.domain)
     groups = [_group(domain, text) for text in arguments.groups]
     attributes = _attributes(arguments, domain)
-    with _named_as_options():
-        mechanism = _mechanism(arguments, groups)
+    with release.named_as_options(_OPTIONS):
+        mechanism = RandomizedResponse(
+            epsilon=arguments.epsilon,
+            relation=Relation.parse(arguments.relation),
+            universe=groups or "attributes",
+            encoding=arguments.encoding,
+            useless=arguments.useless,
+        )
+        job = release.job_of(arguments, domain, mechanism=mechanism)
+        _ = job.chosen
     try:
         opened = release.open_ledger(arguments)
-        with _named_as_options(), opened as ledger, holder_log(arguments.holder_log):
-            data = release.open_table(arguments, domain)
-            record = _perturb(arguments, mechanism, data, attributes, out, ledger)
-        _tell(arguments, domain, out, record, mechanism)
+        with release.named_as_options(_OPTIONS), opened as ledger, holder_log(arguments.holder_log):
+            record = _perturb(arguments, job, attributes, out, ledger)
+        release.tell(arguments, out, record, lambda: _print(arguments, job, out, record))
     except KeyboardInterrupt:
-        raise process.Interrupted(_after_interrupt(arguments, mechanism, out)) from None
+        raise KeyboardInterrupt(_after_interrupt(arguments, job, out)) from None
 
 
-def _after_interrupt(arguments: argparse.Namespace, mechanism: Any, out: pathlib.Path) -> str:
+def _after_interrupt(arguments: argparse.Namespace, job: Job, out: pathlib.Path) -> str:
     """Return a message on what an interrupt left: the folder is there in full or not at all."""
     if (out / "release.json").is_file():
         return f"interrupted; the perturbed table is at {out}"
     if arguments.ledger is not None:
-        return f"interrupted; nothing was written. {spending.AGAIN}"
-    if mechanism.backend.drawn:
-        return f"interrupted; nothing was written; {spending.price(mechanism)} counts as spent"
+        return f"interrupted; nothing was written. {jobs.AGAIN}"
+    if job.drawn:
+        return f"interrupted; nothing was written; {jobs.price(job.chosen)} counts as spent"
     return "interrupted; nothing was spent"
 
 
@@ -100,48 +104,21 @@ def _attributes(arguments: argparse.Namespace, domain: Domain) -> list[str] | No
     """Return the attributes that a workload asks about, in the domain's order; None for all."""
     if arguments.workload is None:
         return None
-    entries = release.read_workload(arguments.workload, domain).entries
+    entries = jobs.read_workload(arguments.workload, domain).entries
     asked = {name for entry in entries for name in entry.clique}
     return [name for name in domain.attributes if name in asked]
 
 
-def _mechanism(arguments: argparse.Namespace, groups: list[Clique]) -> Any:
-    seed = arguments.insecure_seed
-    backend = default_backend() if seed is None else SeededBackend(seed, insecure=True)
-    return RandomizedResponse(
-        epsilon=arguments.epsilon,
-        relation=Relation.parse(arguments.relation),
-        universe=groups or "attributes",
-        encoding=arguments.encoding,
-        useless=arguments.useless,
-        backend=spending.WatchedBackend(backend),
-    )
-
-
-@contextlib.contextmanager
-def _named_as_options() -> Iterator[None]:
-    """Name the command's options in messages of the library."""
-    try:
-        yield
-    except ValueError as error:
-        said = str(error)
-        for name, option in _OPTIONS.items():
-            said = said.replace(name, option)
-        if said == str(error):
-            raise
-        raise ValueError(said) from error
-
-
 def _perturb(
     arguments: argparse.Namespace,
-    mechanism: Any,
-    data: Dataset,
+    job: Job,
     attributes: list[str] | None,
     out: pathlib.Path,
     ledger: Ledger | None,
 ) -> dict[str, Any]:
     """Perturb and write, and return the record; what could fail beforehand has been checked."""
-    show = release.show_progress(arguments)
+    show, data = release.show_progress(arguments), job.table
+    mechanism: Any = job.chosen
     try:
         with files.reserve(out) as folder:
             process.check()
@@ -164,14 +141,12 @@ def _perturb(
         return record
     except Exception as error:
         process.check()  # a library may have turned an interrupt into another error
-        if not mechanism.backend.drawn:
+        if not job.drawn:
             raise
         reason = str(error).strip().rstrip(".") or type(error).__name__
-        said = (
-            f"The answers could not be written: {reason}. The budget is spent ({spending.price(mechanism)})."
-        )
+        said = f"The answers could not be written: {reason}. The budget is spent ({jobs.price(mechanism)})."
         if ledger is not None:
-            said += f" {spending.AGAIN}"
+            said += f" {jobs.AGAIN}"
         raise RuntimeError(said) from error
 
 
@@ -263,34 +238,9 @@ def read(folder: str) -> PerturbedTable | None:
     return load(path.parent / "table")
 
 
-def _tell(
-    arguments: argparse.Namespace,
-    domain: Domain,
-    out: pathlib.Path,
-    record: dict[str, Any],
-    mechanism: Any,
-) -> None:
-    """Print the outcome; a failure to print does not affect the folder."""
-    if sys.stdout is None or (arguments.quiet and not arguments.json):
-        return
-    try:
-        if arguments.json:
-            print(json.dumps({"out": str(out), **record}))
-        else:
-            _print(arguments, domain, out, record, mechanism.backend.drawn)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        process.discard()
-    except OSError as error:
-        raise OSError(
-            f"The table was written to {out}, but printing this summary failed: {error.strerror}."
-        ) from error
-
-
-def _print(
-    arguments: argparse.Namespace, domain: Domain, out: pathlib.Path, record: dict[str, Any], drawn: bool
-) -> None:
-    first = domain.attribute(record["groups"][0][0])
+def _print(arguments: argparse.Namespace, job: Job, out: pathlib.Path, record: dict[str, Any]) -> None:
+    assert isinstance(job.domain, Domain)
+    first = job.domain.attribute(record["groups"][0][0])
     asked = shlex.quote(f"{first.name}={first.code_names()[0]}")
     print(f"Perturbed table written to {out}")
     print(f"  query    pgmjax query {shlex.quote(arguments.out)} {asked}")
@@ -302,4 +252,4 @@ def _print(
         print("  rows     in table/ only: a plain file needs the direct encoding and not too many rows")
     elif record["responses"] is not None:
         print(f"  rows     {out / record['responses']}, sorted")
-    release.print_cost(record, drawn, demo.TERMS if arguments.demo else None)
+    release.print_cost(record, job.drawn, demo.TERMS if arguments.demo else None)

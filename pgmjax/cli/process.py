@@ -19,10 +19,6 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _heard = False
 
 
-class Interrupted(KeyboardInterrupt):
-    """An interrupt with a message on the state of the work."""
-
-
 @contextlib.contextmanager
 def listening() -> Iterator[None]:
     """Raise KeyboardInterrupt for SIGINT and SIGTERM within the block (main thread only).

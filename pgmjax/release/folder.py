@@ -14,7 +14,8 @@ import math
 import os
 import pathlib
 import platform
-from collections.abc import Mapping
+import shutil
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,7 +81,7 @@ def write(
     """
     check_packages()
     with reserve(out) as folder:
-        fill(
+        missing = fill(
             folder,
             release,
             synthetic_rows=synthetic_rows,
@@ -89,6 +90,11 @@ def write(
             codes=codes,
             source=source,
             show_progress=show_progress,
+        )
+    if missing:
+        raise RuntimeError(
+            f"The release at {out} is incomplete: {in_words(missing)}. Remove what prevented that, and save "
+            "the release in another folder."
         )
     return pathlib.Path(out).absolute()
 
@@ -103,40 +109,116 @@ def fill(
     codes: bool = False,
     source: str | None = None,
     show_progress: bool | None = None,
-) -> None:
+    check: Callable[[], None] = lambda: None,
+) -> dict[str, Exception]:
     """Write the files of a release into an empty folder, such as one from `reserve`; see `write`.
 
+    A part that cannot be written is left out, and the others are written. At any time after the noisy answers
+    `release.json` is there and lists under "missing" what the folder lacks, so that a process that is killed
+    leaves a release too.
+
+    Args:
+        folder: the folder.
+        release: as for `write`, like those below.
+        synthetic_rows: number of rows.
+        synthetic_format: of their file.
+        synthetic_seed: of their draw.
+        codes: whether they are codes.
+        source: description of the table.
+        show_progress: whether to show a bar.
+        check: called after each part; raises to stop.
+
+    Returns:
+        The parts that could not be written, with the errors.
+
     Raises:
+        OSError: `release.json` cannot be written.
         ValueError: an argument is out of range; nothing is written.
     """
     checks.choice("synthetic_format", synthetic_format, SYNTHETIC_FORMATS)
     rows = default_rows(release) if synthetic_rows is None else synthetic_rows
     rows = checks.integer("synthetic_rows", rows, low=0)
-    record = {**describe(release), "synthetic": "codes" if codes else "values"}
+    missing: dict[str, Exception] = {}
+    record = {**_described(release, missing), "synthetic": "codes" if codes else "values"}
     if source:
         record["source"] = source
-    with Progress("writing", 4, show_progress) as progress:
-        release.model.save(folder / "model")
-        if release.discovery is not None:
-            release.domain.write(folder / "domain.json")
-        marks: dict[str, Any] = {"secure": release.secure, "seed": release.seed}
-        tables.write_measurements(release.measurements, folder / "measurements.parquet", **marks)
-        tables.write_answers(release, folder / "answers.parquet")
-        if release.transcript is not None:
-            text = json.dumps({**marks, **release.transcript.to_dict()})
-            (folder / "transcript.json").write_text(text + "\n", encoding="utf-8")
-        if isinstance(release, TrainedRelease) and release.predictor is not None:
-            predictor.write(release.predictor, folder / "predictor", seed=release.training_seed)
-        progress.advance(note="synthetic rows")
-        synthetic = folder / f"synthetic.{synthetic_format}"
-        decode = False if codes else "values"
-        release.model.sample_to(synthetic, rows, synthetic_seed, decode=decode, show_progress=False)
-        progress.advance(note="report")
-        page = render(record, release.model, release.measurements, show_progress=show_progress)
-        (folder / "report.html").write_text(page, encoding="utf-8")
-        progress.advance()
-        (folder / "release.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-        progress.advance()
+    marks: dict[str, Any] = {"secure": release.secure, "seed": release.seed}
+
+    def report(path: pathlib.Path) -> None:
+        failed: dict[str, Exception] = {}
+        shown = (record, release.model, release.measurements)
+        path.write_text(render(*shown, show_progress=show_progress, failed=failed), encoding="utf-8")
+        missing.update({f"{path.name}: {name}": error for name, error in failed.items()})
+
+    parts: dict[str, Callable[[pathlib.Path], Any]] = {
+        "measurements.parquet": lambda path: tables.write_measurements(release.measurements, path, **marks),
+        "model": release.model.save,
+    }
+    if release.discovery is not None:
+        parts["domain.json"] = release.domain.write
+    if release.transcript is not None:
+        played = {**marks, **release.transcript.to_dict()}
+        parts["transcript.json"] = lambda path: path.write_text(json.dumps(played) + "\n", encoding="utf-8")
+    if isinstance(release, TrainedRelease) and release.predictor is not None:
+        trained, seed = release.predictor, release.training_seed
+        parts["predictor"] = lambda path: predictor.write(trained, path, seed=seed)
+    decode = False if codes else "values"
+    parts[f"synthetic.{synthetic_format}"] = lambda path: release.model.sample_to(
+        path, rows, synthetic_seed, decode=decode, show_progress=False
+    )
+    parts["report.html"] = report
+    parts["answers.parquet"] = lambda path: tables.write_answers(release, path)
+    with Progress("writing", len(parts), show_progress) as progress:
+        for done, (name, write_part) in enumerate(parts.items(), start=1):
+            try:
+                write_part(folder / name)
+            except Exception as error:
+                missing[name] = error
+                _remove(folder / name)
+            check()
+            later = dict.fromkeys([*parts][done:], "not yet written")
+            reasons = {each: reason(error) for each, error in missing.items()} | later
+            _write_record(folder, {**record, "missing": reasons} if reasons else record)
+            progress.advance(note=name)
+    return missing
+
+
+def _described(release: Release, missing: dict[str, Exception]) -> dict[str, Any]:
+    """Return the content of `release.json`; without the accuracy where that cannot be computed."""
+    try:
+        return describe(release)
+    except Exception as error:
+        missing["accuracy"] = error
+        return _facts(release)
+
+
+def _write_record(folder: pathlib.Path, record: Mapping[str, Any]) -> None:
+    """Write `release.json`, which is there in full or as it was before."""
+    partial = folder / ".release.json"
+    partial.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    partial.replace(folder / "release.json")
+
+
+def _remove(path: pathlib.Path) -> None:
+    """Remove what was written of a part."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def reason(error: Exception) -> str:
+    """Return why a part is missing, for everyone: the system's words or the kind of error, and no value."""
+    if isinstance(error, MemoryError):
+        return "not enough memory"
+    return (error.strerror if isinstance(error, OSError) else None) or type(error).__name__
+
+
+def in_words(missing: Mapping[str, Exception]) -> str:
+    """Return which parts are missing and why, as a part of a sentence for the one who runs the release."""
+    words = {name: " ".join(str(error).split()).rstrip(".") for name, error in missing.items()}
+    return "; ".join(f"{name} is missing ({said or reason(missing[name])})" for name, said in words.items())
 
 
 def default_rows(release: Release) -> int:
@@ -167,6 +249,11 @@ def check_packages() -> None:
 
 def describe(release: Release) -> dict[str, Any]:
     """Return the content of `release.json`; budget numbers are exact strings."""
+    return {**_facts(release), "accuracy": release.count_accuracy.to_dict()}
+
+
+def _facts(release: Release) -> dict[str, Any]:
+    """Return the content of `release.json` without what has to be computed."""
     return {
         **formats.RELEASE.heading(),
         "mechanism": release.mechanism,
@@ -180,7 +267,6 @@ def describe(release: Release) -> dict[str, Any]:
         **release.counted(),
         "ledger": None if release.ledger is None else dict(release.ledger),
         "fit": record_of(release.fit),
-        "accuracy": release.count_accuracy.to_dict(),
         "statement": release.statement(),
         **({} if release.discovery is None else {"discovery": dict(release.discovery)}),
         **({} if release.prior is None else {"prior": dict(release.prior)}),
@@ -230,9 +316,23 @@ class SavedRelease:
     folder: pathlib.Path
     record: Mapping[str, Any]
 
+    @property
+    def missing(self) -> Mapping[str, str]:
+        """The parts that could not be written, with the reasons; empty if the release is complete."""
+        return self.record.get("missing", {})
+
     @functools.cached_property
     def model(self) -> GraphicalModel | MixtureModel:
-        """The fitted model, loaded on first access."""
+        """The fitted model, loaded on first access.
+
+        Raises:
+            ValueError: the release lacks it, or it is damaged.
+        """
+        if "model" in self.missing:
+            raise ValueError(
+                f"{self.folder} lacks its model ({self.missing['model']}). Run the command that made it "
+                "again: that adds what is missing at no further cost."
+            )
         found = load_model(self.folder / "model")
         if isinstance(found, RegionModel):
             raise ValueError(

@@ -7,7 +7,7 @@ model. It has no access to the table, so it cannot contain errors against the tr
 from __future__ import annotations
 
 import importlib.resources
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -25,6 +25,7 @@ def render(
     measurements: Sequence[LinearMeasurement],
     *,
     show_progress: bool | None = None,
+    failed: dict[str, Exception] | None = None,
 ) -> str:
     """Return the report as HTML text.
 
@@ -33,18 +34,30 @@ def render(
         model: the fitted model.
         measurements: the released noisy answers.
         show_progress: whether to show a progress bar. None shows one in terminals only.
+        failed: takes the errors of parts that cannot be made, by the names of the parts, in whose place a
+            sentence stands; None raises them.
     """
     values = sum(np.size(measurement.values) for measurement in measurements)
+
+    def part(name: str, make: Callable[[], str]) -> str:
+        try:
+            return make()
+        except Exception as error:
+            if failed is None:
+                raise
+            failed[name] = error
+            return _section(name.capitalize(), _paragraphs(["This part of the report could not be made."]))
+
     sections = [
         _heading(record, model, len(measurements), values),
-        _accuracy(record),
+        part("accuracy", lambda: _accuracy(record)),
         _promise(record),
         _spent(record),
-        explorer.section(model, measurements),
+        part("explorer", lambda: explorer.section(model, measurements)),
         _certificate(record, values),
-        figures.one_way(model, measurements, show_progress),
-        figures.two_way(model, measurements, show_progress),
-        figures.measured(model, measurements),
+        part("attributes", lambda: figures.one_way(model, measurements, show_progress)),
+        part("pairs", lambda: figures.two_way(model, measurements, show_progress)),
+        part("measured tables", lambda: figures.measured(model, measurements)),
         _asking(model, record),
         _versions(record),
     ]

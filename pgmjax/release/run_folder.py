@@ -8,9 +8,11 @@ the others, all within the one budget of the run.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import pathlib
+import shlex
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -28,17 +30,18 @@ from pgmjax.privacy.private_table import Journal
 from pgmjax.release import tables
 
 MEASUREMENTS = "measurements.parquet"
-RUN, _ANSWERS = ".run.json", "answers"
-EMPTY = (_ANSWERS,)
-KEPT = (*EMPTY, MEASUREMENTS, RUN)
-"""The names of what stays in the folder of a run that goes on, without and with answers."""
+RUN, _ANSWERS, _COMMAND = ".run.json", "answers", "command.json"
+_MADE, _REPLACED, _PUBLISHED, _RECORD = "release", "replaced", "published.json", "release.json"
+_LONGEST = 200  # bytes of a name, of the 255 that file systems allow
 
 
 class RunFolder:
     """A folder in which a run keeps its noisy answers.
 
     In it are `measurements.parquet`, what was measured so far, and `answers/`, every answer of the run in
-    order; `.run.json`, for the owner of the folder alone, tells one run and one table from another.
+    order; `.run.json`, for the owner of the folder alone, tells one run and one table from another. Of a
+    folder that `beside` made, `command.json` says what was asked for, and `release/` is the release that is
+    being written.
 
     Args:
         folder: path; made if it is missing. A run that was interrupted goes on from what is in it.
@@ -80,11 +83,6 @@ class RunFolder:
     def answers(self) -> int:
         """The number of stored answers."""
         return len(list((self.folder / _ANSWERS).glob("*.npy")))
-
-    @property
-    def is_complete(self) -> bool:
-        """True if a release was written in full in it, and only `finish` was interrupted."""
-        return (self.folder / "release.json").is_file() and not (self.folder / RUN).exists()
 
     def bind(self, request: Mapping[str, Any], data: Dataset) -> None:
         """Bind the folder to a run and its table, or check that they are the ones it is bound to.
@@ -153,11 +151,80 @@ class RunFolder:
         os.replace(partial, self.folder / MEASUREMENTS)
         files.sync(self.folder)
 
-    def finish(self) -> None:
-        """Remove what only a run needs; first the key of its table's digest, which marks it as complete."""
-        (self.folder / RUN).unlink(missing_ok=True)
-        shutil.rmtree(self.folder / _ANSWERS, ignore_errors=True)
+    @classmethod
+    def beside(cls, out: pathlib.Path, asked: Mapping[str, Any], output: Mapping[str, Any]) -> RunFolder:
+        """Return the folder OUT.partial in which the release OUT is made; that of the same run is taken up.
+
+        Args:
+            out: where the release is to be; see `check_out`.
+            asked: what decides what is measured, for JSON.
+            output: the rest of the command, for JSON, which may be another one when the run goes on.
+
+        Raises:
+            ValueError: the place cannot be written, or OUT.partial is of another run or no run at all.
+        """
+        partial = partial_of(out)
+        _check_ours(partial)
+        try:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            files.sweep(out.parent)
+            if not os.path.lexists(out):
+                out.mkdir()  # whether the name itself is possible: too long, not allowed here, ...
+                out.rmdir()
+            folder = cls(partial)
+        except OSError as error:
+            raise ValueError(f"{out} cannot be written: {error.strerror}.") from error
+        command, found = {"asked": dict(asked), "output": dict(output)}, command_in(partial)
+        if folder.answers and found is not None and found["asked"] != command["asked"]:
+            folder.close()
+            raise ValueError(
+                f"{partial} holds the noisy answers of another run that was interrupted. Continue that "
+                f"run (pgmjax release --resume {shlex.quote(str(partial))}), give another --out, or "
+                "remove the folder. Nothing was spent."
+            )
+        begun = partial / f".{_COMMAND}"  # renamed, so that a kill leaves none that cannot be read
+        begun.write_text(json.dumps(command, indent=1) + "\n", encoding="utf-8")
+        begun.replace(partial / _COMMAND)
+        return folder
+
+    def to_write(self) -> pathlib.Path:
+        """Return the empty folder for the release; what an earlier turn of the run wrote is gone."""
+        for name in (_MADE, _REPLACED):
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+        (self.folder / _MADE).mkdir()
+        return self.folder / _MADE
+
+    def publish(self, out: pathlib.Path, *, keep: bool) -> None:
+        """Turn what was written into the release OUT, in place of what an earlier turn of this run published.
+
+        Args:
+            out: the release.
+            keep: whether this folder stays, as the release lacks parts that can still be written.
+
+        Raises:
+            ValueError: another OUT has appeared meanwhile.
+        """
+        if is_own(out):
+            out.rename(self.folder / _REPLACED)
+        files.check_target(out)
+        shutil.copyfile(self.folder / _MADE / _RECORD, self.folder / _PUBLISHED)
+        (self.folder / _MADE).rename(out)
+        if keep:
+            self.close()
+        else:
+            self.drop()
+
+    def drop(self) -> None:
+        """Remove the folder, whose release is published."""
         self.close()
+        files.drop(self.folder)
+
+    def leave(self) -> None:
+        """Leave the folder to a later turn of the run; remove it if nothing in it was paid for."""
+        paid = self.answers
+        self.close()
+        if not paid:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def close(self) -> None:
         """Let other processes use the folder."""
@@ -230,3 +297,57 @@ def _write(path: pathlib.Path, write: Callable[[Any], Any]) -> None:
         os.fsync(file.fileno())
     os.replace(partial, path)
     files.sync(path.parent)
+
+
+def partial_of(out: pathlib.Path) -> pathlib.Path:
+    """Return the folder in which a release is made: OUT.partial, of a long name the beginning."""
+    name = out.name
+    if len(os.fsencode(name)) > _LONGEST:
+        name = f"{name[:50]}-{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}"
+    return out.with_name(f"{name}.partial")
+
+
+def command_in(partial: pathlib.Path) -> dict[str, Any] | None:
+    """Return what the run in a folder was asked for, under "asked" and "output"; None if it is not there."""
+    try:
+        found = json.loads((partial / _COMMAND).read_text(encoding="utf-8"))
+        return {"asked": dict(found["asked"]), "output": dict(found["output"])}
+    except (OSError, ValueError, TypeError, LookupError):
+        return None
+
+
+def is_own(out: pathlib.Path) -> bool:
+    """Return whether OUT is the release that was published by the run in OUT.partial, and that is there."""
+    try:
+        return (partial_of(out) / _PUBLISHED).read_bytes() == (out / _RECORD).read_bytes()
+    except OSError:
+        return False
+
+
+def check_out(out: str | os.PathLike[str]) -> pathlib.Path:
+    """Check that a release can be made at OUT, or that a run which left parts of it out can go on.
+
+    Raises:
+        ValueError: OUT exists and is no such release, or cannot be made there.
+    """
+    target = pathlib.Path(out).absolute()
+    return target if is_own(target) else files.check_target(out)
+
+
+def _check_ours(partial: pathlib.Path) -> None:
+    """Refuse a folder in the place of OUT.partial in which no release was being made.
+
+    Raises:
+        ValueError: it is another one, whose contents would be lost.
+    """
+    if not os.path.lexists(partial) or command_in(partial) is not None:
+        return
+    begun = partial.is_dir() and all(
+        path.name in (RUN, f".{_COMMAND}") or (path.name == _ANSWERS and not any(path.iterdir()))
+        for path in partial.iterdir()
+    )
+    if not begun:
+        raise ValueError(
+            f"{partial} was not left by an interrupted release, but this run would keep its noisy "
+            "answers there. Rename that folder, or give another --out. Nothing was spent."
+        )

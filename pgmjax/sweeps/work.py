@@ -20,8 +20,8 @@ from pgmjax.data.domain import Domain
 from pgmjax.estimation import batch
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.inference.plan.forecast import ModelTooLargeError
+from pgmjax.job import Job
 from pgmjax.mechanisms.base import release_together
-from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.release.release import Release
 from pgmjax.sweeps.cells import Cell, Group
 from pgmjax.sweeps.evaluate import Truth
@@ -77,7 +77,8 @@ def run_group(
 def _together(group: Group, cells: Sequence[Cell], table: Table, truth: Truth, rows: list[Row]) -> None:
     start = time.perf_counter()
     measured = [
-        _mechanism(group, cell).measure(table.data, group.asked, show_progress=False) for cell in cells
+        _job(group, cell, table).chosen.measure(table.data, group.asked, show_progress=False)
+        for cell in cells
     ]
     releases = release_together(measured)
     seconds = time.perf_counter() - start
@@ -92,7 +93,7 @@ def _one_by_one(
     for cell, row in zip(cells, rows, strict=True):
         start = time.perf_counter()
         try:
-            release = _mechanism(group, cell).run(table.data, group.asked, show_progress=False)
+            release = _job(group, cell, table).run(show_progress=False)
             seconds = time.perf_counter() - start
             first = seconds if first is None else first
             _record(row, release, truth, seconds, first)
@@ -100,14 +101,18 @@ def _one_by_one(
             _fail([row], check)
 
 
-def _mechanism(group: Group, cell: Cell) -> Any:
-    return mechanisms.names()[group.mechanism.name](
+def _job(group: Group, cell: Cell, table: Table) -> Job:
+    return Job(
+        records=table.data,
+        domain=table.domain,
+        workload=group.asked,
+        mechanism=group.mechanism.name,
+        options=group.mechanism.options,
         epsilon=group.epsilon,
         delta=group.delta,
         relation=group.relation,
-        **group.mechanism.options,
         estimator=Estimator(progress=False, **group.estimator),
-        backend=SeededBackend(cell.seed, insecure=True),
+        insecure_seed=cell.seed,
     )
 
 

@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pgmjax.cli.spending import WatchedBackend
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.history import Session
+from pgmjax.job import WatchedBackend
 from pgmjax.measurements import noise as distributions
 from pgmjax.mechanisms import Marginals
 from pgmjax.privacy import backend, opendp, scales

@@ -89,12 +89,12 @@ def trial(place, mechanism, in_a_ledger, dice):
             break
         stored, measured = answers(partial)
         stages.append("release, " + ("answered" if stored or measured else "before the first answer"))
-        if (partial / "release.json").is_file():
+        if (partial / "release" / "release.json").is_file():
             stages[-1] = "release, writing"
         for name, values in seen.items():
             if name in stored and not np.array_equal(stored[name], values):
                 wrong.append(f"{name} was drawn again")
-            if name not in stored and not (partial / "release.json").is_file():
+            if name not in stored and not (partial / "release" / "release.json").is_file():
                 wrong.append(f"{name} was lost")
         seen |= stored
     if code != 0:

@@ -1,0 +1,420 @@
+"""One job: a table, what is asked of it and for what budget; what it forecasts, runs and leaves on disk.
+
+The command, `Synthesizer` and sweeps describe what they release as a `Job`. It chooses the mechanism, opens
+the table, charges, runs, goes on after an interruption and writes the release, and it prints nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+import pathlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pgmjax import mechanisms
+from pgmjax._internal import checks, files
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.draft import Draft
+from pgmjax.data.relation import AnyRelation
+from pgmjax.data.unit import Unit
+from pgmjax.discovery import Discovery, OpenTable
+from pgmjax.estimation.estimator import Estimator
+from pgmjax.mechanisms import recipe
+from pgmjax.mechanisms.base import FitError, Mechanism, PrivacyParameters
+from pgmjax.mechanisms.forecast import RECORDS, ReleaseForecast, forecast
+from pgmjax.mechanisms.recipe import Recipe
+from pgmjax.privacy.backend import NoiseBackend, default_backend, passes_on
+from pgmjax.privacy.exact import as_text
+from pgmjax.privacy.ledger import Ledger
+from pgmjax.privacy.seeded import SeededBackend
+from pgmjax.queries.workload import KWay, Workload
+from pgmjax.release import folder as release_folder
+from pgmjax.release import run_folder
+from pgmjax.release.folder import SavedRelease
+from pgmjax.release.release import Release, check_prior
+
+AGAIN = "Run the same command again: it continues under the same charge in the ledger, at no further cost."
+_RESUME = "Run the same command again, or pgmjax release --resume {}: it {} at no further cost"
+_ANSWERS = "continues from these answers"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Job:
+    """A release that is to be made.
+
+    Args:
+        records: the private table: the path of a file, a frame that Arrow can read, a `Dataset`, or a
+            function that returns one. It is opened when it is needed, and read when the budget is charged.
+        domain: what the columns may hold; a draft if some are open, None if all are. Open columns need
+            `discovery`.
+        reading: how a file is read: other arguments of `Dataset.read`, such as `weights`.
+        unit: the unit of privacy, None for one record.
+        discovery: what finding the open columns may cost.
+        workload: what to measure and answer. Default: pairs of columns.
+        max_cells: largest number of cells of the model. Default: as many as fit a minute, by the forecast.
+        mechanism: a name, or a mechanism with its own settings.
+        options: settings of a mechanism that is named.
+        epsilon: the whole budget.
+        delta: 0 for pure differential privacy.
+        relation: the neighbouring relation.
+        estimator: how the model is fitted. Default: `Estimator()`.
+        insecure_seed: repeatable noise, which protects nobody. None: secure noise.
+        prior: the folder of an earlier release, which the model follows where nothing is measured now.
+        check: called before noise is drawn and between stages; raises to stop.
+
+    Guarantees:
+        What leaves a job is what its mechanism releases; nothing else here reads a record.
+
+    Example:
+        >>> table = Dataset.from_columns(Domain({"a": 2, "b": 2}), {"a": [0] * 60, "b": [0, 1] * 30})
+        >>> job = Job(records=table, domain=table.domain, epsilon=1, relation="replace-one")
+        >>> job.chosen.name, len(job.recipe.workload), job.run().model.total
+        ('auto', 1, 60.0)
+    """
+
+    epsilon: Any
+    relation: AnyRelation
+    delta: Any = 0
+    records: Any = None
+    domain: Domain | Draft | None = None
+    reading: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    unit: Unit | None = None
+    discovery: Discovery | None = None
+    workload: Workload | KWay | None = None
+    max_cells: int | None = None
+    mechanism: Any = "auto"
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    estimator: Estimator | None = None
+    insecure_seed: int | None = None
+    prior: str | os.PathLike[str] | None = None
+    check: Callable[[], None] = lambda: None
+
+    @functools.cached_property
+    def table(self) -> Dataset | OpenTable:
+        """The table; no record of it is read yet.
+
+        Raises:
+            ImportError: a package that reads it is not installed.
+            TypeError: it is no table.
+            ValueError: there is no such file, or an argument does not fit it.
+        """
+        records, known = self.records, self.domain
+        read: Any
+        if callable(records):
+            return records()
+        if isinstance(records, Dataset | OpenTable):
+            return records
+        given = {"unit": self.unit, **self.reading}
+        if isinstance(records, str | os.PathLike):
+            if not pathlib.Path(records).exists():
+                raise ValueError(files.absent("table", records))
+            checks.optional("duckdb", extra="tables")  # the file is read late, when the budget is charged
+            read = Dataset.read if isinstance(known, Domain) else OpenTable.read
+            return read(records, known, **given)
+        if isinstance(known, Domain):
+            return Dataset.from_frame(known, records, **given)
+        return OpenTable.from_frame(records, known, **given)
+
+    @functools.cached_property
+    def recipe(self) -> Recipe:
+        """The mechanism, with its settings and its noise, and the workload.
+
+        Raises:
+            ImportError: the package that draws secure noise is not installed.
+            TypeError: the workload is none.
+            ValueError: an unknown mechanism, a setting that it lacks or refuses, or a workload that does not
+                fit the domain.
+        """
+        mechanism, known = self._named(), self.domain
+        asked = KWay(2) if self.workload is None else self.workload
+        limit = self.options.get("max_cells", self.max_cells)
+        if isinstance(self.mechanism, Mechanism):  # with its own settings
+            limit = getattr(mechanism, "max_cells", limit)
+        if isinstance(asked, KWay):
+            asked = dataclasses.replace(
+                asked, max_cells=limit if asked.max_cells is None else asked.max_cells
+            )
+            if isinstance(known, Domain):
+                return recipe.choose(mechanism, known, asked, unit=self.unit, max_weight=self._weights())
+            asked = dataclasses.replace(asked, max_cells=asked.max_cells or recipe.UNSEEN)
+            return Recipe(recipe.with_limit(mechanism, asked.max_cells), asked, asked.max_cells)
+        if not isinstance(asked, Workload):
+            raise TypeError(
+                f"workload must be a pgmjax.Workload, got {type(asked).__name__}: see Workload.of_marginals."
+            )
+        if isinstance(known, Domain):
+            asked.validate(known)
+        return Recipe(recipe.with_limit(mechanism, limit), asked, limit)
+
+    def _weights(self) -> int | None:
+        return None if self.reading.get("weights") is None else self.reading.get("max_weight")
+
+    def _named(self) -> Mechanism:
+        """Return the mechanism that was named, with its settings and its noise."""
+        seed, names = self.insecure_seed, mechanisms.names()
+        shared = {"epsilon": self.epsilon, "relation": self.relation, "delta": self.delta}
+        own = self.mechanism if isinstance(self.mechanism, Mechanism) else None
+        if own is not None:
+            same = PrivacyParameters(**shared)
+            if (own.epsilon, own.delta, own.relation) != (same.epsilon, same.delta, same.relation):
+                raise ValueError("The epsilon, delta and relation of the mechanism must be those of the job.")
+            if own.backend is not None and seed is not None:
+                raise ValueError("The mechanism already has a noise backend: leave insecure_seed out.")
+        elif self.mechanism not in names:
+            raise ValueError(
+                f"mechanism must be a mechanism or one of {', '.join(names)}, got {self.mechanism!r}."
+            )
+        backend = None if own is None else own.backend
+        if backend is None:
+            backend = default_backend() if seed is None else SeededBackend(seed, insecure=True)
+        watched = WatchedBackend(backend, self.check)
+        if own is not None:
+            return dataclasses.replace(own, backend=watched)
+        kind = names[self.mechanism]
+        known = mechanisms.options(kind)
+        if unknown := [name for name in self.options if name not in known]:
+            listed = ", ".join(known) or "none"
+            raise ValueError(f"The mechanism {kind.name} has no option {unknown[0]!r}; it has: {listed}.")
+        made: Mechanism = kind(**shared, **self.options, estimator=self.estimator, backend=watched)
+        return made
+
+    @property
+    def chosen(self) -> Mechanism:
+        """The mechanism that runs; see `recipe`."""
+        return self.recipe.mechanism
+
+    @property
+    def drawn(self) -> bool:
+        """Whether noise was drawn, before which the budget is charged; False if answers were played back."""
+        return isinstance(self.chosen.backend, WatchedBackend) and self.chosen.backend.drawn
+
+    @functools.cached_property
+    def earlier(self) -> tuple[Any, dict[str, Any]] | None:
+        """The model of the earlier release and what is to be said of it, None without one.
+
+        Raises:
+            ValueError: no release is there, or it is over another domain.
+        """
+        return None if self.prior is None else read_prior(self.prior, self.domain)
+
+    def forecast(self, records: int | None = None) -> ReleaseForecast:
+        """Return what would be measured, with what noise, time and memory. Nothing is read or spent.
+
+        Args:
+            records: number of records if it is public.
+
+        Raises:
+            ValueError: the job would be refused, or its domain is not known.
+        """
+        domain, workload = self.domain, self.recipe.workload
+        if not (isinstance(domain, Domain) and isinstance(workload, Workload)):
+            raise ValueError("A forecast needs a complete domain: describe the open columns.")
+        records = RECORDS if records is None else records
+        about = {"unit": self.unit, "max_weight": self._weights(), "records": records}
+        return forecast(self.chosen, domain, workload, **about)
+
+    def run(
+        self,
+        *,
+        ledger: Ledger | None = None,
+        key: str | None = None,
+        show_progress: bool | None = None,
+        folder: run_folder.RunFolder | None = None,
+    ) -> Release:
+        """Spend the budget and return the release; see `Mechanism.run`, also for what it raises."""
+        earlier = self.earlier
+        release = self.chosen.run(
+            self.table,
+            self.recipe.workload,
+            discover=self.discovery,
+            ledger=ledger,
+            key=key,
+            show_progress=show_progress,
+            folder=folder,
+        )
+        if earlier is None:
+            return release
+        return release.with_prior(earlier[0], self.chosen.estimator, known=earlier[1])
+
+    def make(
+        self,
+        out: str | os.PathLike[str],
+        *,
+        asked: Mapping[str, Any] | None = None,
+        shown: Mapping[str, Any] | None = None,
+        ledger: Ledger | None = None,
+        key: str | None = None,
+        show_progress: bool | None = None,
+        **output: Any,
+    ) -> tuple[SavedRelease, dict[str, Exception]]:
+        """Run, and write the release as a folder.
+
+        Every noisy answer is in OUT.partial before it is used. The same job in the same place goes on from
+        there, whatever ended it. Parts that cannot be written are left out; OUT.partial then stays, for
+        another turn that adds them.
+
+        Args:
+            out: the folder; it must not exist, or lack parts that this job could not write before.
+            asked: what the caller was asked for, for JSON, by which its own OUT.partial is known.
+            shown: the rest of that, which may be another when the job goes on.
+            ledger: the ledger with the table's budget.
+            key: the run's name in the ledger.
+            show_progress: None shows progress in terminals only.
+            output: as for `release.folder.fill`.
+
+        Returns:
+            The release, and the errors of the parts that it lacks.
+
+        Raises:
+            RuntimeError: something failed after the budget was spent. The message says how to go on.
+            ValueError: the job is refused, and nothing was spent.
+        """
+        target = run_folder.check_out(out)
+        release_folder.check_packages()
+        _ = self.chosen, self.earlier  # refused, if they must be, before there is a folder
+        _ = self.table
+        folder = run_folder.RunFolder.beside(target, asked or {}, shown or {})
+        if run_folder.is_own(target) and not (done := release_folder.read(target)).missing:
+            folder.drop()  # the process ended between these two
+            return done, {}
+        release = None
+        try:
+            self.check()
+            release = self.run(ledger=ledger, key=key, show_progress=show_progress, folder=folder)
+            self.check()
+            output |= {"show_progress": show_progress, "check": self.check}
+            missing = release_folder.fill(folder.to_write(), release, **output)
+            folder.publish(target, keep=bool(missing))
+        except BaseException as error:
+            folder.leave()
+            if not isinstance(error, Exception):
+                raise
+            self.check()  # a library may have turned an interrupt into another error
+            if not (self.drawn or release is not None or isinstance(error, FitError)):
+                raise
+            said = after_failure(error, self.chosen, target)
+            if ledger is not None and not folder.folder.exists():
+                said += f" {AGAIN}"
+            raise RuntimeError(said) from error
+        return release_folder.read(target), missing
+
+
+@passes_on
+class WatchedBackend:
+    """A noise backend that hands over what another one draws and notes that it did.
+
+    The budget of a run is charged just before its noise is drawn.
+
+    Args:
+        backend: the other one.
+        check: called before each of its distributions is made; raises to stop.
+    """
+
+    def __init__(self, backend: NoiseBackend, check: Callable[[], None] = lambda: None):
+        self._backend, self._check = backend, check
+        self._notes: list[str] = []
+
+    def restart(self) -> WatchedBackend:
+        """Return the backend for one run."""
+        again = WatchedBackend(self._backend.restart(), self._check)
+        again._notes = self._notes
+        return again
+
+    @property
+    def drawn(self) -> bool:
+        """Whether noise was drawn, by this object or by one that `restart` returned."""
+        return bool(self._notes)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        found = getattr(self._backend, name)
+        if name in ("draw", "choose", "choose_several", "respond", "respond_bits"):
+            self._notes.append(name)
+        elif callable(found):
+            self._check()
+        return found
+
+
+def read_domain(path: str | os.PathLike[str]) -> Domain:
+    """Return the domain of a file.
+
+    Raises:
+        ValueError: there is no such file, or no domain in it.
+    """
+    if not pathlib.Path(path).exists():
+        raise ValueError(files.absent("domain file", path))
+    return Domain.read(path)
+
+
+def read_workload(path: str | os.PathLike[str], domain: Domain | None = None) -> Workload:
+    """Return the workload of a file, checked against a domain if it is known.
+
+    Raises:
+        ValueError: there is no such file, or no workload over the domain in it.
+    """
+    if not pathlib.Path(path).exists():
+        raise ValueError(files.absent("workload file", path))
+    workload = Workload.read(path)
+    if domain is not None:
+        workload.validate(domain)
+    return workload
+
+
+def read_prior(folder: str | os.PathLike[str], domain: Any) -> tuple[Any, dict[str, Any]]:
+    """Return the model of an earlier release and what is to be said of it.
+
+    Raises:
+        ValueError: no release is there, or it is over another domain.
+    """
+    model, record = release_folder.model_in(folder)
+    try:
+        check_prior(model, domain)
+    except ValueError as error:
+        place = pathlib.Path(folder) / "domain.json"
+        file = str(place) if place.is_file() else "the file that it was made with"
+        raise ValueError(f"--from {folder}: {error} Give {file} as --domain, or leave --from out.") from error
+    names = ("mechanism", "spent", "relation", "unit")
+    return model, {name: record[name] for name in names if record.get(name) is not None}
+
+
+def price(mechanism: Any) -> str:
+    """Return the budget of a run of a mechanism as text."""
+    delta = f", delta = {as_text(mechanism.delta)}" if mechanism.delta else ""
+    return f"epsilon = {as_text(mechanism.epsilon)}{delta}"
+
+
+def after_interrupt(out: pathlib.Path, *, resumable: bool = False) -> str:
+    """Return a message on what an interrupt left.
+
+    Args:
+        out: where the release was to be.
+        resumable: whether a ledger keeps the run's charge and answers.
+    """
+    partial = run_folder.partial_of(out)
+    if (out / "release.json").is_file() and not partial.is_dir():
+        return f"interrupted; the release is at {out}"
+    if partial.is_dir():
+        return f"interrupted; the noisy answers are in {partial}. {_RESUME.format(partial, _ANSWERS)}"
+    return f"interrupted; nothing was written. {AGAIN}" if resumable else "interrupted; nothing was spent"
+
+
+def after_failure(error: Exception, mechanism: Any, out: pathlib.Path) -> str:
+    """Return a message on what failed after a run had its first noise, and what it left."""
+    cause = error.__cause__ if isinstance(error, FitError) and error.__cause__ else error
+    reason = str(cause).strip().rstrip(".") or type(cause).__name__
+    partial = run_folder.partial_of(out)
+    measured = (partial / run_folder.MEASUREMENTS).is_file()
+    stage = "fit" if isinstance(error, FitError) else "writing" if measured else "measuring"
+    said = f"The {stage} failed: {reason}. The budget is spent ({price(mechanism)})"
+    kept = f"; the noisy answers are in {partial}. {_RESUME.format(partial, _ANSWERS)}"
+    return f"{said}{kept * partial.is_dir()}."
+
+
+def lacking(out: pathlib.Path, missing: Mapping[str, Exception]) -> str:
+    """Return a message on the parts that a release lacks, and how to add them."""
+    resume = _RESUME.format(run_folder.partial_of(out), "adds what is missing")
+    return f"The release at {out} is incomplete: {release_folder.in_words(missing)}. {resume}."
