@@ -61,10 +61,8 @@ class Synthesizer:
             is public). There is no default.
         delta: 0 for pure differential privacy; above 0 noise is Gaussian, and labels can be discovered.
         unit: whom to protect: `pj.Unit("person_id", 4)`; None protects one row.
-        mechanism: "auto", a name such as "mst" or "aim", or a mechanism of `pj.mechanisms` with its own
-            settings, whose privacy parameters must be these. "auto" measures all pairs of columns where
-            their model has at most a million cells. Otherwise, and where the domain is discovered, it is
-            batch AIM, or MST if there are more than 100 pairs and no delta.
+        mechanism: a name such as "auto", "mst" or "aim", or a mechanism of `pj.mechanisms` with its own
+            settings, whose privacy parameters must be these. See `mechanisms.Auto` for "auto".
         insecure_seed: repeatable noise, which protects nobody, for research. None: secure noise.
 
     Guarantees:

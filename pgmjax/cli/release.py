@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pgmjax import job as jobs
+from pgmjax import mechanisms
 from pgmjax._internal import checks, files
 from pgmjax.cli import process
 from pgmjax.cli.options.release import DEFAULTS

@@ -1,4 +1,4 @@
-"""Auto measures everything where noise allows it, leaves out what noise drowns, and else lets others choose."""
+"""Auto measures everything where noise allows it, leaves out what it drowns, and else lets others choose."""
 
 import itertools
 from fractions import Fraction
@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
+from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.mechanisms import Auto, Marginals
 from pgmjax.mechanisms.auto import LOUD
 from pgmjax.privacy.seeded import SeededBackend
@@ -56,7 +57,7 @@ def test_all_marginals_are_measured_where_noise_allows_it(relation, delta):
         assert not counts or counts[0].distribution.scale == pytest.approx(50, rel=1e-12)
 
 
-@pytest.mark.parametrize("records", [100, 300, 1000, 3000, 10_000, 30_000])
+@pytest.mark.parametrize("records", [20, 100, 300, 1000, 10_000])
 def test_the_largest_are_left_out_by_the_rule(records):
     """The rule, by brute force: the most of the smallest pairs whose noise is bearable on average."""
     release = run(table(records), relation="replace-one")
@@ -65,44 +66,38 @@ def test_the_largest_are_left_out_by_the_rule(records):
     def bearable(kept):
         covered = {name for pair in order[:kept] for name in pair}
         parts = kept + len(DOMAIN) - len(covered)
-        stddev = pj.noise.DiscreteLaplace(2.0 * parts).stddev if hasattr(pj, "noise") else None
-        if stddev is None:
-            from pgmjax.measurements.noise import DiscreteLaplace
-
-            stddev = DiscreteLaplace(2.0 * parts).stddev
+        stddev = DiscreteLaplace(2.0 * parts).stddev
         return np.mean([DOMAIN.size(pair) for pair in order[:kept]]) * float(stddev) <= LOUD * records
 
     kept = max((k for k in range(1, len(order) + 1) if bearable(k)), default=0)
     covered = {name for pair in order[:kept] for name in pair}
     alone = [(name,) for name in DOMAIN if name not in covered]
-    assert measured(release) == order[:kept] + alone
-    assert (kept == 0) == (records == 100) and (kept == len(order)) == (records == 30_000)
+    assert sorted(measured(release)) == sorted(order[:kept] + alone)
+    assert (kept == 0) == (records == 20) and (kept == len(order)) == (records == 10_000)
 
 
-@pytest.mark.parametrize("unit", [None, pj.Unit("who", 4)])
-def test_pairs_are_hardly_worse_than_independence_however_few_records(unit):
-    """All pairs fit in memory, and noise would drown them: the errors of independence are the measure."""
-    records, errors = 800, {Auto: 0.0, "all": 0.0, "alone": 0.0}
-    columns = {"who": np.arange(records) // 4} if unit else {}
-    singles = pj.Workload([[name] for name in DOMAIN])
+@pytest.mark.parametrize("records", [100, 400, 1600])
+def test_the_error_is_that_of_the_better_of_all_pairs_and_of_independence(records):
+    """All pairs fit in memory; of few records, noise would drown them."""
+    singles, errors = pj.Workload([[name] for name in DOMAIN]), dict.fromkeys(["auto", "all", "alone"], 0.0)
     for seed in range(4):
-        plain = table(records, seed)
-        exact = dict(zip(PAIRS, plain.marginals(PAIRS), strict=True))
-        data = plain
-        if unit is not None:
-            rng = np.random.default_rng(seed)
-            before = rng.integers(0, 60, records)
-            for name, size in DOMAIN.sizes.items():
-                own = (size * rng.random(records) ** 2).astype(int)
-                columns[name] = before = np.where(rng.random(records) < 0.5, before % size, own)
-            data = pj.Dataset.from_columns(DOMAIN, columns, unit=unit)
-        for key, kind, asked in ((Auto, Auto, ALL), ("all", Marginals, ALL), ("alone", Marginals, singles)):
+        data = table(records, seed)
+        exact = dict(zip(PAIRS, data.marginals(PAIRS), strict=True))
+        for key, kind, asked in (("auto", Auto, ALL), ("all", Marginals, ALL), ("alone", Marginals, singles)):
             model = run(data, asked, seed=seed, kind=kind).model
-            errors[key] += np.mean(
-                [np.abs(model.marginal(p) / model.total - exact[p] / records).sum() for p in PAIRS]
-            )
-    assert errors[Auto] < 1.1 * min(errors["all"], errors["alone"])
-    assert errors["all"] > 1.3 * errors["alone"]  # what a rule that looks at memory alone would do
+            shares = {pair: model.marginal(pair) / model.total for pair in PAIRS}
+            errors[key] += np.mean([np.abs(shares[p] - exact[p] / records).sum() for p in PAIRS])
+    assert errors["auto"] < 1.05 * min(errors["all"], errors["alone"])
+    assert (errors["alone"] < errors["all"]) == (records == 100)
+
+
+def test_a_unit_of_several_records_makes_more_noise():
+    columns = {name: np.arange(1000) % size for name, size in DOMAIN.sizes.items()}
+    plain = run(pj.Dataset.from_columns(DOMAIN, columns))
+    columns |= {"who": np.arange(1000) // 4}
+    bounded = run(pj.Dataset.from_columns(DOMAIN, columns, unit=pj.Unit("who", 4)))
+    pairs = [sum(len(clique) > 1 for clique in measured(each)) for each in (bounded, plain)]
+    assert 0 < pairs[0] < pairs[1] < len(PAIRS)
 
 
 def test_a_model_that_is_too_large_is_left_to_those_who_choose():

@@ -30,7 +30,7 @@ def test_the_noise_is_that_of_the_run(delta, unit):
 
 def test_a_mechanism_that_chooses_says_so():
     found = forecast(pj.mechanisms.MST(1, "add-remove", delta="1e-6"), DOMAIN, WORKLOAD)
-    assert not found.tables and "chooses what it measures while it runs" in next(iter(found.lines(10)))
+    assert not found.tables and "chooses what it measures while it runs" in next(iter(found.lines()))
 
 
 def test_the_command_reads_and_spends_nothing(tmp_path, capsys, monkeypatch):
@@ -54,7 +54,7 @@ def test_the_command_reads_and_spends_nothing(tmp_path, capsys, monkeypatch):
 def test_cells_below_the_noise_are_counted():
     tables = forecast(pj.mechanisms.Marginals(1, "replace-one"), DOMAIN, pj.Workload([["a"], ["b", "c"]]))
     noise = tables.tables[0].stddev
-    said = " ".join(tables.lines(10, rows=int(noise * 4)))  # above the noise in 3 cells, below in 20
+    said = " ".join(tables.lines(rows=int(noise * 4)))  # above the noise in 3 cells, below in 20
     assert "Below the noise on average: 20 of 23 counts." in said
 
 

@@ -10,6 +10,7 @@ from pgmjax import mechanisms
 from pgmjax.inference.plan.junction_tree import total_cells
 from pgmjax.mechanisms.forecast import forecast
 from pgmjax.mechanisms.recipe import BYTES, LIMITS, SECONDS, choose
+from pgmjax.queries.workload import KWay
 
 DOMAIN = pj.Domain({"a": 30, "b": 40, "c": 50, "d": 2, "e": 600})
 NAMES = [name for name in mechanisms.names() if mechanisms.names()[name] is not mechanisms.RandomizedResponse]
@@ -23,7 +24,7 @@ def made(name, **more):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_mechanism_gets_what_it_can_use(name):
     limit = 24_000  # of b, e and smaller; c, e has 30,000
-    found = choose(made(name), DOMAIN, 2, limit)
+    found = choose(made(name), DOMAIN, KWay(2, limit))
     pairs = list(itertools.combinations(DOMAIN.attributes, 2))
     asked = set(found.workload.cliques)
     assert {*asked, *found.left_out} == set(pairs) and len(asked) + len(found.left_out) == len(pairs)
@@ -34,19 +35,19 @@ def test_every_mechanism_gets_what_it_can_use(name):
         assert total_cells(DOMAIN.shape, [[place[each] for each in pair] for pair in asked]) <= limit
         assert len(asked) < 9
     assert getattr(found.mechanism, "max_cells", limit) == limit
-    assert "(--max-cells)" in found.reasons()[0] and f"{len(found.left_out)} of 10" in found.reasons()[0]
+    assert "(--max-cells)" in found.reasons[0] and f"{len(found.left_out)} of 10" in found.reasons[0]
 
 
 @pytest.mark.parametrize("name", ["auto", "marginals", "batch-aim", "mst"])
 def test_the_default_is_the_most_that_fits_a_minute(name):
     domain = pj.Domain({f"x{i:02d}": 12 for i in range(24)})
-    found = choose(made(name), domain, 2)
+    found = choose(made(name), domain, KWay(2))
     seconds = forecast(found.mechanism, domain, found.workload).seconds
     assert found.max_cells in LIMITS and seconds <= SECONDS
     larger = [limit for limit in LIMITS if limit > found.max_cells]
     if larger and name in ("auto", "batch-aim", "marginals"):
         try:
-            more = choose(made(name), domain, 2, larger[0])
+            more = choose(made(name), domain, KWay(2, larger[0]))
             tried = forecast(more.mechanism, domain, more.workload)
             assert tried.seconds > SECONDS or tried.peak_bytes > BYTES or more.workload == found.workload
         except ValueError as error:  # it does not fit in memory
@@ -55,9 +56,9 @@ def test_the_default_is_the_most_that_fits_a_minute(name):
 
 def test_a_refusal_names_the_limit():
     with pytest.raises(ValueError, match="2-way marginal has at most 3 cells: raise max_cells"):
-        choose(made("mst"), DOMAIN, 2, 3)
+        choose(made("mst"), DOMAIN, KWay(2, 3))
     with pytest.raises(ValueError, match="max_cells must be"):
-        choose(made("mst"), DOMAIN, 2, 0)
+        choose(made("mst"), DOMAIN, KWay(2, 0))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -10,6 +10,7 @@ from pgmjax.data.definition import ROWS_OUTSIDE
 from pgmjax.data.relation import Relation
 
 MECHANISMS = (
+    "auto",
     "aim",
     "batch-aim",
     "hdmm",
@@ -68,7 +69,9 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         "--max-cells",
         type=int,
         metavar="N",
-        help="with --all-kway: add marginals, smallest first, while the model has at most N cells",
+        help="the largest number of cells of the model. A mechanism that chooses what to measure gets every "
+        "marginal whose own table has at most N cells, others the smallest marginals that fit a model of N "
+        "cells together (default: what is forecast to take a minute)",
     )
 
 
@@ -132,10 +135,10 @@ def _add_privacy(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--mechanism",
         default="auto",
-        choices=("auto", *MECHANISMS),
-        help="auto (default) measures all marginals asked for; if --max-cells leaves out pairs, it spends a "
-        "part of the budget on choosing which to measure, by batch-aim, or without a delta and for more than "
-        "100 pairs by mst",
+        choices=MECHANISMS,
+        help="auto (default) measures all marginals asked for, but for those that noise would drown; if a "
+        "model of all has more cells than the limit, it spends a part of the budget on choosing which to "
+        "measure, by batch-aim, or without a delta and for more than 100 marginals by mst",
     )
     group.add_argument(
         "--option",
