@@ -168,7 +168,8 @@ def _job(arguments: argparse.Namespace) -> Job:
         prior=arguments.prior,
     )
     if isinstance(domain, Domain):
-        _ = job.chosen, job.earlier
+        with named_as_options(_WORDS):
+            _ = job.chosen, job.earlier
     return job
 
 
