@@ -16,6 +16,9 @@ from types import ModuleType
 from typing import Any
 
 _DIRECTIONS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+LARGEST = 1e60
+"""The largest size of a measured value, a standard deviation or a total (counts); the least that divides is
+its inverse. The square of the quotient of two is at most 1e240, which leaves sums of squares room in float64."""
 _EXPONENT = re.compile(r"[eE][+-]?([0-9]+)")
 
 
@@ -117,6 +120,16 @@ def number(
         raise ValueError(f"{name} must be >= {at_least:g}, got {result:g}.")
     if below is not None and not result < below:
         raise ValueError(f"{name} must be < {below:g}, got {result:g}.")
+    return result
+
+
+def total(value: Any, name: str = "total") -> float:
+    """Return a number of records (counts) that can be fitted; it need not be whole."""
+    result = number(name, value, above=0)
+    if not 1 / LARGEST <= result <= LARGEST:
+        raise ValueError(
+            f"{name} must lie in {1 / LARGEST:g}..{LARGEST:g}, got {result:g}: give it in records."
+        )
     return result
 
 

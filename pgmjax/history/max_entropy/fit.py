@@ -196,7 +196,7 @@ class MaxEntropy:
             history: noisy answers.
             total: number of records (counts), public.
         """
-        total = checks.number("total", total, above=0)
+        total = checks.total(total)
         features, prior = self._parts(history)
         layout = FeatureCliques.of(features, prior)
         penalty = self._penalty(history, total)
@@ -313,7 +313,7 @@ class MaxEntropy:
                 if self.solver != "auto":
                     raise
         features, prior = self._parts(history)
-        total = checks.number("total", total, above=0)
+        total = checks.total(total)
         kind = "gaussian" if self._by_regions(history) else self.penalty
         penalty = penalty_of(history, kind, self._alpha(history, total), total)
         return Dual(features, FeatureCliques.of(features, prior), history.values / total, penalty, None)
@@ -331,9 +331,7 @@ class MaxEntropy:
     def _alpha(self, history: History, total: float) -> float:
         if self.alpha is not None:
             return self.alpha
-        return alpha_of(
-            history, Features.of(history.rows), self.prior, checks.number("total", total, above=0)
-        )
+        return alpha_of(history, Features.of(history.rows), self.prior, checks.total(total))
 
     def _prior(self, history: History) -> ProductPrior:
         if not isinstance(history, History):
