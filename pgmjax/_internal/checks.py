@@ -18,7 +18,7 @@ from typing import Any
 _DIRECTIONS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 LARGEST = 1e60
 """The largest size of a measured value, a standard deviation or a total (counts); the least that divides is
-its inverse. The square of the quotient of two is at most 1e240, which leaves sums of squares room in float64."""
+its inverse. The square of the quotient of two is at most 1e240: float64 has room for sums of squares."""
 _EXPONENT = re.compile(r"[eE][+-]?([0-9]+)")
 
 

@@ -44,7 +44,19 @@ from pgmjax.release.release import check_prior
 
 _COMMAND = "command.json"
 _OUTPUT = (
-    *("steps", "solver", "dtype", "regularisation", "rows", "synthetic", "codes", "out", "json", "quiet"),
+    *(
+        "steps",
+        "solver",
+        "dtype",
+        "regularisation",
+        "rows",
+        "method",
+        "synthetic",
+        "codes",
+        "out",
+        "json",
+        "quiet",
+    ),
     *("resume", "prior", "add_rows"),
 )
 _SHOWN = 3
@@ -159,7 +171,9 @@ def _add_rows(arguments: argparse.Namespace) -> None:
     if arguments.table is None:
         raise ValueError("--add-rows draws rows from a release: give its folder.")
     given = {name for name, value in vars(arguments).items() if value != DEFAULTS.get(name)}
-    other = sorted(given - {"table", "add_rows", "codes", "synthetic", "json", "quiet", "run", "usage_error"})
+    other = sorted(
+        given - {"table", "add_rows", "codes", "method", "synthetic", "json", "quiet", "run", "usage_error"}
+    )
     if other:
         raise ValueError(
             f"--{other[0].replace('_', '-')} cannot be used with --add-rows, which only draws rows."
@@ -178,6 +192,7 @@ def _add_rows(arguments: argparse.Namespace) -> None:
         place,
         arguments.add_rows,
         number - 1,  # seeds of the rows that are there are 0, 1, ...
+        method=arguments.method,
         decode=False if codes else "values",
         show_progress=show_progress(arguments),
     )
@@ -231,6 +246,7 @@ def _release(
             release,
             synthetic_rows=arguments.rows,
             synthetic_format=arguments.synthetic,
+            method=arguments.method,
             codes=arguments.codes,
             source=demo.TERMS if arguments.demo else None,
             show_progress=show,

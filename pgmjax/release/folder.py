@@ -34,6 +34,7 @@ from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.load import load_model
 from pgmjax.model.mixture import MixtureModel
 from pgmjax.model.regions import RegionModel
+from pgmjax.model.sampling import METHODS, ROUND
 from pgmjax.privacy.exact import as_text
 from pgmjax.release import tables
 from pgmjax.release.release import Release
@@ -55,6 +56,7 @@ def write(
     synthetic_rows: int | None = None,
     synthetic_format: str = "parquet",
     synthetic_seed: int = 0,
+    method: str = ROUND,
     codes: bool = False,
     source: str | None = None,
     show_progress: bool | None = None,
@@ -68,6 +70,8 @@ def write(
             10 million; without a default if records have weights.
         synthetic_format: "parquet" or "csv".
         synthetic_seed: seed for sampling the synthetic rows; it does not affect privacy noise.
+        method: "round" deals the synthetic rows evenly, "multinomial" draws them independently of one
+            another; see `GraphicalModel.sample`.
         codes: write synthetic rows as codes of the domain. By default they are values: labels, numbers drawn
             within their bin, dates, null where missing; see `GraphicalModel.sample_to`.
         source: public description of the table, shown in the report.
@@ -88,6 +92,7 @@ def write(
             synthetic_rows=synthetic_rows,
             synthetic_format=synthetic_format,
             synthetic_seed=synthetic_seed,
+            method=method,
             codes=codes,
             source=source,
             show_progress=show_progress,
@@ -102,6 +107,7 @@ def fill(
     synthetic_rows: int | None = None,
     synthetic_format: str = "parquet",
     synthetic_seed: int = 0,
+    method: str = ROUND,
     codes: bool = False,
     source: str | None = None,
     show_progress: bool | None = None,
@@ -112,9 +118,10 @@ def fill(
         ValueError: an argument is out of range; nothing is written.
     """
     checks.choice("synthetic_format", synthetic_format, SYNTHETIC_FORMATS)
+    checks.choice("method", method, METHODS)
     rows = default_rows(release) if synthetic_rows is None else synthetic_rows
     rows = checks.integer("synthetic_rows", rows, low=0)
-    record = {**describe(release), "synthetic": "codes" if codes else "values"}
+    record = {**describe(release), "synthetic": "codes" if codes else "values", "method": method}
     if source:
         record["source"] = source
     with Progress("writing", 4, show_progress) as progress:
@@ -132,7 +139,9 @@ def fill(
         progress.advance(note="synthetic rows")
         synthetic = folder / f"synthetic.{synthetic_format}"
         decode = False if codes else "values"
-        release.model.sample_to(synthetic, rows, synthetic_seed, decode=decode, show_progress=False)
+        release.model.sample_to(
+            synthetic, rows, synthetic_seed, method=method, decode=decode, show_progress=False
+        )
         progress.advance(note="report")
         page = render(record, release.model, release.measurements, show_progress=show_progress)
         (folder / "report.html").write_text(page, encoding="utf-8")

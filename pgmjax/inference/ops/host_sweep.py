@@ -5,11 +5,11 @@ tables is then one batched matrix product, and so is each half of its backward p
 partition function. Exponentials are taken of the potentials only.
 
 Bounds on the logarithms of a table's cells follow from those of its operands. As long as every product with
-another table stays within float64's range nothing is lost. Else the table is divided by its largest cell, and cells below exp(-FLUSH)
-are set to 0, which also avoids denormal numbers: arithmetic with these is slow. The probability lost by that
-is the sum over these cells of cell times derivative. `HostMarginals.error` is the sum of all such losses. It
-says when logarithms (`log_marginals`) are needed instead: if potentials that differ by hundreds of nats
-compensate each other.
+another table stays within float64's range nothing is lost. Else the table is divided by its largest cell, and
+cells below exp(-FLUSH) are set to 0, which also avoids denormal numbers: arithmetic with these is slow. The
+probability lost by that is the sum over these cells of cell times derivative. `HostMarginals.error` is the
+sum of all such losses. It says when logarithms (`log_marginals`) are needed instead: if potentials that
+differ by hundreds of nats compensate each other.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class ScaledTable:
     lost: np.ndarray | None = None
 
     def within_range(self) -> bool:
-        """Rescale the table if a product with it may leave float64's range; return False if no cell is left."""
+        """Rescale the table if products with it may leave float64; return False if no cell is left."""
         if self.low >= -FLUSH and self.high <= FLUSH:
             return True
         size = float(self.table.max())
