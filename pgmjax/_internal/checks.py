@@ -123,13 +123,21 @@ def number(
     return result
 
 
-def total(value: Any, name: str = "total") -> float:
-    """Return a number of records (counts) that can be fitted; it need not be whole."""
+def total(value: Any, name: str = "total", least: float = 1 / LARGEST) -> float:
+    """Return a number of records (counts) above 0, which need not be whole, with squares that fit float64.
+
+    Args:
+        value: the number.
+        name: what it is, for the message.
+        least: the least allowed.
+
+    Raises:
+        TypeError: not a number.
+        ValueError: not finite and above 0, or outside `least` to `LARGEST`.
+    """
     result = number(name, value, above=0)
-    if not 1 / LARGEST <= result <= LARGEST:
-        raise ValueError(
-            f"{name} must lie in {1 / LARGEST:g}..{LARGEST:g}, got {result:g}: give it in records."
-        )
+    if not least <= result <= LARGEST:
+        raise ValueError(f"{name} must lie in {least:g}..{LARGEST:g}, got {result:g}: give it in records.")
     return result
 
 

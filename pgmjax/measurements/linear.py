@@ -17,6 +17,7 @@ from pgmjax.queries import Query, as_query
 from pgmjax.queries.query import attribute_names
 from pgmjax.queries.spec import in_words
 
+MOST_AXES = 64  # of a NumPy array
 NOISE_DISTRIBUTIONS = (*sorted(CONTINUOUS), "response")
 """The families of noise that can be given by name, without a distribution."""
 
@@ -118,6 +119,11 @@ class LinearMeasurement:
             ValueError: it does not fit. The message gives the expected and the actual shape.
         """
         self.query.check(domain)
+        if len(self.clique) > MOST_AXES:
+            raise ValueError(
+                f"the measurement has {len(self.clique)} attributes, and a table has at most {MOST_AXES} axes: "
+                "measure a query over fewer; a total may be measured on any one attribute."
+            )
         rows = self.query.num_rows(domain)
         shape = self.query.shape(domain)
         if self.values.shape not in ((rows,), shape):
