@@ -121,7 +121,7 @@ class LinearMeasurement:
         self.query.check(domain)
         if len(self.clique) > MOST_AXES:
             raise ValueError(
-                f"the measurement has {len(self.clique)} attributes, and a table has at most {MOST_AXES} axes: "
+                f"the measurement has {len(self.clique)} attributes, and a table has at most {MOST_AXES}: "
                 "measure a query over fewer; a total may be measured on any one attribute."
             )
         rows = self.query.num_rows(domain)
