@@ -3,27 +3,44 @@
     python bench/rows.py                                   # 10 million rows of a random chain of 15
     python bench/rows.py fit-adult9 --method round
     python bench/rows.py --rows 1000000 --on host device --in-memory --repeat 5
+    PGMJAX_DATA=... python bench/rows.py --errors [diamonds adult titanic loans stroke]
 
 The model of a case has standard normal log-potentials from the case's seed. Each place to
 draw on is one line of `bench/results/rows.jsonl`: the first run, which compiles, and the quickest of its
 repeats.
+
+With --errors, what drawing adds to the error of a release (epsilon 1, delta 1e-9, add-remove): a model from
+batch AIM over all pairs, from MST where there are more than a hundred, then as many rows as records, dealt
+and independent, five seeds each. Errors are means over all pairs (at most 400 of them, drawn once) of the
+total variation to the true table and to the model. Noise is seeded: nothing here is a release. Lines stand
+in `bench/results/rows-errors.jsonl`.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import pathlib
 import resource
+import sys
 import tempfile
 import time
 from typing import Any
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "paper004"))
+
 import cases
 import harness
 import numpy as np
+import workload as real_tables
 from pyarrow import parquet
 
 import pgmjax as pj
+from pgmjax.data import demo
+
+TABLES = ("diamonds", "adult", "titanic", "loans", "stroke")
+CELLS = {"diamonds": demo.MAX_CELLS}  # of the model; a million otherwise
+MANY_PAIRS, COMPARED, SEEDS = 100, 400, 5
 
 
 def model_of(name: str) -> pj.GraphicalModel:
@@ -79,6 +96,58 @@ def measure(model: pj.GraphicalModel, options: argparse.Namespace, place: str) -
     return {**cost, "peak_before_mb": small, **distances(model, codes)}
 
 
+def fitted(name: str) -> tuple[pj.Dataset, pj.GraphicalModel]:
+    """A table and the model of a release of it."""
+    data = demo.load() if name == "diamonds" else real_tables.load(name)[1]
+    pairs = list(itertools.combinations(data.domain.attributes, 2))
+    backend = pj.privacy.SeededBackend(0, insecure=True)
+    cells = CELLS.get(name, 1_000_000)
+    kind, own = (pj.mechanisms.BatchAIM, {"max_cells": cells})
+    if len(pairs) > MANY_PAIRS:
+        kind, own = pj.mechanisms.MST, {}
+    mechanism = kind(1, pj.Relation.ADD_REMOVE, "1e-9", backend=backend, **own)
+    workload = pj.Workload([pair for pair in pairs if data.domain.size(pair) <= cells])
+    return data, mechanism.run(data, workload, show_progress=False).model
+
+
+def errors(name: str) -> harness.Line:
+    """Mean total variation of pairs: of the model, and of rows drawn from it in both ways."""
+    data, model = fitted(name)
+    domain, rows = data.domain, data.count()
+    pairs = list(itertools.combinations(domain.attributes, 2))
+    if len(pairs) > COMPARED:
+        chosen = np.random.default_rng(0).choice(len(pairs), COMPARED, replace=False)
+        pairs = [pairs[place] for place in sorted(chosen)]
+    truth = [counts / rows for counts in data.marginals(pairs)]
+    own = [model.marginal(pair) / model.total for pair in pairs]
+
+    def mean(one: list[np.ndarray], other: list[np.ndarray]) -> float:
+        return float(np.mean([0.5 * np.abs(a - b).sum() for a, b in zip(one, other, strict=True)]))
+
+    line: harness.Line = {"table": name, "rows": rows, "attributes": len(domain), "model": mean(own, truth)}
+    for method, said in (("multinomial", "independent"), ("round", "rounded")):
+        found = []
+        start = time.process_time()
+        drawn = [model.sample(rows, seed, method=method) for seed in range(SEEDS)]
+        line[f"{said}_cpu_seconds"] = (time.process_time() - start) / SEEDS
+        for columns in drawn:
+            codes = pj.Dataset.from_columns(domain, columns)
+            shares = [counts / rows for counts in codes.marginals(pairs)]
+            found.append((mean(shares, truth), mean(shares, own)))
+        line[said], line[f"{said}_to_model"] = np.mean(found, axis=0).tolist()
+    return line
+
+
+def all_errors(names: list[str]) -> None:
+    """Keep and print a line for each table."""
+    harness.say("| table | rows | model | independent | rounded | independent to model | rounded to model |")
+    for name in names:
+        line = errors(name)
+        harness.append(harness.RESULTS / "rows-errors.jsonl", line | harness.provenance())
+        keys = ("model", "independent", "rounded", "independent_to_model", "rounded_to_model")
+        harness.say(f"| {name} | {line['rows']:,} | " + " | ".join(f"{line[k]:.4f}" for k in keys) + " |")
+
+
 def main() -> None:
     """Draw, write, and keep a line for each place."""
     parser = argparse.ArgumentParser(
@@ -86,12 +155,16 @@ def main() -> None:
     )
     parser.add_argument("case", nargs="?", default="oracle-chain-15")
     parser.add_argument("--rows", type=int, default=10_000_000)
-    parser.add_argument("--method", choices=("multinomial", "round"), default="multinomial")
+    parser.add_argument("--method", choices=("round", "multinomial"))
     parser.add_argument("--on", nargs="+", choices=("host", "device"), default=["host"])
     parser.add_argument("--in-memory", action="store_true", help="keep the rows instead of writing them")
     parser.add_argument("--repeat", type=int, default=0, help="draw so many times more")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--errors", nargs="*", choices=TABLES, help="what drawing adds to a release's error")
     options = parser.parse_args()
+    if options.errors is not None:
+        all_errors(options.errors or list(TABLES))
+        return
     before = harness.load_average()
     model = model_of(options.case)
     for place in options.on:
@@ -101,7 +174,7 @@ def main() -> None:
             "attributes": len(model.domain),
             "cliques": len(model.potentials.cliques),
             "rows": options.rows,
-            "method": options.method,
+            "method": options.method or ("round" if place == "host" else "multinomial"),
             "on": place,
             "in_memory": options.in_memory,
             **found,

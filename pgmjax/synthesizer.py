@@ -20,6 +20,7 @@ from pgmjax.data.unit import Unit, check_unit
 from pgmjax.discovery import Discovery
 from pgmjax.job import Job
 from pgmjax.model.row_file import VALUES, arrow_column
+from pgmjax.model.sampling import ROUND
 from pgmjax.queries import text as query_text
 from pgmjax.queries.workload import KWay, Workload
 from pgmjax.release import accuracy
@@ -203,19 +204,21 @@ class Synthesizer:
         """
         return self.release.statement()
 
-    def sample(self, n: int | None = None, seed: int = 0) -> Any:
+    def sample(self, n: int | None = None, seed: int = 0, *, method: str = ROUND) -> Any:
         """Draw rows, as a frame of the kind that came in, with its columns in their order and of their types.
 
         Args:
             n: number of rows, >= 1. Default: the number of records as the release estimates it.
             seed: the same seed gives the same rows. It protects nothing and need not be secret.
+            method: "round" deals the rows to the cells of the model as evenly as whole numbers allow;
+                "multinomial" draws them independently of one another, with more error.
 
         Raises:
-            ValueError: not fitted yet, or n is below 1.
+            ValueError: not fitted yet, n is below 1, or an unknown method.
         """
         model = self.release.model
         rows = max(1, round(model.total)) if n is None else checks.integer("n", n, low=1)
-        codes = model.sample(rows, seed)
+        codes = model.sample(rows, seed, method=method)
         generators = random.generators(seed, len(model.domain))
         columns = {
             name: arrow_column(model.domain.attribute(name), codes[name], VALUES, generator)

@@ -16,6 +16,9 @@ from types import ModuleType
 from typing import Any
 
 _DIRECTIONS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+LARGEST = 1e60
+"""The largest size of a measured value, a standard deviation or a total (counts); the least that divides is
+its inverse. The square of the quotient of two is at most 1e240: float64 has room for sums of squares."""
 _EXPONENT = re.compile(r"[eE][+-]?([0-9]+)")
 
 
@@ -117,6 +120,24 @@ def number(
         raise ValueError(f"{name} must be >= {at_least:g}, got {result:g}.")
     if below is not None and not result < below:
         raise ValueError(f"{name} must be < {below:g}, got {result:g}.")
+    return result
+
+
+def total(value: Any, name: str = "total", least: float = 1 / LARGEST) -> float:
+    """Return a number of records (counts) above 0, which need not be whole, with squares that fit float64.
+
+    Args:
+        value: the number.
+        name: what it is, for the message.
+        least: the least allowed.
+
+    Raises:
+        TypeError: not a number.
+        ValueError: not finite and above 0, or outside `least` to `LARGEST`.
+    """
+    result = number(name, value, above=0)
+    if not least <= result <= LARGEST:
+        raise ValueError(f"{name} must lie in {least:g}..{LARGEST:g}, got {result:g}: give it in records.")
     return result
 
 

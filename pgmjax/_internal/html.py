@@ -7,6 +7,8 @@ from html import escape
 from itertools import islice
 from typing import Any
 
+from pgmjax._internal import memory
+
 MOST_ROWS = 30
 # translucent grey lines show on white and on black; `inherit` overrides a notebook's striped tables
 _LINE = "border-bottom:1px solid rgba(128,128,128,.35)"
@@ -64,7 +66,9 @@ def text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
-        return f"{value:,}" if abs(value) < 10**12 else f"{value:.3g}"
+        if abs(value) < 10**12:
+            return f"{value:,}"
+        return f"{value:.3g}" if abs(value) < memory.LARGEST_FLOAT else memory.scientific(value, 2)
     return f"{value:,.6g}" if isinstance(value, float) else str(value)
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import decimal
 import os
 import pathlib
+
+LARGEST_FLOAT = 10**300
 
 
 def available_bytes() -> int:
@@ -65,8 +68,20 @@ def _rlimit() -> int | None:
         return None
 
 
+def scientific(count: int, digits: int = 1) -> str:
+    """A whole number in scientific notation, which floats have only below 2**1024.
+
+    Example:
+        >>> scientific(9**400), scientific(5 * 10**15, 2)
+        ('5.0e+381', '5.00e+15')
+    """
+    return f"{decimal.Decimal(count):.{digits}e}"
+
+
 def readable_bytes(count: float) -> str:
     """A number of bytes as text, such as `1.5 GiB`."""
+    if count > LARGEST_FLOAT:
+        return f"{scientific(int(count) >> 40)} TiB"
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if count < 1024:
             return f"{count:.3g} {unit}"

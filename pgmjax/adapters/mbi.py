@@ -152,7 +152,8 @@ def estimate(
             to the optimum.
         warm_start: model to start from: mbi's, one returned by this function, or a `GraphicalModel`.
         potentials: same as `warm_start`, under its name in mbi 1.1.0: a clique vector.
-        estimator: the estimator. Default: `Estimator(max_steps=iters, progress=False)`.
+        estimator: the estimator. Default: one that minimises the loss alone, as mbi does:
+            `Estimator(regularisation="none", max_steps=iters, progress=False)`.
         noise: `gaussian` or `laplace`; it matters only for losses that depend on the noise distribution.
         mbi_module: the imported `mbi`, to return an `mbi.MarkovRandomField`. Default: return an `MbiModel`.
 
@@ -177,7 +178,8 @@ def estimate(
     start = warm_start if potentials is None else potentials
     start = None if start is None else model_from_mbi(start, own)
     kept = checks.several("constraints", constraints, "mbi.Constraint")
-    fitter = Estimator(max_steps=iters, progress=False) if estimator is None else estimator
+    alone = Estimator(regularisation="none", max_steps=iters, progress=False)
+    fitter = alone if estimator is None else estimator
     total = None if known_total is None else float(known_total)
     fit = fitter.fit(own, given, total, start, [_zeros(each) for each in kept])
     if mbi_module is not None:

@@ -44,7 +44,8 @@ def run(arguments: argparse.Namespace) -> None:
         )
     fit = release.estimator_of(arguments).fit(domain, found.measurements, arguments.total, prior=earlier)
     rows: dict[str, Any] = {"synthetic_rows": arguments.rows, "synthetic_format": arguments.synthetic}
-    published_folder.write(found, fit, out, codes=arguments.codes, prior=known, **rows)
+    rows |= {"method": arguments.method, "codes": arguments.codes}
+    published_folder.write(found, fit, out, prior=known, **rows)
     record = json.loads((out / release_folder.FIT_RECORD).read_text(encoding="utf-8"))
     release.tell(arguments, out, record, lambda: _print(out, found, fit, domain))
 

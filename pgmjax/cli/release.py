@@ -35,7 +35,19 @@ from pgmjax.release import folder as release_folder
 from pgmjax.release import text as report_text
 
 _OUTPUT = (
-    *("steps", "solver", "dtype", "regularisation", "rows", "synthetic", "codes", "out", "json", "quiet"),
+    *(
+        "steps",
+        "solver",
+        "dtype",
+        "regularisation",
+        "rows",
+        "method",
+        "synthetic",
+        "codes",
+        "out",
+        "json",
+        "quiet",
+    ),
     *("resume", "prior", "add_rows"),
 )
 _OF_PARSER = ("run", "usage_error")
@@ -106,6 +118,7 @@ def run(arguments: argparse.Namespace) -> None:
                 show_progress=show_progress(arguments),
                 synthetic_rows=arguments.rows,
                 synthetic_format=arguments.synthetic,
+                method=arguments.method,
                 codes=arguments.codes,
                 source=demo.TERMS if arguments.demo else None,
             )
@@ -213,7 +226,9 @@ def _add_rows(arguments: argparse.Namespace) -> None:
     if arguments.table is None:
         raise ValueError("--add-rows draws rows from a release: give its folder.")
     given = {name for name, value in vars(arguments).items() if value != DEFAULTS.get(name)}
-    other = sorted(given - {"table", "add_rows", "codes", "synthetic", "json", "quiet", "run", "usage_error"})
+    other = sorted(
+        given - {"table", "add_rows", "codes", "method", "synthetic", "json", "quiet", "run", "usage_error"}
+    )
     if other:
         raise ValueError(
             f"--{other[0].replace('_', '-')} cannot be used with --add-rows, which only draws rows."
@@ -232,6 +247,7 @@ def _add_rows(arguments: argparse.Namespace) -> None:
         place,
         arguments.add_rows,
         number - 1,  # seeds of the rows that are there are 0, 1, ...
+        method=arguments.method,
         decode=False if codes else "values",
         show_progress=show_progress(arguments),
     )

@@ -69,7 +69,7 @@ def _grown(domain: Domain, member: np.ndarray, width: np.ndarray, clique: Clique
     while True:
         gain = member[lacking == 1].sum(axis=0)
         gain[union] = 0
-        gain[sizes * math.prod(sizes[union]) > limit] = 0
+        gain[sizes > limit // math.prod(domain.shape[k] for k in union)] = 0
         # ties go to the attribute with the fewest codes
         best = int(np.lexsort((sizes, -gain))[0])
         if not gain[best]:

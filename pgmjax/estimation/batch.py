@@ -175,7 +175,7 @@ def row_totals(
     given = list(totals)  # type: ignore[arg-type]
     if len(given) != len(rows):
         raise ValueError(f"totals must be one number or one a row: {len(rows)} rows, got {len(given)}.")
-    return [checks.number("total", total, above=0) for total in given]
+    return [checks.total(total) for total in given]
 
 
 def slots_and_threads(plan: oracles.Plan, rows: int, mesh: jax.sharding.Mesh | None) -> tuple[int, int]:

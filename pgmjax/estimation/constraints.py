@@ -267,8 +267,7 @@ class FixedMarginal:
             raise ValueError(f"{said} must hold a count above zero, got none.")
         with np.errstate(over="ignore"):
             total = table.array.sum(dtype=np.float64)
-        if not np.isfinite(total):
-            raise ValueError(f"{said} must hold counts with a finite sum, got an infinite one.")
+        checks.total(float(total), f"the sum of {said}")
         object.__setattr__(self, "clique", clique)
         object.__setattr__(self, "table", table)
 

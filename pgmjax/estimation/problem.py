@@ -235,4 +235,4 @@ def _curvature(solver: solvers.Solver, bound: BoundLoss, domain: Domain) -> np.n
         uniform = tuple(jnp.full(s, 1 / np.prod(s)) for s in map(domain.shape_of, bound.cliques))
         gradient = jax.grad(bound)(uniform)
         known = float(sum(jnp.ptp(g) for g in gradient))  # a first step changes potentials by 1 at most
-    return np.asarray(max(known, np.finfo(np.float32).tiny), np.float64)
+    return np.asarray(max(known, float(np.finfo(np.float32).tiny)), np.float64)

@@ -225,7 +225,7 @@ def fit_local(
         _check_reference(domain, reference)
     require_feasible(domain, constraints)
     count = estimate_total(domain, measurements)[0] if total is None else total
-    count = checks.number("total", count, above=0)
+    count = checks.total(count)
     with precision("float64"):
         bound = losses.build(loss, domain, measurements, count, "float64")
         weight = pulls.usable_weight(regularisation, loss, domain, measurements, count, max_steps)
@@ -429,7 +429,7 @@ def _curvature(
     oracle: Any = problem.oracle
     weights, table = oracle.maps.weight, oracle.maps.table
     if problem.loss.loss.lipschitz() is None:  # type: ignore[attr-defined]
-        return np.asarray(max(_spread(problem, weights, table), np.finfo(np.float32).tiny), np.float64)
+        return np.asarray(max(_spread(problem, weights, table), float(np.finfo(np.float32).tiny)), np.float64)
     holder = dict(zip(map(frozenset, problem.loss.loss.cliques), oracle.graph.holder, strict=False))  # type: ignore[attr-defined]
     groups: dict[int, list[LinearMeasurement]] = {}
     for measurement in measurements:
@@ -438,7 +438,7 @@ def _curvature(
         losses.build(loss, domain, group, total, "float64").lipschitz() / weights[number]
         for number, group in groups.items()
     ]
-    return np.asarray(max([*known, np.finfo(np.float32).tiny]), np.float64)
+    return np.asarray(max([*known, float(np.finfo(np.float32).tiny)]), np.float64)
 
 
 def _spread(problem: LocalProblem, weights: np.ndarray, table: np.ndarray) -> float:

@@ -19,6 +19,7 @@ from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique, marginal_of
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.losses.l2 import L2
+from pgmjax.inference.plan.structure import MOST_CELLS
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel, many_marginals
 from pgmjax.queries import AttributeQuery, Product, marginal
@@ -256,7 +257,7 @@ def measured_cells(measurement: LinearMeasurement, domain: Domain) -> tuple[floa
         Both numbers.
     """
     variance = 1 / float(np.mean(1 / measurement.row_stddevs() ** 2))
-    query, cells = measurement.query, float(domain.size(measurement.clique))
+    query, cells = measurement.query, float(min(domain.size(measurement.clique), MOST_CELLS))
     if isinstance(query, Product):
         blocks = zip(query.clique, query.blocks, strict=True)
         facts = [_block(block, domain[name]) for name, block in blocks]

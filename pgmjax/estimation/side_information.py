@@ -12,6 +12,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
+from pgmjax.estimation import regularisation
 from pgmjax.estimation.constraints import FixedMarginal, StructuralZeros
 from pgmjax.estimation.feasibility import Constraint, require_feasible, require_kinds
 from pgmjax.model.clique_vector import summed
@@ -47,13 +48,18 @@ class SideInformation:
 
         Raises:
             TypeError: not a constraint, or not a model.
-            ValueError: a prior over another domain, a negative weight or one without a prior, or
-                infeasible constraints.
+            ValueError: a prior over another domain, a weight that is negative, too large or without a
+                prior, or infeasible constraints.
         """
         constraints = listed(constraints)
         if not isinstance(prior, GraphicalModel | None):
             raise TypeError(f"prior must be a GraphicalModel, got {type(prior).__name__}.")
         weight = checks.number("prior_weight", weight, at_least=0)
+        if weight > regularisation.LARGEST:
+            raise ValueError(
+                f"prior_weight must be at most {regularisation.LARGEST:g}, got {weight:g}: beyond it a model "
+                "is its prior."
+            )
         if prior is None and weight > 0:
             raise ValueError(
                 "prior_weight needs a prior: GraphicalModel.from_potentials(domain, {}) is the uniform one."

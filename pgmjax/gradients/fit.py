@@ -118,7 +118,7 @@ class DifferentiableFit:
         tables = _tables(domain, prior)
         settings = {"oracle": oracle, "itemsize": np.dtype(dtype).itemsize, "max_bytes": max_bytes}
         problem = _planned(domain, noisy, queries, tuple(tables), settings)
-        count = estimate_total(domain, noisy)[0] if total is None else checks.number("total", total, above=0)
+        count = estimate_total(domain, noisy)[0] if total is None else checks.total(total)
         start = FitParameters(
             tuple(m.flat_values() for m in noisy),
             tuple(m.stddev.reshape(-1) if m.stddev.ndim else m.stddev for m in noisy),

@@ -57,6 +57,8 @@ def total_of(total: Any) -> float | None:
     """Return a public number of records, or None.
 
     Raises:
-        TypeError, ValueError: `total` is not a finite number >= 0.
+        TypeError, ValueError: `total` is not a finite number >= 0, or too large.
     """
-    return None if total is None else checks.number("total", total, at_least=0)
+    if total is None or checks.number("total", total, at_least=0) == 0:
+        return total
+    return checks.total(total)

@@ -52,7 +52,7 @@ class EngineLearner(Learner):
 
     def __post_init__(self) -> None:
         if self.total is not None:
-            checks.number("total", self.total, above=0)
+            checks.total(self.total)
         checks.integer("max_steps", self.max_steps, low=1)
         checks.number("tolerance", self.tolerance, above=0)
 

@@ -16,6 +16,7 @@ from pgmjax.queries import Query, as_query
 from pgmjax.queries.query import attribute_names
 from pgmjax.queries.spec import in_words
 
+MOST_AXES = 64  # of a NumPy array
 NOISE_DISTRIBUTIONS = (*sorted(CONTINUOUS), "response")
 """The families of noise that can be given by name, without a distribution."""
 
@@ -40,8 +41,8 @@ class LinearMeasurement:
 
     Raises:
         TypeError: an argument is not a number, a name or a query.
-        ValueError: values are not finite, a standard deviation is not finite and positive, the numbers of
-            values and standard deviations differ, or the clique does not fit the query.
+        ValueError: values are not finite or above 1e60 in size, a standard deviation is outside 1e-60..1e60,
+            the numbers of values and standard deviations differ, or the clique does not fit the query.
 
     Example:
         >>> LinearMeasurement(("age",), [10, 7], stddev=2.0, query="prefix")
@@ -116,6 +117,11 @@ class LinearMeasurement:
             ValueError: it does not fit. The message gives the expected and the actual shape.
         """
         self.query.check(domain)
+        if len(self.clique) > MOST_AXES:
+            raise ValueError(
+                f"the measurement has {len(self.clique)} attributes, and a table has at most {MOST_AXES}: "
+                "measure a query over fewer; a total may be measured on any one attribute."
+            )
         rows = self.query.num_rows(domain)
         shape = self.query.shape(domain)
         if self.values.shape not in ((rows,), shape):
@@ -178,6 +184,8 @@ def _numbers(said: str, values: Any) -> np.ndarray:
             f"{said} must be finite; {wrong} of {array.size} are not. Leave out a measurement "
             "that lacks values."
         )
+    if float(np.abs(array, dtype=np.float64).max()) > checks.LARGEST:
+        raise ValueError(f"{said} must be at most {checks.LARGEST:g} in size: give them in records.")
     array.flags.writeable = False
     return array
 
@@ -209,6 +217,12 @@ def _stddev(said: str, stddev: Any, values: np.ndarray) -> np.ndarray:
         raise ValueError(
             f"the stddev of the {said} must be finite and > 0; {wrong} of {array.size} are not, such as "
             f"{first:g}. It is the standard deviation of the noise really added, in counts."
+        )
+    least, most = float(array.min()), float(array.max())
+    if least < 1 / checks.LARGEST or most > checks.LARGEST:
+        raise ValueError(
+            f"the stddev of the {said} must lie in {1 / checks.LARGEST:g}..{checks.LARGEST:g}, got "
+            f"{least if least < 1 / checks.LARGEST else most:g}: give it in counts."
         )
     if array.ndim and array.shape not in (values.shape, (values.size,)):
         raise ValueError(

@@ -83,7 +83,7 @@ def _estimate(domain: Domain, measurement: LinearMeasurement) -> tuple[float, fl
         known = [part for part in parts if part is not None]
         explicit = query.num_rows(domain) * domain.size(query.clique) <= _MAX_ENTRIES
         if measurement.stddev.ndim == 0 or all(only for _, only in known) or not explicit:
-            rows = functools.reduce(np.multiply.outer, [weights for weights, _ in known]).reshape(-1)
+            rows = functools.reduce(np.kron, [weights for weights, _ in known])
             return float(rows @ values), float(np.sum((rows * stddevs) ** 2))
     elif query.num_rows(domain) * domain.size(query.clique) > _MAX_ENTRIES:
         return None

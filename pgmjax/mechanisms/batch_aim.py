@@ -11,6 +11,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
+from pgmjax.inference.plan.structure import MOST_CELLS
 from pgmjax.mechanisms.adaptive import (
     affordable,
     check_settings,
@@ -212,5 +213,5 @@ def _exponent(request: Request) -> float:
 
 def _parts(request: Request, candidates: Mapping[Clique, int], wide: Sequence[Clique]) -> np.ndarray:
     """Return the weighted cells of some candidates to that exponent."""
-    cells = [float(candidates[clique] * request.domain.size(clique)) for clique in wide]
+    cells = [float(min(candidates[clique] * request.domain.size(clique), MOST_CELLS)) for clique in wide]
     return np.array(cells) ** _exponent(request)

@@ -22,7 +22,7 @@ _CELLS = 1 << 22  # of the largest table when slices are eliminated together
 
 
 def complete(
-    model: HostModel, known: Mapping[int, np.ndarray], seed: int, method: str = "multinomial"
+    model: HostModel, known: Mapping[int, np.ndarray], seed: int, method: str = sampling.ROUND
 ) -> list[np.ndarray]:
     """Draw the unknown cells of rows given the known ones.
 
@@ -30,7 +30,7 @@ def complete(
         model: the distribution.
         known: codes [rows] of some variables, UNKNOWN for unknown cells.
         seed: for the generator.
-        method: as in `model.sampling.blocks`; `round` distributes rows with equal parents evenly.
+        method: as in `model.sampling.draw`, by which rows with equal parents are allocated.
 
     Returns:
         Codes [rows] of each variable.

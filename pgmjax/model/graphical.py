@@ -76,7 +76,7 @@ class GraphicalModel(ModelRows, ModelPictures):
         Raises:
             ValueError: a wrong shape, NaN or plus infinity, or no possible cell at all.
         """
-        total = checks.number("total", total, above=0)
+        total = checks.total(total, least=0)
         cliques = [as_clique(domain, names) for names in potentials]
         tables = map(functools.partial(_log_table, domain), cliques, potentials.values())
         model = cls(domain, summed(zip(cliques, tables, strict=True)), total)

@@ -98,7 +98,7 @@ class MixtureModel(ModelRows):
         shapes = {name: (len(log_weights), domain[name]) for name in domain}
         tables = tuple(_normalised(f"the rows of {name!r}", rows[name], shapes[name]) for name in domain)
         named = tuple(as_clique(domain, clique) for clique in cliques)
-        return cls(domain, log_weights, tables, checks.number("total", total, above=0), named)
+        return cls(domain, log_weights, tables, checks.total(total, least=0), named)
 
     @property
     def components(self) -> int:

@@ -149,7 +149,7 @@ class RegionModel:
         rows = round(self.total) if rows is None else checks.integer("rows", rows, low=0)
         checks.integer("sweeps", sweeps, low=1)
         forest, tables = self.tractable(), self.marginals
-        drawn = forest.sample(rows, seed, method="round")
+        drawn = forest.sample(rows, seed)
         if not len(tables) or not rows:
             return drawn
         parts = np.array_split(random.generator(seed).permutation(rows), -(-rows // MOST_ROWS))

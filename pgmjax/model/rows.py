@@ -49,7 +49,7 @@ class ModelRows:
         rows: int | None = None,
         seed: int = 0,
         *,
-        method: str = "multinomial",
+        method: str | None = None,
         device: bool = False,
     ) -> dict[str, np.ndarray]:
         """Draw synthetic rows.
@@ -58,10 +58,12 @@ class ModelRows:
             rows: number of rows. Default: the rounded total.
             seed: the same seed gives the same rows. Sampling is post-processing: the seed protects nothing
                 and need not be secret.
-            method: `multinomial` (independent rows) or `round` (less sampling error: the rows are
-                allocated to the cells of each clique as evenly as integer counts allow).
-            device: draw `multinomial` rows on JAX's default device. They have the same distribution as the
-                rows drawn on the host, but differ from them for a given seed. All devices agree.
+            method: `round` allocates the rows to the cells of each clique as evenly as integer counts
+                allow: their marginals are those of the model up to rounding, and the rows are not
+                independent of one another. `multinomial` draws independent rows, with more sampling error.
+                Default: `round`, and `multinomial` on the device.
+            device: draw `multinomial` rows on JAX's default device. They have the same distribution as
+                those drawn on the host, but differ from them for a given seed. All devices agree.
 
         Returns:
             Codes [rows] of each attribute; `domain.decode` converts them to labels. To sample records that
@@ -82,7 +84,7 @@ class ModelRows:
         rows: int | None = None,
         seed: int = 0,
         *,
-        method: str = "multinomial",
+        method: str | None = None,
         device: bool = False,
         decode: bool | str = False,
         overwrite: bool = False,
@@ -127,7 +129,7 @@ class ModelRows:
         )
 
     def complete(
-        self, columns: Mapping[str, Any], seed: int = 0, *, method: str = "multinomial"
+        self, columns: Mapping[str, Any], seed: int = 0, *, method: str = sampling.ROUND
     ) -> dict[str, np.ndarray]:
         """Draw the unknown cells of some rows, given the known cells of each.
 
@@ -135,7 +137,8 @@ class ModelRows:
             columns: codes [rows] of some attributes, -1 for unknown cells. Attributes that are not given
                 are unknown in every row.
             seed: the same seed gives the same rows.
-            method: `multinomial`, or `round` to allocate rows with equal known cells evenly.
+            method: `round` allocates rows with equal known cells evenly; `multinomial` draws each row
+                independently of the others.
 
         Returns:
             Codes [rows] of each attribute; known cells are unchanged.
@@ -186,12 +189,18 @@ class ModelRows:
             )
         return tuple(compare_rows(clique, self._probabilities(clique), codes) for clique in checked)
 
-    def _row_blocks(self, rows: int, seed: int, method: str, device: bool) -> Iterator[list[np.ndarray]]:
+    def _row_blocks(
+        self, rows: int, seed: int, method: str | None, device: bool
+    ) -> Iterator[list[np.ndarray]]:
         """Blocks of rows of the domain's attributes, drawn on the host or on the device."""
         if not device:
+            method = sampling.ROUND if method is None else method
             return map(self._visible, sampling.blocks(self._host, rows, seed, method))
-        if checks.choice("method", method, sampling.METHODS) != "multinomial":
-            raise ValueError(f"the device draws method='multinomial', got {method!r}: leave device=False.")
+        method = sampling.INDEPENDENT if method is None else method
+        if checks.choice("method", method, sampling.METHODS) != sampling.INDEPENDENT:
+            raise ValueError(
+                f"the device draws method={sampling.INDEPENDENT!r}, got {method!r}: leave device=False."
+            )
         return map(self._visible, device_sampling.blocks(self._host, rows, seed))
 
     def _visible(self, columns: list[np.ndarray]) -> list[np.ndarray]:

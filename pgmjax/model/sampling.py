@@ -5,11 +5,12 @@ not depend on the number of rows. A conditional distribution of moderate size is
 for every block. A larger one is recomputed for the parents that occur in a block, a piece at a time, so
 that memory stays bounded.
 
-With the method `round`, integer numbers of rows are allocated to the cells of each clique, as close to the
-model's marginals as integers allow. They are taken at even steps from one random start (systematic
-sampling), so each cell gets its expected number rounded up or down, and that number on average. A child
-clique uses the counts of its separator from its parent. The rows themselves are then drawn from these
-counts without replacement, block by block.
+With the method `round`, which is the default, integer numbers of rows are allocated to the cells of each
+clique, as close to the model's marginals as integers allow. They are taken at even steps from a random start
+(systematic sampling), so each cell gets its expected number rounded up or down, and that number on average. A
+child clique uses the counts of its separator from its parent. The rows themselves are then drawn from these
+counts without replacement, block by block, in random order. They are not independent of one another: those
+of `multinomial` are.
 """
 
 from __future__ import annotations
@@ -27,17 +28,18 @@ from pgmjax.inference.oracles import host_slices
 from pgmjax.inference.oracles.host import Bucket, HostModel
 from pgmjax.inference.plan.structure import Variables
 
-METHODS = ("multinomial", "round")
+ROUND, INDEPENDENT = METHODS = ("round", "multinomial")
 BLOCK_ROWS = 1 << 18
 
 KEPT_CELLS = 1 << 22  # most cells of a table that is computed once
 PIECE_CELLS = 1 << 20  # of a piece of a table that is recomputed
 
+GOLDEN = (math.sqrt(5) - 1) / 2
 _ROW_BITS = 20  # a block has at most 2**20 rows
 _KEY_BITS = 22  # and a kept table at most 2**22 groups of parents
 
 
-def sample(model: HostModel, rows: int, seed: int, method: str = "multinomial") -> list[np.ndarray]:
+def sample(model: HostModel, rows: int, seed: int, method: str = ROUND) -> list[np.ndarray]:
     """Draw rows of a model: the concatenated result of `blocks`.
 
     Returns:
@@ -61,16 +63,16 @@ def joined(drawn: Iterable[Sequence[np.ndarray]], variables: int) -> list[np.nda
     return [np.concatenate(part, dtype=np.int64) for part in parts]
 
 
-def blocks(model: HostModel, rows: int, seed: int, method: str = "multinomial") -> Iterator[list[np.ndarray]]:
+def blocks(model: HostModel, rows: int, seed: int, method: str = ROUND) -> Iterator[list[np.ndarray]]:
     """Draw rows of a model, a block at a time.
 
     Args:
         model: the distribution.
         rows: number of rows.
         seed: for the generator; the same seed gives the same rows. It protects nothing.
-        method: `multinomial` draws rows independently; `round` allocates all rows to the cells of each
-            clique as evenly as integers allow (see `allocate`), which has less sampling error. If a
-            table is too large to be kept, each block is allocated separately.
+        method: `round` allocates all rows to the cells of each clique as evenly as integers allow (see
+            `allocate`); from the first table on that is too large to be kept, each block is allocated
+            separately. `multinomial` draws rows independently, which has more sampling error.
 
     Returns:
         An iterator over blocks: codes [at most BLOCK_ROWS] of each variable.
@@ -91,7 +93,7 @@ def _sliced_blocks(
 ) -> Iterator[list[np.ndarray]]:
     """Blocks of rows of a model in parts: first each row's part, then its codes; all rows are in memory."""
     cumulated = cumulate(np.array([[part.log_partition for _, part in slices.parts()]]))
-    if method == "round":
+    if method == ROUND:
         (counts,) = even(cumulated, np.array([rows]), generator)
         which = generator.permutation(np.repeat(np.arange(len(counts)), counts))
     else:
@@ -112,23 +114,22 @@ def _blocks(
     buckets: Sequence[Bucket], sizes: Sequence[int], rows: int, generator: np.random.Generator, method: str
 ) -> Iterator[list[np.ndarray]]:
     order = conditionals(buckets, sizes)
-    left = None
-    if method == "round" and all(conditional.kept for conditional in order):
-        left = allocate(order, rows, generator)
+    left = allocate(order, rows, generator) if method == ROUND else [None] * len(order)
     for start in range(0, rows, BLOCK_ROWS):
         number = min(BLOCK_ROWS, rows - start)
         columns: list[np.ndarray] = [np.zeros(0, np.int64)] * len(sizes)
         for i, conditional in enumerate(order):
             key = conditional.keys(columns, number)
-            if left is not None:
-                columns[conditional.variable] = take(left[i], key, generator)
+            counts = left[i]
+            if counts is not None:
+                columns[conditional.variable] = take(counts, key, generator)
             else:
                 columns[conditional.variable] = draw(conditional, key, generator, method)
         yield columns
 
 
 def draw(
-    conditional: Conditional, key: np.ndarray, generator: np.random.Generator, method: str = "multinomial"
+    conditional: Conditional, key: np.ndarray, generator: np.random.Generator, method: str = ROUND
 ) -> np.ndarray:
     """Draw one variable of a block of rows.
 
@@ -136,13 +137,13 @@ def draw(
         conditional: the variable given its parents.
         key: each row's combination of the parents [rows].
         generator: of the draws.
-        method: `multinomial`, or `round` to allocate this block of rows separately.
+        method: `round` allocates this block of rows separately; `multinomial` draws its rows independently.
 
     Returns:
         Codes [rows].
     """
     rows = len(key)
-    if method == "multinomial":
+    if method == INDEPENDENT:
         position = generator.random(rows)
         if conditional.kept:
             return inverse(conditional.cumulated, key, position)
@@ -154,7 +155,7 @@ def draw(
         low = ends[first - 1] if first else 0
         mine = by_group[low : ends[first + len(cumulated) - 1]]
         local = group[mine] - first
-        if method == "multinomial":
+        if method == INDEPENDENT:
             result[mine] = inverse(cumulated, local, position[mine])
         else:
             counts = even(cumulated, np.bincount(local, minlength=len(cumulated)), generator)
@@ -224,7 +225,11 @@ class Conditional:
 
     @functools.cached_property
     def cumulated(self) -> np.ndarray:
-        """Cumulated probabilities [groups, size]; to be used only if `kept`."""
+        """The table of `tabulated`, kept for all blocks."""
+        return self.tabulated()
+
+    def tabulated(self) -> np.ndarray:
+        """Return the cumulated probabilities [groups, size]; to be called only if `kept`."""
         pieces = [table for _, table in self._pieces(np.arange(self.groups))]
         return np.concatenate(pieces) if len(pieces) > 1 else pieces[0]
 
@@ -295,50 +300,76 @@ def inverse(cumulated: np.ndarray, group: np.ndarray, position: np.ndarray) -> n
     return found
 
 
-def allocate(order: Sequence[Conditional], rows: int, generator: np.random.Generator) -> list[np.ndarray]:
+def allocate(
+    order: Sequence[Conditional], rows: int, generator: np.random.Generator
+) -> list[np.ndarray | None]:
     """Allocate rows to the cells of every clique.
 
     Args:
-        order: all variables in the order of drawing; all tables must be `kept`.
+        order: all variables in the order of drawing.
         rows: number of rows.
         generator: of the random starts.
 
     Returns:
-        Counts [groups, size] of each conditional, int64. The counts of a clique sum to those of its
-        separator, and each is within 1 of its expectation given the separator's counts.
+        Counts [groups, size] of each conditional; None for one that is not `kept`, and for those below it.
+        The counts of a clique sum to those of its separator, and each is within 1 of its expectation given
+        the separator's counts.
 
     References:
         Systematic sampling: Cochran, Sampling Techniques (1977), chapter 8.
     """
-    place: dict[int, int] = {}
-    edges: list[tuple[np.ndarray, np.ndarray]] = []
-    counts: list[np.ndarray] = []
+    above = _above(order)
+    edges: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+    last = {parent: i for i, parent in enumerate(above) if _same_clique(order, i, parent)}
+    counts: list[np.ndarray | None] = []
     for i, conditional in enumerate(order):
-        place[conditional.variable] = i
-        if not conditional.parents:
+        parent = above[i]
+        of_parent = None if parent is None else counts[parent]
+        if not conditional.kept or (parent is not None and of_parent is None):
+            counts.append(None)
+            continue
+        if parent is None or of_parent is None:
             low, high = _fresh(np.array([rows]), generator)
         else:
-            # the parent drawn last has all the others among its own parents
-            above = max(place[u] for u in conditional.parents)
-            axes = (*order[above].parents, order[above].variable)
-            shape = (*order[above].parent_sizes, order[above].size)
-            if len(axes) == len(conditional.parents):
-                # same clique as the parent: its cells share one walk, so that each count is within 1
+            axes = (*order[parent].parents, order[parent].variable)
+            shape = (*order[parent].parent_sizes, order[parent].size)
+            if parent in edges and _same_clique(order, i, parent):
+                # its cells share one walk with the parent's, so that each count is within 1
                 turned = [axes.index(u) for u in conditional.parents]
-                low, high = (e.reshape(shape).transpose(turned).reshape(-1) for e in edges[above])
+                low, high = (e.reshape(shape).transpose(turned).reshape(-1) for e in edges[parent])
             else:
-                low, high = _fresh(_summed(counts[above], axes, shape, conditional), generator)
-        upper = _between(low, high, conditional.cumulated)
+                low, high = _fresh(_summed(of_parent, axes, shape, conditional), generator)
+        upper = _between(low, high, conditional.tabulated())
         lower = np.concatenate([low[:, None], upper[:, :-1]], axis=1)
-        edges.append((lower, upper))
-        counts.append((np.floor(upper) - np.floor(lower)).astype(np.int64))
+        if i in last:
+            edges[i] = lower, upper
+        if parent is not None and last.get(parent) == i:
+            del edges[parent]  # its memory is free
+        dtype = np.int32 if rows <= np.iinfo(np.int32).max else np.int64
+        counts.append((np.floor(upper) - np.floor(lower)).astype(dtype))
     return counts
 
 
+def _above(order: Sequence[Conditional]) -> list[int | None]:
+    """The place of each conditional's parent drawn last, which has all the others among its own parents."""
+    place = {conditional.variable: i for i, conditional in enumerate(order)}
+    return [max((place[u] for u in conditional.parents), default=None) for conditional in order]
+
+
+def _same_clique(order: Sequence[Conditional], i: int, parent: int | None) -> bool:
+    """True if the parents of a conditional are the whole clique of the one above it."""
+    return parent is not None and len(order[i].parents) == len(order[parent].parents) + 1
+
+
 def _fresh(counts: np.ndarray, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of a walk of integer length from a random start, for each group."""
+    """Ends of a walk of integer length for each group.
+
+    The start of every walk is uniform. Those of successive groups differ by the golden ratio, so that any
+    groups in a row cover the unit interval evenly: what many small groups round up adds up to little.
+    """
+    walks = np.cumsum(counts > 0)
     # starts are multiples of 2**-20, so that adding them to a count is exact and no row is lost
-    start = generator.integers(1 << 20, size=len(counts)) / (1 << 20)
+    start = np.floor((generator.random() + GOLDEN * walks) % 1 * (1 << 20)) / (1 << 20)
     return start, start + counts
 
 
@@ -371,7 +402,7 @@ def take(left: np.ndarray, key: np.ndarray, generator: np.random.Generator) -> n
     wanted = np.bincount(key, minlength=len(left))
     (present,) = np.nonzero(wanted)  # a block may contain few of many groups
     mine = left[present]
-    reached = np.cumsum(mine, axis=1)
+    reached = np.cumsum(mine, axis=1, dtype=np.int64)
     whole = reached[:, -1]
     start = generator.integers(whole)
     # integer arithmetic: a cell never gives more than it has, and the last block takes all

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pgmjax._internal import checks
+from pgmjax._internal.memory import scientific
 from pgmjax.inference.plan.junction_tree import JunctionTree
 from pgmjax.inference.plan.structure import Variables
 from pgmjax.plotting import axes as drawing
@@ -190,4 +191,4 @@ def _title(tree: JunctionTree, drawn: int) -> str:
 
 
 def _count(cells: int) -> str:
-    return f"{cells:,}" if cells < 10**9 else f"{cells:.2g}"
+    return f"{cells:,}" if cells < 10**9 else scientific(cells)

@@ -35,6 +35,7 @@ from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.load import load_model
 from pgmjax.model.mixture import MixtureModel
 from pgmjax.model.regions import RegionModel
+from pgmjax.model.sampling import METHODS, ROUND
 from pgmjax.privacy.exact import as_text
 from pgmjax.release import tables
 from pgmjax.release.release import Release
@@ -54,6 +55,7 @@ def write(
     synthetic_rows: int | None = None,
     synthetic_format: str = "parquet",
     synthetic_seed: int = 0,
+    method: str = ROUND,
     codes: bool = False,
     source: str | None = None,
     show_progress: bool | None = None,
@@ -67,6 +69,8 @@ def write(
             10 million; without a default if records have weights.
         synthetic_format: "parquet" or "csv".
         synthetic_seed: seed for sampling the synthetic rows; it does not affect privacy noise.
+        method: "round" deals the synthetic rows evenly, "multinomial" draws them independently of one
+            another; see `GraphicalModel.sample`.
         codes: write synthetic rows as codes of the domain. By default they are values: labels, numbers drawn
             within their bin, dates, null where missing; see `GraphicalModel.sample_to`.
         source: public description of the table, shown in the report.
@@ -87,6 +91,7 @@ def write(
             synthetic_rows=synthetic_rows,
             synthetic_format=synthetic_format,
             synthetic_seed=synthetic_seed,
+            method=method,
             codes=codes,
             source=source,
             show_progress=show_progress,
@@ -106,6 +111,7 @@ def fill(
     synthetic_rows: int | None = None,
     synthetic_format: str = "parquet",
     synthetic_seed: int = 0,
+    method: str = ROUND,
     codes: bool = False,
     source: str | None = None,
     show_progress: bool | None = None,
@@ -123,6 +129,8 @@ def fill(
         synthetic_rows: number of rows.
         synthetic_format: of their file.
         synthetic_seed: of their draw.
+        method: "round" deals the synthetic rows evenly, "multinomial" draws them independently of one
+            another; see `GraphicalModel.sample`.
         codes: whether they are codes.
         source: description of the table.
         show_progress: whether to show a bar.
@@ -136,10 +144,11 @@ def fill(
         ValueError: an argument is out of range; nothing is written.
     """
     checks.choice("synthetic_format", synthetic_format, SYNTHETIC_FORMATS)
+    checks.choice("method", method, METHODS)
     rows = default_rows(release) if synthetic_rows is None else synthetic_rows
     rows = checks.integer("synthetic_rows", rows, low=0)
     missing: dict[str, Exception] = {}
-    record = {**_described(release, missing), "synthetic": "codes" if codes else "values"}
+    record = {**_described(release, missing), "synthetic": "codes" if codes else "values", "method": method}
     if source:
         record["source"] = source
     marks: dict[str, Any] = {"secure": release.secure, "seed": release.seed}
@@ -164,7 +173,7 @@ def fill(
         parts["predictor"] = lambda path: predictor.write(trained, path, seed=seed)
     decode = False if codes else "values"
     parts[f"synthetic.{synthetic_format}"] = lambda path: release.model.sample_to(
-        path, rows, synthetic_seed, decode=decode, show_progress=False
+        path, rows, synthetic_seed, method=method, decode=decode, show_progress=False
     )
     parts["report.html"] = report
     parts["answers.parquet"] = lambda path: tables.write_answers(release, path)

@@ -11,6 +11,7 @@ from pgmjax._internal import formats
 from pgmjax._internal.files import reserve
 from pgmjax.estimation.estimator import Fit
 from pgmjax.measurements.published import Published
+from pgmjax.model.sampling import ROUND
 from pgmjax.release import folder as release_folder
 from pgmjax.release import tables
 from pgmjax.release.report import render_fit
@@ -29,6 +30,7 @@ def write(
     synthetic_rows: int | None = None,
     synthetic_format: str = "parquet",
     synthetic_seed: int = 0,
+    method: str = ROUND,
     codes: bool = False,
     prior: dict[str, Any] | None = None,
 ) -> pathlib.Path:
@@ -41,6 +43,7 @@ def write(
         synthetic_rows: number of rows to draw. Default: the total, rounded, at most 10 million.
         synthetic_format: "parquet" or "csv".
         synthetic_seed: seed of the rows.
+        method: "round" deals the rows evenly, "multinomial" draws them independently of one another.
         codes: write rows as codes of the domain instead of values.
         prior: what is said of the earlier release that the fit was given, for JSON.
 
@@ -59,6 +62,7 @@ def write(
         "absent": sum(published.absent),
         "fit": release_folder.record_of(fit),
         "synthetic": "codes" if codes else "values",
+        "method": method,
         "statement": _STATEMENT,
         **({} if prior is None else {"prior": prior}),
         "versions": release_folder.versions(),
@@ -68,7 +72,9 @@ def write(
         tables.write_measurements(published.measurements, folder / "measurements.parquet")
         decode = False if codes else "values"
         synthetic = folder / f"synthetic.{synthetic_format}"
-        fit.model.sample_to(synthetic, rows, synthetic_seed, decode=decode, show_progress=False)
+        fit.model.sample_to(
+            synthetic, rows, synthetic_seed, method=method, decode=decode, show_progress=False
+        )
         page = render_fit(record, fit.model, published.measurements)
         (folder / "report.html").write_text(page, encoding="utf-8")
         (folder / release_folder.FIT_RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")

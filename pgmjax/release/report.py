@@ -15,6 +15,7 @@ import numpy as np
 
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
+from pgmjax.model.sampling import INDEPENDENT
 from pgmjax.release import accuracy, explorer, figures
 from pgmjax.release import text as report_text
 
@@ -209,11 +210,12 @@ def _asking(model: GraphicalModel, record: Mapping[str, Any]) -> str:
     )
     values = "values: labels, numbers uniform within their bin, empty where missing"
     written = values if record.get("synthetic") == "values" else "codes of the domain"
+    drawn = "drawn independently" if record.get("method") == INDEPENDENT else "dealt evenly"
     files = {
         "measurements.parquet": "the noisy answers: clique, row, value, stddev, noise",
         "answers.parquet": "the answers to the workload: query, a column for each attribute, clique, cell, "
         "estimate, stddev, noise_stddev, low, high",
-        "synthetic.*": f"rows drawn from the model, as {written}",
+        "synthetic.*": f"rows {drawn} from the model, as {written}",
         "model/": "the fitted model",
         "release.json": "the guarantee, the budget spent and the fit, for programs",
     }

@@ -109,7 +109,7 @@ def error_bars(
     normal_quantile(level)
     draws = checks.integer("draws", draws, low=2)
     if total is not None:
-        total = checks.number("total", total, above=0)
+        total = checks.total(total)
     domain = model.domain
     noisy = measurements_of(domain, measurements)
     asked = queries_of(domain, queries)

@@ -165,6 +165,16 @@ def test_an_estimate_is_the_estimators_fit():
     assert estimated.total == pytest.approx(pj.estimate_total(pj.Domain(SIZES), own)[0])
 
 
+def test_an_estimate_minimises_the_loss_alone_as_mbi_does():
+    """Noisy one-way answers of much noise: the optimum has them, a model that is pulled has not."""
+    given = [Measurement(np.array([3.0, 9.0]), ("a",), 50.0), Measurement(np.array([8.0, 4.0]), ("c",), 50.0)]
+    given += [Measurement(np.array([[3.0, 0.0], [5.0, 4.0]]), ("a", "c"), 50.0)]
+    shown = MbiDomain(("a", "c"), (2, 2))
+    fitted = mbi.estimate(shown, given, 12)
+    assert fitted.fit.regularisation is None
+    np.testing.assert_allclose(fitted.project(("a", "c")).values, [[3, 0], [5, 4]], atol=0.1)
+
+
 def test_a_warm_start_from_its_own_result_ends_at_once():
     given = [Measurement(marginal(c) + 3.0, c, 2.0) for c in [("a", "b"), ("b", "c")]]
     first = mbi.estimate(DOMAIN, given, 1000, iters=3000)

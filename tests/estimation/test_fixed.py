@@ -34,5 +34,5 @@ def test_bad_input(make, error, message):
 
 
 def test_a_sum_beyond_float64_is_refused():
-    with pytest.raises(ValueError, match="finite sum"):
+    with pytest.raises(ValueError, match="sum of the fixed marginal"):
         FixedMarginal(("a",), [1e308, 1e308])

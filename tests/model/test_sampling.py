@@ -6,10 +6,12 @@ Counts dealt to cliques: within one, consistent on separators, unbiased, and use
 """
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.stats
 
 import pgmjax as pj
+from pgmjax import random
 from pgmjax.model import sampling
 from pgmjax.model import sampling as rounding
 from tests import models
@@ -40,7 +42,7 @@ def test_rows_default_to_the_rounded_total(model):
 def test_multinomial_rows_fit_the_joint(model):
     """Chi-square on the whole joint table; seeded, level 1e-6."""
     rows = 100_000
-    observed = histogram(model.sample(rows, seed=0)).ravel()
+    observed = histogram(model.sample(rows, seed=0, method="multinomial")).ravel()
     expected = rows * model.marginal(DOMAIN.attributes).ravel() / model.total
     assert (observed[expected == 0] == 0).all()
     likely = expected >= 10
@@ -91,8 +93,39 @@ def test_no_rows_and_bad_arguments(model):
         model.sample(5, seed=-1)
 
 
+def test_rows_are_dealt_by_default_and_independent_on_request(model, tmp_path):
+    """In memory, in a file, of evidence, completed, of a mixture: what nobody chose is `round`."""
+    some = model.condition({"a": 1})
+    for one in (model, some):
+        dealt, named = one.sample(5000, seed=2), one.sample(5000, seed=2, method="round")
+        other = one.sample(5000, seed=2, method="multinomial")
+        assert all((dealt[n] == named[n]).all() for n in dealt)
+        assert max(check.total_variation for check in one.check_rows(dealt)) < min(
+            check.total_variation for check in one.check_rows(other) if check.expected > 0.005
+        )
+    stored = pd.read_parquet(model.sample_to(tmp_path / "rows.parquet", 5000, seed=2))
+    dealt = model.sample(5000, seed=2)
+    assert all((stored[n] == dealt[n]).all() for n in dealt)
+    known = {"a": np.ones(3000, np.int64)}
+    filled, named = model.complete(known, seed=4), model.complete(known, seed=4, method="round")
+    assert all((filled[n] == named[n]).all() for n in filled)
+
+
+def test_dealt_rows_are_in_random_order(model):
+    """Neighbours are no more alike than rows far apart: 6 standard errors of as many independent pairs."""
+    rows = 40_000
+    columns = model.sample(rows, seed=5)
+    for name in model.domain:
+        share = np.bincount(columns[name], minlength=model.domain[name]) / rows
+        alike = np.mean(columns[name][1:] == columns[name][:-1])
+        expected = np.sum(share**2)
+        assert abs(alike - expected) < 6 * np.sqrt(expected * (1 - expected) / rows)
+        early = np.bincount(columns[name][: rows // 2], minlength=model.domain[name])
+        assert (np.abs(early - share * rows / 2) <= 6 * np.sqrt(rows * share * (1 - share) / 4)).all()
+
+
 def test_no_rows_by_rounding_and_seed_by_position(model):
-    assert all(len(column) == 0 for column in model.sample(0, method="round").values())
+    assert all(len(column) == 0 for column in model.sample(0).values())
     first, again = model.sample(20, 3), model.sample(20, seed=3)
     assert all((first[n] == again[n]).all() for n in first)
 
@@ -146,6 +179,42 @@ def test_rounding_holds_over_all_blocks_together(model, monkeypatch):
         assert np.abs(table.sum(axis=others) - expected).max() < 6
 
 
+def test_a_table_too_large_to_keep_leaves_those_above_it_dealt_over_all_blocks(monkeypatch):
+    """A chain whose middle table is too large: what is above it is whole, and counts add up below it too."""
+    model, order = order_of("chain")
+    sizes = [conditional.groups * conditional.size for conditional in order]
+    whole = sampling.allocate(order, ROWS, np.random.default_rng(1))
+    monkeypatch.setattr(sampling, "KEPT_CELLS", max(sizes) - 1)
+    first = sizes.index(max(sizes))
+    part = sampling.allocate(order, ROWS, np.random.default_rng(1))
+    assert first > 0 and all(table is not None for table in whole)
+    assert part[first] is None
+    for conditional, table, one in zip(order, part, whole, strict=True):
+        if table is not None and order.index(conditional) < first:
+            assert (table == one).all()
+    monkeypatch.setattr(sampling, "BLOCK_ROWS", 100)
+    columns = model.sample(ROWS, seed=1)
+    for conditional, table in zip(order, sampling.allocate(order, ROWS, random.generator(1)), strict=True):
+        if table is not None:
+            codes = [columns["abcd"[v]] for v in (*conditional.parents, conditional.variable)]
+            shape = (*conditional.parent_sizes, conditional.size)
+            cells = np.bincount(np.ravel_multi_index(codes, shape), minlength=table.size)
+            assert (cells == table.ravel()).all()
+
+
+def test_many_small_groups_round_up_to_little():
+    """A thousand groups of one row each: the sum is within a few rows, where independent ones miss by 15."""
+    generator = np.random.default_rng(0)
+    cumulated = np.tile(np.cumsum([0.3, 0.5, 0.2]), (1000, 1))
+    cumulated[:, -1] = 1
+    for _ in range(20):
+        counts = sampling.even(cumulated, np.ones(1000, np.int64), generator)
+        assert (counts.sum(axis=1) == 1).all()
+        # a thousand multiples of the golden ratio hit an interval less than 5 times too often or too rarely
+        # (Kuipers and Niederreiter 1974, chapter 2, theorem 3.4); a cell is one interval or two
+        assert np.abs(counts.sum(axis=0) - [300, 500, 200]).max() < 10
+
+
 @pytest.mark.parametrize("method", ["multinomial", "round"])
 def test_tables_too_large_to_keep_give_rows_of_the_model_too(model, method, monkeypatch):
     """Level 1e-6 on the joint by chi-square; dealt rows are nearer than independent ones."""
@@ -164,9 +233,9 @@ def test_tables_too_large_to_keep_give_rows_of_the_model_too(model, method, monk
 
 
 def test_kept_and_unkept_tables_give_the_same_independent_rows(model, monkeypatch):
-    kept = model.sample(3000, seed=8)
+    kept = model.sample(3000, seed=8, method="multinomial")
     monkeypatch.setattr(sampling, "KEPT_CELLS", 0)
-    again = model.sample(3000, seed=8)
+    again = model.sample(3000, seed=8, method="multinomial")
     assert all((kept[n] == again[n]).all() for n in kept)
 
 

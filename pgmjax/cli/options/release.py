@@ -23,6 +23,7 @@ MECHANISMS = (
     "randomized-response",
 )
 SYNTHETIC_FORMATS = ("parquet", "csv")
+ROW_METHODS = ("round", "multinomial")
 DEFAULTS: dict[str, Any] = {}
 """The default of every option, once the parser is made."""
 
@@ -245,6 +246,13 @@ def add_output_options(group: Any) -> None:
         type=int,
         metavar="N",
         help="number of synthetic rows (default: the estimated total, at most 10 million)",
+    )
+    group.add_argument(
+        "--method",
+        default=ROW_METHODS[0],
+        choices=ROW_METHODS,
+        help="how synthetic rows are drawn: round deals them to the cells of the model as evenly as whole "
+        "numbers allow, multinomial draws them independently of one another, with more error (round)",
     )
     group.add_argument("--synthetic", default="parquet", choices=SYNTHETIC_FORMATS)
     group.add_argument(

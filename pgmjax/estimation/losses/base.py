@@ -223,9 +223,7 @@ def check_arguments(
         if not isinstance(measurement, LinearMeasurement):
             raise TypeError(f"measurements must be LinearMeasurement, got {type(measurement).__name__}.")
         measurement.validate(domain)
-    return checks.number("total", total, above=0), np.dtype(
-        checks.choice("dtype", np.dtype(dtype).name, DTYPES)
-    )
+    return checks.total(total), np.dtype(checks.choice("dtype", np.dtype(dtype).name, DTYPES))
 
 
 def unique_cliques(cliques: Sequence[Clique]) -> tuple[Clique, ...]:

@@ -222,7 +222,8 @@ def linear_residuals(
     for measurement in measurements:
         at = position[frozenset(measurement.clique)]
         query, values, stddevs = _aligned(measurement, cliques[at], domain)
-        _check_range(measurement, domain, total, dtype, len(measurements))
+        scale = np.array([total])
+        _check_ranges([measurement], values[None], stddevs[None], domain, scale, dtype, len(measurements))
         bend += curvature(query, domain, total / stddevs)
         key = (at, query.rename(tuple(str(axis) for axis in range(len(query.clique)))))
         groups.setdefault(key, []).append((values, stddevs))
@@ -312,14 +313,39 @@ def _check_ranges(
     dtype: np.dtype,
     share: int,
 ) -> None:
-    """Same as `_check_range` for one measurement in all rows, of which the worst are looked at alone."""
+    """Refuse rows in which a product of total, values, stddevs and coefficients could leave the dtype.
+
+    Args:
+        column: one measurement in all rows, of the same query.
+        values: of each row [rows, ...], counts.
+        stddevs: of each row [rows, ...], counts.
+        domain: the attributes.
+        totals: number of records of each row [rows], counts.
+        dtype: of the device arrays.
+        share: number of measurements in a row.
+    """
     rows = len(column)
-    largest = totals.max() * float(column[0].query.l1_sensitivity(Relation.ADD_REMOVE, domain))
-    worst = np.log10(largest + np.abs(values).reshape(rows, -1).max(axis=1) + 1)
-    worst -= np.log10(stddevs.reshape(rows, -1).min(axis=1))
-    reach = 2 * worst + math.log10(column[0].values.size * share)
-    for row in np.flatnonzero(reach > math.log10(float(np.finfo(dtype).max)) - 1).tolist():
-        _check_range(column[row], domain, float(totals[row]), dtype, share)
+    answers = totals * max(1.0, _size(column[0].query.l1_sensitivity(Relation.ADD_REMOVE, domain)))
+    largest = np.abs(values).reshape(rows, -1).max(axis=1)
+    distances = np.log10(answers + largest) - np.log10(stddevs.reshape(rows, -1).min(axis=1))
+    losses = 2 * np.maximum(distances, 0) + math.log10(column[0].values.size * share)
+    shares = np.log10(np.maximum(largest, np.finfo(dtype).tiny)) - np.log10(totals)
+    limit = math.log10(float(np.finfo(dtype).max)) - 1
+    for what, reach in (("loss", losses.max()), ("values as shares of the total", shares.max())):
+        if reach > limit:
+            remedy = "use dtype='float64' or " if dtype == np.float32 else ""
+            raise ValueError(
+                f"the {what} of the measurement on {column[0].clique} could reach 1e{reach:.0f}, above what "
+                f"{dtype} holds (1e{limit:.0f}): {remedy}check that stddev, values and total are in counts."
+            )
+
+
+def _size(number: Any) -> float:
+    """Return a number as a float, infinity where no float is so large."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf
 
 
 def _curvatures(query: Query, domain: Domain, weights: np.ndarray) -> np.ndarray:
@@ -447,23 +473,6 @@ def _aligned(
         entries = entries.transpose([0, *(axis + 1 for axis in axes)]).reshape(len(entries), -1)
         return DenseMatrix(clique, entries), values, stddevs
     return query.reorder(clique), values.transpose(axes), stddevs.transpose(axes)
-
-
-def _check_range(
-    measurement: LinearMeasurement, domain: Domain, total: float, dtype: np.dtype, share: int
-) -> None:
-    """Refuse residuals whose sum of squares could overflow the dtype."""
-    answer = float(measurement.query.l1_sensitivity(Relation.ADD_REMOVE, domain)) * total
-    farthest = answer + float(np.max(np.abs(measurement.flat_values())))
-    worst = math.log10(farthest + 1) - math.log10(float(np.min(measurement.stddev)))
-    reach = 2 * worst + math.log10(measurement.values.size * share)
-    limit = math.log10(float(np.finfo(dtype).max)) - 1
-    if reach > limit:
-        remedy = "use dtype='float64' or " if dtype == np.float32 else ""
-        raise ValueError(
-            f"the loss of the measurement on {measurement.clique} could reach 1e{reach:.0f}, above what "
-            f"{dtype} holds (1e{limit:.0f}): {remedy}check that stddev and values are in counts."
-        )
 
 
 def curvature(query: Query, domain: Domain, weights: np.ndarray) -> float:

@@ -32,6 +32,7 @@ from pgmjax.history.max_entropy.newton import Newton, Rough
 from pgmjax.history.prior import ProductPrior
 from pgmjax.inference import oracles
 from pgmjax.inference.plan.forecast import ModelTooLargeError
+from pgmjax.model import sampling
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.regions import RegionModel
@@ -79,7 +80,12 @@ class MaxEntropyFit:
     answers: np.ndarray
 
     def sample(
-        self, rows: int | None = None, seed: int = 0, *, sweeps: int | None = None
+        self,
+        rows: int | None = None,
+        seed: int = 0,
+        *,
+        method: str | None = None,
+        sweeps: int | None = None,
     ) -> dict[str, np.ndarray]:
         """Draw a synthetic table, from the model if exact sampling fits in memory, else from chains.
 
@@ -88,19 +94,32 @@ class MaxEntropyFit:
         Args:
             rows: number of rows. Default: the rounded total. Any number is post-processing.
             seed: the same seed gives the same rows; it need not be secret.
+            method: as in `GraphicalModel.sample`: "round", or "multinomial" for independent rows, which
+                chains draw and regions do not. Default: the first, and the second for chains.
             sweeps: number of sweeps of each chain before its one row is read. Default: 100, and for
                 regions, whose chains start from a forest of them, that of `RegionModel.sample`.
 
         Returns:
             Codes [rows] of each attribute.
+
+        Raises:
+            ValueError: an unknown method, or one that this model does not allow.
         """
         rows = round(self.model.total) if rows is None else checks.integer("rows", rows, low=0)
+        method = None if method is None else checks.choice("method", method, sampling.METHODS)
         if isinstance(self.model, RegionModel):
+            if method == sampling.INDEPENDENT:
+                raise ValueError(
+                    f"rows of regions are moved together and never independent: leave out method={method!r}, "
+                    "or draw from model.tractable(), which has only some of the regions' marginals."
+                )
             given: dict[str, Any] = {} if sweeps is None else {"sweeps": sweeps}
             return self.model.sample(rows, seed, **given)
         try:
-            return self.model.sample(rows, seed)
+            return self.model.sample(rows, seed, method=method)
         except ModelTooLargeError:
+            if method == sampling.ROUND:
+                raise
             sweeps = 100 if sweeps is None else checks.integer("sweeps", sweeps, low=1)
             return draw(self.model, rows, seed, sweeps)
 
@@ -196,7 +215,7 @@ class MaxEntropy:
             history: noisy answers.
             total: number of records (counts), public.
         """
-        total = checks.number("total", total, above=0)
+        total = checks.total(total)
         features, prior = self._parts(history)
         layout = FeatureCliques.of(features, prior)
         penalty = self._penalty(history, total)
@@ -313,7 +332,7 @@ class MaxEntropy:
                 if self.solver != "auto":
                     raise
         features, prior = self._parts(history)
-        total = checks.number("total", total, above=0)
+        total = checks.total(total)
         kind = "gaussian" if self._by_regions(history) else self.penalty
         penalty = penalty_of(history, kind, self._alpha(history, total), total)
         return Dual(features, FeatureCliques.of(features, prior), history.values / total, penalty, None)
@@ -331,9 +350,7 @@ class MaxEntropy:
     def _alpha(self, history: History, total: float) -> float:
         if self.alpha is not None:
             return self.alpha
-        return alpha_of(
-            history, Features.of(history.rows), self.prior, checks.number("total", total, above=0)
-        )
+        return alpha_of(history, Features.of(history.rows), self.prior, checks.total(total))
 
     def _prior(self, history: History) -> ProductPrior:
         if not isinstance(history, History):

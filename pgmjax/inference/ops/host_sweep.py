@@ -4,12 +4,12 @@ Every table is held as probabilities divided by a scale, whose logarithm is kept
 tables is then one batched matrix product, and so is each half of its backward pass, the derivative of the
 partition function. Exponentials are taken of the potentials only.
 
-Bounds on the logarithms of a table's cells follow from those of its operands. As long as they stay within
-float64's range nothing is lost. Else the table is divided by its largest cell, and cells below exp(-FLUSH)
-are set to 0, which also avoids denormal numbers: arithmetic with these is slow. The probability lost by that
-is the sum over these cells of cell times derivative. `HostMarginals.error` is the sum of all such losses. It
-says when logarithms (`log_marginals`) are needed instead: if potentials that differ by hundreds of nats
-compensate each other.
+Bounds on the logarithms of a table's cells follow from those of its operands. As long as every product with
+another table stays within float64's range nothing is lost. Else the table is divided by its largest cell, and
+cells below exp(-FLUSH) are set to 0, which also avoids denormal numbers: arithmetic with these is slow. The
+probability lost by that is the sum over these cells of cell times derivative. `HostMarginals.error` is the
+sum of all such losses. It says when logarithms (`log_marginals`) are needed instead: if potentials that
+differ by hundreds of nats compensate each other.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pgmjax.inference.plan.path import ContractionPath
 Axes = tuple[int, ...]
 
 RANGE = 600.0  # nats: float64 reaches from exp(-708) to exp(709)
-FLUSH = 300.0
+FLUSH = RANGE / 2  # of the factors of a product, which then stays within RANGE
 LOWEST = 700.0
 # Of more products than MANY, each of fewer terms than FEW, einsum is faster than one BLAS call for each.
 MANY, FEW = 64, 512
@@ -178,8 +178,8 @@ class ScaledTable:
     lost: np.ndarray | None = None
 
     def within_range(self) -> bool:
-        """Rescale the table if its cells may leave float64's range; return False if no cell is left."""
-        if self.low > -RANGE and self.high < RANGE:
+        """Rescale the table if products with it may leave float64; return False if no cell is left."""
+        if self.low >= -FLUSH and self.high <= FLUSH:
             return True
         size = float(self.table.max())
         if not size > math.exp(-RANGE):

@@ -45,6 +45,7 @@ RULES = (
     ("weight", 0.0),
 )  # and by how much near ties may differ
 QUICK = 10**5  # pairs of neighbours, up to which a lower bound takes milliseconds
+MOST_BITS = 500  # of a table, which stands for more
 BALL = 60  # most variables that are taken out of an order
 WHOLE = 4  # one change in so many makes everything after a position again
 
@@ -234,7 +235,7 @@ class _Graph:
     def eliminate(self, v: int) -> tuple[int, bool]:
         """Join the neighbours of a variable; return them, and whether an edge was added."""
         near, around, bit, added = self.near, self.near[v], 1 << v, False
-        self.cells += 2.0 ** self.weight(v)
+        self.cells += 2.0 ** min(self.weight(v), MOST_BITS)
         self.operations += around.bit_count()
         for u in _bits(around):
             missing = around & ~near[u] & ~(1 << u)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from pgmjax._internal.errors import Error
-from pgmjax._internal.memory import available_bytes, readable_bytes
+from pgmjax._internal.memory import available_bytes, readable_bytes, scientific
 from pgmjax.inference.plan import rates
 
 ORACLE_COPIES = 3  # of the potentials, in a call: as given, on the device, and marginals
@@ -135,7 +135,7 @@ def readable_cells(count: int) -> str:
         >>> readable_cells(53_000_000), readable_cells(6**40)
         ('53,000,000', '1.3e+31')
     """
-    return f"{count:,}" if count < 10**15 else f"{count:.1e}"
+    return f"{count:,}" if count < 10**15 else scientific(count)
 
 
 def require_memory(forecast: Forecast, names: tuple[str, ...], need: int, limit: int) -> None:

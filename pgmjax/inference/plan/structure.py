@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 Variables = tuple[int, ...]
+MOST_CELLS = 10**150  # stands for more, so that costs, their sums and products with rates are floats
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,8 +54,8 @@ class Structure:
         return tuple(self.sizes[v] for v in variables)
 
     def cells(self, variables: Iterable[int]) -> int:
-        """Number of cells of a table over some variables, exact."""
-        return math.prod(self.sizes[v] for v in variables)
+        """Number of cells of a table over some variables: exact up to `MOST_CELLS`, which stands for more."""
+        return min(math.prod(self.sizes[v] for v in variables), MOST_CELLS)
 
     @functools.cached_property
     def shapes(self) -> tuple[tuple[int, ...], ...]:

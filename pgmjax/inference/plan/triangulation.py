@@ -25,6 +25,7 @@ import numpy as np
 from pgmjax._internal.progress import Progress
 from pgmjax.inference.plan.growth import members
 from pgmjax.inference.plan.junction_tree import total_cells
+from pgmjax.inference.plan.structure import MOST_CELLS
 
 _AT_ONCE = 10_000  # cliques between two advances of the progress bar
 
@@ -48,7 +49,7 @@ def fitting(sizes: Sequence[int], cliques: np.ndarray, limit: int) -> np.ndarray
     """
     cells = np.prod(np.asarray(sizes, float)[cliques], axis=1)
     order = np.argsort(cells, kind="stable")
-    order = order[cells[order] <= limit]
+    order = order[cells[order] <= min(limit, MOST_CELLS)]
     graph = Triangulation(sizes)
     with Progress("choosing marginals", len(order)) as progress:
         for part in _parts(order):
