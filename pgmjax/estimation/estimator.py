@@ -187,6 +187,11 @@ class Estimator:
         if batch and self.oracle == HostContraction.name:
             raise ValueError("oracle='host' runs one fit at a time: choose oracle='auto' for a batch.")
         solver = solvers.build(self.solver)
+        if mesh is not None and not solver.runs_on_host:
+            raise ValueError(
+                f"solver={self.solver!r} cannot share an inference among the devices of a mesh: JAX does not "
+                "differentiate its line search there. Choose solver='auto', or leave the mesh out."
+            )
         calls = min(self.max_steps, FIT_STEPS) if self.tol is None else self.max_steps
         if newton.takes_over(self.solver, sum(map(domain.size, measured))):
             calls = min(calls, newton.AFTER)

@@ -153,16 +153,19 @@ class LinearResiduals:
         padded = [np.pad(each, (0, more)) for each in (self.values, self.weights)]
         return dataclasses.replace(self, values=padded[0], weights=padded[1])
 
-    def weight_range(self) -> tuple[float, float]:
-        """Return the least and the largest weight of a measured value."""
-        every = [np.ravel(each) for each in (self.weights, *self.asked_weights)]
-        measured = np.concatenate([each[each > 0] for each in every])
-        return float(measured.min()), float(measured.max())
+    def unpadded(self, cells: int) -> LinearResiduals:
+        """Return the residuals for vectors of the cells alone."""
+        return dataclasses.replace(self, values=self.values[:cells], weights=self.weights[:cells])
 
-    def capped(self, largest: float) -> LinearResiduals:
-        """Return the residuals, in NumPy, with no weight above the largest."""
-        asked = tuple(np.minimum(each, largest) for each in self.asked_weights)
-        return dataclasses.replace(self, weights=np.minimum(self.weights, largest), asked_weights=asked)
+    def rows(self) -> np.ndarray:
+        """Return what each residual changes by with each cell [residuals, cells], in NumPy."""
+        without = dataclasses.replace(
+            self,
+            values=np.zeros_like(self.values),
+            asked_values=tuple(np.zeros_like(each) for each in self.asked_values),
+        )
+        units = np.eye(len(self.values))
+        return np.stack([host_join(without(unit), np.float64) for unit in units], axis=1)
 
     def exact(self, marginals: Sequence[np.ndarray]) -> np.ndarray:
         """Return all residuals [rows] in standard deviations in float64, on the host."""
