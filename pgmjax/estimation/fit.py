@@ -426,7 +426,8 @@ def _minimise_in_rounds(state: FitState, bound: Augmented) -> FitSteps[tuple[Sol
     problem, stop, host = state.problem, state.stop, bound.on_host()
     stiffest = STIFFEST / STIFF * host.penalty_parameter
     number, idle, smoothing = 0, 0, FIRST_SMOOTHING
-    lower_bound, missed, least, narrowest = -math.inf, math.inf, math.inf, math.inf
+    lower_bound, missed, alone = bound.inner.least(), math.inf, math.inf
+    least, narrowest = math.inf, math.inf
     best: tuple[Solution, Problem] | None = None
     while True:
         tol = max(stop.tol / 2, FIRST_TOL * SHARPER**number)
@@ -448,15 +449,17 @@ def _minimise_in_rounds(state: FitState, bound: Augmented) -> FitSteps[tuple[Sol
         point, objective, gap, exact = _projected(state, objective, host, end.point)
         tables = split(np.asarray(point.potentials), host.shapes)
         state = dataclasses.replace(state, tables=tables, dtype=dtype, steps=done)
-        lower_bound = max(lower_bound, end.lower_bound, float(point.loss) - gap)
+        if _is_in_float64(end):
+            lower_bound = max(lower_bound, end.lower_bound)
+        lower_bound = max(lower_bound, float(point.loss) - gap)
         loss = objective.loss.exact(split(np.asarray(point.marginals), host.shapes))
         reached = loss + _beside_loss(objective, point)
         if best is None or (exact and reached < least):
-            best = dataclasses.replace(end, point=point), objective
+            best, alone = (dataclasses.replace(end, point=point), objective), loss
         least = min(least, reached) if exact else least
         idle = 0 if least - lower_bound < 0.9 * narrowest else idle + 1
         narrowest = least - lower_bound if idle == 0 else narrowest
-        status = stop.round_status(least, lower_bound, done, idle)
+        status = stop.round_status(least, lower_bound, done, idle, alone)
         if status is not None:
             return dataclasses.replace(best[0], status=status, steps=done, lower_bound=lower_bound), best[1]
 

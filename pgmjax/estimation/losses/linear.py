@@ -32,6 +32,7 @@ from pgmjax.queries.rows import transposed
 Asked = tuple[tuple[int, Query], ...]
 
 _MAX_ENTRIES = 4_000_000  # of a matrix squared in `curvature`
+MOST_DIGITS = 1e12  # counts over noise: of 16 digits, two for the noise itself and two for sums of many cells
 
 
 @dataclasses.dataclass(frozen=True)
@@ -321,7 +322,8 @@ def _check_ranges(
     worst = np.log10(largest + np.abs(values).reshape(rows, -1).max(axis=1) + 1)
     worst -= np.log10(stddevs.reshape(rows, -1).min(axis=1))
     reach = 2 * worst + math.log10(column[0].values.size * share)
-    for row in np.flatnonzero(reach > math.log10(float(np.finfo(dtype).max)) - 1).tolist():
+    limit = min(math.log10(float(np.finfo(dtype).max)) - 1, 2 * math.log10(MOST_DIGITS))
+    for row in np.flatnonzero(reach > limit).tolist():
         _check_range(column[row], domain, float(totals[row]), dtype, share)
 
 
@@ -455,9 +457,17 @@ def _aligned(
 def _check_range(
     measurement: LinearMeasurement, domain: Domain, total: float, dtype: np.dtype, share: int
 ) -> None:
-    """Refuse residuals whose sum of squares could overflow the dtype."""
+    """Refuse counts of more digits than float64 has, and residuals that could overflow the dtype."""
     answer = float(measurement.query.l1_sensitivity(Relation.ADD_REMOVE, domain)) * total
-    farthest = answer + float(np.max(np.abs(measurement.flat_values())))
+    largest = float(np.max(np.abs(measurement.flat_values())))
+    digits = max(total, largest) / float(np.min(measurement.stddev))
+    if digits > MOST_DIGITS:
+        raise ValueError(
+            f"the counts of the measurement on {measurement.clique} are {digits:.1g} times their noise, more "
+            f"than the {MOST_DIGITS:g} that float64 can tell apart: give a larger stddev, or a FixedMarginal for "
+            "counts that are known exactly."
+        )
+    farthest = answer + largest
     worst = math.log10(farthest + 1) - math.log10(float(np.min(measurement.stddev)))
     reach = 2 * worst + math.log10(measurement.values.size * share)
     limit = math.log10(float(np.finfo(dtype).max)) - 1

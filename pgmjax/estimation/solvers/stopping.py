@@ -228,7 +228,9 @@ class StoppingRule:
         near = self.converged(alone, (gap + slack) / NEAR) and gap + slack <= CERTIFIED * max(1.0, alone)
         return Status.STALLED if near and ended is Status.STALLED else None
 
-    def round_status(self, least: float, lower_bound: float, steps: int, idle: int) -> Status | None:
+    def round_status(
+        self, least: float, lower_bound: float, steps: int, idle: int, alone: float | None = None
+    ) -> Status | None:
         """Return the status after a round under fixed marginals, or None to continue.
 
         Args:
@@ -236,8 +238,10 @@ class StoppingRule:
             lower_bound: certified lower bound on the optimum.
             steps: steps so far.
             idle: rounds since the gap last fell.
+            alone: loss of the measurements at that model. Default: the objective.
         """
-        if math.isfinite(least) and self.converged(least, least - lower_bound):
+        alone = least if alone is None else alone
+        if math.isfinite(least) and self.converged(alone, least - lower_bound):
             return Status.CONVERGED
         if steps >= self.max_steps:
             return Status.MAX_STEPS
