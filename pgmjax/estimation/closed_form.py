@@ -19,7 +19,6 @@ References:
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -49,59 +48,78 @@ def closed_form(
         tree.
     """
     tables = [np.zeros(domain.shape_of(clique)) for clique in cliques]
-    spreads: dict[frozenset[str], float] = {}
+    precisions: dict[Clique, np.ndarray] = {}
     parts: dict[Clique, tuple[np.ndarray, float]] = {}
     for one in measurements:
         if len(one.clique) > MOST or one.query != marginal(one.clique):
             continue
-        variance = 1 / float(np.mean(1 / one.row_stddevs() ** 2))
-        key = frozenset(one.clique)
-        spreads[key] = min(math.sqrt(variance), spreads.get(key, math.inf))
-        for names, part, precision in _parts(domain, one, variance):
+        clique, values, variances = _in_order(domain, one)
+        values = values + variances * ((total - values.sum()) / variances.sum())
+        precisions[clique] = precisions.get(clique, 0.0) + 1 / variances
+        for names, part, precision in _parts(domain, clique, values, 1 / float(np.mean(1 / variances))):
             before, weight = parts.get(names, (0.0, 0.0))
             parts[names] = before + precision * part, weight + precision
-    known = [place for place, clique in enumerate(cliques) if frozenset(clique) in spreads]
-    for place, shared in _tree([cliques[place] for place in known]):
-        clique = cliques[known[place]]
-        least = LEAST * spreads[frozenset(clique)] / total
-        table = _estimate(domain, clique, parts, total) / total
-        table = np.maximum(table, min(least, 1 / table.size))
-        logs = np.log(table / table.sum())
+    ordered = [tuple(name for name in domain if name in clique) for clique in cliques]
+    known = [place for place, clique in enumerate(ordered) if clique in precisions]
+    for place, shared in _tree([ordered[place] for place in known]):
+        clique = ordered[known[place]]
+        estimate = _estimate(domain, clique, parts, total) / total
+        table = _on_simplex(estimate, 1 / (precisions[clique] * total**2))
+        logs = np.log(table)
         if shared:
             axes = [axis for axis, name in enumerate(clique) if name not in shared]
-            logs -= np.log(np.exp(logs).sum(tuple(axes), keepdims=True))
-        tables[known[place]] = logs
+            logs -= np.log(table.sum(tuple(axes), keepdims=True))
+        tables[known[place]] = marginal_of(clique, logs, cliques[known[place]])
     return tables
 
 
+def _in_order(domain: Domain, measurement: LinearMeasurement) -> tuple[Clique, np.ndarray, np.ndarray]:
+    """Return clique, noisy counts and variances of a table, with the attributes in the domain's order."""
+    own = measurement.clique
+    clique, shape = tuple(name for name in domain if name in own), domain.shape_of(own)
+    found = (measurement.flat_values(), measurement.row_stddevs() ** 2)
+    values, variances = (marginal_of(own, each.reshape(shape), clique) for each in found)
+    return clique, values, variances
+
+
+def _on_simplex(values: np.ndarray, variances: np.ndarray) -> np.ndarray:
+    """Return the nearest probabilities in units of the noise, none below a small share of it."""
+    least = np.minimum(LEAST * np.sqrt(variances), 0.5 / values.size)
+    # where the multiplier lifts each cell off its least value, in falling order
+    ends = np.sort(((values - least) / variances).reshape(-1))
+    low, high = ends[0] - 1 / variances.min(), ends[-1]
+    for _ in range(200):
+        middle = (low + high) / 2
+        above = np.maximum(values - middle * variances, least).sum() > 1
+        low, high = (middle, high) if above else (low, middle)
+    found = np.maximum(values - low * variances, least)
+    return np.asarray(found / found.sum())
+
+
 def _parts(
-    domain: Domain, measurement: LinearMeasurement, variance: float
+    domain: Domain, clique: Clique, table: np.ndarray, variance: float
 ) -> Iterator[tuple[Clique, np.ndarray, float]]:
-    """Yield every part of a noisy table, with its attributes in the domain's order, and its precision."""
-    clique = tuple(name for name in domain if name in measurement.clique)
-    table = measurement.flat_values().reshape(domain.shape_of(measurement.clique))
-    table = marginal_of(measurement.clique, table, clique)
+    """Yield the attributes of every part of a table, the part itself and its precision."""
     for count in range(1, len(clique) + 1):
         for names in itertools.combinations(clique, count):
             part = marginal_of(clique, table, names)
             for axis in range(count):
                 part = part - part.mean(axis, keepdims=True)
-            yield names, part, 1 / (variance * domain.size(clique) / domain.size(names))
+            yield names, part, domain.size(names) / (variance * domain.size(clique))
 
 
 def _estimate(
     domain: Domain, clique: Clique, parts: dict[Clique, tuple[np.ndarray, float]], total: float
 ) -> np.ndarray:
-    """Return the estimated counts of a clique whose parts are all known."""
-    ordered = tuple(name for name in domain if name in clique)
+    """Return the estimated counts of a clique in the domain's order, whose parts are all known."""
     cells = domain.size(clique)
-    found = np.full(domain.shape_of(ordered), total / cells)
-    for count in range(1, len(ordered) + 1):
-        for names in itertools.combinations(ordered, count):
+    found = np.full(domain.shape_of(clique), total / cells)
+    for count in range(1, len(clique) + 1):
+        for names in itertools.combinations(clique, count):
             part, precision = parts[names]
-            shape = [domain[name] if name in names else 1 for name in ordered]
+            shape = [domain[name] if name in names else 1 for name in clique]
             found += (part / precision * (domain.size(names) / cells)).reshape(shape)
-    return np.asarray(marginal_of(ordered, found, clique))
+    return found
 
 
 def _tree(cliques: Sequence[Clique]) -> Iterator[tuple[int, frozenset[str]]]:

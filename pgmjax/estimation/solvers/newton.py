@@ -8,7 +8,7 @@ has R' d = u, where u minimises
 
     |D^(1/2) B R u + D^(-1/2) z|^2 / 2 + |u|^2 / (2 size).
 
-The step size grows tenfold with every accepted step, so that the method ends as Newton's.
+The step size grows with every accepted step, so that the method ends as Newton's.
 
 Where noise is small beside counts, digits are short: with counts of 1e9 and noise of 1 the loss bends by
 1e18, which is beyond the 16 digits of float64. So the system is solved as least squares, which take the root
@@ -44,12 +44,14 @@ from pgmjax.inference.plan.structure import Structure
 
 # It goes on for the default solver AFTER so many steps, for models of at most CELLS cells, and takes as many
 # steps as the forecast says that take SECONDS, at least FEWEST.
-AFTER, CELLS, SECONDS, FEWEST, MOST = 200, 400, 2.0, 10, 200
+AFTER, CELLS, SECONDS, FEWEST, MOST = 200, 400, 2.0, 10, 300
 JOINT = 2_000_000  # cells of the joint table, times cliques, up to which covariances are read off it
 DEPENDENT = 1e-11  # of a cell's variance: what is left beside other cells is rounding
 SLIGHT = 1e-7  # of the loss: a smaller fall does not count
 PATIENCE = 12  # steps without a lower loss or a higher bound after which it has stalled
-GROW, SHRINK, LARGEST = 10.0, 0.1, 1e6  # of the step size; the largest is in shares of the loss
+CORRECTIONS = 6
+# Factors of the step size until a step is rejected, then, and where one is; the largest, in shares of the loss.
+FIRST, GROW, SHRINK, LARGEST = 10.0, 3.0, 0.2, 1e6
 FARTHEST = 50.0  # nats that a potential moves in one step
 
 
@@ -93,21 +95,22 @@ def minimise(
         best = problem.evaluate(np.asarray(potentials, np.float64))
         if not np.isfinite(best.loss):
             return Solution(best, Status.NOT_FINITE, done, lower_bound)
-        size, since, local = 1 / float(problem.smoothness), 0, _Local.at(problem, best)
+        size, grow, since, local = 1 / float(problem.smoothness), FIRST, 0, _Local.at(problem, best)
         most = min(stop.max_steps, done + _most_steps(problem))
         while True:
             candidate, bound = local.step(problem, size)
             higher = bound > lower_bound + SLIGHT * max(1.0, abs(float(best.loss)))
             lower_bound = max(lower_bound, bound)
-            now, error = problem.evaluate(candidate), float(rounding(best))
-            done += 1
+            error = float(rounding(best))
+            now, taken = _corrected(problem, local, problem.evaluate(candidate), size, float(best.loss) + error)
+            done += taken
             fallen = bool(now.loss < best.loss - max(error, SLIGHT * float(abs(best.loss))))
             since = 0 if fallen or higher else since + 1
             if now.loss <= best.loss + error:
                 best, local = now, _Local.at(problem, now)
-                size = min(size * GROW, LARGEST / max(1.0, abs(float(now.loss))))
+                size = min(size * grow, LARGEST / max(1.0, abs(float(now.loss))))
             else:
-                size *= SHRINK
+                size, grow = size * SHRINK, GROW
             loss = float(best.loss)
             gap = max(loss - lower_bound, 0.0)
             if watch is not None:
@@ -117,6 +120,26 @@ def minimise(
                 ended = Status.MAX_STEPS if done >= stop.max_steps else Status.STALLED
             if ended is not None:
                 return Solution(best, ended, done, lower_bound)
+
+
+def _corrected(
+    problem: Problem, local: _Local, now: Evaluation, size: float, enough: float
+) -> tuple[Evaluation, int]:
+    """Step on from a point that is not low enough, with the same covariance as long as that lowers the loss.
+
+    Sharp residuals confine a fit to a curved valley, which a linearised step leaves at once; corrections return.
+
+    Returns:
+        The lowest point, and the number of points evaluated so far.
+    """
+    for taken in range(1, CORRECTIONS + 1):
+        if now.loss <= enough or not np.isfinite(now.loss):
+            return now, taken
+        further = problem.evaluate(local.moved(problem, now).step(problem, SHRINK**2 * size)[0])
+        if not further.loss < now.loss:
+            return now, taken + 1
+        now = further
+    return now, CORRECTIONS + 1
 
 
 def lower_bound(problem: Problem, potentials: Vector) -> float:
@@ -158,6 +181,15 @@ class _Local:
             parts = _by_differences(problem, point, cells)
         return cls(point, parts, *_root(_covariance(problem, point, cells)))
 
+    def moved(self, problem: Problem, point: Evaluation) -> _Local:
+        """Return the problem near another point, with the covariance of this one."""
+        cells = len(self.root)
+        parts = problem.loss.residuals(point.marginals[:cells])
+        if parts is None:
+            _, slope = problem.loss.value_and_gradient(point.marginals)
+            parts = dataclasses.replace(self.parts, slope=slope[:cells])
+        return dataclasses.replace(self, point=point, parts=parts)
+
     def step(self, problem: Problem, size: float) -> tuple[Vector, float]:
         """Return the potentials that an implicit step of a size reaches, and a lower bound on the optimum."""
         parts, root = self.parts, self.root
@@ -188,8 +220,8 @@ class _Local:
             gradient[:cells] = self.parts.slope + slopes @ self.parts.rows
             centred = problem.gauge.centred(gradient, self.point.marginals)
             move[lost] = -centred[lost] / ridge
-        move = np.nan_to_num(np.clip(move, -FARTHEST, FARTHEST))
-        moved = np.asarray(self.point.potentials + move)
+        centred = problem.gauge.centred(np.nan_to_num(move), self.point.marginals)
+        moved = self.point.potentials + np.clip(_logarithmic(centred), -FARTHEST, FARTHEST)
         return moved - problem.gauge.tops(moved)
 
     def _bound(self, problem: Problem, slopes: np.ndarray) -> float:
@@ -199,6 +231,15 @@ class _Local:
         gradient = np.zeros(len(point.potentials))
         gradient[: len(self.root)] = parts.slope + slopes @ parts.rows
         return float(point.loss) - parts.lacking(slopes) - float(problem.gap(point, gradient))
+
+
+def _logarithmic(move: np.ndarray) -> np.ndarray:
+    """Return the moves of potentials that change probabilities themselves by these shares.
+
+    So a table's own residuals, which are linear in them, change as predicted. Beyond a half less, the tangent.
+    """
+    near = np.maximum(move, -0.5)
+    return np.asarray(np.log1p(near) + 2 * (move - near))
 
 
 def _ridged(system: np.ndarray, values: np.ndarray, level: np.ndarray, ridge: float) -> np.ndarray:
