@@ -46,12 +46,13 @@ class Fit(FitPictures):
 
     Attributes:
         model: the estimated model; for an approximate fit a `RegionModel` or a `MixtureModel`.
-        status: how the solver ended.
+        status: how the fit ended, by what is certified of it: see `Status`.
         steps: solver steps.
         loss: loss of the model's marginals, in float64 (for l2: 0.5 * sum(((Q mu - y) / stddev)**2)): that of
             the measurements alone, without constraints and prior.
-        gap: certified bound on `loss - optimum`, in the loss's unit; the optimum is over the models that meet
-            the constraints. With `prior_weight` the bound is on the suboptimality of loss plus weighted
+        gap: certified bound on `loss - optimum`, in the loss's unit, computed in float64 wherever that fits in
+            memory, and never above the loss itself for l1 and l2; the optimum is over the models that meet the
+            constraints. With `prior_weight` the bound is on the suboptimality of loss plus weighted
             relative entropy.
         plan: the inference plan; None without an inference engine, and for an approximate fit.
         trace: (steps so far, objective, certified gap) after each block of steps; the objective is the loss,
@@ -91,14 +92,15 @@ class Estimator:
             `levels`, `chain`, `sliced`, `message_passing`, `brute_force` (compiled), `host` (NumPy in
             float64, for one fit at a time). For the same fit again and again a compiled one may be faster.
         max_steps: maximum number of solver steps, >= 1.
-        tol: stop when the certified gap is at most `tol * max(1, loss)`. None for what noise makes invisible:
-            the certified gap, or an estimate of the excess loss from its last fall, is at most 0.02 standard
-            deviations of the loss under the noise, sqrt(m / 2) for l2 and m measured values (1e-4 for losses
-            of which no noise level is known).
+        tol: stop when the certified gap is at most `tol * max(1, loss)`; above 0.01 it counts as 0.01. None
+            for what noise makes invisible: the certified gap, or an estimate of the excess loss from its last
+            fall, is at most 0.02 standard deviations of the loss under the noise, sqrt(m / 2) for l2 and m
+            measured values (1e-4 for losses of which no noise level is known). An estimate is believed only if
+            the loss is one that the noise explains. Such a fit ends as WITHIN_NOISE, or as CONVERGED if its
+            gap is at most 0.01 max(1, loss).
         dtype: `float32` or `float64` (on the device; no global JAX flag is changed). The result of a
-            float32 fit is evaluated in float64; if its precision is exhausted before the tolerance is
-            met, it ends as STALLED with a gap within 100 tolerances and otherwise continues in float64,
-            if memory allows.
+            float32 fit is evaluated in float64, which decides: the fit continues in float64, if memory
+            allows, unless it is within the tolerance there, or stalled within 100 tolerances and 0.01.
         max_bytes: memory limit of a fit; None for that of the device.
         progress: None for a progress bar in terminals and notebooks, False for no bar.
         approximate: behaviour of `fit` if no exact plan fits in memory: False refuses; True uses convex
@@ -187,6 +189,11 @@ class Estimator:
         if batch and self.oracle == HostContraction.name:
             raise ValueError("oracle='host' runs one fit at a time: choose oracle='auto' for a batch.")
         solver = solvers.build(self.solver)
+        if mesh is not None and not solver.runs_on_host:
+            raise ValueError(
+                f"solver={self.solver!r} cannot share an inference among the devices of a mesh: JAX does not "
+                "differentiate its line search there. Choose solver='auto', or leave the mesh out."
+            )
         calls = min(self.max_steps, FIT_STEPS) if self.tol is None else self.max_steps
         if newton.takes_over(self.solver, sum(map(domain.size, measured))):
             calls = min(calls, newton.AFTER)

@@ -1,6 +1,6 @@
 """Control flow of a fit on the host; read it from top to bottom.
 
-`fit` starts from an earlier model or the uniform distribution. `minimise` reduces the loss in stages of
+`fit` starts from an earlier model, or in closed form. `minimise` reduces the loss in stages of
 decreasing smoothing, first in float32 if requested, and evaluates the result in float64. Every step evaluates
 `estimation.solvers.problem.Problem`: the oracle maps potentials to marginals, and the loss is differentiated
 there. Fixed marginals are met in rounds of such minimisations. `estimation.solvers.stopping.StoppingRule`
@@ -23,6 +23,7 @@ import numpy as np
 from pgmjax._internal.jit import precision
 from pgmjax.data.cliques import Clique
 from pgmjax.estimation import feasibility, regularisation, solvers
+from pgmjax.estimation.closed_form import closed_form
 from pgmjax.estimation.losses.augmented import Augmented, Equalities
 from pgmjax.estimation.losses.base import BoundLoss
 from pgmjax.estimation.losses.build import noise_level
@@ -32,7 +33,7 @@ from pgmjax.estimation.solvers import certificate, newton
 from pgmjax.estimation.solvers.certificate import CertificateRequest
 from pgmjax.estimation.solvers.loop import FitSteps, Solution, Watch, run_single, solve_steps
 from pgmjax.estimation.solvers.problem import Evaluation, Problem
-from pgmjax.estimation.solvers.stopping import FIRST_SMOOTHING, Status, StoppingRule
+from pgmjax.estimation.solvers.stopping import CERTIFIED, FIRST_SMOOTHING, Status, StoppingRule
 from pgmjax.estimation.warm_start import starting_point
 from pgmjax.inference import oracles
 from pgmjax.inference.ops.tables import host_join, split
@@ -132,6 +133,8 @@ def fit_steps(problem: FitProblem, start: GraphicalModel | None) -> FitSteps[Fit
         tables: Sequence[np.ndarray] = [np.zeros(shape) for shape in loss.shapes]
         if earlier is not None:
             tables = starting_point(problem.domain, loss.cliques, earlier)
+        elif problem.known.prior is None:
+            tables = closed_form(problem.domain, loss.cliques, problem.measurements, problem.total)
     state = FitState(problem, plan.oracle, tables, dtype, problem.stopping_rule())
     weight = problem.weight()
     if dtype != problem.estimator.dtype:
@@ -144,7 +147,7 @@ def fit_steps(problem: FitProblem, start: GraphicalModel | None) -> FitSteps[Fit
             loss = state.problem.bind(dtype)
     run = _minimise_in_rounds(state, loss) if isinstance(loss, Augmented) else minimise(state, loss)
     solution, objective = yield from run
-    return _result(plan, solution, objective, state.problem.pull)
+    return _result(plan, solution, objective, state)
 
 
 def _looked(state: FitState, weight: float, reference: regularisation.Reference) -> FitSteps[FitState]:
@@ -237,11 +240,14 @@ def minimise(
         The solution, with all steps so far, and the objective it is evaluated on.
     """
     solution, objective = yield from _minimise_from(state, loss, smoothing)
-    if solution.status is Status.NOT_FINITE or state.dtype == "float64":
+    if solution.status is Status.NOT_FINITE:
         return solution, objective
-    if not state.problem.fits_in_float64(loss.cliques):
-        return solution, objective
-    return (yield from _in_float64(state, objective, solution))
+    if state.dtype == "float32" and state.problem.fits_in_float64(loss.cliques):
+        solution, objective = yield from _in_float64(state, objective, solution)
+    if solution.status is not Status.CONVERGED and _is_small(objective) and _is_in_float64(solution):
+        sharper = newton.lower_bound(objective, solution.point.potentials)
+        solution = dataclasses.replace(solution, lower_bound=max(solution.lower_bound, sharper))
+    return solution, objective
 
 
 def _minimise_from(
@@ -254,6 +260,9 @@ def _minimise_from(
         loss, curvature = with_first_smoothing(solver, loss, problem.domain, smoothing)
         objective = problem.objective(state.oracle, loss, curvature, dtype)
         start = host_join(state.tables, dtype, len(objective.gauge.table))
+    if objective.loss.smoothing is not None and _is_for_newton(problem, objective):
+        start, steps = _by_squares(state, objective, start)
+        state = dataclasses.replace(state, steps=steps)
     return (yield from _minimise_in_stages(state, objective, start))
 
 
@@ -277,17 +286,17 @@ def _minimise_in_stages(
             problem.callback(FitProgress(before + steps, loss, gap + slack, counts))
 
     block = 50 if objective.oracle.forecast.work < 50_000_000 else 25
-    lower_bound, last = -math.inf, None
+    lower_bound, last = objective.loss.least(), None
+    small = _is_for_newton(problem, objective)
     while True:
         slack = float(objective.loss.slack())
-        small = _is_for_newton(problem, objective)
         few = dataclasses.replace(stop, max_steps=min(stop.max_steps, done + newton.AFTER)) if small else stop
         run = functools.partial(solve_steps, objective, slack=slack, watch=watch)
         solution = yield from run(solver, start, stop=few, done=done, lower_bound=lower_bound, block=block)
         done, lower_bound = solution.steps, solution.lower_bound
         ended = solution.status not in (Status.MAX_STEPS, Status.STALLED) or done == stop.max_steps
         if small and not ended:
-            solution = yield from _by_newton(objective, start, solution, stop, watch)
+            solution = _by_newton(objective, solution, stop, slack, watch)
         done, lower_bound = solution.steps, solution.lower_bound
         if solution.status is Status.NOT_FINITE and last is not None:
             return _stalled_at(last, solution), objective
@@ -295,50 +304,53 @@ def _minimise_in_stages(
         status = stop.stage_status(loss, lower_bound, done, solution.status, slack)
         if status is not None:
             return dataclasses.replace(solution, status=status), objective
-        start = np.asarray(solution.point.potentials)
+        start = np.asarray(solution.point.potentials, start.dtype)
         sharper = objective.loss.with_smoothing(float(objective.loss.smoothing) / 4)
         objective = dataclasses.replace(objective, loss=sharper, curvature=objective.curvature * 4)
 
 
 def _by_newton(
-    objective: Problem, start: np.ndarray, before: Solution, stop: StoppingRule, watch: Watch
-) -> FitSteps[Solution]:
-    """Go on by Newton's method: from a solution, or with weights capped from the start.
-
-    A capped loss lies below the loss, so its lower bounds hold for the loss itself.
-    """
-    done, lower_bound, point = before.steps, before.lower_bound, before.point.potentials
-    steps = min(stop.max_steps - done, newton.most_steps(len(point)))
-
-    def uncertified(steps: int, loss: float, gap: float, point: Callable[[], Evaluation]) -> None:
-        watch(steps, loss, math.inf, point)
-
-    least, largest = objective.loss.weights()
-    caps = newton.caps(least, largest, steps)
-    solver = newton.DampedNewton(farthest=newton.NEAR) if caps else newton.DampedNewton()
-    point = start if caps else np.asarray(point)
-    for cap in caps:
-        eased = dataclasses.replace(
-            objective, loss=objective.loss.capped(cap), curvature=objective.curvature * (cap / largest) ** 2
-        )
-        few = dataclasses.replace(stop, max_steps=done + newton.STAGE)
-        run = functools.partial(solve_steps, eased, solver, point, stop=few, done=done, block=newton.STAGE)
-        end = yield from run(lower_bound=lower_bound, watch=uncertified)
-        done, lower_bound, point = end.steps, end.lower_bound, np.asarray(end.point.potentials)
-    few = dataclasses.replace(stop, max_steps=before.steps + steps)
-    last = newton.DampedNewton()
-    run = functools.partial(solve_steps, objective, last, point, stop=few, done=done, block=newton.BLOCK)
-    end = yield from run(lower_bound=lower_bound, watch=watch)
-    if end.point.loss <= before.point.loss:
+    objective: Problem, before: Solution, stop: StoppingRule, slack: float, watch: Watch
+) -> Solution:
+    """Go on by Newton's method from a solution, in float64; bounds of float32 are not taken along."""
+    known = before.lower_bound if _is_in_float64(before) else objective.loss.least()
+    settings: dict[str, Any] = {"done": before.steps, "slack": slack, "lower_bound": known, "watch": watch}
+    end = newton.minimise(objective, before.point.potentials, stop=stop, **settings)
+    if end.point.loss <= before.point.loss or not _is_in_float64(before):
         return end
     return dataclasses.replace(before, status=end.status, steps=end.steps, lower_bound=end.lower_bound)
 
 
+def _by_squares(state: FitState, objective: Problem, start: np.ndarray) -> tuple[np.ndarray, int]:
+    """Return the potentials of the least squares of a loss with kinks, and the steps so far.
+
+    Far from its kinks such a loss has no curvature that Newton's method could follow.
+    """
+    squared, most = objective.loss.squared(), state.steps + (state.stop.max_steps - state.steps) // 4
+    if squared is None or most == state.steps:
+        return start, state.steps
+    curvature = objective.curvature * float(objective.loss.smoothing)
+    eased = dataclasses.replace(objective, loss=squared, curvature=curvature)
+    stop = StoppingRule(CERTIFIED, most)
+    end = newton.minimise(eased, start, stop=stop, done=state.steps)
+    if end.status is Status.NOT_FINITE:
+        return start, state.steps
+    return np.asarray(end.point.potentials, start.dtype), end.steps
+
+
 def _is_for_newton(problem: FitProblem, objective: Problem) -> bool:
     """Return whether Newton's method goes on where the default solver has not converged."""
+    return newton.takes_over(problem.estimator.solver, 0) and _is_small(objective)
+
+
+def _is_small(objective: Problem) -> bool:
+    """Return whether Newton's method has time for a model."""
     cells = sum(math.prod(shape) for shape in objective.loss.shapes)
-    smooth_on_host = isinstance(objective.oracle, HostContraction) and objective.loss.smoothing is None
-    return smooth_on_host and newton.takes_over(problem.estimator.solver, cells)
+    return cells <= newton.CELLS and newton.is_fast(objective)
+
+
+def _is_in_float64(solution: Solution) -> bool:
+    return np.asarray(solution.point.loss).dtype == np.float64
 
 
 def _stalled_at(sound: Solution, failed: Solution) -> Solution:
@@ -359,10 +371,14 @@ def _in_float64(
         objective = state.problem.objective(objective.oracle, bound, objective.curvature, "float64")
         start = np.asarray(solution.point.potentials, np.float64)
     point, gap = yield CertificateRequest(objective, start)
-    loss, slack = float(point.loss), float(bound.slack())
-    lower_bound = max(solution.lower_bound, loss - gap)
+    slack = float(bound.slack())
+    lower_bound = max(float(point.loss) - gap, bound.least())
+    if _is_in_float64(solution):
+        lower_bound = max(lower_bound, solution.lower_bound)
     certified = dataclasses.replace(solution, point=point, lower_bound=lower_bound)
-    status = state.stop.float64_status(loss, lower_bound, solution.steps, solution.status, slack)
+    with precision("float64"):
+        alone, gap = float(objective.alone(point)), float(point.loss) - lower_bound
+    status = state.stop.float64_status(alone, gap, solution.steps, solution.status, slack)
     if status is not None:
         return dataclasses.replace(certified, status=status), objective
     state = dataclasses.replace(state, steps=solution.steps)
@@ -372,11 +388,9 @@ def _in_float64(
     return dataclasses.replace(further, lower_bound=max(lower_bound, further.lower_bound)), sharper
 
 
-def _result(
-    plan: oracles.Plan, solution: Solution, objective: Problem, pull: Pull | None = None
-) -> FitResult:
-    """Return the result with the unsmoothed loss and its gap."""
-    bound, status, steps = objective.loss, solution.status, solution.steps
+def _result(plan: oracles.Plan, solution: Solution, objective: Problem, state: FitState) -> FitResult:
+    """Return the result with the unsmoothed loss, its gap, and the status that these tell."""
+    bound, status, steps, pull = objective.loss, solution.status, solution.steps, state.problem.pull
     vector, gauge = np.asarray(solution.point.potentials, np.float64), objective.gauge
     potentials = _tables(bound, vector - gauge.tops(vector))
     if status is Status.NOT_FINITE:
@@ -386,7 +400,11 @@ def _result(
         marginals = _tables(bound, found / gauge.reduced(np.add, found))
     loss = bound.exact(marginals)
     beside = _beside_loss(objective, solution.point)
-    gap = max(loss + beside - solution.lower_bound, 0.0)
+    least = (bound.inner if isinstance(bound, Augmented) else bound).least()
+    gap = max(loss + beside - max(solution.lower_bound, least), 0.0)
+    certified = gap if _is_in_float64(solution) else math.inf
+    is_estimate = pull is not None and state.problem.estimator.regularisation == "auto"
+    status = state.stop.ending(status, loss, certified, is_estimate=is_estimate)
     divergence = None if pull is None else max(beside, 0.0) / pull.weight
     return FitResult(bound.cliques, plan, potentials, marginals, status, steps, loss, gap, divergence, pull)
 
@@ -408,7 +426,8 @@ def _minimise_in_rounds(state: FitState, bound: Augmented) -> FitSteps[tuple[Sol
     problem, stop, host = state.problem, state.stop, bound.on_host()
     stiffest = STIFFEST / STIFF * host.penalty_parameter
     number, idle, smoothing = 0, 0, FIRST_SMOOTHING
-    lower_bound, missed, least, narrowest = -math.inf, math.inf, math.inf, math.inf
+    lower_bound, missed, alone = bound.inner.least(), math.inf, math.inf
+    least, narrowest = math.inf, math.inf
     best: tuple[Solution, Problem] | None = None
     while True:
         tol = max(stop.tol / 2, FIRST_TOL * SHARPER**number)
@@ -430,15 +449,17 @@ def _minimise_in_rounds(state: FitState, bound: Augmented) -> FitSteps[tuple[Sol
         point, objective, gap, exact = _projected(state, objective, host, end.point)
         tables = split(np.asarray(point.potentials), host.shapes)
         state = dataclasses.replace(state, tables=tables, dtype=dtype, steps=done)
-        lower_bound = max(lower_bound, end.lower_bound, float(point.loss) - gap)
+        if _is_in_float64(end):
+            lower_bound = max(lower_bound, end.lower_bound)
+        lower_bound = max(lower_bound, float(point.loss) - gap)
         loss = objective.loss.exact(split(np.asarray(point.marginals), host.shapes))
         reached = loss + _beside_loss(objective, point)
         if best is None or (exact and reached < least):
-            best = dataclasses.replace(end, point=point), objective
+            best, alone = (dataclasses.replace(end, point=point), objective), loss
         least = min(least, reached) if exact else least
         idle = 0 if least - lower_bound < 0.9 * narrowest else idle + 1
         narrowest = least - lower_bound if idle == 0 else narrowest
-        status = stop.round_status(least, lower_bound, done, idle)
+        status = stop.round_status(least, lower_bound, done, idle, alone)
         if status is not None:
             return dataclasses.replace(best[0], status=status, steps=done, lower_bound=lower_bound), best[1]
 

@@ -72,8 +72,9 @@ class MixtureFit:
 
     Attributes:
         model: the mixture with the least objective of all restarts.
-        status: STALLED once the loss no longer falls (the usual case), MAX_STEPS, CONVERGED
-            only if a lower bound was given and is met, NOT_FINITE.
+        status: STALLED once the loss no longer falls (the usual case), MAX_STEPS, WITHIN_NOISE if what is
+            left to gain from here seems to be less than noise hides, CONVERGED only if a lower bound was
+            given and is met in float64, NOT_FINITE.
         steps: steps of that restart.
         loss: loss of the model's marginals, in float64, as in `Fit.loss`.
         gap: objective - `lower_bound`, infinite without a lower bound: the problem is not convex, so there is
@@ -177,7 +178,7 @@ def fit_mixture(
                 best = end
     assert best is not None
     model = model_of(domain, best.logits, float(total), bound.cliques, allowed)
-    return _result(model, bound, best, floor)
+    return _result(model, bound, best, floor, rule)
 
 
 def _descend_in_parts(
@@ -269,7 +270,9 @@ def _check_settings(restarts: Any, max_steps: Any, dtype: Any, tol: Any, lower_b
         checks.number("lower_bound", lower_bound)
 
 
-def _result(model: MixtureModel, bound: BoundLoss, end: Descent, floor: float) -> MixtureFit:
+def _result(
+    model: MixtureModel, bound: BoundLoss, end: Descent, floor: float, rule: StoppingRule
+) -> MixtureFit:
     """Return the fit with the float64 loss of the model's own marginals."""
     tables = [model.marginal(clique) / model.total for clique in bound.cliques]
     value, beside, pulled = bound.exact(tables), 0.0, None
@@ -279,7 +282,8 @@ def _result(model: MixtureModel, bound: BoundLoss, end: Descent, floor: float) -
         pulled = pulls.report(model.domain, model.total, float(bound.weight), max(divergence, 0.0), logs)
         beside = pulled.weight * pulled.divergence
     gap = max(value + beside - floor, 0.0)
-    return MixtureFit(model, end.status, end.steps, value, gap, model.components, end.stationarity, pulled)
+    status = rule.ending(end.status, value, gap)
+    return MixtureFit(model, status, end.steps, value, gap, model.components, end.stationarity, pulled)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -288,7 +292,7 @@ class Descent:
 
     Attributes:
         logits: the best point at the end of a block.
-        loss: the loss there, in the device's dtype.
+        loss: the objective there, in the device's dtype.
         stationarity: Euclidean norm of the loss's gradient by the logits there (the loss's unit per nat).
         status: why it stopped.
         steps: steps done.
@@ -307,8 +311,8 @@ def _evaluate(loss: BoundLoss, layout: MixtureLayout, logits: Logits) -> tuple[j
 
 def _run_block(
     loss: BoundLoss, layout: MixtureLayout, logits: Logits, moments: Any, scale: Any, rate: Any, steps: Any
-) -> tuple[Logits, Any, jax.Array, jax.Array]:
-    """Run some steps of Adam, then evaluate the loss and its gradient norm."""
+) -> tuple[Logits, Any, jax.Array, jax.Array, jax.Array]:
+    """Run some steps of Adam, then evaluate the objective, the loss alone, and the gradient's norm."""
 
     def step(_: Any, state: tuple[Logits, Any]) -> tuple[Logits, Any]:
         point, before = state
@@ -320,7 +324,8 @@ def _run_block(
     logits, moments = jax.lax.fori_loop(0, steps, step, (logits, moments))
     value, gradient = _evaluate(loss, layout, logits)
     squares = [jnp.sum(jnp.square(each / scale)) for each in jax.tree.leaves(gradient)]
-    return logits, moments, value, jnp.sqrt(jnp.sum(jnp.stack(squares))) * scale
+    alone = loss.measured(layout.marginals(logits))
+    return logits, moments, value, alone, jnp.sqrt(jnp.sum(jnp.stack(squares))) * scale
 
 
 _block = jit(_run_block)
@@ -351,16 +356,16 @@ def descend(
     arrays = jax.tree.map(jnp.asarray, (loss, layout, start))
     moments, done, halvings = _ADAM.init(arrays[2]), 0, 0
     logits = arrays[2]
-    _, _, value, norm = _block(*arrays, moments, kind(1), kind(0), np.int32(0))
+    _, _, value, alone, norm = _block(*arrays, moments, kind(1), kind(0), np.int32(0))
     best = Descent(logits, float(value), float(norm), Status.NOT_FINITE, 0)
     if not math.isfinite(best.loss):
         return best
     scale = kind(best.loss if best.loss > 0 else 1)
-    status = _status(stop, best.loss, floor, 0, False)
+    status, lowest = _status(stop, best.loss, floor, 0, False), float(alone)
     losses_so_far = [(0, best.loss)]
     while status is None:
         steps = min(BLOCK, stop.max_steps - done)
-        logits, moments, value, norm = _block(
+        logits, moments, value, alone, norm = _block(
             *arrays[:2], logits, moments, scale, kind(rate * 0.5**halvings), np.int32(steps)
         )
         done, now = done + steps, float(value)
@@ -368,21 +373,29 @@ def descend(
         if not now < best.loss * (1 - SETTLED):  # nor NaN
             halvings += 1
         if now < best.loss:
-            best = Descent(logits, now, float(norm), Status.STALLED, done)
+            best, lowest = Descent(logits, now, float(norm), Status.STALLED, done), float(alone)
         if not math.isfinite(now):
             logits, moments = best.logits, _ADAM.init(best.logits)
         losses_so_far.append((done, best.loss))
         excess = excess_of(losses_so_far)
-        status = _status(stop, best.loss, floor, done, halvings > _HALVINGS, excess)
+        status = _status(stop, best.loss, floor, done, halvings > _HALVINGS, excess, lowest)
     return dataclasses.replace(best, status=status, steps=done)
 
 
 def _status(
-    stop: StoppingRule, loss: float, floor: float, steps: int, stalled: bool, excess: float = math.inf
+    stop: StoppingRule,
+    loss: float,
+    floor: float,
+    steps: int,
+    stalled: bool,
+    excess: float = math.inf,
+    alone: float | None = None,
 ) -> Status | None:
     """Return the status after a block or None."""
     met = stop.converged(loss, loss - floor)
-    return Status.CONVERGED if met else stop.status(loss, loss - floor, steps, stalled, excess=excess)
+    if met:
+        return Status.CONVERGED
+    return stop.status(loss, loss - floor, steps, stalled, excess=excess, alone=alone)
 
 
 def starts(

@@ -249,7 +249,11 @@ def fit_local(
         x, distance = _settled(settled, solution.point.potentials)
         divergence = float(problem.divergence(jnp.exp(x))) if problem.pull is not None else 0.0
     fit = _finish(made, bound, domain, count, solution, np.asarray(x), float(distance))
-    return fit if problem.pull is None else _reported(fit, problem, solution, divergence)
+    if problem.pull is not None:
+        fit = _reported(fit, problem, solution, divergence)
+    is_estimate = problem.pull is not None and regularisation == "auto"
+    status = stop.ending(fit.status, fit.loss, fit.gap, is_estimate=is_estimate)
+    return dataclasses.replace(fit, status=status)
 
 
 def _check_reference(domain: Domain, reference: Mapping[str, np.ndarray]) -> None:
@@ -384,7 +388,7 @@ def _minimise(
     if sharpest is not None:
         eased = float(problem.curvature) * float(sharpest) / FIRST_SMOOTHING
         problem = _smoothed(problem, FIRST_SMOOTHING, eased)
-    lower_bound = -math.inf
+    lower_bound = held.loss.least()
     start = np.zeros(len(problem.gauge.table)) if start is None else start
     while True:
         held = problem.loss
@@ -472,6 +476,10 @@ class HeldLoss:
         marginals = jnp.zeros(length, beliefs.dtype).at[self.source].add(beliefs[self.target])
         return self.loss.flat(marginals)
 
+    def measured(self, beliefs: Vector) -> Any:
+        """Return the loss of the measurements: all of it."""
+        return self.flat(beliefs)
+
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
@@ -554,7 +562,7 @@ class LocalProblem(Problem):
         kept = jnp.where(jnp.isfinite(x), weight * x, potentials)
         return Evaluation(kept, beliefs, loss, gradient, jnp.zeros_like(loss))
 
-    def gap(self, point: Evaluation) -> jax.Array:
+    def gap(self, point: Evaluation, slope: Vector | None = None) -> jax.Array:
         """Return a certified bound on `loss - optimum` over locally consistent tables.
 
         The bound of `Problem.gap`, with its maximum bounded from above by messages that start at the point.

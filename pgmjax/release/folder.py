@@ -291,6 +291,7 @@ def record_of(fit: Fit) -> dict[str, Any]:
     pulled = {} if pull is None else {"weight": pull.weight, "divergence": pull.divergence}
     return {
         "status": fit.status.name,
+        "meaning": fit.status.text,
         "steps": int(fit.steps),
         "loss": _finite(fit.loss),
         "gap": _finite(fit.gap),

@@ -161,7 +161,7 @@ def certificate(record: Mapping[str, Any], values: int) -> list[str]:
         values: number of noisy values that were fitted.
     """
     loss, gap = record["fit"]["loss"], record["fit"]["gap"]
-    said = []
+    said = [record["fit"]["meaning"]] if "meaning" in record["fit"] else []
     if pull := record["fit"].get("regularisation"):
         said.append(
             _plain(f"""The model was pulled towards the product of its own one-way marginals, so that it
@@ -190,7 +190,7 @@ def certificate(record: Mapping[str, Any], values: int) -> list[str]:
 
 
 def ending(record: Mapping[str, Any], limit: str = "--steps") -> str:
-    """Return what it means that a fit did not converge, and what to do; "" if it did.
+    """Return what it means that a fit ended too early, and what to do; "" if it is the optimum or an estimate.
 
     Args:
         record: content of `release.json`.
@@ -201,7 +201,7 @@ def ending(record: Mapping[str, Any], limit: str = "--steps") -> str:
         ''
     """
     fit = record["fit"]
-    if fit["status"] == "CONVERGED":
+    if fit["status"] in ("CONVERGED", "WITHIN_NOISE"):
         return ""
     if fit["loss"] is None or fit["gap"] is None:
         return "The fit ended without a bound on its distance from the best fit."

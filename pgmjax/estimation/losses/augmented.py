@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ import jax
 import numpy as np
 
 from pgmjax.data.cliques import Clique
-from pgmjax.estimation.losses.base import BoundLoss, WrappedLoss
+from pgmjax.estimation.losses.base import BoundLoss, Residuals, WrappedLoss
 from pgmjax.inference.ops.tables import dot, host_join
 
 
@@ -132,6 +133,31 @@ class Augmented(WrappedLoss):
         missed = marginals[:count] - self.targets
         gradient[:count] += self.multipliers + self.penalty_parameter * missed
         return value + dot(missed, self.multipliers + 0.5 * self.penalty_parameter * missed), gradient
+
+    def residuals(self, marginals: np.ndarray) -> Residuals | None:
+        """Return the residuals of the measurements and of the targets at a vector of marginals."""
+        count = sum(math.prod(shape) for shape in self.inner.shapes)
+        inner, held = self.inner.residuals(marginals[:count]), np.flatnonzero(self.penalty_parameter > 0)
+        if inner is None:
+            return None
+        root = np.sqrt(np.asarray(self.penalty_parameter, np.float64)[held])
+        rows = np.zeros((len(inner.rows) + len(held), len(marginals)))
+        rows[: len(inner.rows), :count] = inner.rows
+        rows[np.arange(len(inner.rows), len(rows)), held] = root
+        slope = np.asarray(self.multipliers, np.float64)[: len(marginals)].copy()
+        slope[:count] += inner.slope
+        ones = np.ones(len(held))
+        return Residuals(
+            rows,
+            np.append(inner.values, root * (marginals[held] - self.targets[held])),
+            np.append(inner.sharpness, ones),
+            np.append(inner.largest, ones * np.inf),
+            slope,
+        )
+
+    def least(self) -> float:
+        """Return minus infinity: multipliers lower the loss without a bound."""
+        return -math.inf
 
     def cast(self, dtype: Any) -> Augmented:
         """Return the loss with device arrays of another type."""

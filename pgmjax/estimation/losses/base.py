@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import functools
+import math
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
@@ -55,6 +57,43 @@ class Loss(abc.ABC):
             dtype: as in `bind`.
         """
         return [self.bind(domain, row, total, dtype) for row, total in zip(rows, totals, strict=True)]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Residuals:
+    """A loss as a sum of convex functions of residuals, at some marginals; NumPy arrays of float64.
+
+    The function of a residual r is ``sharpness * r**2 / 2``, continued with the slope `largest` from where it
+    has that: half the square, or a Huber function.
+
+    Attributes:
+        rows: what each residual changes by with each cell [residuals, cells].
+        values: the residuals [residuals].
+        sharpness: their second derivative near 0 [residuals].
+        largest: the largest slope; infinity for a square [residuals].
+        slope: of a linear term beside them [cells].
+        is_exact: whether this is the loss itself; else it only bends as the loss does here.
+    """
+
+    rows: np.ndarray
+    values: np.ndarray
+    sharpness: np.ndarray
+    largest: np.ndarray
+    slope: np.ndarray
+    is_exact: bool = True
+
+    @functools.cached_property
+    def slopes(self) -> np.ndarray:
+        """Derivative by each residual."""
+        return np.clip(self.sharpness * self.values, -self.largest, self.largest)
+
+    def lacking(self, slopes: np.ndarray) -> float:
+        """Return by how much a linear bound of other slopes lies below the loss at these residuals, >= 0.
+
+        By Fenchel's inequality such slopes bound each function from below everywhere, as its tangents do.
+        """
+        middle = (self.slopes + slopes) / (2 * self.sharpness)
+        return float(np.sum((self.slopes - slopes) * (self.values - middle)))
 
 
 class BoundLoss(abc.ABC):
@@ -142,13 +181,23 @@ class BoundLoss(abc.ABC):
         """Return a bound on the loss minus its smoothed form, which is a lower bound."""
         return 0.0
 
-    def weights(self) -> tuple[float, float]:
-        """Return the least and the largest weight of a residual, for a loss that can cap them."""
-        return 1.0, 1.0
+    def measured(self, marginals: Any) -> Any:
+        """Return the part of `flat` that is the loss of the measurements, without added terms."""
+        if isinstance(marginals, np.ndarray):
+            return self.value_and_gradient(marginals)[0]
+        return self.flat(marginals)
 
-    def capped(self, largest: float) -> BoundLoss:
-        """Return the loss with no weight above the largest: a lower bound on it, itself if it cannot."""
-        return self
+    def least(self) -> float:
+        """Return a lower bound on the loss of any marginals that is known beforehand."""
+        return -math.inf
+
+    def residuals(self, marginals: np.ndarray) -> Residuals | None:
+        """Return the residuals at a vector of marginals without padding; None if the loss has none."""
+        return None
+
+    def squared(self) -> BoundLoss | None:
+        """Return the l2 loss of the same residuals, for a loss with kinks that has some; else None."""
+        return None
 
 
 @jit
@@ -201,13 +250,18 @@ class WrappedLoss(BoundLoss):
         """Return a bound on the measurements' loss minus its smoothed form."""
         return self.inner.slack()
 
-    def weights(self) -> tuple[float, float]:
-        """Return the least and the largest weight of a residual of the measurements."""
-        return self.inner.weights()
+    def measured(self, marginals: Any) -> Any:
+        """Return the loss of the measurements alone, smoothed."""
+        return self.inner.measured(marginals)
 
-    def capped(self, largest: float) -> Self:
-        """Return the loss with no weight of the measurements above the largest."""
-        return dataclasses.replace(self, inner=self.inner.capped(largest))
+    def least(self) -> float:
+        """Return the bound of the loss of the measurements: other terms are at least 0."""
+        return self.inner.least()
+
+    def squared(self) -> Self | None:
+        """Return the l2 loss of the same residuals with the other terms, or None."""
+        inner = self.inner.squared()
+        return None if inner is None else dataclasses.replace(self, inner=inner)
 
 
 def check_arguments(

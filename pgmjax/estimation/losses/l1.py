@@ -15,9 +15,10 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.estimation.losses.base import BoundLoss, Loss
+from pgmjax.estimation.losses.base import BoundLoss, Loss, Residuals
+from pgmjax.estimation.losses.l2 import BoundL2
 from pgmjax.estimation.losses.linear import LinearResiduals, linear_residuals, residuals_of_rows
-from pgmjax.inference.ops.tables import dot, join
+from pgmjax.inference.ops.tables import dot, host_join, join
 from pgmjax.measurements.linear import LinearMeasurement
 
 
@@ -120,6 +121,17 @@ class BoundL1(BoundLoss):
         terms = (dot(s, r - 0.5 * self.delta * s) for s, r in zip(slopes, residuals, strict=True))
         return np.float64(sum(map(float, terms))), self.linear.transposed(slopes, marginals)
 
+    def residuals(self, marginals: np.ndarray) -> Residuals:
+        """Return the residuals at a vector of marginals."""
+        linear = self.linear.unpadded(len(marginals))
+        values, rows = host_join(linear(marginals), np.float64), linear.rows()
+        ones = np.ones(len(values))
+        return Residuals(rows, values, ones / float(self.delta), ones, np.zeros(len(marginals)))
+
+    def squared(self) -> BoundL2:
+        """Return the l2 loss of the same residuals."""
+        return BoundL2(self.linear)
+
     def padded(self, length: int) -> BoundL1:
         """Return the loss for vectors of a given length."""
         return dataclasses.replace(self, linear=self.linear.padded(length))
@@ -131,6 +143,10 @@ class BoundL1(BoundLoss):
     def exact(self, marginals: Sequence[np.ndarray]) -> float:
         """Return the unsmoothed loss in float64, on the host."""
         return float(np.sum(np.abs(self.linear.exact(marginals))))
+
+    def least(self) -> float:
+        """Return a lower bound on the loss of any marginals: 0."""
+        return 0.0
 
     def lipschitz(self) -> float:
         """Return the smoothed loss's constant: the L2 loss's divided by the smoothing."""

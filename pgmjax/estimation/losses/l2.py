@@ -14,9 +14,9 @@ import numpy as np
 
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.estimation.losses.base import BoundLoss, Loss
+from pgmjax.estimation.losses.base import BoundLoss, Loss, Residuals
 from pgmjax.estimation.losses.linear import LinearResiduals, linear_residuals, residuals_of_rows
-from pgmjax.inference.ops.tables import dot, join
+from pgmjax.inference.ops.tables import dot, host_join, join
 from pgmjax.measurements.linear import LinearMeasurement
 
 
@@ -105,13 +105,12 @@ class BoundL2(BoundLoss):
         """Return the loss for vectors of a given length."""
         return dataclasses.replace(self, linear=self.linear.padded(length))
 
-    def weights(self) -> tuple[float, float]:
-        """Return the least and the largest weight of a residual."""
-        return self.linear.weight_range()
-
-    def capped(self, largest: float) -> BoundL2:
-        """Return the loss with no weight above the largest."""
-        return BoundL2(self.linear.capped(largest))
+    def residuals(self, marginals: np.ndarray) -> Residuals:
+        """Return the residuals at a vector of marginals."""
+        linear = self.linear.unpadded(len(marginals))
+        values, rows = host_join(linear(marginals), np.float64), linear.rows()
+        ones = np.ones(len(values))
+        return Residuals(rows, values, ones, ones * np.inf, np.zeros(len(marginals)))
 
     def cast(self, dtype: Any) -> BoundL2:
         """Return the loss with device arrays of another type."""
@@ -120,6 +119,10 @@ class BoundL2(BoundLoss):
     def exact(self, marginals: Sequence[np.ndarray]) -> float:
         """Return the loss in float64, on the host."""
         return float(0.5 * np.sum(np.square(self.linear.exact(marginals))))
+
+    def least(self) -> float:
+        """Return a lower bound on the loss of any marginals: 0."""
+        return 0.0
 
     def lipschitz(self) -> float:
         """Return the sum over measurements of ``max_j sum_i (Q_ij total / stddev_i)**2``."""

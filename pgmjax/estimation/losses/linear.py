@@ -32,6 +32,7 @@ from pgmjax.queries.rows import transposed
 Asked = tuple[tuple[int, Query], ...]
 
 _MAX_ENTRIES = 4_000_000  # of a matrix squared in `curvature`
+MOST_DIGITS = 1e12  # counts over noise: of 16 digits, two for the noise itself and two for sums of many cells
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,16 +154,19 @@ class LinearResiduals:
         padded = [np.pad(each, (0, more)) for each in (self.values, self.weights)]
         return dataclasses.replace(self, values=padded[0], weights=padded[1])
 
-    def weight_range(self) -> tuple[float, float]:
-        """Return the least and the largest weight of a measured value."""
-        every = [np.ravel(each) for each in (self.weights, *self.asked_weights)]
-        measured = np.concatenate([each[each > 0] for each in every])
-        return float(measured.min()), float(measured.max())
+    def unpadded(self, cells: int) -> LinearResiduals:
+        """Return the residuals for vectors of the cells alone."""
+        return dataclasses.replace(self, values=self.values[:cells], weights=self.weights[:cells])
 
-    def capped(self, largest: float) -> LinearResiduals:
-        """Return the residuals, in NumPy, with no weight above the largest."""
-        asked = tuple(np.minimum(each, largest) for each in self.asked_weights)
-        return dataclasses.replace(self, weights=np.minimum(self.weights, largest), asked_weights=asked)
+    def rows(self) -> np.ndarray:
+        """Return what each residual changes by with each cell [residuals, cells], in NumPy."""
+        without = dataclasses.replace(
+            self,
+            values=np.zeros_like(self.values),
+            asked_values=tuple(np.zeros_like(each) for each in self.asked_values),
+        )
+        units = np.eye(len(self.values))
+        return np.stack([host_join(without(unit), np.float64) for unit in units], axis=1)
 
     def exact(self, marginals: Sequence[np.ndarray]) -> np.ndarray:
         """Return all residuals [rows] in standard deviations in float64, on the host."""
@@ -313,7 +317,7 @@ def _check_ranges(
     dtype: np.dtype,
     share: int,
 ) -> None:
-    """Refuse rows in which a product of total, values, stddevs and coefficients could leave the dtype.
+    """Refuse rows of more digits than float64 has, or in which a product could leave the dtype.
 
     Args:
         column: one measurement in all rows, of the same query.
@@ -327,6 +331,13 @@ def _check_ranges(
     rows = len(column)
     answers = totals * max(1.0, _size(column[0].query.l1_sensitivity(Relation.ADD_REMOVE, domain)))
     largest = np.abs(values).reshape(rows, -1).max(axis=1)
+    digits = float((largest / stddevs.reshape(rows, -1).min(axis=1)).max())
+    if digits > MOST_DIGITS:
+        raise ValueError(
+            f"the counts of the measurement on {column[0].clique} are {digits:.1g} times their noise, more "
+            f"than the {MOST_DIGITS:g} that float64 can tell apart: give a larger stddev, or a FixedMarginal "
+            "for counts that are known exactly."
+        )
     distances = np.log10(answers + largest) - np.log10(stddevs.reshape(rows, -1).min(axis=1))
     losses = 2 * np.maximum(distances, 0) + math.log10(column[0].values.size * share)
     shares = np.log10(np.maximum(largest, np.finfo(dtype).tiny)) - np.log10(totals)

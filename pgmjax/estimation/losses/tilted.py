@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from pgmjax.estimation.losses.base import BoundLoss, WrappedLoss
+from pgmjax.estimation.losses.base import BoundLoss, Residuals, WrappedLoss
 from pgmjax.inference.ops.tables import dot
 
 
@@ -45,6 +45,12 @@ class Tilted(WrappedLoss):
         gradient = np.array(gradient)
         gradient[: len(self.slope)] += self.slope
         return value + dot(marginals[: len(self.slope)], self.slope), gradient
+
+    def residuals(self, marginals: np.ndarray) -> Residuals | None:
+        """Return the residuals at a vector of marginals, with the linear term."""
+        inner = self.inner.residuals(marginals)
+        slope = np.asarray(self.slope, np.float64)[: len(marginals)]
+        return inner and dataclasses.replace(inner, slope=inner.slope + slope)
 
     def padded(self, length: int) -> Tilted:
         """Return the loss for padded vectors."""

@@ -67,13 +67,15 @@ class StepResult(abc.ABC):
     """Result of the requested steps; the point itself is fetched from the device on demand.
 
     Attributes:
-        loss: loss at the best point.
+        loss: objective at the best point.
+        alone: the part of it that is the loss of the measurements.
         gap: certified bound on `loss - optimum` there.
         stalled: whether the solver can make no further progress.
         inaccurate: whether the oracle's error bound exceeds rounding.
     """
 
     loss: float
+    alone: float
     gap: float
     stalled: bool
     inaccurate: bool
@@ -83,10 +85,10 @@ class StepResult(abc.ABC):
         """Return the best point."""
 
 
-def numbers_of(ends: Any) -> tuple[float, float, bool, bool]:
+def numbers_of(ends: Any) -> tuple[float, float, float, bool, bool]:
     """Return the numbers of a `StepResult` from the array that a block returned."""
-    loss, gap, stalled, inaccurate = np.asarray(ends).tolist()
-    return loss, gap, bool(stalled), bool(inaccurate)
+    loss, alone, gap, stalled, inaccurate = np.asarray(ends).tolist()
+    return loss, alone, gap, bool(stalled), bool(inaccurate)
 
 
 T = TypeVar("T")
@@ -134,7 +136,7 @@ def _run_block(
     state = repeat(functools.partial(solver.step, problem), state, steps.number if static else steps)
     point = solver.result(problem, state)
     inaccurate = point.error_bound > negligible(point)
-    ends = (point.loss, problem.gap(point), solver.stalled(state), inaccurate)
+    ends = (point.loss, problem.alone(point), problem.gap(point), solver.stalled(state), inaccurate)
     return state, point, jnp.stack([jnp.asarray(each, point.loss.dtype) for each in ends])
 
 
@@ -232,7 +234,8 @@ class _HostRun:
                 state = solver.step(problem, state)
             self.state, point = state, solver.result(problem, state)
             gap = problem.gap(point)
-        return _Single(float(point.loss), float(gap), bool(solver.stalled(state)), False, point)
+        numbers = float(point.loss), float(problem.alone(point)), float(gap)
+        return _Single(*numbers, bool(solver.stalled(state)), False, point)
 
 
 def solve(problem: Problem, solver: Solver, potentials: Any, **settings: Any) -> Solution:
@@ -289,6 +292,7 @@ def solve_steps(
         if watch is not None:
             watch(now, loss, gap, result.point)
         losses.append((done - before, loss))
-        status = stop.status(loss, gap, done, result.stalled, slack, excess_of(losses))
+        excess = excess_of(losses)
+        status = stop.status(loss, gap, done, result.stalled, slack, excess, alone=result.alone)
         if status is not None:
             return Solution(result.point(), status, done, lower_bound)

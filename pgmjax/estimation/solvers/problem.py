@@ -276,15 +276,26 @@ class Problem:
         chex.assert_rank(loss, 0)
         return Evaluation(potentials, marginals, loss, gradient, error_bound.astype(loss.dtype))
 
-    def gap(self, point: Evaluation) -> jax.Array:
+    def alone(self, point: Evaluation) -> Any:
+        """Return the (smoothed) loss of the measurements at a point, without other terms."""
+        return self.loss.measured(point.marginals)
+
+    def gap(self, point: Evaluation, slope: Vector | None = None) -> Any:
         """Return a certified bound on `loss - optimum` at a point.
 
         For convex L over the marginal polytope M: L(mu) - L* <= max over nu in M of
         <grad L(mu), mu - nu>, computed from the MAP value of the potentials -grad L(mu). The
         rounding error is added, so that the bound holds in float32 too.
+
+        Args:
+            point: the point.
+            slope: the gradient of a linear function, whose fall over M is then bounded instead of that of the
+                loss's own gradient.
         """
         if self.prior is not None:
-            return self._gap_to_prior(point)
+            return self._gap_to_prior(point, slope)
+        if slope is not None:
+            point = dataclasses.replace(point, gradient=slope)
         # Centred by the marginals' own mean: both terms would lose digits to a common constant.
         centred = self.gauge.centred(point.gradient, point.marginals)
         possible = self if self.fixed is None else dataclasses.replace(self, fixed=self.support())
@@ -297,7 +308,7 @@ class Problem:
         xp = np if isinstance(self.fixed, np.ndarray) else jnp
         return xp.where(xp.isneginf(self.fixed), self.fixed, xp.zeros_like(self.fixed))
 
-    def _gap_to_prior(self, point: Evaluation) -> jax.Array:
+    def _gap_to_prior(self, point: Evaluation, slope: Vector | None) -> jax.Array:
         """Return the certificate with a relative-entropy term: only the loss is linearised.
 
         With g the gradient of L at mu, <g, nu> + w KL(nu || q) is minimal at theta = -g / w, and the gap
@@ -306,7 +317,8 @@ class Problem:
         assert self.prior is not None
         xp = module_of(point.marginals)
         weight = xp.asarray(self.prior.weight, point.loss.dtype)
-        _, slope = self.loss.value_and_gradient(point.marginals)
+        if slope is None:
+            _, slope = self.loss.value_and_gradient(point.marginals)
         centred = self.gauge.centred(slope, point.marginals)
         own = self.oracle.infer_flat(self.all(point.potentials))[0]
         best = self.oracle.infer_flat(self.all(-centred / weight))[0]
