@@ -25,7 +25,6 @@ from pgmjax.model.row_file import VALUES, arrow_column
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries import text as query_text
 from pgmjax.queries.workload import KWay, Workload
-from pgmjax.release import accuracy
 from pgmjax.release import folder as release_folder
 from pgmjax.release.release import Release
 from pgmjax.release.report import render
@@ -38,7 +37,7 @@ class Answer(NamedTuple):
     """An answer of a release.
 
     Attributes:
-        estimate: the model's count.
+        estimate: the best count from the model and the noisy counts together; it lies in its interval.
         low: lower end of the 95 % interval of the noisy counts; None if they do not determine the answer.
         high: its upper end.
     """
@@ -54,7 +53,7 @@ class Answer(NamedTuple):
 
     def __str__(self) -> str:
         if self.low is None or self.high is None:
-            return f"{self.estimate:,.1f} rows (no interval: not determined by what was measured)"
+            return f"{self.estimate:,.1f} rows (no interval: it rests on the model alone)"
         return f"{self.estimate:,.1f} rows (95 % interval {self.low:,.1f} to {self.high:,.1f})"
 
 
@@ -241,10 +240,9 @@ class Synthesizer:
         """
         release = self.release
         asked = query_text.parse(text, release.domain)
-        estimate = float(np.ravel(release.model.answer(asked))[0])
-        known = accuracy.unbiased(release.domain, release.measurements, asked)
-        ends = (None, None) if known is None else known.intervals[0].tolist()
-        return Answer(estimate, *ends)
+        found = release.estimates.report(asked, release.model.answer(asked))
+        ends = found.intervals[0].tolist() if found.determined[0] else (None, None)
+        return Answer(float(found.estimates[0]), *ends)
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write the report of the release, one HTML file that opens offline.
@@ -253,7 +251,7 @@ class Synthesizer:
             ValueError: not fitted yet, or the file exists.
         """
         release = self.release
-        page = render(release_folder.describe(release), release.model, release.measurements)
+        page = render(release_folder.describe(release), release.model, release.estimates)
         if os.path.lexists(path):
             raise ValueError(f"{os.fspath(path)} already exists: give a new file name.")
         with open(path, "x", encoding="utf-8") as file:

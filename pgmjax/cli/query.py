@@ -11,7 +11,7 @@ import argparse
 import csv
 import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -25,16 +25,14 @@ from pgmjax.data.domain import Domain
 from pgmjax.local.answers import UnbiasedAnswers
 from pgmjax.local.conditions import answer_cells, answer_conditions
 from pgmjax.local.table import PerturbedTable
-from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.base import Model
 from pgmjax.queries import marginal
 from pgmjax.queries import text as query_text
+from pgmjax.release import accuracy
 from pgmjax.release import folder as release_folder
-from pgmjax.release.accuracy import unbiased
+from pgmjax.release.accuracy import CountEstimates
 
-_NO_INTERVAL = (
-    "no interval, because no measured marginal has all these columns: the estimate rests on the model alone"
-)
+_NO_INTERVAL = "no interval, because what was measured does not determine it: it rests on the model alone"
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -52,22 +50,28 @@ def run(arguments: argparse.Namespace) -> None:
         else:
             _perturbed_conditions(perturbed, arguments.condition, arguments.json)
         return
-    model, _ = release_folder.model_in(arguments.folder)
-    noisy = release_folder.noisy_counts(arguments.folder, model.domain)
+    model, record = release_folder.model_in(arguments.folder)
+    estimates = release_folder.estimates_in(arguments.folder, model, record)
     if arguments.marginal:
-        _marginal(model, noisy, arguments.marginal, arguments.json)
+        _marginal(model, estimates, arguments.marginal, arguments.json)
     else:
-        _conditions(model, noisy, arguments.condition, arguments.json)
+        _conditions(model, estimates, arguments.condition, arguments.json)
 
 
-def _conditions(model: Model, noisy: Sequence[LinearMeasurement], texts: list[str], as_json: bool) -> None:
+def _conditions(model: Model, known: CountEstimates, texts: list[str], as_json: bool) -> None:
     asked = [query_text.parse(text, model.domain) for text in texts]
-    estimates = [float(np.ravel(model.answer(query))[0]) for query in asked]
-    known = [unbiased(model.domain, noisy, query) for query in asked]
-    ends = [None if each is None else each.intervals[0].tolist() for each in known]
+    found = [known.report(query, model.answer(query)) for query in asked]
+    estimates = [float(each.estimates[0]) for each in found]
+    ends = [each.intervals[0].tolist() if each.determined[0] else None for each in found]
     if as_json:
         answers = [
-            {"query": text, "estimate": n, "interval": interval, "determined": interval is not None}
+            {
+                "query": text,
+                "estimate": n,
+                "interval": interval,
+                "determined": interval is not None,
+                "rests_on": accuracy.MODEL_ALONE if interval is None else accuracy.MEASURED,
+            }
             for text, n, interval in zip(texts, estimates, ends, strict=True)
         ]
         print(json.dumps({"total": model.total, "answers": answers}))
@@ -75,32 +79,28 @@ def _conditions(model: Model, noisy: Sequence[LinearMeasurement], texts: list[st
     for text, estimate, interval in zip(texts, estimates, ends, strict=True):
         said = _NO_INTERVAL
         if interval is not None:
-            said = f"{LEVEL:.0%} interval of the noisy counts: {interval[0]:,.1f} to {interval[1]:,.1f}"
+            said = f"{LEVEL:.0%} interval {interval[0]:,.1f} to {interval[1]:,.1f}"
         print(f"{text}: {estimate:,.1f} of {model.total:,.1f} rows ({estimate / model.total:.2%}); {said}")
 
 
-def _marginal(model: Model, noisy: Sequence[LinearMeasurement], text: str, as_json: bool) -> None:
+def _marginal(model: Model, known: CountEstimates, text: str, as_json: bool) -> None:
     clique = read_names(text, model.domain)
-    table = model.marginal(clique)
+    shape = model.domain.shape_of(clique)
     names = [model.domain.attribute(name).code_names() for name in clique]
-    known = unbiased(model.domain, noisy, marginal(clique))
-    low, high = (
-        (None, None) if known is None else np.moveaxis(known.intervals, -1, 0).reshape(2, *table.shape)
-    )
+    found = known.report(marginal(clique), model.marginal(clique))
+    table, sure = found.estimates.reshape(shape), bool(found.determined.all())
+    low, high = np.moveaxis(found.intervals, -1, 0).reshape(2, *shape)
     if as_json:
         values = dict(zip(clique, names, strict=True))
         record = {"total": model.total, "values": values, "estimate": table.tolist()}
-        if low is None or high is None:
-            print(json.dumps({**record, "determined": False}))
-        else:
-            print(json.dumps({**record, "low": low.tolist(), "high": high.tolist(), "determined": True}))
+        ends = {"low": low.tolist(), "high": high.tolist()} if sure else {}
+        rests_on = accuracy.MEASURED if sure else accuracy.MODEL_ALONE
+        print(json.dumps({**record, **ends, "determined": sure, "rests_on": rests_on}))
         return
-    columns = (
-        {"estimate": table} if low is None or high is None else {"estimate": table, "low": low, "high": high}
-    )
+    columns = {"estimate": table, "low": low, "high": high} if sure else {"estimate": table}
     for line in _lines(clique, names, **columns):
         print("\t".join(line))
-    if known is None:
+    if not sure:
         print(f"These counts have {_NO_INTERVAL}.")
 
 

@@ -652,6 +652,8 @@ def _print(
         print(f"  answers  from {record['answered_by']} least squares, not from the model")
     for name, reason in record.get("discovery", {}).get("left_out", {}).items():
         print(f"  left out column {name}: {reason}")
+    for name, reason in record["missing"].items():
+        print(f"  missing  {name} could not be written: {reason}")
     for line in accuracy.lines(record["accuracy"]):
         print(line)
     print_cost(record, drawn, demo.TERMS if arguments.demo else None)

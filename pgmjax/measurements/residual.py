@@ -8,10 +8,10 @@ where P projects off the means. These are uncorrelated for different S. So the b
 residual is an average with scalar weights, and those of all answers are sums of them: there is no matrix to
 factor, however many attributes there are.
 
-Whether an answer is determined is therefore a question about sets of attributes: its part on every set that no
-measured marginal contains must vanish. All cells of a marginal are determined exactly if one measured marginal
-contains all its attributes. Where its pairs were measured but never all of them together, they are not; a
-query on the same attributes, such as a sum over one of them, still may be.
+Whether an answer is determined is therefore a question about sets of attributes: its part on every set that
+no measured marginal contains must vanish. All cells of a marginal are determined exactly if one measured
+marginal contains all its attributes. Where its pairs were measured but never all of them together, they are
+not; a query on the same attributes, such as a sum over one of them, still may be.
 
 References:
     Xiao, He, Zhang and Kifer 2023, "An optimal and scalable matrix mechanism for noisy marginals under convex

@@ -20,10 +20,13 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
+from pgmjax.data.cliques import Clique
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.measurements.marginals import is_marginal, noisy_marginal, other_queries
+from pgmjax.measurements.marginals import is_marginal, other_queries
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.plotting import axes as drawing
+from pgmjax.queries.product import marginal
+from pgmjax.release.accuracy import CountEstimates
 
 MOST_ATTRIBUTES = 60
 MOST_VALUES = 24
@@ -52,42 +55,41 @@ _CLEANING = [
 ]
 
 
-def one_way(
-    model: GraphicalModel, measurements: Sequence[LinearMeasurement], show_progress: bool | None
-) -> str:
+def one_way(model: GraphicalModel, estimates: CountEstimates, show_progress: bool | None) -> str:
     """Return the section with a plot of each attribute, noisy and fitted counts together."""
     names = model.domain.attributes[:MOST_ATTRIBUTES]
     with Progress("drawing attributes", len(names), show_progress) as progress:
         figures = []
         for name in names:
-            figures.append(_one_way_figure(model, measurements, name))
+            figures.append(_one_way_figure(model, estimates, name))
             progress.advance()
     left_out = len(model.domain) - len(names)
     more = f'<p class="note">{left_out:,} further attributes are not drawn.</p>' if left_out else ""
     return f"""<section>
 <h2>One attribute at a time</h2>
 <p class="note"><span class="key"></span>fitted count &ensp; <span class="key dot"></span>noisy count, with
-two standard deviations of its noise each way. If an attribute was not measured alone, its noisy counts
-are the average, weighted by 1/variance, of the measured marginals that contain it. If it was measured only
+two standard deviations of its noise each way. The noisy counts are
+the best unbiased ones from all measured marginals that contain the attribute. If it was measured only
 through other queries, no noisy counts are drawn.</p>
 <div class="plots">{"".join(figures)}</div>{more}
 </section>"""
 
 
-def _one_way_figure(model: GraphicalModel, measurements: Sequence[LinearMeasurement], name: str) -> str:
-    noisy = noisy_marginal(model.domain, measurements, (name,))
+def _one_way_figure(model: GraphicalModel, estimates: CountEstimates, name: str) -> str:
+    sources = _sources(estimates, (name,))
+    noisy = _noisy(estimates, (name,)) if sources else None
     attribute = model.domain.attribute(name)
     counts: list[Any] = [
         model.marginal((name,)),
-        *((None, None) if noisy is None else (noisy.values, noisy.stddevs)),
+        *((None, None) if noisy is None else noisy),
     ]
     if attribute.bins is None and attribute.size > drawing.MOST_BARS:  # no order to group neighbours by
         svg, rest = _largest_svg(attribute.code_names(), *counts, title=name)
     else:
         svg, rest = one_way_svg(attribute.code_names(), *counts, title=name), ""
-    others = other_queries(measurements, name)
+    others = other_queries(estimates.measurements, name)
     if noisy is not None:
-        gathered = f"in {noisy.sources} measured marginal{'s' if noisy.sources > 1 else ''}"
+        gathered = f"in {sources} measured marginal{'s' if sources > 1 else ''}"
     elif others:
         gathered = f"measured only through other queries ({', '.join(others)})"
     else:
@@ -113,15 +115,13 @@ def _largest_svg(
     return _svg(figure, f"{title}: the values with the largest fitted counts"), said
 
 
-def two_way(
-    model: GraphicalModel, measurements: Sequence[LinearMeasurement], show_progress: bool | None
-) -> str:
+def two_way(model: GraphicalModel, estimates: CountEstimates, show_progress: bool | None) -> str:
     """Return the section with heat maps of the largest measured pairs, or "" if there are none."""
-    pairs = _largest_pairs(model, measurements)
+    pairs = _largest_pairs(model, estimates.measurements)
     with Progress("drawing pairs", len(pairs), show_progress) as progress:
         figures = []
         for pair in pairs:
-            figures.append(_two_way_figure(model, measurements, pair))
+            figures.append(_two_way_figure(model, estimates, pair))
             progress.advance()
     if not any(figures):
         return ""
@@ -134,17 +134,30 @@ as 0.</p>
 </section>"""
 
 
-def _two_way_figure(
-    model: GraphicalModel, measurements: Sequence[LinearMeasurement], pair: tuple[str, str]
-) -> str:
-    noisy = noisy_marginal(model.domain, measurements, pair)
+def _two_way_figure(model: GraphicalModel, estimates: CountEstimates, pair: tuple[str, str]) -> str:
+    noisy = _noisy(estimates, pair)
     if noisy is None:
         return ""
+    values, stddevs = noisy
     rows, columns = (model.domain.attribute(name).code_names() for name in pair)
-    svg = two_way_svg(rows, columns, noisy.values, model.marginal(pair), axis_names=pair)
-    caption = f"{noisy.values.size:,} cells, noise stddev {typical(noisy.stddevs):,.4g} a cell"
+    svg = two_way_svg(rows, columns, values, model.marginal(pair), axis_names=pair)
+    caption = f"{values.size:,} cells, noise stddev {typical(stddevs):,.4g} a cell"
     title = f"{escape(pair[0])} by {escape(pair[1])}"
     return f"<figure><h3>{title}</h3>{svg}<figcaption>{caption}</figcaption></figure>\n"
+
+
+def _noisy(estimates: CountEstimates, clique: Clique) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return unbiased counts of a marginal and their standard errors; None if they are not determined."""
+    found = estimates.unbiased(marginal(clique))
+    if found is None or not found.determined.all():
+        return None
+    shape = estimates.domain.shape_of(clique)
+    return found.values.reshape(shape), found.stddevs.reshape(shape)
+
+
+def _sources(estimates: CountEstimates, clique: Clique) -> int:
+    """Return the number of measured marginals that contain a clique."""
+    return sum(is_marginal(each) and set(clique) <= set(each.clique) for each in estimates.measurements)
 
 
 def _largest_pairs(model: GraphicalModel, measurements: Sequence[LinearMeasurement]) -> list[tuple[str, str]]:

@@ -10,11 +10,12 @@ import contextlib
 import functools
 import importlib.metadata
 import json
+import logging
 import math
 import os
 import pathlib
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,13 +23,11 @@ from pgmjax._internal import checks, files, formats
 from pgmjax._internal.files import reserve
 from pgmjax._internal.progress import Progress
 from pgmjax._version import __version__
-from pgmjax.data.domain import Domain
 from pgmjax.estimation.estimator import Fit
 from pgmjax.learning import predictor
 from pgmjax.learning.predictor import Predictor
 from pgmjax.measurements import transcript
-from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.measurements.published import read_noisy_counts
+from pgmjax.measurements.published import read_measurements
 from pgmjax.measurements.transcript import Transcript
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.load import load_model
@@ -36,13 +35,17 @@ from pgmjax.model.mixture import MixtureModel
 from pgmjax.model.regions import RegionModel
 from pgmjax.privacy.exact import as_text
 from pgmjax.release import tables
+from pgmjax.release.accuracy import CountEstimates, NoisyDistance
 from pgmjax.release.release import Release
 from pgmjax.release.report import render
 from pgmjax.release.trained import TrainedRelease
 
+_LOG = logging.getLogger("pgmjax")
 FIT_RECORD = "fit.json"
 SYNTHETIC_FORMATS = ("parquet", "csv")
 MOST_ROWS = 10_000_000
+DISTANCES = "distances.parquet"
+"""File of the noisy distances that an adaptive mechanism published."""
 _KEYS = ("mechanism", "epsilon", "delta", "relation", "spent", "secure", "seed", "total", "versions", "fit")
 
 
@@ -116,27 +119,49 @@ def fill(
     if source:
         record["source"] = source
     with Progress("writing", 4, show_progress) as progress:
+        marks: dict[str, Any] = {"secure": release.secure, "seed": release.seed}
+        tables.write_measurements(release.measurements, folder / "measurements.parquet", **marks)
         release.model.save(folder / "model")
         if release.discovery is not None:
             release.domain.write(folder / "domain.json")
-        marks: dict[str, Any] = {"secure": release.secure, "seed": release.seed}
-        tables.write_measurements(release.measurements, folder / "measurements.parquet", **marks)
-        tables.write_answers(release, folder / "answers.parquet")
+        if release.distances:
+            tables.write_distances(release.distances, folder / DISTANCES)
         if release.transcript is not None:
             text = json.dumps({**marks, **release.transcript.to_dict()})
             (folder / "transcript.json").write_text(text + "\n", encoding="utf-8")
         if isinstance(release, TrainedRelease) and release.predictor is not None:
             predictor.write(release.predictor, folder / "predictor", seed=release.training_seed)
+        progress.advance(note="answers")
+        missing: dict[str, str] = {}
+        with _kept_without(folder, "answers.parquet", missing) as path:
+            tables.write_answers(release, path)
         progress.advance(note="synthetic rows")
-        synthetic = folder / f"synthetic.{synthetic_format}"
-        decode = False if codes else "values"
-        release.model.sample_to(synthetic, rows, synthetic_seed, decode=decode, show_progress=False)
+        with _kept_without(folder, f"synthetic.{synthetic_format}", missing) as path:
+            decode = False if codes else "values"
+            release.model.sample_to(path, rows, synthetic_seed, decode=decode, show_progress=False)
         progress.advance(note="report")
-        page = render(record, release.model, release.measurements, show_progress=show_progress)
-        (folder / "report.html").write_text(page, encoding="utf-8")
-        progress.advance()
+        record["missing"] = missing
+        with _kept_without(folder, "report.html", missing) as path:
+            page = render(record, release.model, release.estimates, show_progress=show_progress)
+            path.write_text(page, encoding="utf-8")
         (folder / "release.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
         progress.advance()
+    for name, reason in missing.items():
+        _LOG.warning("%s could not be written: %s", name, reason)
+
+
+@contextlib.contextmanager
+def _kept_without(folder: pathlib.Path, name: str, missing: dict[str, str]) -> Iterator[pathlib.Path]:
+    """Yield the path of a file that can be made again from the others; where it fails, say so and go on.
+
+    The budget is spent: what can be computed again must not take with it what cannot.
+    """
+    path = folder / name
+    try:
+        yield path
+    except (Exception, MemoryError) as error:
+        path.unlink(missing_ok=True)
+        missing[name] = f"{type(error).__name__}: {error}"
 
 
 def default_rows(release: Release) -> int:
@@ -245,9 +270,14 @@ class SavedRelease:
         """Return the noisy answers as an Arrow table: clique, row, value, stddev, noise."""
         return tables.read(self.folder / "measurements.parquet")
 
-    def noisy_counts(self) -> tuple[LinearMeasurement, ...]:
-        """Return the noisy answers that are counts of cells, as measurements."""
-        return noisy_counts(self.folder, self.model.domain)
+    @functools.cached_property
+    def estimates(self) -> CountEstimates:
+        """Unbiased answers from the noisy ones, with intervals."""
+        return estimates_in(self.folder, self.model, self.record)
+
+    def distances(self) -> tuple[NoisyDistance, ...]:
+        """Return the noisy distances that an adaptive mechanism published, () for other mechanisms."""
+        return tables.read_distances(self.folder / DISTANCES)
 
     def transcript(self) -> Transcript | None:
         """Return the draws and records of a game-based mechanism, or None for other mechanisms."""
@@ -273,10 +303,17 @@ class SavedRelease:
         return tables.read(self.folder / "answers.parquet")
 
 
-def noisy_counts(folder: str | os.PathLike[str], domain: Domain) -> tuple[LinearMeasurement, ...]:
-    """Return the noisy answers in a folder; see `SavedRelease.noisy_counts`."""
+def estimates_in(folder: str | os.PathLike[str], model: Any, record: Mapping[str, Any]) -> CountEstimates:
+    """Return unbiased answers from the noisy ones in a folder of a release or a fit.
+
+    Args:
+        folder: the folder.
+        model: its model.
+        record: its `release.json` or `fit.json`.
+    """
     path = pathlib.Path(folder) / "measurements.parquet"
-    return read_noisy_counts(path, domain) if path.is_file() else ()
+    noisy = read_measurements(path, model.domain) if path.is_file() else ()
+    return CountEstimates(model.domain, noisy, float(model.total) if record.get("total_public") else None)
 
 
 def model_in(folder: str | os.PathLike[str]) -> tuple[GraphicalModel | MixtureModel, Mapping[str, Any]]:

@@ -6,13 +6,14 @@ import dataclasses
 import functools
 import importlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from pgmjax._internal import checks, html
+from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.data.unit import Unit
@@ -23,7 +24,13 @@ from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy.exact import as_text
 from pgmjax.queries.spec import in_words
 from pgmjax.queries.workload import Workload
-from pgmjax.release.accuracy import ReleaseAccuracy, accuracy_of
+from pgmjax.release.accuracy import (
+    CountEstimates,
+    NoisyDistance,
+    ReleaseAccuracy,
+    accuracy_of,
+    marginals_of,
+)
 from pgmjax.strategies import global_least_squares, local_least_squares
 
 ANSWERS = ("engine", "local", "global")
@@ -50,6 +57,14 @@ class Spent:
 
     def __str__(self) -> str:
         return ", ".join(f"{name} {text}" for name, text in self.to_dict().items())
+
+
+def distances_between(one: Any, other: Any, cliques: Sequence[Clique]) -> list[float]:
+    """Return the L1 distances between the marginals of two models (counts)."""
+    if not cliques:
+        return []
+    pairs = zip(marginals_of(one, cliques), marginals_of(other, cliques), strict=True)
+    return [float(np.abs(np.asarray(a) - np.asarray(b)).sum()) for (_, a), (_, b) in pairs]
 
 
 def check_prior(earlier: Any, domain: Domain) -> None:
@@ -96,6 +111,8 @@ class Release:
         unit: the unit of privacy; None for one record.
         discovery: what was found of the domain, at what part of the cost; None if the domain was given.
         prior: what is known of the earlier release that `with_prior` was given, None without one.
+        distances: noisy distances of marginals from models on the way, which an adaptive mechanism
+            published to choose what to measure; the last one of each marginal.
 
     Guarantees:
         (spent.epsilon, spent.delta)-differential privacy under `relation` for all parts together,
@@ -122,6 +139,7 @@ class Release:
     discovery: Mapping[str, Any] | None = None
     unit: Unit | None = None
     prior: Mapping[str, Any] | None = None
+    distances: tuple[NoisyDistance, ...] = ()
 
     def with_prior(
         self,
@@ -156,7 +174,14 @@ class Release:
             )
         estimator = Estimator() if estimator is None else estimator
         fit = estimator.fit(self.domain, self.measurements, self.model.total, prior=earlier)
-        return dataclasses.replace(self, model=fit.model, fit=fit, prior=dict(known or {}))
+        moved = distances_between(fit.model, self.model, [each.clique for each in self.distances])
+        distances = tuple(
+            dataclasses.replace(each, changed=each.changed + more)
+            for each, more in zip(self.distances, moved, strict=True)
+        )
+        return dataclasses.replace(
+            self, model=fit.model, fit=fit, prior=dict(known or {}), distances=distances
+        )
 
     def answers(self, answered_by: str | None = None) -> list[np.ndarray]:
         """Return the answers to the workload, computed from released numbers at no further cost.
@@ -189,9 +214,16 @@ class Release:
         return self.relation is Relation.REPLACE_ONE and not self.weighted
 
     @functools.cached_property
+    def estimates(self) -> CountEstimates:
+        """Unbiased answers from the measurements, with intervals; whatever is factored is factored once."""
+        return CountEstimates(
+            self.domain, self.measurements, float(self.model.total) if self.total_public else None
+        )
+
+    @functools.cached_property
     def count_accuracy(self) -> ReleaseAccuracy:
-        """The accuracy of every column and measured table, from released numbers alone."""
-        return accuracy_of(self.model, self.measurements)
+        """The accuracy of every column, and of every measured or requested table, from released numbers."""
+        return accuracy_of(self.model, self.estimates, self.workload.cliques, self.distances)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the release as a folder, as `pgmjax release` does; `pj.load` opens it.

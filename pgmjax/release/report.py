@@ -17,12 +17,15 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.release import accuracy, explorer, figures
 from pgmjax.release import text as report_text
+from pgmjax.release.accuracy import CountEstimates
+
+_MOST_TABLES = 1000
 
 
 def render(
     record: Mapping[str, Any],
     model: GraphicalModel,
-    measurements: Sequence[LinearMeasurement],
+    estimates: CountEstimates,
     *,
     show_progress: bool | None = None,
 ) -> str:
@@ -31,19 +34,20 @@ def render(
     Args:
         record: content of `release.json`.
         model: the fitted model.
-        measurements: the released noisy answers.
+        estimates: unbiased answers from the released noisy ones.
         show_progress: whether to show a progress bar. None shows one in terminals only.
     """
+    measurements = estimates.measurements
     values = sum(np.size(measurement.values) for measurement in measurements)
     sections = [
         _heading(record, model, len(measurements), values),
         _accuracy(record),
         _promise(record),
         _spent(record),
-        explorer.section(model, measurements),
+        explorer.section(model, estimates),
         _certificate(record, values),
-        figures.one_way(model, measurements, show_progress),
-        figures.two_way(model, measurements, show_progress),
+        figures.one_way(model, estimates, show_progress),
+        figures.two_way(model, estimates, show_progress),
         figures.measured(model, measurements),
         _asking(model, record),
         _versions(record),
@@ -61,6 +65,7 @@ def render_fit(
         model: the fitted model.
         measurements: the published answers.
     """
+    estimates = CountEstimates(model.domain, measurements)
     values = sum(np.size(measurement.values) for measurement in measurements)
     tiles = {
         "records": f"{record['total']:,.0f}",
@@ -72,10 +77,10 @@ def render_fit(
     sections = [
         _title("A model of published numbers", "", tiles),
         _section("What is promised", _paragraphs([record["statement"]])),
-        explorer.section(model, measurements),
+        explorer.section(model, estimates),
         _certificate(record, values),
-        figures.one_way(model, measurements, False),
-        figures.two_way(model, measurements, False),
+        figures.one_way(model, estimates, False),
+        figures.two_way(model, estimates, False),
         _versions(record),
     ]
     return page("A model of published numbers", sections)
@@ -154,7 +159,37 @@ the count. A column is good up to 10 %. It is noise beyond 50 %, or if making ne
 moved many records to other values. All files of this folder follow from noisy answers and may be published.
 Do not publish a ledger, its key or a holder's log.</p>"""
     table = f'<div class="tall scroll"><table><thead>{head}</thead><tbody>{rows}</tbody></table></div>'
-    return _section("How good it is", f"{told}{table}{publish}")
+    return _section("How good it is", f"{told}{table}{_tables(record['accuracy']['tables'])}{publish}")
+
+
+def _tables(tables: Sequence[Mapping[str, Any]]) -> str:
+    """The verdict on every table of several columns, the worst first; nothing if there is none."""
+    if not tables:
+        return ""
+    order = {verdict: -place for place, verdict in enumerate(accuracy.VERDICTS)}
+    listed = sorted(tables, key=lambda one: order[one["verdict"]])
+    rows = "\n".join(
+        f"<tr><td>{escape(', '.join(one['attributes']))}</td><td>{_verdict(one)}</td>"
+        + "".join(f'<td class="n">{_within(one[part])}</td>' for part in ("relative", "small", "moved"))
+        + f'<td class="n">{_misplaced(one)}</td></tr>'
+        for one in listed[:_MOST_TABLES]
+    )
+    more = len(listed) - _MOST_TABLES
+    rest = f'<p class="note">{more:,} further tables are in release.json.</p>' if more > 0 else ""
+    head = """<tr><th>columns together</th><th>verdict</th><th class="n">a typical count is within</th>
+<th class="n">small groups within</th><th class="n">records moved</th>
+<th class="n">in a wrong cell, by a noisy distance</th></tr>"""
+    return f'<div class="tall scroll"><table><thead>{head}</thead><tbody>{rows}</tbody></table></div>{rest}'
+
+
+def _verdict(one: Mapping[str, Any]) -> str:
+    alone = one["verdict"] == accuracy.VERDICTS[3]
+    return f"{one['verdict']}: rests on {accuracy.MODEL_ALONE}" if alone else escape(one["verdict"])
+
+
+def _misplaced(one: Mapping[str, Any]) -> str:
+    """The share of records in a wrong cell of the model, where the mechanism published it with noise."""
+    return " to ".join(map(accuracy.percent, one["misplaced"])) if one.get("misplaced") else "not published"
 
 
 def _within(share: float | None) -> str:
