@@ -9,6 +9,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.cli import main
+from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries import kronecker, marginal, mean, point, prefix, total
 from pgmjax.release import accuracy, explorer, folder
 
@@ -219,7 +220,7 @@ def test_reported_intervals_hold_the_counts_of_the_true_table(delta):
     true = [np.ravel(table) for table in data.marginals(asked)]
     held = []
     for seed in range(300):
-        backend = pj.SeededBackend(seed, insecure=True)
+        backend = SeededBackend(seed, insecure=True)
         mechanism = pj.mechanisms.Marginals(epsilon=1, delta=delta, relation="add-remove", backend=backend)
         noisy = mechanism.measure(data, pj.Workload([["a", "b"], ["b", "c"], ["a"]])).measurements
         estimates = accuracy.CountEstimates(domain, noisy)
@@ -246,13 +247,13 @@ def test_noisy_distances_bound_the_share_of_misplaced_records():
 def test_batch_aim_keeps_the_distances_that_it_published(delta, tmp_path):
     rng = np.random.default_rng(0)
     domain = pj.Domain({"a": 4, "b": 3, "c": 5, "d": 2})
-    codes = {name: rng.integers(0, size, 3000) for name, size in domain.items()}
+    codes = {name: rng.integers(0, size, 3000) for name, size in zip(domain, domain.shape, strict=True)}
     data = pj.Dataset.from_columns(domain, codes)
     workload = pj.Workload.all_kway(domain, 2)
     true = dict(zip(workload.cliques, data.marginals(workload.cliques), strict=True))
     held = []
     for seed in range(6):
-        backend = pj.SeededBackend(seed, insecure=True)
+        backend = SeededBackend(seed, insecure=True)
         mechanism = pj.mechanisms.BatchAIM(
             epsilon=1, delta=delta, relation="add-remove", max_cells=60, backend=backend
         )
@@ -275,10 +276,10 @@ def test_one_answer_is_the_same_wherever_it_is_asked(tmp_path, capsys):
     """The folder's answers, its queries as text and JSON, the report's numbers and the release agree."""
     rng = np.random.default_rng(1)
     domain = pj.Domain({"a": 3, "b": 4, "c": 2})
-    codes = {name: rng.integers(0, size, 400) for name, size in domain.items()}
+    codes = {name: rng.integers(0, size, 400) for name, size in zip(domain, domain.shape, strict=True)}
     data = pj.Dataset.from_columns(domain, codes)
     mechanism = pj.mechanisms.HDMM(
-        epsilon=0.5, relation="add-remove", backend=pj.SeededBackend(3, insecure=True)
+        epsilon=0.5, relation="add-remove", backend=SeededBackend(3, insecure=True)
     )
     sums = [{"clique": [name], "queries": {name: "prefix"}} for name in ("b", "c")]
     workload = pj.Workload([["a", "b"], *sums])
