@@ -60,7 +60,7 @@
     return ends(line).map(number).join(" to ");
   }
   function halfOfSum() {
-    // errors of cells are not independent: the parts of the sum on each set of columns are
+    // the noise of cells is shared; that of the parts of their sum on each set of columns is not
     if (parts === null) return lines.reduce((all, line) => all + line.half, 0);
     const squares = (k) => {  // of the number of lines with each value of column k
       const found = new Array(sizes[k]).fill(0);
