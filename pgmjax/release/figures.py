@@ -1,31 +1,26 @@
 """The figures and lists of the report: attributes, pairs, measured marginals.
 
-Fitted values are drawn next to the noisy answers, as SVG. Every function takes released numbers only:
-measured (noisy) values, their standard deviations and fitted values. Colours are written as CSS variables
-(`--ink`, `--muted`, `--grid`, `--fit`, `--noisy`), so that one drawing works on light and dark pages. Needs
-matplotlib (extra `report`).
+Fitted values are drawn next to the noisy answers (`release.drawing`). Every function takes released numbers
+only: measured (noisy) values, their standard deviations and fitted values.
 """
 
 from __future__ import annotations
 
-import io
 import itertools
 import math
-import re
 from collections.abc import Sequence
 from html import escape
 from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.marginals import is_marginal, other_queries
 from pgmjax.model.graphical import GraphicalModel
-from pgmjax.plotting import axes as drawing
 from pgmjax.queries.product import marginal
+from pgmjax.release import drawing
 from pgmjax.release.accuracy import CountEstimates
 
 MOST_ATTRIBUTES = 60
@@ -34,25 +29,6 @@ MOST_VALUES = 24
 MOST_PAIRS = 6
 LARGEST_PAIR = 40_000
 """Largest number of cells drawn as a heat map; smaller cells would not be visible."""
-
-# colours passed to matplotlib, and the CSS variable that replaces each
-_COLOURS = {"#010101": "ink", "#020202": "muted", "#030303": "grid", "#040404": "fit", "#050505": "noisy"}
-_PAGE = drawing.Colours(*_COLOURS)
-
-# an inline drawing needs no namespaces, no size, no font list and no unreferenced ids
-_CLEANING = [
-    (r"<metadata>.*?</metadata>", ""),
-    (r"<style[^>]*>.*?</style>", ""),
-    (r' xmlns(:xlink)?="[^"]*"', ""),
-    (r"xlink:href", "href"),
-    (r"(<svg[^>]*?) (?:width|height)=\"[^\"]*\"", r"\1"),
-    (r"(<svg[^>]*?) (?:width|height)=\"[^\"]*\"", r"\1"),
-    (r' id="[A-Za-z0-9.]+_\d+"', ""),
-    (r" font-family: [^;\"]*;", ""),
-    (r"font: (?:[a-z]+ )*([\d.]+px)[^;\"]*", r"font-size: \1"),
-    (r' transform="rotate\(-0 [^"]*"', ""),
-    (r">\s+<", ">\n<"),
-]
 
 
 def one_way(model: GraphicalModel, estimates: CountEstimates, show_progress: bool | None) -> str:
@@ -86,7 +62,7 @@ def _one_way_figure(model: GraphicalModel, estimates: CountEstimates, name: str)
     if attribute.bins is None and attribute.size > drawing.MOST_BARS:  # no order to group neighbours by
         svg, rest = _largest_svg(attribute.code_names(), *counts, title=name)
     else:
-        svg, rest = one_way_svg(attribute.code_names(), *counts, title=name), ""
+        svg, rest = drawing.bars(attribute.code_names(), *counts, title=name), ""
     others = other_queries(estimates.measurements, name)
     if noisy is not None:
         gathered = f"in {sources} measured marginal{'s' if sources > 1 else ''}"
@@ -104,15 +80,14 @@ def _largest_svg(
     """Return a drawing of the values with the largest fitted counts, and what is to be said of the others."""
     order = np.argsort(-fitted, kind="stable")
     top, others = order[:MOST_VALUES], order[MOST_VALUES:]
-    figure, axes = _figure(4.6, 4.6)
     some, wide = (None if values is None else np.asarray(values)[top] for values in (noisy, stddev))
-    drawing.largest(axes, [names[code] for code in top], fitted[top], some, wide, _PAGE)
+    svg = drawing.largest([names[code] for code in top], fitted[top], some, wide, title=title)
     said = f". The {len(top)} largest are drawn; the other {len(others):,} together: "
     said += f"{fitted[others].sum():,.0f} fitted"
     if noisy is not None:
         spread = 2 * math.sqrt(float(np.square(np.asarray(stddev)[others]).sum()))
         said += f", {np.asarray(noisy)[others].sum():,.0f} ± {spread:,.0f} noisy"
-    return _svg(figure, f"{title}: the values with the largest fitted counts"), said
+    return svg, said
 
 
 def two_way(model: GraphicalModel, estimates: CountEstimates, show_progress: bool | None) -> str:
@@ -140,7 +115,7 @@ def _two_way_figure(model: GraphicalModel, estimates: CountEstimates, pair: tupl
         return ""
     values, stddevs = noisy
     rows, columns = (model.domain.attribute(name).code_names() for name in pair)
-    svg = two_way_svg(rows, columns, values, model.marginal(pair), axis_names=pair)
+    svg = drawing.heat_maps(rows, columns, values, model.marginal(pair), axis_names=pair)
     caption = f"{values.size:,} cells, noise stddev {typical(stddevs):,.4g} a cell"
     title = f"{escape(pair[0])} by {escape(pair[1])}"
     return f"<figure><h3>{title}</h3>{svg}<figcaption>{caption}</figcaption></figure>\n"
@@ -206,90 +181,3 @@ def _residual(model: GraphicalModel, measurement: LinearMeasurement) -> float:
 def typical(values: np.ndarray | float) -> float:
     """Return the root mean square."""
     return math.sqrt(float(np.mean(np.square(np.asarray(values, dtype=np.float64)))))
-
-
-def one_way_svg(
-    names: Sequence[str],
-    fitted: np.ndarray,
-    noisy: np.ndarray | None = None,
-    stddev: np.ndarray | None = None,
-    *,
-    title: str = "",
-) -> str:
-    """Draw one attribute's marginal: fitted counts as bars, noisy counts as points with 2-stddev bars.
-
-    Args:
-        names: names of the values [cells].
-        fitted: counts of the model [cells].
-        noisy: noisy counts [cells]; None if the attribute was not measured.
-        stddev: their standard deviations [cells].
-        title: name of the attribute, used in the accessible label of the drawing.
-
-    Returns:
-        An `<svg>` element. With more than 120 values, neighbouring values are grouped, and named by the
-        first and the last.
-    """
-    figure, axes = _figure(4.6, 2.5)
-    drawing.bars(axes, names, fitted, noisy, stddev, _PAGE)
-    return _svg(figure, f"{title}: fitted counts as bars, noisy counts as points" if title else "")
-
-
-def two_way_svg(
-    row_names: Sequence[str],
-    column_names: Sequence[str],
-    noisy: np.ndarray,
-    fitted: np.ndarray,
-    *,
-    axis_names: tuple[str, str],
-) -> str:
-    """Draw one pair's marginal twice on one colour scale: noisy counts on the left, fitted on the right.
-
-    Args:
-        row_names: names of the first attribute's values [rows].
-        column_names: names of the second attribute's values [columns].
-        noisy: noisy counts [rows, columns]; negative ones are drawn as zero.
-        fitted: counts of the model [rows, columns].
-        axis_names: the two attributes.
-
-    Returns:
-        An `<svg>` element.
-    """
-    top = max(float(np.max(noisy)), float(np.max(fitted)), 1.0)
-    figure, panels = _figure(7.2, 3.2, columns=2)
-    for axes, table, label in zip(panels, (noisy, fitted), ("measured (noisy)", "fitted"), strict=True):
-        image = drawing.heat_map(axes, table, top)
-        axes.set_title(label, color=_PAGE.muted, fontsize=10, loc="left")
-        drawing.name_ticks(axes.set_xticks, column_names, width=26)
-        axes.set_xlabel(drawing.short(axis_names[1], 60), color=_PAGE.ink, fontsize=10)
-    drawing.name_ticks(panels[0].set_yticks, row_names, upright=True)
-    panels[0].set_ylabel(drawing.short(axis_names[0], 60), color=_PAGE.ink, fontsize=10)
-    panels[1].set_yticks([])
-    drawing.colour_bar(image, panels, _PAGE)
-    return _svg(figure, f"{axis_names[0]} by {axis_names[1]}: measured noisy counts beside fitted counts")
-
-
-def _figure(width: float, height: float, columns: int = 1) -> tuple[Any, Any]:
-    """A figure made without pyplot (no window, no global state), and its axes in the page's colours."""
-    figure_module = checks.optional("matplotlib.figure", extra="report")
-    figure = figure_module.Figure(figsize=(width, height), layout="constrained")
-    panels = figure.subplots(1, columns, squeeze=False)[0]
-    for axes in panels:
-        drawing.clear(axes, _PAGE)
-    return figure, panels if columns > 1 else panels[0]
-
-
-def _svg(figure: Any, label: str) -> str:
-    """The figure as an `<svg>` element that takes its colours and font from the page."""
-    matplotlib = checks.optional("matplotlib", extra="report")
-    out = io.StringIO()
-    # keep text as text: smaller, searchable, in the page's font; a fixed salt makes the output reproducible
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": label or "pgmjax"}):
-        figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    text = out.getvalue()
-    text = text[text.index("<svg") :]
-    for pattern, replacement in _CLEANING:
-        text = re.sub(pattern, replacement, text, flags=re.DOTALL)
-    for colour, name in _COLOURS.items():
-        text = text.replace(colour, f"var(--{name})")
-    head = f'<svg role="img" aria-label="{escape(label)}"' if label else '<svg role="img"'
-    return text.replace("<svg", head, 1)

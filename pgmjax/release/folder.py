@@ -187,7 +187,6 @@ def check_packages() -> None:
     """
     for module in ("pyarrow", "pyarrow.csv", "pyarrow.parquet"):
         checks.optional(module, extra="tables")
-    checks.optional("matplotlib.figure", extra="report")
 
 
 def describe(release: Release) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from pgmjax.privacy.exact import as_text
 from pgmjax.queries.spec import in_words
 from pgmjax.queries.workload import Workload
 from pgmjax.release.accuracy import (
+    MOST_CELLS,
     CountEstimates,
     NoisyDistance,
     ReleaseAccuracy,
@@ -205,8 +206,16 @@ class Release:
             return local_least_squares(self.domain, self.workload, self.measurements)
         if chosen == "global":
             return global_least_squares(self.domain, self.workload, self.measurements)
-        answers = (self.model.answer(entry.query) for entry in self.workload.entries)
-        return [np.asarray(answer, np.float64).reshape(-1) for answer in answers]
+        queries = [entry.query for entry in self.workload.entries]
+        small = [each.clique for each in queries if self.domain.size(each.clique) <= MOST_CELLS]
+        tables = marginals_of(self.model, small)  # one pass over the tree is faster than a call for each
+        found = (
+            each.apply(next(tables)[1])
+            if self.domain.size(each.clique) <= MOST_CELLS
+            else self.model.answer(each)
+            for each in queries
+        )
+        return [np.asarray(answer, np.float64).reshape(-1) for answer in found]
 
     @property
     def total_public(self) -> bool:
