@@ -17,6 +17,7 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.draft import Draft
 from pgmjax.data.encoding import text_of
+from pgmjax.data.population import Population
 from pgmjax.data.relation import AnyRelation, Relation
 from pgmjax.data.unit import Unit, check_unit
 from pgmjax.discovery import Discovery, OpenTable
@@ -40,11 +41,19 @@ class Answer(NamedTuple):
         estimate: the best count from the model and the noisy counts together; it lies in its interval.
         low: lower end of the 95 % interval of the noisy counts; None if they do not determine the answer.
         high: its upper end.
+        share: the estimate over the model's total, inside its interval.
+        share_low: lower end of the 95 % interval of the share; None if it is not determined.
+        share_high: its upper end.
+        population: what count and share are of, with the cells that count other values too.
     """
 
     estimate: float
     low: float | None
     high: float | None
+    share: float
+    share_low: float | None
+    share_high: float | None
+    population: Population
 
     @property
     def determined(self) -> bool:
@@ -52,9 +61,15 @@ class Answer(NamedTuple):
         return self.low is not None
 
     def __str__(self) -> str:
+        counted = "rows" if self.population.max_weight is None else "in weight"
+        said = f"{self.estimate:,.1f} {counted}"
         if self.low is None or self.high is None:
-            return f"{self.estimate:,.1f} rows (no interval: it rests on the model alone)"
-        return f"{self.estimate:,.1f} rows (95 % interval {self.low:,.1f} to {self.high:,.1f})"
+            said += f" (no interval: it rests on the model alone), {self.share:.2%}"
+        else:
+            said += f" (95 % interval {self.low:,.1f} to {self.high:,.1f}), {self.share:.2%}"
+        if self.share_low is not None and self.share_high is not None:
+            said += f" (95 % interval {self.share_low:.2%} to {self.share_high:.2%})"
+        return f"{said}. {' '.join(self.population.sentences())}"
 
 
 class Synthesizer:
@@ -241,8 +256,11 @@ class Synthesizer:
         release = self.release
         asked = query_text.parse(text, release.domain)
         found = release.estimates.report(asked, release.model.answer(asked))
-        ends = found.intervals[0].tolist() if found.determined[0] else (None, None)
-        return Answer(float(found.estimates[0]), *ends)
+        low, high = found.intervals[0].tolist() if found.determined[0] else (None, None)
+        share = float(found.share(release.model.total)[0])
+        least, most = found.shares[0].tolist() if np.isfinite(found.shares[0]).all() else (None, None)
+        population = release.population.of_cells(query_text.selection(text, release.domain))
+        return Answer(float(found.estimates[0]), low, high, share, least, most, population)
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write the report of the release, one HTML file that opens offline.

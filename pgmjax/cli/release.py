@@ -654,7 +654,7 @@ def _print(
         print(f"  left out column {name}: {reason}")
     for name, reason in record["missing"].items():
         print(f"  missing  {name} could not be written: {reason}")
-    for line in accuracy.lines(record["accuracy"]):
+    for line in (*accuracy.lines(record["accuracy"]), *record["population"]["sentences"]):
         print(line)
     print_cost(record, drawn, demo.TERMS if arguments.demo else None)
 

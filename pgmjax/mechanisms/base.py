@@ -411,6 +411,7 @@ class Run:
             "weighted": table.weighted,
             "max_weight": table.max_weight,
             "unit": table.unit,
+            "population": dataclasses.replace(table.population, discovered=self.found is not None),
             "ledger": table.receipt(),
             "discovery": None if self.found is None else self.found.to_dict(),
         }

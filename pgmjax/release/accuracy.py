@@ -20,12 +20,16 @@ import numpy as np
 
 from pgmjax.data.cliques import Clique, all_subsets, in_order
 from pgmjax.data.domain import Domain
+from pgmjax.data.population import WHOLE, Population
+from pgmjax.data.relation import Relation
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.marginals import noisy_marginal
 from pgmjax.measurements.residual import Residuals, Table, as_table
-from pgmjax.queries.product import marginal
+from pgmjax.queries.blocks import Total
+from pgmjax.queries.product import kronecker, marginal
 from pgmjax.queries.query import Query
+from pgmjax.release.shares import divided, fieller, mean_weights
 from pgmjax.strategies.least_squares import from_one
 from pgmjax.uncertainty.linear import BestLinear, TooMuchWorkError
 
@@ -35,9 +39,12 @@ GOOD, COARSE = 0.1, 0.5
 """Relative half-widths up to which a column is good, and up to which it is coarse."""
 GOOD_MOVED, COARSE_MOVED = 0.02, 0.2
 """Shares of records that non-negativity moved, up to which a column is good, and coarse."""
-VERDICTS = ("good", "coarse", "noise", "not determined")
+NOT_WHOLE = "not the whole table"
+"""The best verdict on counts where records may have been left out."""
+VERDICTS = ("good", "coarse", NOT_WHOLE, "noise", "not determined")
 MEASURED, MODEL_ALONE = "noisy counts and the model", "the model alone"
 """What an answer rests on, in words."""
+_FIGURES = ("half_width", "relative", "small", "moved", "share")
 _ENDLESS = 10.0
 MOST_CELLS = 1_000_000
 """Largest number of cells of a table that gets a verdict."""
@@ -53,16 +60,24 @@ class Reported:
         estimates: the best answers [rows], each inside its interval.
         stddevs: standard errors of the unbiased estimates [rows], NaN where not determined.
         intervals: ends of 95 % intervals [rows, 2], NaN where not determined.
+        shares: ends of 95 % intervals of the shares in the total [rows, 2], NaN where not determined.
     """
 
     estimates: np.ndarray
     stddevs: np.ndarray
     intervals: np.ndarray
+    shares: np.ndarray
 
     @property
     def determined(self) -> np.ndarray:
         """Whether the measurements determine each answer, bool [rows]; else it rests on the model alone."""
         return ~np.isnan(self.stddevs)
+
+    def share(self, total: float) -> np.ndarray:
+        """Return the best shares [rows]: the answers over the model's total, each inside its interval."""
+        low, high = self.shares.T
+        found = self.estimates / total
+        return np.where(np.isnan(low), found, np.clip(found, low, high))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,12 +89,14 @@ class Unbiased:
         stddevs: their standard errors [rows], NaN there too.
         width: half-width of a 95 % interval, in standard errors.
         nonnegative: whether no answer can be negative, as that of a count.
+        closed_form: whether all are the best answers from marginals alone, in closed form.
     """
 
     values: np.ndarray
     stddevs: np.ndarray
     width: float
     nonnegative: bool
+    closed_form: bool = False
 
     @property
     def determined(self) -> np.ndarray:
@@ -124,7 +141,7 @@ class CountEstimates:
     ) -> None:
         self.domain, self.measurements, self.total = domain, tuple(measurements), total
         laplace = any(each.noise == "laplace" for each in self.measurements)
-        self._width = LAPLACE if laplace else NORMAL
+        self.width = LAPLACE if laplace else NORMAL
         tables = {number: as_table(domain, each) for number, each in enumerate(self.measurements)}
         self._others = [self.measurements[number] for number, table in tables.items() if table is None]
         known = [] if total is None else [Table((), np.array(float(total)), 0.0)]
@@ -141,13 +158,16 @@ class CountEstimates:
             query: of the domain.
             may_be_negative: do not cut intervals at 0.
         """
+        best = None if self._others else self.residuals.answers(query)
         found = self._together(query) if self._others else None
+        if best is not None:
+            found = best.values, best.variances
         for values, variances in self._apart(query) if found is None else ():
             found = (values, variances) if found is None else _averaged(*found, values, variances)
         if found is None or np.isnan(found[1]).all():
             return None
         nonnegative = not may_be_negative and query.is_nonnegative(self.domain)
-        return Unbiased(found[0], np.sqrt(found[1]), self._width, nonnegative)
+        return Unbiased(found[0], np.sqrt(found[1]), self.width, nonnegative, best is not None)
 
     def report(self, query: Query, fitted: np.ndarray, may_be_negative: bool = False) -> Reported:
         """Return the one answer to each row of a query, with its interval.
@@ -161,10 +181,48 @@ class CountEstimates:
         found = self.unbiased(query, may_be_negative)
         if found is None:
             nothing = np.full(fitted.size, np.nan)
-            return Reported(fitted, nothing, np.stack([nothing, nothing], axis=-1))
+            nowhere = np.stack([nothing, nothing], axis=-1)
+            return Reported(fitted, nothing, nowhere, nowhere)
         low, high = found.intervals.T
         best = np.where(found.determined, np.clip(fitted, low, high), fitted)
-        return Reported(best, found.stddevs, found.intervals)
+        return Reported(best, found.stddevs, found.intervals, self.shares(query, found))
+
+    @functools.cached_property
+    def records(self) -> tuple[float, float] | None:
+        """The number of records and the variance of its noise; None if it is not determined."""
+        if self.total is not None:
+            return float(self.total), 0.0
+        found = self.unbiased(kronecker({self.domain.attributes[0]: Total()}))
+        return None if found is None else (float(found.values[0]), float(found.stddevs[0]) ** 2)
+
+    def shares(self, query: Query, found: Unbiased) -> np.ndarray:
+        """Return 95 % intervals of the shares of answers in the total.
+
+        Args:
+            query: of the domain.
+            found: the unbiased estimates of its answers.
+
+        Returns:
+            The ends [rows, 2], NaN where answer or total are not determined.
+        """
+        if self.records is None:
+            return np.full((found.values.size, 2), np.nan)
+        number, error = self.records
+        means = mean_weights(query, self.domain) if found.closed_form and error else None
+        if not error:
+            ends = found.intervals / number
+        elif means is None:
+            ends = divided(found.intervals, number, found.width * error**0.5)
+        else:
+            spread = np.square(found.stddevs)
+            ends = fieller(found.values, number, spread, means * error, error, found.width)
+        if not found.nonnegative:
+            return np.where(np.isfinite(ends), ends, np.nan)
+        most = float(query.linf_sensitivity(Relation.ADD_REMOVE, self.domain))
+        # a count far below 0 leaves more than 0, as above
+        least = found.width * found.stddevs / max(number, 1.0)
+        ends[:, 1] = np.maximum(ends[:, 1], least)
+        return np.clip(ends, 0.0, most)
 
     @functools.cached_property
     def _linear(self) -> BestLinear:
@@ -278,6 +336,8 @@ class TableAccuracy:
         moved: the share of all records that noisy counts below 0 took from other cells.
         misplaced: ends of a 95 % interval of the share of records that the model has in a wrong cell, where
             the mechanism published a noisy distance; None elsewhere.
+        share: half-width of the 95 % interval of the share that a typical record is in, over that share.
+        share_verdict: the verdict on shares, by the same rules.
     """
 
     clique: Clique
@@ -287,13 +347,16 @@ class TableAccuracy:
     small: float = math.nan
     moved: float = math.nan
     misplaced: tuple[float, float] | None = None
+    share: float = math.nan
+    share_verdict: str = VERDICTS[-1]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the accuracy for JSON; null where nothing is determined."""
-        numbers = {name: getattr(self, name) for name in ("half_width", "relative", "small", "moved")}
+        numbers = {name: getattr(self, name) for name in _FIGURES}
         known = {name: round(value, 4) if math.isfinite(value) else None for name, value in numbers.items()}
         wrong = {} if self.misplaced is None else {"misplaced": [round(end, 4) for end in self.misplaced]}
-        return {"attributes": list(self.clique), "verdict": self.verdict, **known, **wrong}
+        told = {"verdict": self.verdict, "share_verdict": self.share_verdict}
+        return {"attributes": list(self.clique), **told, **known, **wrong}
 
 
 def table_accuracy(
@@ -320,13 +383,14 @@ def table_accuracy(
     """
     found = estimates.unbiased(marginal(clique))
     if found is None or not found.determined.all():
-        return TableAccuracy(clique, VERDICTS[3])
+        return TableAccuracy(clique, VERDICTS[-1])
     fitted = np.maximum(np.asarray(fitted, float).reshape(-1), 0.0)
     half = found.width * found.stddevs
     relative = half / np.maximum(fitted, 1.0)
-    order = np.argsort(relative, kind="stable")
-    mass = np.cumsum(fitted[order])
-    place = order[min(int(np.searchsorted(mass, mass[-1] / 2)), len(order) - 1)]
+    place = _typical(relative, fitted)
+    ends = estimates.shares(marginal(clique), found)
+    of_shares = (ends[:, 1] - ends[:, 0]) / 2 / (np.maximum(fitted, 1.0) / max(records, 1.0))
+    share = float(of_shares[_typical(of_shares, fitted)])
     least = np.argsort(fitted, kind="stable")[: max(1, len(fitted) // _SMALL)]
     moved = float(-np.minimum(found.values, 0).sum() / max(records, 1.0))
     typical = float(relative[place])
@@ -337,13 +401,27 @@ def table_accuracy(
         typical,
         float(np.median(relative[least])),
         moved,
+        share=share,
+        share_verdict=VERDICTS[-1] if math.isnan(share) else _verdict(share, moved),
     )
+
+
+def _typical(relative: np.ndarray, fitted: np.ndarray) -> int:
+    """Return the cell of the median record, by the relative half-width of its cell."""
+    order = np.argsort(relative, kind="stable")
+    mass = np.cumsum(fitted[order])
+    return int(order[min(int(np.searchsorted(mass, mass[-1] / 2)), len(order) - 1)])
 
 
 def _verdict(relative: float, moved: float) -> str:
     if relative <= GOOD and moved <= GOOD_MOVED:
-        return VERDICTS[0]
-    return VERDICTS[1] if relative <= COARSE and moved <= COARSE_MOVED else VERDICTS[2]
+        return "good"
+    return "coarse" if relative <= COARSE and moved <= COARSE_MOVED else "noise"
+
+
+def _about(population: Population, verdict: str) -> str:
+    """Return a verdict on counts as counts of the table: where some may be left out, none is too good."""
+    return verdict if population.is_whole else max(verdict, NOT_WHOLE, key=VERDICTS.index)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -371,6 +449,7 @@ def accuracy_of(
     estimates: CountEstimates,
     asked: Iterable[Clique] = (),
     distances: Sequence[NoisyDistance] = (),
+    population: Population = WHOLE,
 ) -> ReleaseAccuracy:
     """Return the accuracy of a model's counts: of every column, and of every measured or requested table.
 
@@ -379,6 +458,8 @@ def accuracy_of(
         estimates: from the released answers.
         asked: the attributes of what was asked for.
         distances: noisy distances that the mechanism published.
+        population: what the counts are of. Where records may have been left out, `NOT_WHOLE` takes the place
+            of every better verdict on counts, however little noise they have.
     """
     domain, records = model.domain, float(model.total)
     measured = (each.clique for each in estimates.measurements if as_table(domain, each) is not None)
@@ -390,6 +471,7 @@ def accuracy_of(
         found = table_accuracy(estimates, clique, fitted, records)
         if (one := known.get(frozenset(clique))) is not None:
             found = dataclasses.replace(found, misplaced=one.misplaced(records))
+        found = dataclasses.replace(found, verdict=_about(population, found.verdict))
         (columns if len(clique) == 1 else tables).append(found)
     return ReleaseAccuracy(tuple(columns), tuple(tables))
 
@@ -420,13 +502,9 @@ def lines(record: Mapping[str, Any]) -> Iterator[str]:
         Small groups: the rarest fifth of the values of age is known to within 300 %.
     """
     columns = record["columns"]
-    names = {
-        verdict: [one["attributes"][0] for one in columns if one["verdict"] == verdict]
-        for verdict in VERDICTS
-    }
-    told = [f"{len(names['good'])} good"] if names["good"] else []
-    told += [f"{len(names[v])} {v} ({_few(names[v])})" for v in VERDICTS[1:] if names[v]]
-    yield f"Accuracy: of {len(columns)} column{'s' * (len(columns) != 1)}, {', '.join(told)}."
+    yield f"Accuracy: {_told(columns, 'verdict')}."
+    if any(one["verdict"] == NOT_WHOLE for one in columns):
+        yield f"Shares of what counts: {_told(columns, 'share_verdict')}."
     known = [one for one in columns if one.get("relative") is not None]
     if known:
         yield from _worst(known)
@@ -435,13 +513,24 @@ def lines(record: Mapping[str, Any]) -> Iterator[str]:
     yield from _of_tables(record["tables"])
 
 
+def _told(columns: Sequence[Mapping[str, Any]], kind: str) -> str:
+    """Return how many columns have which verdict, and the names of those that are not good."""
+    names = {each: [one["attributes"][0] for one in columns if one[kind] == each] for each in VERDICTS}
+    told = [f"{len(names['good'])} good"] if names["good"] else []
+    told += [f"{len(names[each])} {each} ({_few(names[each])})" for each in VERDICTS[1:] if names[each]]
+    return f"of {len(columns)} column{'s' * (len(columns) != 1)}, {', '.join(told)}"
+
+
 def _worst(known: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield sentences about the worst column, and about small groups."""
-    worst = max(known, key=lambda one: (VERDICTS.index(one["verdict"]), one["relative"]))
+    worst = max(
+        known, key=lambda one: (VERDICTS.index(_verdict(one["relative"], one["moved"])), one["relative"])
+    )
     name, moved = worst["attributes"][0], worst["moved"]
-    if _verdict(worst["relative"], 0.0) == worst["verdict"]:
+    among = " in what counts" if worst["verdict"] == NOT_WHOLE else ""
+    if _verdict(worst["relative"], 0.0) == _verdict(worst["relative"], moved):
         yield (
-            f"Worst: for a typical record, the count of its value of {name} is known to within "
+            f"Worst: for a typical record, the count of its value of {name}{among} is known to within "
             f"{percent(worst['relative'])} (95 % interval)."
         )
     else:
@@ -469,9 +558,10 @@ def _of_tables(tables: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         return
     number = {verdict: sum(one["verdict"] == verdict for one in tables) for verdict in VERDICTS}
     kind = "pair" if all(len(one["attributes"]) == 2 for one in tables) else "table"
-    good, coarse, noise, unknown = (number[verdict] for verdict in VERDICTS)
+    good, coarse, part, noise, unknown = (number[verdict] for verdict in VERDICTS)
     told = [f"{good} {'is' if good == 1 else 'are'} good"] if good else []
     told += [f"{coarse} {'is' if coarse == 1 else 'are'} coarse"] if coarse else []
+    told += [f"{part} {'is' if part == 1 else 'are'} {NOT_WHOLE}"] if part else []
     told += [f"{noise} {'is' if noise == 1 else 'are'} mostly noise"] if noise else []
     if unknown:
         told.append(
@@ -480,7 +570,7 @@ def _of_tables(tables: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         )
     said = f"{', '.join(told[:-1])} and {told[-1]}" if len(told) > 1 else told[0]
     yield f"Of {len(tables):,} {kind}{'s' * (len(tables) != 1)}, {said}."
-    alone = [one for one in tables if one["verdict"] == VERDICTS[3] and one.get("misplaced")]
+    alone = [one for one in tables if one["verdict"] == VERDICTS[-1] and one.get("misplaced")]
     if alone:
         worst = max(alone, key=lambda one: one["misplaced"][1])
         most = sorted(one["misplaced"][1] for one in alone)[len(alone) // 2]

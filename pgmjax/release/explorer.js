@@ -59,6 +59,18 @@
     if (line.noisy === null) return "not measured together: the model alone";
     return ends(line).map(number).join(" to ");
   }
+  function shares(line) {  // Fieller's interval: see release/shares.py
+    if (line.noisy === null) return "the model alone";
+    if (data.records === null || parts === null) return "unknown";
+    const [total, variance, width] = data.records, square = width * width;
+    const cells = sizes.reduce((all, size) => all * size, 1), spread = line.half * line.half / square;
+    const lead = total * total - square * variance;
+    if (total <= 0 || lead <= 0) return "0 to 100 %";
+    const middle = line.noisy * total - square * variance / cells;
+    const root = Math.sqrt(Math.max(0, middle * middle - lead * (line.noisy * line.noisy - square * spread)));
+    const low = (middle - root) / lead, high = Math.max((middle + root) / lead, line.half / total);
+    return [low, high].map((end) => (100 * Math.min(1, Math.max(0, end))).toFixed(2)).join(" to ") + " %";
+  }
   function halfOfSum() {
     // the noise of cells is shared; that of the parts of their sum on each set of columns is not
     if (parts === null) return lines.reduce((all, line) => all + line.half, 0);
@@ -127,13 +139,14 @@
     head.textContent = body.textContent = "";
     const titles = add(head, "tr");
     names.forEach((name) => add(titles, "th", name));
-    ["count", "95 % interval", "share"].forEach((name) => add(titles, "th", name, "n"));
+    ["count", "95 % interval", "share", "95 % interval"].forEach((name) => add(titles, "th", name, "n"));
     lines.slice(0, shown).forEach((line) => {
       const row = add(body, "tr");
       line.words.forEach((word) => add(row, "td", word));
       add(row, "td", number(line.count), "n");
       add(row, "td", interval(line), "n");
       add(row, "td", (100 * line.count / data.total).toFixed(2) + " %", "n");
+      add(row, "td", shares(line), "n");
     });
     find("more").hidden = lines.length <= shown;
   }

@@ -6,6 +6,7 @@ numbers are written.
 
 from __future__ import annotations
 
+import html
 import importlib.resources
 import itertools
 import json
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax.data.cliques import Clique
+from pgmjax.data.population import Population
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.marginals import is_marginal
 from pgmjax.model.graphical import GraphicalModel
@@ -29,9 +31,16 @@ MOST_CELLS = 200_000
 """Largest number of cells of a pair that is offered."""
 
 
-def section(model: GraphicalModel, estimates: CountEstimates) -> str:
-    """Return the section of the report in which one chooses columns and sees their counts."""
-    content = numbers(model, estimates)
+def section(model: GraphicalModel, estimates: CountEstimates, population: Population | None = None) -> str:
+    """Return the section of the report in which one chooses columns and sees their counts.
+
+    Args:
+        model: the fitted model.
+        estimates: unbiased answers from the released noisy ones.
+        population: what the counts are of; None: what was published elsewhere says that.
+    """
+    content = numbers(model, estimates, population)
+    counted = "the records that were published" if population is None else html.escape(population.phrase)
     script = importlib.resources.files("pgmjax.release").joinpath("explorer.js").read_text(encoding="utf-8")
     data = json.dumps(content, separators=(",", ":"), ensure_ascii=True).replace("<", "\\u003c")
     left_out = content["left_out"]
@@ -43,9 +52,9 @@ def section(model: GraphicalModel, estimates: CountEstimates) -> str:
     )
     return f"""<section id="explore">
 <h2>Explore</h2>
-<p class="note">Choose one column or two. Each line's interval, taken by itself, contains the count in
-the table with 95 % probability. It is computed from the noisy counts alone. The count uses the fitted model
-too, which knows everything that was measured; it lies inside the interval. Where columns were not measured
+<p class="note">Choose one column or two. Each line's interval, taken by itself, contains the count,
+among {counted}, with 95 % probability. It is computed from the noisy counts alone. The count uses
+the fitted model too, which knows everything that was measured; it lies inside the interval. Where columns were not measured
 together, there is no interval, and the count rests on the model alone.</p>
 <noscript><p class="warn">This section needs JavaScript. It loads nothing from the network: all its numbers
 are in this file.</p></noscript>
@@ -69,22 +78,27 @@ are in this file.</p></noscript>
 </section>"""
 
 
-def numbers(model: GraphicalModel, estimates: CountEstimates) -> dict[str, Any]:
+def numbers(
+    model: GraphicalModel, estimates: CountEstimates, population: Population | None = None
+) -> dict[str, Any]:
     """Return the content of the explorer: every column, and as many pairs as there is room for.
 
     Args:
         model: the fitted model.
         estimates: unbiased answers from the released noisy ones.
+        population: what the counts are of. A cell that counts other values too says so after its name.
 
     Returns:
-        `columns` (name, values), `one` and `pairs` (row-major: count, the one answer that is reported; noisy
+        `records` (the total, the variance of its noise, and half-widths in standard errors; null if not
+        determined), `columns` (name, values), `one` and
+        `pairs` (row-major: count, the one answer that is reported; noisy
         and half, an unbiased estimate and the half-width of its 95 % interval; parts, from which that of a
         sum of cells follows; noisy is None where the attributes were not measured together), `left_out`, the
         number of pairs that there is no room for.
         Pairs that were measured come first, and small ones.
     """
     names = model.domain.attributes
-    columns = [{"name": name, "values": model.domain.attribute(name).code_names()} for name in names]
+    columns = [{"name": name, "values": _values(model, name, population)} for name in names]
     one = [
         _table(estimates, clique, fitted)
         for clique, fitted in marginals_of(model, [(name,) for name in names])
@@ -99,7 +113,25 @@ def numbers(model: GraphicalModel, estimates: CountEstimates) -> dict[str, Any]:
             break
         pairs[",".join(str(names.index(name)) for name in pair)] = found
     left_out = len(names) * (len(names) - 1) // 2 - len(pairs)
-    return {"total": model.total, "columns": columns, "one": one, "pairs": pairs, "left_out": left_out}
+    records = None if estimates.records is None else [*estimates.records, estimates.width]
+    return {
+        "total": model.total,
+        "records": records,
+        "columns": columns,
+        "one": one,
+        "pairs": pairs,
+        "left_out": left_out,
+    }
+
+
+def _values(model: GraphicalModel, name: str, population: Population | None) -> list[str]:
+    """Return the names of an attribute's cells, with the other values that they count."""
+    also: dict[int, str] = {}
+    for cell in () if population is None else population.merged:
+        if cell.attribute == name and cell.code is not None:
+            also[cell.code] = f"{also.get(cell.code, '')} (and {cell.also})"
+    names = model.domain.attribute(name).code_names()
+    return [value + also.get(code, "") for code, value in enumerate(names)]
 
 
 def _pairs(model: GraphicalModel, measurements: Sequence[LinearMeasurement]) -> list[Clique]:

@@ -23,6 +23,7 @@ from pgmjax._internal import checks, files, formats
 from pgmjax._internal.files import reserve
 from pgmjax._internal.progress import Progress
 from pgmjax._version import __version__
+from pgmjax.data.population import Population
 from pgmjax.estimation.estimator import Fit
 from pgmjax.learning import predictor
 from pgmjax.learning.predictor import Predictor
@@ -46,7 +47,19 @@ SYNTHETIC_FORMATS = ("parquet", "csv")
 MOST_ROWS = 10_000_000
 DISTANCES = "distances.parquet"
 """File of the noisy distances that an adaptive mechanism published."""
-_KEYS = ("mechanism", "epsilon", "delta", "relation", "spent", "secure", "seed", "total", "versions", "fit")
+_KEYS = (
+    "mechanism",
+    "epsilon",
+    "delta",
+    "relation",
+    "spent",
+    "secure",
+    "seed",
+    "total",
+    "versions",
+    "fit",
+    "population",
+)
 
 
 def write(
@@ -202,6 +215,7 @@ def describe(release: Release) -> dict[str, Any]:
         "seed": release.seed,
         "total": release.model.total,
         **release.counted(),
+        "population": release.population.to_dict(),
         "ledger": None if release.ledger is None else dict(release.ledger),
         "fit": record_of(release.fit),
         "accuracy": release.count_accuracy.to_dict(),
@@ -253,6 +267,11 @@ class SavedRelease:
 
     folder: pathlib.Path
     record: Mapping[str, Any]
+
+    @property
+    def population(self) -> Population:
+        """The records that all counts and shares are of."""
+        return Population.from_dict(self.record["population"])
 
     @functools.cached_property
     def model(self) -> GraphicalModel | MixtureModel:

@@ -15,6 +15,7 @@ import numpy as np
 from pgmjax._internal import checks, html
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
+from pgmjax.data.population import WHOLE, Population
 from pgmjax.data.relation import Relation
 from pgmjax.data.unit import Unit
 from pgmjax.estimation.estimator import Estimator, Fit
@@ -110,6 +111,7 @@ class Release:
         transcript: draws and records of a game-based mechanism, which measures nothing; None otherwise.
         answered_by: how the workload is answered, one of `ANSWERS`. The model exists in every case.
         unit: the unit of privacy; None for one record.
+        population: the records that all counts and shares are of.
         discovery: what was found of the domain, at what part of the cost; None if the domain was given.
         prior: what is known of the earlier release that `with_prior` was given, None without one.
         distances: noisy distances of marginals from models on the way, which an adaptive mechanism
@@ -141,6 +143,7 @@ class Release:
     unit: Unit | None = None
     prior: Mapping[str, Any] | None = None
     distances: tuple[NoisyDistance, ...] = ()
+    population: Population = WHOLE
 
     def with_prior(
         self,
@@ -232,7 +235,8 @@ class Release:
     @functools.cached_property
     def count_accuracy(self) -> ReleaseAccuracy:
         """The accuracy of every column, and of every measured or requested table, from released numbers."""
-        return accuracy_of(self.model, self.estimates, self.workload.cliques, self.distances)
+        asked = self.workload.cliques
+        return accuracy_of(self.model, self.estimates, asked, self.distances, self.population)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the release as a folder, as `pgmjax release` does; `pj.load` opens it.
@@ -273,7 +277,7 @@ class Release:
             return ""
         if self.weighted:
             return "The number of records is taken to be public; their weights and total weight are private. "
-        return "The number of records is public. "
+        return f"The number of records{' that count' * (self.unit is not None)} is public. "
 
     def statement(self) -> str:
         """Return the privacy guarantee in plain sentences, for the person responsible for the data."""
@@ -287,6 +291,7 @@ class Release:
         promise += f", up to {as_text(self.spent.delta)}. " if self.spent.delta else ". "
         promise += self._public()
         made = f"It was made by the mechanism {self.mechanism!r} from {self._source()}. "
+        made += f"All its counts and shares are of {self.population}. "
         if self.secure:
             return promise + made + "The noise came from a vetted sampler and cannot be repeated."
         return (

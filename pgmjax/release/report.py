@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmjax.data.population import Population
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.release import accuracy, explorer, figures
@@ -44,7 +45,7 @@ def render(
         _accuracy(record),
         _promise(record),
         _spent(record),
-        explorer.section(model, estimates),
+        explorer.section(model, estimates, Population.from_dict(record["population"])),
         _certificate(record, values),
         figures.one_way(model, estimates, show_progress),
         figures.two_way(model, estimates, show_progress),
@@ -120,7 +121,9 @@ def _heading(record: Mapping[str, Any], model: GraphicalModel, measurements: int
         "noisy values": f"{values:,}",
     }
     source = f" Table: {escape(record['source'])}." if record.get("source") else ""
-    above = f'<p class="sub">Mechanism {escape(record["mechanism"])}.{source}</p>\n{_warning(record)}'
+    counted = f"All counts and shares are of {escape(record['population']['phrase'])}."
+    made = f"Mechanism {escape(record['mechanism'])}.{source} {counted}"
+    above = f'<p class="sub">{made}</p>\n{_warning(record)}'
     return _title("Release under differential privacy", above, facts)
 
 
@@ -146,18 +149,21 @@ def _accuracy(record: Mapping[str, Any]) -> str:
     if not record.get("accuracy"):
         return ""
     head = """<tr><th>column</th><th>verdict</th><th class="n">a typical count is within</th>
-<th class="n">small groups within</th><th class="n">records moved</th></tr>"""
+<th class="n">small groups within</th><th class="n">records moved</th><th>verdict on shares</th>
+<th class="n">a typical share is within</th></tr>"""
     rows = "\n".join(
         f"<tr><td>{escape(one['attributes'][0])}</td><td>{escape(one['verdict'])}</td>"
         + "".join(f'<td class="n">{_within(one[part])}</td>' for part in ("relative", "small", "moved"))
-        + "</tr>"
+        + f"{_shares(one)}</tr>"
         for one in record["accuracy"]["columns"]
     )
-    told = _paragraphs(accuracy.lines(record["accuracy"]))
+    told = _paragraphs([*accuracy.lines(record["accuracy"]), report_text.population(record)])
     publish = """<p class="note">"Within" is half the width of a 95 % interval of the noisy counts, divided by
 the count. A column is good up to 10 %. It is noise beyond 50 %, or if making negative counts non-negative
-moved many records to other values. All files of this folder follow from noisy answers and may be published.
-Do not publish a ledger, its key or a holder's log.</p>"""
+moved many records to other values. Where records may have been left out, no verdict on counts is better than
+"not the whole table", however little noise they have, and shares have a verdict of their own. All files
+of this folder follow from noisy answers and may be published. Do not publish a ledger, its key or a holder's
+log.</p>"""
     table = f'<div class="tall scroll"><table><thead>{head}</thead><tbody>{rows}</tbody></table></div>'
     return _section("How good it is", f"{told}{table}{_tables(record['accuracy']['tables'])}{publish}")
 
@@ -171,20 +177,25 @@ def _tables(tables: Sequence[Mapping[str, Any]]) -> str:
     rows = "\n".join(
         f"<tr><td>{escape(', '.join(one['attributes']))}</td><td>{_verdict(one)}</td>"
         + "".join(f'<td class="n">{_within(one[part])}</td>' for part in ("relative", "small", "moved"))
-        + f'<td class="n">{_misplaced(one)}</td></tr>'
+        + f'<td class="n">{_misplaced(one)}</td>{_shares(one)}</tr>'
         for one in listed[:_MOST_TABLES]
     )
     more = len(listed) - _MOST_TABLES
     rest = f'<p class="note">{more:,} further tables are in release.json.</p>' if more > 0 else ""
     head = """<tr><th>columns together</th><th>verdict</th><th class="n">a typical count is within</th>
 <th class="n">small groups within</th><th class="n">records moved</th>
-<th class="n">in a wrong cell, by a noisy distance</th></tr>"""
+<th class="n">in a wrong cell, by a noisy distance</th><th>verdict on shares</th>
+<th class="n">a typical share is within</th></tr>"""
     return f'<div class="tall scroll"><table><thead>{head}</thead><tbody>{rows}</tbody></table></div>{rest}'
 
 
 def _verdict(one: Mapping[str, Any]) -> str:
-    alone = one["verdict"] == accuracy.VERDICTS[3]
+    alone = one["verdict"] == accuracy.VERDICTS[-1]
     return f"{one['verdict']}: rests on {accuracy.MODEL_ALONE}" if alone else escape(one["verdict"])
+
+
+def _shares(one: Mapping[str, Any]) -> str:
+    return f'<td>{escape(one["share_verdict"])}</td><td class="n">{_within(one["share"])}</td>'
 
 
 def _misplaced(one: Mapping[str, Any]) -> str:

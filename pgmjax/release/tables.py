@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import pathlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -25,7 +26,8 @@ from pgmjax.release.release import Release
 _VALUE_BYTES = 8
 _BLOCK_ROWS = 1 << 18
 _MOST_WORDS = 1 << 20
-_NUMBERS = ("estimate", "stddev", "noise_stddev", "low", "high", "determined", "rests_on")
+_SHARES = ("share_low", "share_high")
+_NUMBERS = ("estimate", "stddev", "noise_stddev", "low", "high", *_SHARES, "determined", "rests_on")
 _OF_DISTANCES = ("round", "value", "stddev", "changed", "noise")
 _FIXED = ("query", "clique", "cell", *_NUMBERS)
 
@@ -85,13 +87,17 @@ def write_answers(release: Release, path: pathlib.Path) -> None:
       ends of its 95 % interval; null where it is not determined by what was measured (`release.accuracy`).
     - `determined`: whether it is. `rests_on`: the same in words, "noisy counts and the model" or "the model
       alone".
+    - `share_low` and `share_high`: the ends of the 95 % interval of the share of the total; null where that
+      is not determined.
     - `noise_stddev` of the measurement of this exact query, null if there was none.
 
-    The file's metadata holds `secure` ("true" or "false"), the `seed` of insecure noise and `answered_by`.
+    The file's metadata holds `secure` ("true" or "false"), the `seed` of insecure noise, `answered_by`, and
+    `population`: as JSON, what all counts and shares are of.
     """
     parquet = checks.optional("pyarrow.parquet", extra="tables")
     answers = _Answers(release)
     metadata = {**_mark(release.secure, release.seed), "answered_by": release.answered_by}
+    metadata["population"] = json.dumps(release.population.to_dict())
     schema = answers.table([]).schema.with_metadata(metadata)
     with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
         for parts in answers.blocks():
@@ -149,7 +155,7 @@ class _Answers:
             noise = np.full(estimate.size, np.nan) if measurement is None else measurement.row_stddevs()
             unbiased = self._release.answered_by in ("local", "global")
             told = self._release.estimates.report(query, estimate, may_be_negative=unbiased)
-            columns = (told.estimates, told.stddevs, noise, told.intervals)
+            columns = (told.estimates, told.stddevs, noise, told.intervals, told.shares)
             for start in range(0, estimate.size, _BLOCK_ROWS):
                 rows = slice(start, start + _BLOCK_ROWS)
                 block.append(_Part(number, start, *(column[rows] for column in columns)))
@@ -183,6 +189,7 @@ class _Answers:
             "noise_stddev": [part.noise for part in parts],
             "low": [part.ends[:, 0] for part in parts],
             "high": [part.ends[:, 1] for part in parts],
+            **{name: [part.shares[:, side] for part in parts] for side, name in enumerate(_SHARES)},
         }
         for column, found in numbers.items():
             columns[column] = arrow.array(_joined(found), from_pandas=True)
@@ -211,6 +218,7 @@ class _Part(NamedTuple):
         stddev: standard errors [rows], NaN if not determined.
         noise: standard deviations of the noise [rows], NaN if the query was not measured.
         ends: of the intervals [rows, 2].
+        shares: of the intervals of shares [rows, 2].
     """
 
     entry: int
@@ -219,6 +227,7 @@ class _Part(NamedTuple):
     stddev: np.ndarray
     noise: np.ndarray
     ends: np.ndarray
+    shares: np.ndarray
 
 
 def _in_words(query: Query) -> str:

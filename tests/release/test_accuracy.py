@@ -139,7 +139,8 @@ def test_a_column_of_thousands_of_values_is_noise_and_said_to_be(tmp_path, capsy
     exact = np.concatenate([np.bincount(codes, minlength=3000), np.bincount(age, minlength=4)])
     assert 0.94 < np.mean((low <= exact) & (exact <= high)) < 0.99
     assert main(["query", "r", "age=1", "age=1,code=7"]) == 0
-    first, second = capsys.readouterr().out.splitlines()
+    first, second, whose = capsys.readouterr().out.splitlines()
+    assert whose == "All counts and shares are of all records of the table."
     assert (
         "95% interval " in first and "no interval, because what was measured does not determine it" in second
     )
@@ -147,7 +148,7 @@ def test_a_column_of_thousands_of_values_is_noise_and_said_to_be(tmp_path, capsy
     found = json.loads(capsys.readouterr().out)
     assert found["determined"] and len(found["low"]) == 4
     assert main(["query", "r", "--marginal", "age,code"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1].startswith("These counts have no interval")
+    assert capsys.readouterr().out.splitlines()[-2].startswith("These counts have no interval")
 
 
 def test_what_was_left_out_is_said(tmp_path, capsys, monkeypatch):

@@ -84,6 +84,8 @@ def test_answers_are_the_models_inside_their_intervals(folder, small_release):
         "noise_stddev",
         "low",
         "high",
+        "share_low",
+        "share_high",
         "determined",
         "rests_on",
     ]

@@ -52,6 +52,8 @@ def test_answers_are_in_words(small_release, tmp_path):
         "noise_stddev",
         "low",
         "high",
+        "share_low",
+        "share_high",
         "determined",
         "rests_on",
     ]
