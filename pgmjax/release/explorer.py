@@ -54,8 +54,8 @@ def section(model: GraphicalModel, estimates: CountEstimates, population: Popula
 <h2>Explore</h2>
 <p class="note">Choose one column or two. Each line's interval, taken by itself, contains the count,
 among {counted}, with 95 % probability. It is computed from the noisy counts alone. The count uses
-the fitted model too, which knows everything that was measured; it lies inside the interval. Where columns were not measured
-together, there is no interval, and the count rests on the model alone.</p>
+the fitted model too, which knows everything that was measured; it lies inside the interval. Where columns
+were not measured together, there is no interval, and the count rests on the model alone.</p>
 <noscript><p class="warn">This section needs JavaScript. It loads nothing from the network: all its numbers
 are in this file.</p></noscript>
 <div class="controls">
