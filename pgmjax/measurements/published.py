@@ -16,12 +16,15 @@ from pgmjax._internal import checks
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
+from pgmjax.data.population import Population
 from pgmjax.measurements.linear import NOISE_DISTRIBUTIONS, LinearMeasurement
 from pgmjax.queries import Query, marginal
 from pgmjax.queries.workload import as_entry
 
 SUMMED = ("", "*")
 """Texts of a cell that is summed over an attribute, besides null."""
+POPULATION = "population"
+"""Key of the metadata of our own files: what the answers are of, as JSON; see `data.population`."""
 QUERIES = "queries"
 """Key of the metadata of our own files: what each measurement asked; see `described`."""
 _FIELDS = ("value", "stddev", "noise", "rounded_to")
@@ -40,10 +43,12 @@ class Published:
         measurements: one for each table.
         absent: for each table the number of its cells without a value. In the measurement they stand as 0
             with a standard deviation of a thousand times the table's total, which tells nothing.
+        population: what they are of, if the file says so, as that of a release does.
     """
 
     measurements: tuple[LinearMeasurement, ...]
     absent: tuple[int, ...]
+    population: Population | None = None
 
     @property
     def tells_total(self) -> bool:
@@ -95,7 +100,9 @@ def read_published(
     found = [_measurement(group, domain, given) for group in groups if group is not None]
     if not found:
         raise ValueError(f"{path} holds no number.")
-    return Published(tuple(each for each, _ in found), tuple(absent for _, absent in found))
+    told = (table.schema.metadata or {}).get(POPULATION.encode())
+    population = None if told is None else Population.from_dict(json.loads(told))
+    return Published(tuple(each for each, _ in found), tuple(absent for _, absent in found), population)
 
 
 def described(measurements: Sequence[LinearMeasurement]) -> str:

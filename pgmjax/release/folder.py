@@ -133,7 +133,8 @@ def fill(
         record["source"] = source
     with Progress("writing", 4, show_progress) as progress:
         marks: dict[str, Any] = {"secure": release.secure, "seed": release.seed}
-        tables.write_measurements(release.measurements, folder / "measurements.parquet", **marks)
+        path, population = folder / "measurements.parquet", release.population
+        tables.write_measurements(release.measurements, path, **marks, population=population)
         release.model.save(folder / "model")
         if release.discovery is not None:
             release.domain.write(folder / "domain.json")

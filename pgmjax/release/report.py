@@ -68,6 +68,8 @@ def render_fit(
     """
     estimates = CountEstimates(model.domain, measurements)
     values = sum(np.size(measurement.values) for measurement in measurements)
+    told = record.get("population")
+    whose = [report_text.population(record)] if told else []
     tiles = {
         "records": f"{record['total']:,.0f}",
         "attributes": f"{len(model.domain):,}",
@@ -77,8 +79,8 @@ def render_fit(
     }
     sections = [
         _title("A model of published numbers", "", tiles),
-        _section("What is promised", _paragraphs([record["statement"]])),
-        explorer.section(model, estimates),
+        _section("What is promised", _paragraphs([record["statement"], *whose])),
+        explorer.section(model, estimates, Population.from_dict(told) if told else None),
         _certificate(record, values),
         figures.one_way(model, estimates, False),
         figures.two_way(model, estimates, False),

@@ -15,8 +15,9 @@ from pgmjax._internal import checks
 from pgmjax._internal.memory import available_bytes, readable_bytes
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
+from pgmjax.data.population import Population
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.measurements.published import QUERIES, described
+from pgmjax.measurements.published import POPULATION, QUERIES, described
 from pgmjax.queries.product import Product, marginal
 from pgmjax.queries.query import Query
 from pgmjax.queries.spec import in_words, row_names
@@ -38,16 +39,18 @@ def write_measurements(
     *,
     secure: bool | None = None,
     seed: int | None = None,
+    population: Population | None = None,
 ) -> None:
     """Write noisy answers: clique (list of names), row, value, stddev, distribution and scale of the noise.
 
     `scale` is the scale of the discrete noise distribution, null if unknown. Integer values, as in a release,
     are stored as int64. If `secure` is given, the file's metadata holds `secure` ("true" or "false") and the
-    `seed` of insecure noise. `queries` says what each
-    measurement asked, see `measurements.published.described`.
+    `seed` of insecure noise. `queries` says what each measurement asked, see
+    `measurements.published.described`, and `population`, if it is given, what all are of.
     """
     table = measurements_table(measurements)
     marks = {} if secure is None else _mark(secure, seed)
+    marks |= {} if population is None else {POPULATION: json.dumps(population.to_dict())}
     table = table.replace_schema_metadata({**marks, QUERIES: described(measurements)})
     checks.optional("pyarrow.parquet", extra="tables").write_table(table, path, compression="zstd")
 
@@ -97,7 +100,7 @@ def write_answers(release: Release, path: pathlib.Path) -> None:
     parquet = checks.optional("pyarrow.parquet", extra="tables")
     answers = _Answers(release)
     metadata = {**_mark(release.secure, release.seed), "answered_by": release.answered_by}
-    metadata["population"] = json.dumps(release.population.to_dict())
+    metadata[POPULATION] = json.dumps(release.population.to_dict())
     schema = answers.table([]).schema.with_metadata(metadata)
     with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
         for parts in answers.blocks():

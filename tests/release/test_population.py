@@ -218,6 +218,12 @@ def test_the_command_and_its_folder_name_the_population(most, outside, merged, w
     assert np.sum((columns["low"] > exact) | (exact > columns["high"])) <= 2
     assert np.sum((columns["share_low"] > share) | (share > columns["share_high"])) <= 2
 
+    fitted = tmp_path / "f"
+    again = ["fit", str(out / "measurements.parquet"), "--domain", str(tmp_path / "d.json")]
+    assert main([*again, "--rows", "20", "--out", str(fitted)]) == 0
+    assert Population.from_dict(json.loads((fitted / "fit.json").read_text())["population"]) == population
+    assert population.phrase in html.unescape((fitted / "report.html").read_text())
+    capsys.readouterr()
     assert main(["query", str(out), "age<20", "job=cook", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert Population.from_dict(told["population"]) == population
