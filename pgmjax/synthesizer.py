@@ -15,6 +15,7 @@ from pgmjax.data.attribute import Attribute
 from pgmjax.data.domain import Domain
 from pgmjax.data.draft import Draft
 from pgmjax.data.encoding import text_of
+from pgmjax.data.population import Population
 from pgmjax.data.relation import AnyRelation, Relation
 from pgmjax.data.unit import Unit, check_unit
 from pgmjax.discovery import Discovery
@@ -23,7 +24,6 @@ from pgmjax.model.row_file import VALUES, arrow_column
 from pgmjax.model.sampling import ROUND
 from pgmjax.queries import text as query_text
 from pgmjax.queries.workload import KWay, Workload
-from pgmjax.release import accuracy
 from pgmjax.release import folder as release_folder
 from pgmjax.release.release import Release
 from pgmjax.release.report import render
@@ -33,14 +33,22 @@ class Answer(NamedTuple):
     """An answer of a release.
 
     Attributes:
-        estimate: the model's count.
+        estimate: the best count from the model and the noisy counts together; it lies in its interval.
         low: lower end of the 95 % interval of the noisy counts; None if they do not determine the answer.
         high: its upper end.
+        share: the estimate over the model's total, inside its interval.
+        share_low: lower end of the 95 % interval of the share; None if it is not determined.
+        share_high: its upper end.
+        population: what count and share are of, with the cells that count other values too.
     """
 
     estimate: float
     low: float | None
     high: float | None
+    share: float
+    share_low: float | None
+    share_high: float | None
+    population: Population
 
     @property
     def determined(self) -> bool:
@@ -48,9 +56,15 @@ class Answer(NamedTuple):
         return self.low is not None
 
     def __str__(self) -> str:
+        counted = "rows" if self.population.max_weight is None else "in weight"
+        said = f"{self.estimate:,.1f} {counted}"
         if self.low is None or self.high is None:
-            return f"{self.estimate:,.1f} rows (no interval: not determined by what was measured)"
-        return f"{self.estimate:,.1f} rows (95 % interval {self.low:,.1f} to {self.high:,.1f})"
+            said += f" (no interval: it rests on the model alone), {self.share:.2%}"
+        else:
+            said += f" (95 % interval {self.low:,.1f} to {self.high:,.1f}), {self.share:.2%}"
+        if self.share_low is not None and self.share_high is not None:
+            said += f" (95 % interval {self.share_low:.2%} to {self.share_high:.2%})"
+        return f"{said}. {' '.join(self.population.sentences())}"
 
 
 class Synthesizer:
@@ -235,10 +249,12 @@ class Synthesizer:
         """
         release = self.release
         asked = query_text.parse(text, release.domain)
-        estimate = float(np.ravel(release.model.answer(asked))[0])
-        known = accuracy.unbiased(release.domain, release.measurements, asked)
-        ends = (None, None) if known is None else known.intervals[0].tolist()
-        return Answer(estimate, *ends)
+        found = release.estimates.report(asked, release.model.answer(asked))
+        low, high = found.intervals[0].tolist() if found.determined[0] else (None, None)
+        share = float(found.share(release.model.total)[0])
+        least, most = found.shares[0].tolist() if np.isfinite(found.shares[0]).all() else (None, None)
+        population = release.population.of_cells(query_text.selection(text, release.domain))
+        return Answer(float(found.estimates[0]), low, high, share, least, most, population)
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write the report of the release, one HTML file that opens offline.
@@ -247,7 +263,7 @@ class Synthesizer:
             ValueError: not fitted yet, or the file exists.
         """
         release = self.release
-        page = render(release_folder.describe(release), release.model, release.measurements)
+        page = render(release_folder.describe(release), release.model, release.estimates)
         if os.path.lexists(path):
             raise ValueError(f"{os.fspath(path)} already exists: give a new file name.")
         with open(path, "x", encoding="utf-8") as file:

@@ -186,6 +186,7 @@ def describe(table: PerturbedTable) -> dict[str, Any]:
         "secure": table.secure,
         "seed": table.seed,
         "total": table.rows,
+        "population": table.population.to_dict(),
         "row_order": table.row_order,
         "groups": [list(group) for group in table.groups],
         "encodings": [column.encoding for column in table.columns],
@@ -206,12 +207,14 @@ def statement(table: PerturbedTable) -> str:
     whose = "its answers" if table.unit is None else f"the answers of all records of one {table.unit.column}"
     whole = "its values" if table.unit is None else "the values in them"
     count = "" if table.unit is None else f" (at most {table.unit.max_records} count)"
+    counted = "" if table.unit is None else " that count"
     promise = (
         f"Every record was perturbed by itself by randomised response, in {len(table.groups):,} group(s) of "
         f"attributes. Taken together, {whose}{count} are differentially private with epsilon = {epsilon} "
         f"(local differential privacy): if {whole} are changed, the probability of any answers changes at "
-        f"most by a factor of exp({epsilon}). The number of records is public. The rows are sorted by their "
-        "answers, so their order says nothing about the order of the table. "
+        f"most by a factor of exp({epsilon}). The number of records{counted} is public. All answers are of "
+        f"{table.population}. The rows are sorted by their answers, so their order says "
+        "nothing about the order of the table. "
     )
     if table.secure:
         return promise + "The noise came from a vetted sampler and cannot be repeated."
@@ -252,4 +255,6 @@ def _print(arguments: argparse.Namespace, job: Job, out: pathlib.Path, record: d
         print("  rows     in table/ only: a plain file needs the direct encoding and not too many rows")
     elif record["responses"] is not None:
         print(f"  rows     {out / record['responses']}, sorted")
+    for line in record["population"]["sentences"]:
+        print(line)
     release.print_cost(record, job.drawn, demo.TERMS if arguments.demo else None)

@@ -11,7 +11,7 @@ import argparse
 import csv
 import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -22,19 +22,18 @@ from pgmjax.cli import perturb
 from pgmjax.cli.options.free import LEVEL
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
+from pgmjax.data.population import Population
 from pgmjax.local.answers import UnbiasedAnswers
 from pgmjax.local.conditions import answer_cells, answer_conditions
 from pgmjax.local.table import PerturbedTable
-from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.base import Model
 from pgmjax.queries import marginal
 from pgmjax.queries import text as query_text
+from pgmjax.release import accuracy
 from pgmjax.release import folder as release_folder
-from pgmjax.release.accuracy import unbiased
+from pgmjax.release.accuracy import CountEstimates
 
-_NO_INTERVAL = (
-    "no interval, because no measured marginal has all these columns: the estimate rests on the model alone"
-)
+_NO_INTERVAL = "no interval, because what was measured does not determine it: it rests on the model alone"
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -52,56 +51,102 @@ def run(arguments: argparse.Namespace) -> None:
         else:
             _perturbed_conditions(perturbed, arguments.condition, arguments.json)
         return
-    model, _ = release_folder.model_in(arguments.folder)
-    noisy = release_folder.noisy_counts(arguments.folder, model.domain)
+    model, record = release_folder.model_in(arguments.folder)
+    estimates = release_folder.estimates_in(arguments.folder, model, record)
+    population = Population.from_dict(record["population"]) if "population" in record else None
     if arguments.marginal:
-        _marginal(model, noisy, arguments.marginal, arguments.json)
+        _marginal(model, estimates, population, arguments.marginal, arguments.json)
     else:
-        _conditions(model, noisy, arguments.condition, arguments.json)
+        _conditions(model, estimates, population, arguments.condition, arguments.json)
 
 
-def _conditions(model: Model, noisy: Sequence[LinearMeasurement], texts: list[str], as_json: bool) -> None:
+def _conditions(
+    model: Model, known: CountEstimates, population: Population | None, texts: list[str], as_json: bool
+) -> None:
     asked = [query_text.parse(text, model.domain) for text in texts]
-    estimates = [float(np.ravel(model.answer(query))[0]) for query in asked]
-    known = [unbiased(model.domain, noisy, query) for query in asked]
-    ends = [None if each is None else each.intervals[0].tolist() for each in known]
+    found = [known.report(query, model.answer(query)) for query in asked]
+    estimates = [float(each.estimates[0]) for each in found]
+    shares = [float(each.share(model.total)[0]) for each in found]
+    ends = [_ends(each.intervals) for each in found]
+    around = [_ends(each.shares) for each in found]
     if as_json:
         answers = [
-            {"query": text, "estimate": n, "interval": interval, "determined": interval is not None}
-            for text, n, interval in zip(texts, estimates, ends, strict=True)
+            {
+                "query": text,
+                "estimate": n,
+                "interval": interval,
+                "share": share,
+                "share_interval": near,
+                "determined": interval is not None,
+                "rests_on": accuracy.MODEL_ALONE if interval is None else accuracy.MEASURED,
+            }
+            for text, n, interval, share, near in zip(texts, estimates, ends, shares, around, strict=True)
         ]
-        print(json.dumps({"total": model.total, "answers": answers}))
+        print(json.dumps({"total": model.total, "population": _described(population), "answers": answers}))
         return
-    for text, estimate, interval in zip(texts, estimates, ends, strict=True):
+    rows = "rows" if population is None or population.max_weight is None else "in weight"
+    for text, estimate, interval, share, near in zip(texts, estimates, ends, shares, around, strict=True):
         said = _NO_INTERVAL
         if interval is not None:
-            said = f"{LEVEL:.0%} interval of the noisy counts: {interval[0]:,.1f} to {interval[1]:,.1f}"
-        print(f"{text}: {estimate:,.1f} of {model.total:,.1f} rows ({estimate / model.total:.2%}); {said}")
+            said = f"{LEVEL:.0%} interval {interval[0]:,.1f} to {interval[1]:,.1f}"
+        if near is not None:
+            said += f", as a share {near[0]:.2%} to {near[1]:.2%}"
+        print(f"{text}: {estimate:,.1f} of {model.total:,.1f} {rows} ({share:.2%}); {said}")
+    _print_population(population, _codes_of(texts, model.domain))
 
 
-def _marginal(model: Model, noisy: Sequence[LinearMeasurement], text: str, as_json: bool) -> None:
+def _ends(intervals: np.ndarray) -> list[float] | None:
+    """Return the ends of the first of some intervals, None if it is not determined."""
+    return intervals[0].tolist() if np.isfinite(intervals[0]).all() else None
+
+
+def _described(population: Population | None) -> dict[str, Any] | None:
+    return None if population is None else population.to_dict()
+
+
+def _codes_of(texts: Sequence[str], domain: Domain) -> dict[str, set[int]]:
+    """Return the codes that any of some conditions counts, for each attribute that one is on."""
+    found: dict[str, set[int]] = {}
+    for text in texts:
+        for name, codes in query_text.selection(text, domain).items():
+            found.setdefault(name, set()).update(codes)
+    return found
+
+
+def _print_population(population: Population | None, codes: Mapping[str, Iterable[int]]) -> None:
+    """Print what answers are of, with the cells among some codes that count other values too."""
+    if population is None:
+        print("All counts and shares are of the records that were counted for what was published.")
+        return
+    for line in population.of_cells(codes).sentences():
+        print(line)
+
+
+def _marginal(
+    model: Model, known: CountEstimates, population: Population | None, text: str, as_json: bool
+) -> None:
     clique = read_names(text, model.domain)
-    table = model.marginal(clique)
+    shape = model.domain.shape_of(clique)
     names = [model.domain.attribute(name).code_names() for name in clique]
-    known = unbiased(model.domain, noisy, marginal(clique))
-    low, high = (
-        (None, None) if known is None else np.moveaxis(known.intervals, -1, 0).reshape(2, *table.shape)
-    )
+    found = known.report(marginal(clique), model.marginal(clique))
+    sure = bool(found.determined.all())
+    columns = {"estimate": found.estimates.reshape(shape)}
+    for kind, intervals in (("", found.intervals), ("share_", found.shares)):
+        if np.isfinite(intervals).all():
+            low, high = np.moveaxis(intervals, -1, 0).reshape(2, *shape)
+            columns |= {f"{kind}low": low, f"{kind}high": high}
     if as_json:
         values = dict(zip(clique, names, strict=True))
-        record = {"total": model.total, "values": values, "estimate": table.tolist()}
-        if low is None or high is None:
-            print(json.dumps({**record, "determined": False}))
-        else:
-            print(json.dumps({**record, "low": low.tolist(), "high": high.tolist(), "determined": True}))
+        rests_on = accuracy.MEASURED if sure else accuracy.MODEL_ALONE
+        record = {"total": model.total, "population": _described(population), "values": values}
+        listed = {name: column.tolist() for name, column in columns.items()}
+        print(json.dumps({**record, **listed, "determined": sure, "rests_on": rests_on}))
         return
-    columns = (
-        {"estimate": table} if low is None or high is None else {"estimate": table, "low": low, "high": high}
-    )
     for line in _lines(clique, names, **columns):
         print("\t".join(line))
-    if known is None:
+    if not sure:
         print(f"These counts have {_NO_INTERVAL}.")
+    _print_population(population, {name: range(model.domain[name]) for name in clique})
 
 
 def read_names(text: str, domain: Domain) -> Clique:
@@ -116,7 +161,8 @@ def read_names(text: str, domain: Domain) -> Clique:
 def _lines(clique: Clique, names: list[list[str]], **columns: np.ndarray) -> Iterator[list[str]]:
     yield [*clique, *columns]
     for cell, *numbers in zip(itertools.product(*names), *map(np.ravel, columns.values()), strict=True):
-        yield [*cell, *(f"{number:.1f}" for number in numbers)]
+        pairs = zip(columns, numbers, strict=True)
+        yield [*cell, *(f"{n:.2%}" if name.startswith("share") else f"{n:.1f}" for name, n in pairs)]
 
 
 def _perturbed_conditions(table: PerturbedTable, texts: list[str], as_json: bool) -> None:
@@ -130,18 +176,23 @@ def _perturbed_conditions(table: PerturbedTable, texts: list[str], as_json: bool
                 "estimate": float(answers.value[i]),
                 "stddev": float(answers.stddev[i]),
                 "interval": [float(low[i]), float(high[i])],
+                "share": float(answers.value[i] / table.rows),
+                "share_interval": [float(low[i] / table.rows), float(high[i] / table.rows)],
                 "useless": bool(answers.useless[i]),
             }
             for i, text in enumerate(texts)
         ]
-        print(json.dumps({"total": table.rows, "level": LEVEL, "answers": listed}))
+        told = {"total": table.rows, "level": LEVEL, "population": _described(table.population)}
+        print(json.dumps({**told, "answers": listed}))
         return
     for i, text in enumerate(texts):
         count = f"{answers.value[i]:,.1f} of {table.rows:,} rows ({answers.value[i] / table.rows:.2%})"
         error = f"standard error {answers.stddev[i]:,.1f}"
         interval = f"{LEVEL:.0%} interval {low[i]:,.1f} to {high[i]:,.1f}"
+        interval += f", as a share {low[i] / table.rows:.2%} to {high[i] / table.rows:.2%}"
         warning = " (useless: the noise may exceed the range of the answer)" if answers.useless[i] else ""
         print(f"{text}: {count}, {error}, {interval}{warning}")
+    _print_population(table.population, _codes_of(texts, table.domain))
 
 
 def _perturbed_marginal(table: PerturbedTable, text: str, as_json: bool) -> None:
@@ -157,10 +208,14 @@ def _perturbed_marginal(table: PerturbedTable, text: str, as_json: bool) -> None
             "interval": np.stack([low, high], axis=-1).reshape(*shape, 2).tolist(),
         }
         values = dict(zip(clique, names, strict=True))
-        print(json.dumps({"total": table.rows, "level": LEVEL, "values": values, **found}))
+        told = {"total": table.rows, "level": LEVEL, "population": _described(table.population)}
+        print(json.dumps({**told, "values": values, **found}))
         return
-    for line in _lines(clique, names, estimate=answers.value, stddev=answers.stddev, low=low, high=high):
+    columns = {"estimate": answers.value, "stddev": answers.stddev, "low": low, "high": high}
+    columns |= {"share_low": low / table.rows, "share_high": high / table.rows}
+    for line in _lines(clique, names, **columns):
         print("\t".join(line))
+    _print_population(table.population, {name: range(table.domain[name]) for name in clique})
 
 
 def _interval(answers: UnbiasedAnswers) -> tuple[np.ndarray, np.ndarray]:

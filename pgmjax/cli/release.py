@@ -469,7 +469,8 @@ def _print(arguments: argparse.Namespace, job: Job, saved: release_folder.SavedR
         print(f"  answers  from {record['answered_by']} least squares, not from the model")
     for name, reason in record.get("discovery", {}).get("left_out", {}).items():
         print(f"  left out column {name}: {reason}")
-    for line in accuracy.lines(record["accuracy"]) if "accuracy" in record else ():
+    told = accuracy.lines(record["accuracy"]) if "accuracy" in record else ()
+    for line in (*told, *record["population"]["sentences"]):
         print(line)
     print_cost(record, job.drawn, demo.TERMS if arguments.demo else None)
 

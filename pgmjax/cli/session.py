@@ -27,10 +27,14 @@ def _ask(arguments: argparse.Namespace) -> None:
         query = query_text.parse(arguments.condition, session.domain)
         answer = session.ask(query, arguments.half_width, arguments.delta)
         cost, cap, seed = as_text(session.cost), as_text(session.cap), session.seed
+        population = session.population.of_cells(query_text.selection(arguments.condition, session.domain))
     if arguments.json:
-        print(json.dumps({"query": arguments.condition, **answer.to_dict(), "cap": cap, "seed": seed}))
+        told = {**answer.to_dict(), "cap": cap, "seed": seed, "population": population.to_dict()}
+        print(json.dumps({"query": arguments.condition, **told}))
     elif answer.answered:
         print(f"{arguments.condition}: {answer}; {cost} of {cap} is spent")
+        for line in population.sentences():
+            print(line)
     if not answer.answered:
         raise RuntimeError(f"refused: {answer.reason}")
 
@@ -78,7 +82,7 @@ def _status(arguments: argparse.Namespace) -> None:
     with _read(arguments) as session:
         answers = list(session.answers())
         cost, cap, relation = as_text(session.cost), as_text(session.cap), session.relation.value
-        unit = None if session.unit is None else session.unit.to_dict()
+        unit, population = session.population.facts()["unit"], session.population.to_dict()
         secure, seed = session.secure, session.seed
     counts = {
         source: sum(a.source == source for a in answers) for source in ("history", "measured", "refused")
@@ -86,6 +90,7 @@ def _status(arguments: argparse.Namespace) -> None:
     if arguments.json:
         listed = [answer.to_dict() for answer in answers]
         told = {"name": arguments.name, "cap": cap, "cost": cost, "relation": relation, "unit": unit}
+        told["population"] = population
         print(json.dumps({**told, "secure": secure, "seed": seed, **counts, "answers": listed}))
         return
     kinds = f"{counts['history']} free, {counts['measured']} measured, {counts['refused']} refused"
@@ -94,6 +99,7 @@ def _status(arguments: argparse.Namespace) -> None:
     print(
         f"  cost     epsilon {cost} of {cap} in the cell with the highest cost, {relation}, protecting {whom}"
     )
+    print(f"  counts   of {population['phrase']}")
     if not secure:
         print("  noise    repeatable: it protects nobody, use it for research only")
 

@@ -6,6 +6,7 @@ which another unit is there or not, is left with the same records of this one.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,6 +17,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data.definition import TableDefinition
+from pgmjax.data.population import Population
 from pgmjax.data.sources import Batch, DerivedSource, Source
 from pgmjax.data.unit import Unit
 
@@ -126,6 +128,11 @@ class BoundedSource(DerivedSource):
         self.unit, self._records, self._rows = unit, records, rows
         self._key = os.urandom(32) if key is None else key
         self._choices: dict[Any, LeftOut] = {}  # by key and stamp: another one if the files changed
+
+    @property
+    def population(self) -> Population:
+        """The population of the source, with a bounded number of records of each unit."""
+        return dataclasses.replace(self._source.population, unit=self.unit)
 
     def with_key(self, key: bytes) -> BoundedSource:
         """Return the same records with the choice that a key makes."""

@@ -21,6 +21,7 @@ from pgmjax.data.definition import TableDefinition, check_rows_outside, coder_of
 from pgmjax.data.domain import Domain
 from pgmjax.data.encoding import Encoded
 from pgmjax.data.fingerprint import pieces_of
+from pgmjax.data.population import Population
 from pgmjax.data.sources import (
     LARGEST_TOTAL,
     Batch,
@@ -92,6 +93,11 @@ class Dataset(metaclass=Telling):
         while isinstance(source, RecodedSource):
             source = source._source
         return source.unit if isinstance(source, BoundedSource) else self._unit
+
+    @property
+    def population(self) -> Population:
+        """The records that its counts are of, by what is public alone."""
+        return self._source.population.over(self.domain)
 
     def chosen_by(self, key: bytes) -> Dataset:
         """Return the same records with the choice, among those of a unit with too many, that a key makes.
@@ -166,7 +172,10 @@ class Dataset(metaclass=Telling):
                     f"The column {unit.column!r} of the unit must have as many rows as the others."
                 )
             bounded = (unit, records_of(columns[unit.column]))
-        return cls._in_memory(domain, encoded, given, (None, bound), rows_outside, content, bounded)
+        population = Population.of_table(domain, rows_outside, bound, coded=True)
+        return cls._in_memory(
+            domain, encoded, given, (None, bound), rows_outside, content, bounded, population
+        )
 
     @classmethod
     def from_frame(
@@ -222,7 +231,10 @@ class Dataset(metaclass=Telling):
                     "which Unit names: correct the name there."
                 )
             bounded = (unit, records_of(source_arrow.column_of(frame, unit.column)))
-        return cls._in_memory(domain, encoded, given, (weights, bound), rows_outside, content, bounded)
+        population = Population.of_table(domain, rows_outside, bound)
+        return cls._in_memory(
+            domain, encoded, given, (weights, bound), rows_outside, content, bounded, population
+        )
 
     @classmethod
     def read(
@@ -284,7 +296,8 @@ class Dataset(metaclass=Telling):
         weight_bound: tuple[str | None, int | None],
         rows_outside: str | None,
         content: bytes | None,
-        bounded: tuple[Unit, UnitRecords] | None = None,
+        bounded: tuple[Unit, UnitRecords] | None,
+        population: Population,
     ) -> Dataset:
         name, bound = weight_bound
         tally = ScanTally(domain, bound or 1)
@@ -298,7 +311,7 @@ class Dataset(metaclass=Telling):
         columns = {name: column.codes for name, column in batch.columns.items()}
         given = None if batch.weights is None else batch.weights.codes
         named = None if bound is None else (name, bound)
-        source = ColumnSource(columns, given, domain, named, content)
+        source = ColumnSource(columns, given, domain, named, content, population)
         if bounded is None:
             return cls(domain, source, bound, tally.total, rows_outside)
         unit, records = bounded
@@ -431,7 +444,8 @@ class Dataset(metaclass=Telling):
         weights = None
         if self.weighted:
             weights = np.concatenate([part.weights.codes for part in parts if part.weights is not None])
-        return ColumnSource(columns, weights, self.domain, (None, self.max_weight) if self.weighted else None)
+        bound = (None, self.max_weight) if self.weighted else None
+        return ColumnSource(columns, weights, self.domain, bound, population=self.population)
 
     def _check_unchanged(self, stamp: tuple[Any, ...] | None) -> None:
         if stamp is not None and self._source.stamp() != stamp:

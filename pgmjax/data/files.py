@@ -35,6 +35,7 @@ from pgmjax.data.bounding import UnitRecords, units_of
 from pgmjax.data.definition import TableDefinition, coder_of, known_encoding
 from pgmjax.data.domain import Domain
 from pgmjax.data.encoding import Coder, Encoded, text_of
+from pgmjax.data.population import Population
 from pgmjax.data.sources import (
     BATCH_ROWS,
     Batch,
@@ -177,6 +178,12 @@ class FileSource:
     def layout(self) -> dict[str, str]:
         """The files' columns by attribute, with key "" for the weights."""
         return {**self.columns, **({"": self.weights[0]} if self.weights else {})}
+
+    @property
+    def population(self) -> Population:
+        """The records that count."""
+        bound = None if self.weight_bound is None else self.weight_bound[1]
+        return Population.of_table(self.domain, self.rows_outside, bound)
 
     def fingerprint(self, key: bytes) -> str:
         """Return a keyed digest of the files' bytes."""
@@ -755,6 +762,11 @@ class NpySource:
     def layout(self) -> dict[str, str]:
         """The column numbers by attribute, as text."""
         return {name: str(place) for place, name in enumerate(self.domain)}
+
+    @property
+    def population(self) -> Population:
+        """The records that count."""
+        return Population.of_table(self.domain, self.rows_outside, coded=True)
 
     def fingerprint(self, key: bytes) -> str:
         """Return a keyed digest of the file's bytes."""

@@ -19,6 +19,7 @@ from pgmjax.data import fingerprint
 from pgmjax.data.definition import TableDefinition
 from pgmjax.data.domain import Domain
 from pgmjax.data.encoding import Coder, Encoded, code_dtype
+from pgmjax.data.population import Population
 
 BATCH_ROWS = 1 << 17
 LARGEST_TOTAL = 1 << 53
@@ -103,6 +104,11 @@ class Source(Protocol):
         """The stored columns by attribute, with key "" for the weights."""
         ...
 
+    @property
+    def population(self) -> Population:
+        """The records that count, by public facts alone."""
+        ...
+
 
 class ColumnSource:
     """Columns of codes held in memory.
@@ -114,6 +120,7 @@ class ColumnSource:
         weight_bound: name (None if it has none) and bound of the weights.
         content: digest of everything that the table was given as, see `fingerprint.content`; None if that was
             these columns alone.
+        population: the records that they are of. Default: all of a table of codes of the domain.
     """
 
     def __init__(
@@ -123,7 +130,10 @@ class ColumnSource:
         domain: Domain,
         weight_bound: tuple[str | None, int] | None = None,
         content: bytes | None = None,
+        population: Population | None = None,
     ):
+        bound = None if weight_bound is None else weight_bound[1]
+        self.population = Population.of_table(domain, None, bound) if population is None else population
         self._columns = columns
         self._weights = weights
         self._domain = domain
@@ -287,6 +297,11 @@ class DerivedSource:
         """Return the marks of the source's files."""
         return self._source.stamp()
 
+    @property
+    def population(self) -> Population:
+        """The population of the source."""
+        return self._source.population
+
 
 class RecodedSource(DerivedSource):
     """The records of another source with new codes, one record for each original one.
@@ -331,6 +346,11 @@ class RecodedSource(DerivedSource):
     def layout(self) -> dict[str, str]:
         """The columns of the source with a digest of each map, so that a ledger can distinguish maps."""
         return {**self._source.layout, **{name: self._described(name) for name in self._tables}}
+
+    @property
+    def population(self) -> Population:
+        """The population of the source, in the new codes."""
+        return self._source.population.recoded(self._tables, self._weighted)
 
     def _described(self, name: str) -> str:
         codes = self._tables[name].astype("<u8").tobytes()

@@ -23,6 +23,7 @@ from pgmjax._version import __version__
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.encoding import code_dtype
+from pgmjax.data.population import WHOLE, Population
 from pgmjax.data.unit import Unit
 from pgmjax.local.marginals import ResponseMarginal, marginals_of
 from pgmjax.measurements.linear import LinearMeasurement
@@ -55,6 +56,8 @@ class PerturbedTable:
         ledger: receipt of the charge in the ledger; None without a ledger.
         row_order: "table": row i holds the answers of record i. "sorted": whole rows are sorted by their
             answers, so that nothing is left of the order of the records.
+        unit: the unit of privacy; None for one record.
+        population: the records that answered.
 
     Guarantees:
         `epsilon`-differential privacy under replace-one, for all columns together, provided that `secure` is
@@ -71,6 +74,7 @@ class PerturbedTable:
     ledger: Mapping[str, Any] | None = None
     row_order: str = "table"
     unit: Unit | None = None
+    population: Population = WHOLE
 
     @property
     def epsilon(self) -> Fraction:
@@ -158,6 +162,7 @@ class PerturbedTable:
             "row_order": self.row_order,
             "relation": "replace-one",
             "unit": None if self.unit is None else self.unit.to_dict(),
+            "population": self.population.to_dict(),
             "epsilon": as_text(self.epsilon),
             "secure": self.secure,
             "seed": self.seed,
@@ -190,9 +195,9 @@ def load(folder: str | os.PathLike[str]) -> PerturbedTable:
                 raise ValueError("its columns do not fit its domain or its number of rows.")
         order = checks.choice("row_order", record["row_order"], ROW_ORDERS)
         unit = Unit.from_dict(record["unit"])
-        return PerturbedTable(
-            domain, columns, rows, record["secure"], record["seed"], record["ledger"], order, unit
-        )
+        population = Population.from_dict(record["population"])
+        marks = (record["secure"], record["seed"], record["ledger"])
+        return PerturbedTable(domain, columns, rows, *marks, order, unit, population)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

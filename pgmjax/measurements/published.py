@@ -16,17 +16,23 @@ from pgmjax._internal import checks
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
+from pgmjax.data.population import Population
 from pgmjax.measurements.linear import NOISE_DISTRIBUTIONS, LinearMeasurement
+from pgmjax.queries import Query, marginal
+from pgmjax.queries.workload import as_entry
 
 SUMMED = ("", "*")
 """Texts of a cell that is summed over an attribute, besides null."""
-CELLS = "cells"
-"""Key of the metadata of our own files: for each measurement whether it is of all cells of a marginal."""
+POPULATION = "population"
+"""Key of the metadata of our own files: what the answers are of, as JSON; see `data.population`."""
+QUERIES = "queries"
+"""Key of the metadata of our own files: what each measurement asked; see `described`."""
 _FIELDS = ("value", "stddev", "noise", "rounded_to")
 _OURS = ("clique", "row", "value", "stddev")
 _MOST_CELLS = 1 << 27
 _NOTHING = 1e3  # standard deviation of a cell that was not published, in totals of its table
 _SHOWN = 3
+_LONGEST = 1_000_000  # characters of a query that is written into a file's metadata
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,10 +43,12 @@ class Published:
         measurements: one for each table.
         absent: for each table the number of its cells without a value. In the measurement they stand as 0
             with a standard deviation of a thousand times the table's total, which tells nothing.
+        population: what they are of, if the file says so, as that of a release does.
     """
 
     measurements: tuple[LinearMeasurement, ...]
     absent: tuple[int, ...]
+    population: Population | None = None
 
     @property
     def tells_total(self) -> bool:
@@ -92,39 +100,62 @@ def read_published(
     found = [_measurement(group, domain, given) for group in groups if group is not None]
     if not found:
         raise ValueError(f"{path} holds no number.")
-    return Published(tuple(each for each, _ in found), tuple(absent for _, absent in found))
+    told = (table.schema.metadata or {}).get(POPULATION.encode())
+    population = None if told is None else Population.from_dict(json.loads(told))
+    return Published(tuple(each for each, _ in found), tuple(absent for _, absent in found), population)
 
 
-def read_noisy_counts(path: str | os.PathLike[str], domain: Domain) -> tuple[LinearMeasurement, ...]:
-    """Return the counts of cells among the noisy answers that a release wrote.
+def described(measurements: Sequence[LinearMeasurement]) -> str:
+    """Return what was asked, as JSON for the metadata of our own files.
+
+    Of each measurement it holds null for all cells of a marginal, the query as in a workload file for another
+    one, and false for a query that is too long to be written.
+    """
+    found: list[Any] = []
+    for each in measurements:
+        spec = None if each.query == marginal(each.clique) else each.query.to_spec()
+        found.append(spec if len(json.dumps(spec)) <= _LONGEST else False)
+    return json.dumps(found)
+
+
+def read_measurements(path: str | os.PathLike[str], domain: Domain) -> tuple[LinearMeasurement, ...]:
+    """Return the noisy answers that a release wrote, without those whose query was too long to be written.
 
     Args:
         path: `measurements.parquet` of a release.
         domain: of the release.
 
-    Returns:
-        Those that are counts of all cells of a marginal.
-
     Raises:
         ValueError: the file cannot be read or does not fit the domain.
     """
     table = _read(pathlib.Path(path))
-    flags = _flags(table)
-    if flags is None:
+    asked = _asked(table)
+    if asked is None:
         raise ValueError(
-            f"{path} is damaged: it does not say which of its answers are counts of cells. Make or "
-            "copy it again."
+            f"{path} is damaged: it does not say what its answers are to. Make or copy it again."
         )
-    groups = zip(_own_groups(table, domain, flags), flags, strict=True)
     given: dict[str, float | None] = {"stddev": None, "rounded_to": None}
-    return tuple(
-        _measurement(group, domain, given)[0] for group, cells in groups if cells and group is not None
-    )
+    found = []
+    for number, (group, spec) in enumerate(zip(_own_groups(table, domain, asked), asked, strict=True)):
+        if isinstance(spec, dict) and group is not None:
+            found.append(_answered(group, as_entry(number, spec).query, domain))
+        elif group is not None:
+            found.append(_measurement(group, domain, given)[0])
+    return tuple(found)
 
 
-def _flags(table: Any) -> list[bool] | None:
-    """Return for each measurement of our own file whether it is of cells; None if the file does not say."""
-    found = (table.schema.metadata or {}).get(CELLS.encode())
+def _answered(group: _Group, query: Query, domain: Domain) -> LinearMeasurement:
+    """Return answers to a query as they were written, every row in its place."""
+    stddevs = np.array(group.fields["stddev"], float)
+    one = float(stddevs[0]) if (stddevs == stddevs[0]).all() else stddevs
+    made = LinearMeasurement(query.clique, group.values, one, query, _noise(group, ", ".join(query.clique)))
+    made.validate(domain)
+    return made
+
+
+def _asked(table: Any) -> list[Any] | None:
+    """Return what each measurement of our own file asked, see `described`; None if the file does not say."""
+    found = (table.schema.metadata or {}).get(QUERIES.encode())
     return None if found is None else list(json.loads(found))
 
 
@@ -195,15 +226,15 @@ def _groups(table: Any, domain: Domain) -> Iterator[_Group]:
         yield _Group(clique, np.asarray(cells, np.int64), rows + 1, values[rows], kept)
 
 
-def _own_groups(table: Any, domain: Domain, flags: Sequence[bool] | None = None) -> Iterator[_Group | None]:
+def _own_groups(table: Any, domain: Domain, asked: Sequence[Any] | None = None) -> Iterator[_Group | None]:
     """Yield the measurements of a file that a release wrote: they follow one another, each row by row.
 
     Args:
         table: the file.
         domain: of the release.
-        flags: whether each is of cells; for others None is yielded. Default: all must be.
+        asked: what each measurement asked; of unknown queries None is yielded. Default: all must be of cells.
     """
-    if flags is None and not all(_flags(table) or [True]):
+    if asked is None and any(spec is not None for spec in _asked(table) or ()):
         raise ValueError(
             "The file holds answers to other queries than counts of cells: it cannot be read here."
         )
@@ -214,11 +245,15 @@ def _own_groups(table: Any, domain: Domain, flags: Sequence[bool] | None = None)
     }
     starts = [k for k in range(len(rows)) if k == 0 or cliques[k] != cliques[k - 1] or rows[k] <= rows[k - 1]]
     for number, (first, end) in enumerate(zip(starts, [*starts[1:], len(rows)], strict=True)):
-        if flags is not None and not flags[number]:
+        spec = asked[number] if asked is not None else None
+        if spec is False:
             yield None
             continue
         clique = as_clique(domain, cliques[first])
-        cells = math.prod(_shape(clique, domain))
+        if spec is None:
+            cells = math.prod(_shape(clique, domain))
+        else:
+            cells = as_entry(number, spec).query.num_rows(domain)
         if rows[first] < 0 or rows[end - 1] >= cells:
             raise ValueError(
                 f"The table over {', '.join(clique)} has {cells:,} cells by the domain, and the file has a "

@@ -24,6 +24,7 @@ from pgmjax._internal import checks
 from pgmjax._internal.errors import Error
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
+from pgmjax.data.population import Population
 from pgmjax.data.ratings import Ratings
 from pgmjax.data.relation import AnyRelation, Relation
 from pgmjax.discovery import Discovery, Found, OpenTable, Purpose, discover, first_look
@@ -316,6 +317,11 @@ class Run:
         """The number of records if it is public, otherwise None."""
         return self.table.public_total()
 
+    @property
+    def population(self) -> Population:
+        """The records that all answers are of."""
+        return dataclasses.replace(self.table.population, discovered=self.found is not None)
+
     def measure(self, queries: Sequence[Query], costs: Sequence[Fraction]) -> list[LinearMeasurement]:
         """Measure queries, each at its own cost (epsilon or rho).
 
@@ -327,7 +333,7 @@ class Run:
         measured = self.table.measure(list(queries), **given, show_progress=self.show_progress)
         _LOG.info("%s: measured %d tables", self.mechanism.name, len(measured))
         if self.folder is not None:
-            self.folder.record(measured, self.table.secure, self.table.seed)
+            self.folder.record(measured, self.table.secure, self.table.seed, self.population)
         return list(measured)
 
     def select(self, score: Score, cost: Fraction) -> int:
@@ -413,6 +419,7 @@ class Run:
             "weighted": table.weighted,
             "max_weight": table.max_weight,
             "unit": table.unit,
+            "population": self.population,
             "ledger": table.receipt(),
             "discovery": None if self.found is None else self.found.to_dict(),
         }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -27,7 +28,8 @@ from pgmjax.model.graphical import GraphicalModel, many_marginals
 from pgmjax.privacy.exact import split
 from pgmjax.privacy.scores import Distances
 from pgmjax.queries import marginal
-from pgmjax.release.release import Release
+from pgmjax.release.accuracy import NoisyDistance
+from pgmjax.release.release import Release, distances_between
 
 _PARTS = 10**4
 """Costs of a round's measurements are in whole multiples of about a ten-thousandth of it."""
@@ -133,19 +135,27 @@ class BatchAIM(Mechanism):
         attributes, wide = _by_width(run.plan)
         start = budget.cap * (self.start if wide else 1)
         measured = run.measure(list(map(marginal, attributes)), split(start, [1] * len(attributes)))
-        model = None
+        model, published = None, dict[int, tuple[GraphicalModel, list[NoisyDistance]]]()
         for number, cost in enumerate(budget.split([1] * self.rounds) if wide else (), start=1):
             model = fit_on_the_way(run, measured, self.steps, model)
             limit, before = self.max_cells * number // self.rounds, budget.spent
-            shares = self._shares(run, model, [each.clique for each in measured], limit, cost)
+            held = [each.clique for each in measured]
+            shares, distances = self._shares(run, model, held, limit, cost)
+            published[number] = model, [dataclasses.replace(each, round=number) for each in distances]
             costs = split(cost - (budget.spent - before), list(shares.values()))
             measured += run.measure(list(map(marginal, shares)), costs)
-        return run.release(measured, fit_merged(run, request.estimator, measured, model))
+        fit = fit_merged(run, request.estimator, measured, model)
+        last: dict[Clique, NoisyDistance] = {}
+        for model, distances in published.values():
+            moved = distances_between(fit.model, model, [each.clique for each in distances])
+            for each, more in zip(distances, moved, strict=True):
+                last[each.clique] = dataclasses.replace(each, changed=more)
+        return run.release(measured, fit, distances=tuple(last.values()))
 
     def _shares(
         self, run: Run, model: GraphicalModel, held: Sequence[Clique], limit: int, cost: Fraction
-    ) -> dict[Clique, int]:
-        """Return what a round measures, with shares of its cost.
+    ) -> tuple[dict[Clique, int], list[NoisyDistance]]:
+        """Return what a round measures, with shares of its cost, and the noisy distances that it published.
 
         With noise of relative size 1 / share**q a set of marginals of weights w and n cells has the weighted
         noise sum(w n / share**q), least for shares in proportion to (w n)**(1 / (1 + q)), where it is
@@ -164,8 +174,9 @@ class BatchAIM(Mechanism):
         attributes, wide = _by_width(run.plan)
         wide = affordable(request.domain, held, wide, limit)
         if not wide:
-            return dict.fromkeys(attributes, 1)
-        errors = self._errors(run, model, wide, cost * (1 - self.share))
+            return dict.fromkeys(attributes, 1), []
+        distances = self._distances(run, model, wide, cost * (1 - self.share))
+        errors = np.array([each.value for each in distances])
         worth = errors * np.array([run.plan[clique] for clique in wide])
         parts, power = _parts(request, run.plan, wide), 1 / _exponent(request)
         noise = self._noise(request, wide, cost * self.share)
@@ -177,9 +188,9 @@ class BatchAIM(Mechanism):
             if affordable(request.domain, [*held, *chosen], [wide[i]], limit):
                 chosen[wide[i]] = parts[i]
         if not chosen:
-            return dict.fromkeys(attributes, 1)
+            return dict.fromkeys(attributes, 1), distances
         total = sum(chosen.values())
-        return {clique: max(1, round(_PARTS * part / total)) for clique, part in chosen.items()}
+        return {clique: max(1, round(_PARTS * part / total)) for clique, part in chosen.items()}, distances
 
     def _noise(self, request: Request, wide: Sequence[Clique], cost: Fraction) -> float:
         """Return the expected absolute noise of a count, as far as the model keeps it, at a cost."""
@@ -187,18 +198,33 @@ class BatchAIM(Mechanism):
         sensitivity = largest_sensitivity(wide, request.domain, self._neighbours, unit, *bounds)
         return kept_noise(request, self.kept_noise) * distribution_for(sensitivity, unit, cost).mean_absolute
 
-    def _grid(self, request: Request, wide: Sequence[Clique], cost: Fraction) -> int:
-        sensitivity = largest_sensitivity(
+    def _of_one(self, request: Request, wide: Sequence[Clique]) -> Any:
+        """Return the sensitivity of one distance."""
+        return largest_sensitivity(
             wide, request.domain, self._neighbours, "epsilon", request.max_weight, request.max_records
         )
-        return grid_for_scores(len(wide), sensitivity, request.budget.unit, cost)
 
-    def _errors(self, run: Run, model: GraphicalModel, wide: Sequence[Clique], cost: Fraction) -> np.ndarray:
-        """Return noisy L1 distances of the candidates' exact marginals from the model's."""
-        bits = self._grid(run.request, wide, cost)
+    def _grid(self, request: Request, wide: Sequence[Clique], cost: Fraction) -> int:
+        return grid_for_scores(len(wide), self._of_one(request, wide), request.budget.unit, cost)
+
+    def _distances(
+        self, run: Run, model: GraphicalModel, wide: Sequence[Clique], cost: Fraction
+    ) -> list[NoisyDistance]:
+        """Publish noisy L1 distances of the candidates' exact marginals from the model's."""
+        bits, unit = self._grid(run.request, wide, cost), run.request.budget.unit
         estimates = zip(wide, many_marginals(model, wide), strict=True)
         score = Distances([(marginal(clique), on_grid(table, bits)) for clique, table in estimates], bits)
-        return run.measure_scores(score, cost)
+        # as `PrivateTable.measure_scores` guarantees it
+        number, one = len(wide), float(self._of_one(run.request, wide))
+        spread = (
+            math.sqrt(2) * number * one / cost if unit == "epsilon" else one * math.sqrt(number / 2 / cost)
+        )
+        noise = "laplace" if unit == "epsilon" else "gaussian"
+        values = run.measure_scores(score, cost).tolist()
+        return [
+            NoisyDistance(clique, 1, value, float(spread), 0.0, noise)
+            for clique, value in zip(wide, values, strict=True)
+        ]
 
 
 def _by_width(candidates: Mapping[Clique, int]) -> tuple[list[Clique], list[Clique]]:

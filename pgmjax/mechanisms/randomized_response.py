@@ -208,6 +208,7 @@ class RandomizedResponse(Mechanism):
                 table.receipt(),
                 row_order,
                 table.unit,
+                table.population,
             )
             if folder is not None:
                 made.write_record(folder)

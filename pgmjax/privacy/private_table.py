@@ -23,6 +23,7 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.counting import check_memory
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
+from pgmjax.data.population import Population
 from pgmjax.data.relation import AnyRelation, Relation
 from pgmjax.data.sources import TableChangedError
 from pgmjax.data.unit import Unit
@@ -154,6 +155,11 @@ class PrivateTable(SingleProcess):
     def unit(self) -> Unit | None:
         """The unit of privacy, None for one record."""
         return self._data.unit
+
+    @property
+    def population(self) -> Population:
+        """The records that its answers are about, by what is public alone."""
+        return self._data.population
 
     @property
     def max_records(self) -> int:

@@ -1,31 +1,37 @@
-"""The accuracy of a release, from its noisy answers and its model alone: verdicts, intervals, small groups.
+"""The accuracy of a release, from its noisy answers and its model alone: one answer, its interval, verdicts.
 
-Intervals are made from the noisy answers, without the model: every measured marginal that contains the
-attributes asked for is summed onto them, and the sums are averaged with weights 1/variance
-(`measurements.marginals.noisy_marginal`). That is unbiased, whatever the table is, and its standard error is
-known. The model's own count uses everything that was measured and is nearer in most cases; how near, nothing
-released can tell. What no measured marginal contains is not determined: there the model says what has most
-entropy.
+Intervals are made from the noisy answers, without the model: of all their combinations that are unbiased,
+whatever the table is, they take the one of least variance (`measurements.residual`, `uncertainty.linear`).
+The model's own answer uses everything that was measured, and that no count is negative, and is nearer in most
+cases. So the one answer that is reported is the model's where it lies inside the interval, and otherwise the
+end of the interval that is nearest to it. What the measurements do not determine has no interval: there the
+model says what has most entropy.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from pgmjax.data.cliques import Clique
+from pgmjax.data.cliques import Clique, all_subsets, in_order
 from pgmjax.data.domain import Domain
+from pgmjax.data.population import WHOLE, Population
+from pgmjax.data.relation import Relation
+from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.marginals import noisy_marginal
-from pgmjax.model.graphical import GraphicalModel
-from pgmjax.queries.blocks import Matrix
-from pgmjax.queries.product import Product, kronecker, marginal
+from pgmjax.measurements.residual import Residuals, Table, as_table
+from pgmjax.queries.blocks import Total
+from pgmjax.queries.product import kronecker, marginal
 from pgmjax.queries.query import Query
-from pgmjax.uncertainty import error_bars
+from pgmjax.release.shares import divided, fieller, mean_weights
+from pgmjax.strategies.least_squares import from_one
+from pgmjax.uncertainty.linear import BestLinear, TooMuchWorkError
 
 NORMAL, LAPLACE = 1.96, 2.12
 """Half-width of a 95 % interval in standard errors; an average of Laplace noise needs less than that."""
@@ -33,11 +39,45 @@ GOOD, COARSE = 0.1, 0.5
 """Relative half-widths up to which a column is good, and up to which it is coarse."""
 GOOD_MOVED, COARSE_MOVED = 0.02, 0.2
 """Shares of records that non-negativity moved, up to which a column is good, and coarse."""
-VERDICTS = ("good", "coarse", "noise", "not determined")
+NOT_WHOLE = "not the whole table"
+"""The best verdict on counts where records may have been left out."""
+VERDICTS = ("good", "coarse", NOT_WHOLE, "noise", "not determined")
+MEASURED, MODEL_ALONE = "noisy counts and the model", "the model alone"
+"""What an answer rests on, in words."""
+_FIGURES = ("half_width", "relative", "small", "moved", "share")
 _ENDLESS = 10.0
-_MOST_ANSWERS = 5000
+MOST_CELLS = 1_000_000
+"""Largest number of cells of a table that gets a verdict."""
 _SMALL = 5  # the small groups are one fifth of the values
-_LARGEST_MATRIX = 1 << 22
+_MOST_WORK = 3e10  # multiplications for answers without closed forms: some ten seconds
+
+
+@dataclasses.dataclass(frozen=True)
+class Reported:
+    """The answers to a query as they are reported everywhere.
+
+    Attributes:
+        estimates: the best answers [rows], each inside its interval.
+        stddevs: standard errors of the unbiased estimates [rows], NaN where not determined.
+        intervals: ends of 95 % intervals [rows, 2], NaN where not determined.
+        shares: ends of 95 % intervals of the shares in the total [rows, 2], NaN where not determined.
+    """
+
+    estimates: np.ndarray
+    stddevs: np.ndarray
+    intervals: np.ndarray
+    shares: np.ndarray
+
+    @property
+    def determined(self) -> np.ndarray:
+        """Whether the measurements determine each answer, bool [rows]; else it rests on the model alone."""
+        return ~np.isnan(self.stddevs)
+
+    def share(self, total: float) -> np.ndarray:
+        """Return the best shares [rows]: the answers over the model's total, each inside its interval."""
+        low, high = self.shares.T
+        found = self.estimates / total
+        return np.where(np.isnan(low), found, np.clip(found, low, high))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,115 +85,247 @@ class Unbiased:
     """Unbiased estimates of a query's answers.
 
     Attributes:
-        values: the estimates [rows].
-        stddevs: their standard errors [rows].
+        values: the estimates [rows], NaN where the measurements do not determine the answer.
+        stddevs: their standard errors [rows], NaN there too.
         width: half-width of a 95 % interval, in standard errors.
-        counts: whether the answers are counts, so that none is below 0.
+        nonnegative: whether no answer can be negative, as that of a count.
+        closed_form: whether all are the best answers from marginals alone, in closed form.
     """
 
     values: np.ndarray
     stddevs: np.ndarray
     width: float
-    counts: bool
+    nonnegative: bool
+    closed_form: bool = False
+
+    @property
+    def determined(self) -> np.ndarray:
+        """Whether the measurements determine each answer, bool [rows]."""
+        return ~np.isnan(self.stddevs)
 
     @property
     def intervals(self) -> np.ndarray:
-        """The ends of 95 % intervals [rows, 2]; those of counts are at least 0."""
+        """The ends of 95 % intervals [rows, 2].
+
+        Those of answers that cannot be negative reach from at least 0 to at least half a width above 0. A
+        noisy count far below 0 would else leave nothing but 0, which claims a certainty that nobody has.
+        This only adds to an interval, so it holds the answer at least as often.
+        """
         half = self.width * self.stddevs
-        ends = np.stack([self.values - half, self.values + half], axis=-1)
-        return np.maximum(ends, 0.0) if self.counts else ends
+        low, high = self.values - half, self.values + half
+        if self.nonnegative:
+            low, high = np.maximum(low, 0.0), np.maximum(high, half)
+        return np.stack([low, high], axis=-1)
 
 
-def unbiased(
-    domain: Domain, measurements: Sequence[LinearMeasurement], query: Query, model: Any = None
-) -> Unbiased | None:
-    """Return unbiased estimates of a query's answers, None if they are not determined.
+class CountEstimates:
+    """Unbiased answers to any queries from the noisy answers of one release, prepared once.
 
     Args:
         domain: of the measurements.
         measurements: released answers.
-        query: the query.
-        model: the fitted model, for tables that were measured through other queries than marginals, as by
-            HDMM: their least squares (`uncertainty.error_bars`), if they have at most 5,000 answers.
-
-    Returns:
-        The best of two: the answers to this very query, or the query of the noisy marginal of its attributes.
+        total: the number of records, where it is public.
 
     Example:
         >>> domain = Domain({"a": 2, "b": 2})
         >>> noisy = [LinearMeasurement(("a", "b"), [5.0, 7.0, 1.0, 3.0], stddev=2.0)]
-        >>> unbiased(domain, noisy, marginal(["b"])).intervals.round(1).tolist()
+        >>> found = CountEstimates(domain, noisy)
+        >>> found.unbiased(marginal(["b"])).intervals.round(1).tolist()
         [[0.5, 11.5], [4.5, 15.5]]
-        >>> unbiased(domain, noisy[:0], marginal(["b"])) is None
+        >>> CountEstimates(domain, []).unbiased(marginal(["b"])) is None
         True
     """
-    found = [each for each in measurements if each.clique == query.clique and each.query == query]
-    made = [
-        Unbiased(
-            each.flat_values().astype(float),
-            each.row_stddevs(),
-            _width([each]),
-            query == marginal(each.clique),
-        )
-        for each in found
-    ]
-    summed = _of_marginal(domain, measurements, query)
-    if summed is not None:
-        made.append(summed)
-    if not made and model is not None:
-        made += _by_least_squares(model, measurements, query)
-    return min(made, key=lambda each: float(np.square(each.stddevs).sum()), default=None)
 
+    def __init__(
+        self, domain: Domain, measurements: Sequence[LinearMeasurement], total: float | None = None
+    ) -> None:
+        self.domain, self.measurements, self.total = domain, tuple(measurements), total
+        laplace = any(each.noise == "laplace" for each in self.measurements)
+        self.width = LAPLACE if laplace else NORMAL
+        tables = {number: as_table(domain, each) for number, each in enumerate(self.measurements)}
+        self._others = [self.measurements[number] for number, table in tables.items() if table is None]
+        known = [] if total is None else [Table((), np.array(float(total)), 0.0)]
+        self.residuals = Residuals(domain, [*(each for each in tables.values() if each is not None), *known])
 
-def _of_marginal(domain: Domain, measurements: Sequence[LinearMeasurement], query: Query) -> Unbiased | None:
-    noisy = noisy_marginal(domain, measurements, query.clique)
-    if noisy is None:
-        return None
-    values, variances = np.asarray(noisy.values, float), np.square(noisy.stddevs)
-    width = _width([each for each in measurements if set(query.clique) <= set(each.clique)])
-    if query == marginal(query.clique):
-        return Unbiased(values.reshape(-1), np.sqrt(variances).reshape(-1), width, True)
-    squares = _squares(query, domain)
-    if squares is None:
-        return None
-    spread = np.sqrt(np.asarray(squares.apply(variances), float).reshape(-1))
-    answers = np.asarray(query.apply(values), float).reshape(-1)
-    return Unbiased(answers, spread, width, squares == query)
+    def unbiased(self, query: Query, may_be_negative: bool = False) -> Unbiased | None:
+        """Return unbiased estimates of a query's answers; None if none is determined.
 
+        They are the best ones if all measurements are marginals, or few enough to be factored together.
+        Otherwise they are averages, with weights 1/variance, of the best ones from marginals and of those
+        from each other measurement by itself.
 
-def _by_least_squares(model: Any, measurements: Sequence[LinearMeasurement], query: Query) -> list[Unbiased]:
-    """Return the estimates of least squares, [] if they are too many or not determined."""
-    others = [each for each in measurements if set(each.clique) & set(query.clique)]
-    answers = sum(np.size(each.values) for each in measurements)
-    if not others or answers > _MOST_ANSWERS or not isinstance(model, GraphicalModel):
-        return []
-    found = error_bars(model, measurements, [query])
-    if not found.determined.all():
-        return []
-    values, spread = np.ravel(found.values), np.ravel(found.stddevs)
-    return [Unbiased(values, spread, _width(measurements), query == marginal(query.clique))]
-
-
-def _width(measurements: Iterable[LinearMeasurement]) -> float:
-    return NORMAL if all(each.noise != "laplace" for each in measurements) else LAPLACE
-
-
-def _squares(query: Query, domain: Domain) -> Query | None:
-    """Return the query with all weights squared, which sums variances; None if it is too large."""
-    if not isinstance(query, Product):
-        return None
-    blocks: dict[str, Any] = {}
-    for name, block in zip(query.clique, query.blocks, strict=True):
-        if block.rows(domain[name]) * domain[name] > _LARGEST_MATRIX:
+        Args:
+            query: of the domain.
+            may_be_negative: do not cut intervals at 0.
+        """
+        best = None if self._others else self.residuals.answers(query)
+        found = self._together(query) if self._others else None
+        if best is not None:
+            found = best.values, best.variances
+        for values, variances in self._apart(query) if found is None else ():
+            found = (values, variances) if found is None else _averaged(*found, values, variances)
+        if found is None or np.isnan(found[1]).all():
             return None
-        matrix = np.asarray(block.matrix(domain[name]))
-        blocks[name] = block if ((matrix == 0) | (matrix == 1)).all() else Matrix(np.square(matrix))
-    return kronecker(blocks)
+        nonnegative = not may_be_negative and query.is_nonnegative(self.domain)
+        return Unbiased(found[0], np.sqrt(found[1]), self.width, nonnegative, best is not None)
+
+    def report(self, query: Query, fitted: np.ndarray, may_be_negative: bool = False) -> Reported:
+        """Return the one answer to each row of a query, with its interval.
+
+        Args:
+            query: of the domain.
+            fitted: the model's answers [rows].
+            may_be_negative: whether `fitted` holds unbiased answers, which may be negative.
+        """
+        fitted = np.asarray(fitted, np.float64).reshape(-1)
+        found = self.unbiased(query, may_be_negative)
+        if found is None:
+            nothing = np.full(fitted.size, np.nan)
+            nowhere = np.stack([nothing, nothing], axis=-1)
+            return Reported(fitted, nothing, nowhere, nowhere)
+        low, high = found.intervals.T
+        best = np.where(found.determined, np.clip(fitted, low, high), fitted)
+        return Reported(best, found.stddevs, found.intervals, self.shares(query, found))
+
+    @functools.cached_property
+    def records(self) -> tuple[float, float] | None:
+        """The number of records and the variance of its noise; None if it is not determined."""
+        if self.total is not None:
+            return float(self.total), 0.0
+        found = self.unbiased(kronecker({self.domain.attributes[0]: Total()}))
+        return None if found is None else (float(found.values[0]), float(found.stddevs[0]) ** 2)
+
+    def shares(self, query: Query, found: Unbiased) -> np.ndarray:
+        """Return 95 % intervals of the shares of answers in the total.
+
+        Args:
+            query: of the domain.
+            found: the unbiased estimates of its answers.
+
+        Returns:
+            The ends [rows, 2], NaN where answer or total are not determined.
+        """
+        if self.records is None:
+            return np.full((found.values.size, 2), np.nan)
+        number, error = self.records
+        means = mean_weights(query, self.domain) if found.closed_form and error else None
+        if not error:
+            ends = found.intervals / number
+        elif means is None:
+            ends = divided(found.intervals, number, found.width * error**0.5)
+        else:
+            spread = np.square(found.stddevs)
+            ends = fieller(found.values, number, spread, means * error, error, found.width)
+        if not found.nonnegative:
+            return np.where(np.isfinite(ends), ends, np.nan)
+        most = float(query.linf_sensitivity(Relation.ADD_REMOVE, self.domain))
+        # a count far below 0 leaves more than 0, as above
+        least = found.width * found.stddevs / max(number, 1.0)
+        ends[:, 1] = np.maximum(ends[:, 1], least)
+        return np.clip(ends, 0.0, most)
+
+    @functools.cached_property
+    def _linear(self) -> BestLinear:
+        return BestLinear(self.domain, self.measurements, self.total, most_work=_MOST_WORK)
+
+    def variances_of_parts(self, clique: Clique) -> list[float] | None:
+        """Return the variance of the residual on each subset of a clique, by size.
+
+        None if not all are measured, or other measurements than marginals count too.
+        """
+        ordered = in_order(self.domain.attributes, clique)
+        if self._others or not self.residuals.is_measured(clique):
+            return None
+        return [self.residuals.residual(in_order(ordered, subset))[1] for subset in all_subsets(clique)]
+
+    def _together(self, query: Query) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the best answers from all measurements; None if that is too much work."""
+        try:
+            found = self._linear.answers([query])
+        except TooMuchWorkError:
+            return None
+        return found.values, np.square(found.stddevs)
+
+    def _apart(self, query: Query) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield answers with independent errors, and their variances [rows]."""
+        best = self.residuals.answers(query)
+        if best is not None:
+            yield best.values, best.variances
+        else:
+            yield from self._summed(query, self.measurements)
+        for each in self._others:
+            if each.query == query:
+                yield each.flat_values(), np.square(each.row_stddevs())
+            elif (found := from_one(self.domain, query, each)) is not None:
+                yield found
+            else:
+                yield from self._summed(query, [each])
+
+    def _summed(
+        self, query: Query, measurements: Sequence[LinearMeasurement]
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield the cells of a marginal as averages of measured marginals that contain them."""
+        if query != marginal(query.clique):
+            return
+        noisy = noisy_marginal(self.domain, measurements, query.clique)
+        if noisy is not None:
+            yield np.ravel(noisy.values), np.square(np.ravel(noisy.stddevs))
+
+
+def _averaged(
+    first: np.ndarray, of_first: np.ndarray, second: np.ndarray, of_second: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return averages with weights 1/variance, and their variances; NaN where neither is known."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        one, other = (np.where(np.isnan(v), 0.0, 1.0 / v) for v in (of_first, of_second))
+        shares = np.where(np.isinf(one), 1.0, np.where(np.isinf(other), 0.0, one / (one + other)))
+        values = shares * np.nan_to_num(first) + (1.0 - shares) * np.nan_to_num(second)
+        return values, np.where(one + other > 0, 1.0 / (one + other), np.nan)
+
+
+@dataclasses.dataclass(frozen=True)
+class NoisyDistance:
+    """A noisy distance between the table and a model on the way, which an adaptive mechanism published.
+
+    Attributes:
+        clique: the attributes of the marginal.
+        round: number of the round, from 1.
+        value: the L1 distance of the marginal of the table from that of the model in that round, with noise
+            (counts).
+        stddev: of the noise.
+        changed: the exact L1 distance of that model's marginal from the released model's (counts).
+        noise: the family of the noise, `gaussian` or `laplace`.
+    """
+
+    clique: Clique
+    round: int
+    value: float
+    stddev: float
+    changed: float
+    noise: str = "gaussian"
+
+    def misplaced(self, records: float) -> tuple[float, float]:
+        """Return the ends of a 95 % interval of the share of records that the released model misplaces.
+
+        That share is half the L1 distance over the number of records. The released model's distance differs
+        from the published one by at most `changed`, by the triangle inequality.
+
+        Args:
+            records: the model's total.
+
+        Example:
+            >>> NoisyDistance(("a", "b"), 1, 100.0, 10.0, 4.4).misplaced(1000.0)
+            (0.038, 0.062)
+        """
+        reach = (LAPLACE if self.noise == "laplace" else NORMAL) * self.stddev + self.changed
+        ends = (max(self.value - reach, 0.0), max(self.value, 0.0) + reach)
+        low, high = (min(round(end / (2 * max(records, 1.0)), 6), 1.0) for end in ends)
+        return low, high
 
 
 @dataclasses.dataclass(frozen=True)
 class TableAccuracy:
-    """The accuracy of the counts of one column, or of one measured table.
+    """The accuracy of the counts of one column, or of one measured or requested table.
 
     Attributes:
         clique: its attributes.
@@ -162,23 +334,34 @@ class TableAccuracy:
         relative: the same over that count.
         small: the same for small groups: the median over the fifth of the cells with fewest records.
         moved: the share of all records that noisy counts below 0 took from other cells.
+        misplaced: ends of a 95 % interval of the share of records that the model has in a wrong cell, where
+            the mechanism published a noisy distance; None elsewhere.
+        share: half-width of the 95 % interval of the share that a typical record is in, over that share.
+        share_verdict: the verdict on shares, by the same rules.
     """
 
     clique: Clique
     verdict: str
-    half_width: float
-    relative: float
-    small: float
-    moved: float
+    half_width: float = math.nan
+    relative: float = math.nan
+    small: float = math.nan
+    moved: float = math.nan
+    misplaced: tuple[float, float] | None = None
+    share: float = math.nan
+    share_verdict: str = VERDICTS[-1]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the accuracy for JSON; null where nothing is determined."""
-        numbers = {name: getattr(self, name) for name in ("half_width", "relative", "small", "moved")}
+        numbers = {name: getattr(self, name) for name in _FIGURES}
         known = {name: round(value, 4) if math.isfinite(value) else None for name, value in numbers.items()}
-        return {"attributes": list(self.clique), "verdict": self.verdict, **known}
+        wrong = {} if self.misplaced is None else {"misplaced": [round(end, 4) for end in self.misplaced]}
+        told = {"verdict": self.verdict, "share_verdict": self.share_verdict}
+        return {"attributes": list(self.clique), **told, **known, **wrong}
 
 
-def table_accuracy(model: Any, measurements: Sequence[LinearMeasurement], clique: Clique) -> TableAccuracy:
+def table_accuracy(
+    estimates: CountEstimates, clique: Clique, fitted: np.ndarray, records: float
+) -> TableAccuracy:
     """Return the accuracy of the counts of some attributes.
 
     The verdict is *good* if the interval of the count that a typical record is in (the median over records)
@@ -186,30 +369,30 @@ def table_accuracy(model: Any, measurements: Sequence[LinearMeasurement], clique
     *noise* if it is beyond 50 %, or they took more than 20 %; and *coarse* between.
 
     Args:
-        model: the fitted model.
-        measurements: the released answers.
+        estimates: from the released answers.
         clique: the attributes.
+        fitted: the model's counts [size of each attribute].
+        records: the model's total.
 
     Example:
-        >>> import pgmjax as pj
-        >>> noisy = [pj.LinearMeasurement(("a",), [900, 50, -4], stddev=5.0)]
-        >>> model = pj.Estimator(progress=False).fit(pj.Domain({"a": 3}), noisy).model
-        >>> found = table_accuracy(model, noisy, ("a",))
+        >>> noisy = [LinearMeasurement(("a",), [900, 50, -4], stddev=5.0)]
+        >>> estimates = CountEstimates(Domain({"a": 3}), noisy)
+        >>> found = table_accuracy(estimates, ("a",), np.array([898.0, 48.0, 0.0]), 946.0)
         >>> found.verdict, round(found.relative, 3)
         ('good', 0.011)
     """
-    nothing = TableAccuracy(clique, VERDICTS[3], math.nan, math.nan, math.nan, math.nan)
-    found = unbiased(model.domain, measurements, marginal(clique), model)
-    if found is None:
-        return nothing
-    fitted = np.maximum(np.asarray(model.marginal(clique), float).reshape(-1), 0.0)
+    found = estimates.unbiased(marginal(clique))
+    if found is None or not found.determined.all():
+        return TableAccuracy(clique, VERDICTS[-1])
+    fitted = np.maximum(np.asarray(fitted, float).reshape(-1), 0.0)
     half = found.width * found.stddevs
     relative = half / np.maximum(fitted, 1.0)
-    order = np.argsort(relative, kind="stable")
-    mass = np.cumsum(fitted[order])
-    place = order[min(int(np.searchsorted(mass, mass[-1] / 2)), len(order) - 1)]
+    place = _typical(relative, fitted)
+    ends = estimates.shares(marginal(clique), found)
+    of_shares = (ends[:, 1] - ends[:, 0]) / 2 / (np.maximum(fitted, 1.0) / max(records, 1.0))
+    share = float(of_shares[_typical(of_shares, fitted)])
     least = np.argsort(fitted, kind="stable")[: max(1, len(fitted) // _SMALL)]
-    moved = float(-np.minimum(found.values, 0).sum() / max(float(model.total), 1.0))
+    moved = float(-np.minimum(found.values, 0).sum() / max(records, 1.0))
     typical = float(relative[place])
     return TableAccuracy(
         clique,
@@ -218,13 +401,27 @@ def table_accuracy(model: Any, measurements: Sequence[LinearMeasurement], clique
         typical,
         float(np.median(relative[least])),
         moved,
+        share=share,
+        share_verdict=VERDICTS[-1] if math.isnan(share) else _verdict(share, moved),
     )
+
+
+def _typical(relative: np.ndarray, fitted: np.ndarray) -> int:
+    """Return the cell of the median record, by the relative half-width of its cell."""
+    order = np.argsort(relative, kind="stable")
+    mass = np.cumsum(fitted[order])
+    return int(order[min(int(np.searchsorted(mass, mass[-1] / 2)), len(order) - 1)])
 
 
 def _verdict(relative: float, moved: float) -> str:
     if relative <= GOOD and moved <= GOOD_MOVED:
-        return VERDICTS[0]
-    return VERDICTS[1] if relative <= COARSE and moved <= COARSE_MOVED else VERDICTS[2]
+        return "good"
+    return "coarse" if relative <= COARSE and moved <= COARSE_MOVED else "noise"
+
+
+def _about(population: Population, verdict: str) -> str:
+    """Return a verdict on counts as counts of the table: where some may be left out, none is too good."""
+    return verdict if population.is_whole else max(verdict, NOT_WHOLE, key=VERDICTS.index)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -233,7 +430,7 @@ class ReleaseAccuracy:
 
     Attributes:
         columns: of each attribute, in the domain's order.
-        tables: of each measured marginal of more than one attribute.
+        tables: of each table of more than one attribute that was measured or asked for.
     """
 
     columns: tuple[TableAccuracy, ...]
@@ -247,26 +444,51 @@ class ReleaseAccuracy:
         }
 
 
-def accuracy_of(model: Any, measurements: Sequence[LinearMeasurement]) -> ReleaseAccuracy:
-    """Return the accuracy of a model's counts: of every column, and of every measured table.
+def accuracy_of(
+    model: Any,
+    estimates: CountEstimates,
+    asked: Iterable[Clique] = (),
+    distances: Sequence[NoisyDistance] = (),
+    population: Population = WHOLE,
+) -> ReleaseAccuracy:
+    """Return the accuracy of a model's counts: of every column, and of every measured or requested table.
 
     Args:
         model: the fitted model.
-        measurements: the released answers.
+        estimates: from the released answers.
+        asked: the attributes of what was asked for.
+        distances: noisy distances that the mechanism published.
+        population: what the counts are of. Where records may have been left out, `NOT_WHOLE` takes the place
+            of every better verdict on counts, however little noise they have.
     """
-    cliques = {
-        each.clique: None
-        for each in measurements
-        if len(each.clique) > 1 and each.query == marginal(each.clique)
-    }
-    return ReleaseAccuracy(
-        tuple(table_accuracy(model, measurements, (name,)) for name in model.domain.attributes),
-        tuple(table_accuracy(model, measurements, clique) for clique in cliques),
-    )
+    domain, records = model.domain, float(model.total)
+    measured = (each.clique for each in estimates.measurements if as_table(domain, each) is not None)
+    wide = {frozenset(clique): clique for clique in (*measured, *asked) if len(clique) > 1}
+    small = [clique for clique in wide.values() if domain.size(clique) <= MOST_CELLS]
+    known = {frozenset(each.clique): each for each in distances}
+    columns, tables = [], []
+    for clique, fitted in marginals_of(model, [*((name,) for name in domain.attributes), *small]):
+        found = table_accuracy(estimates, clique, fitted, records)
+        if (one := known.get(frozenset(clique))) is not None:
+            found = dataclasses.replace(found, misplaced=one.misplaced(records))
+        found = dataclasses.replace(found, verdict=_about(population, found.verdict))
+        (columns if len(clique) == 1 else tables).append(found)
+    return ReleaseAccuracy(tuple(columns), tuple(tables))
+
+
+def marginals_of(model: Any, cliques: Sequence[Clique]) -> Iterator[tuple[Clique, np.ndarray]]:
+    """Yield the model's counts of each clique, from one pass over its tree where that is possible."""
+    try:
+        yield from (model.calibrate().marginals(cliques) if hasattr(model, "calibrate") else ())
+    except ModelTooLargeError:
+        yield from ((clique, model.marginal(clique)) for clique in cliques)
+        return
+    if not hasattr(model, "calibrate"):
+        yield from ((clique, model.marginal(clique)) for clique in cliques)
 
 
 def lines(record: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what is to be said of a release's accuracy, in at most three sentences.
+    """Yield what is to be said of a release's accuracy, in a few sentences.
 
     Args:
         record: what `ReleaseAccuracy.to_dict` returned.
@@ -280,22 +502,35 @@ def lines(record: Mapping[str, Any]) -> Iterator[str]:
         Small groups: the rarest fifth of the values of age is known to within 300 %.
     """
     columns = record["columns"]
-    names = {
-        verdict: [one["attributes"][0] for one in columns if one["verdict"] == verdict]
-        for verdict in VERDICTS
-    }
-    told = [f"{len(names['good'])} good"] if names["good"] else []
-    told += [f"{len(names[v])} {v} ({_few(names[v])})" for v in VERDICTS[1:] if names[v]]
-    yield f"Accuracy: of {len(columns)} column{'s' * (len(columns) != 1)}, {', '.join(told)}."
+    yield f"Accuracy: {_told(columns, 'verdict')}."
+    if any(one["verdict"] == NOT_WHOLE for one in columns):
+        yield f"Shares of what counts: {_told(columns, 'share_verdict')}."
     known = [one for one in columns if one.get("relative") is not None]
-    if not known:
+    if known:
+        yield from _worst(known)
+    else:
         yield "No column was measured alone or in a table, so no count has an interval."
-        return
-    worst = max(known, key=lambda one: (VERDICTS.index(one["verdict"]), one["relative"]))
+    yield from _of_tables(record["tables"])
+
+
+def _told(columns: Sequence[Mapping[str, Any]], kind: str) -> str:
+    """Return how many columns have which verdict, and the names of those that are not good."""
+    names = {each: [one["attributes"][0] for one in columns if one[kind] == each] for each in VERDICTS}
+    told = [f"{len(names['good'])} good"] if names["good"] else []
+    told += [f"{len(names[each])} {each} ({_few(names[each])})" for each in VERDICTS[1:] if names[each]]
+    return f"of {len(columns)} column{'s' * (len(columns) != 1)}, {', '.join(told)}"
+
+
+def _worst(known: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield sentences about the worst column, and about small groups."""
+    worst = max(
+        known, key=lambda one: (VERDICTS.index(_verdict(one["relative"], one["moved"])), one["relative"])
+    )
     name, moved = worst["attributes"][0], worst["moved"]
-    if _verdict(worst["relative"], 0.0) == worst["verdict"]:
+    among = " in what counts" if worst["verdict"] == NOT_WHOLE else ""
+    if _verdict(worst["relative"], 0.0) == _verdict(worst["relative"], moved):
         yield (
-            f"Worst: for a typical record, the count of its value of {name} is known to within "
+            f"Worst: for a typical record, the count of its value of {name}{among} is known to within "
             f"{percent(worst['relative'])} (95 % interval)."
         )
     else:
@@ -309,6 +544,41 @@ def lines(record: Mapping[str, Any]) -> Iterator[str]:
         f"{small['attributes'][0]}{', the worst column,' * (len(known) > 1)} is known to within "
         f"{percent(small['small'])}."
     )
+
+
+def _of_tables(tables: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield sentences about tables of more than one attribute: how many are good, or only noise.
+
+    Example:
+        >>> pair = {"attributes": ["a", "b"], "verdict": "noise"}
+        >>> list(_of_tables([pair, pair, {**pair, "verdict": "not determined"}]))
+        ['Of 3 pairs, 2 are mostly noise and 1 was not measured: its counts rest on the model alone.']
+    """
+    if not tables:
+        return
+    number = {verdict: sum(one["verdict"] == verdict for one in tables) for verdict in VERDICTS}
+    kind = "pair" if all(len(one["attributes"]) == 2 for one in tables) else "table"
+    good, coarse, part, noise, unknown = (number[verdict] for verdict in VERDICTS)
+    told = [f"{good} {'is' if good == 1 else 'are'} good"] if good else []
+    told += [f"{coarse} {'is' if coarse == 1 else 'are'} coarse"] if coarse else []
+    told += [f"{part} {'is' if part == 1 else 'are'} {NOT_WHOLE}"] if part else []
+    told += [f"{noise} {'is' if noise == 1 else 'are'} mostly noise"] if noise else []
+    if unknown:
+        told.append(
+            f"{unknown} {'was' if unknown == 1 else 'were'} not measured: "
+            f"{'its' if unknown == 1 else 'their'} counts rest on the model alone"
+        )
+    said = f"{', '.join(told[:-1])} and {told[-1]}" if len(told) > 1 else told[0]
+    yield f"Of {len(tables):,} {kind}{'s' * (len(tables) != 1)}, {said}."
+    alone = [one for one in tables if one["verdict"] == VERDICTS[-1] and one.get("misplaced")]
+    if alone:
+        worst = max(alone, key=lambda one: one["misplaced"][1])
+        most = sorted(one["misplaced"][1] for one in alone)[len(alone) // 2]
+        yield (
+            f"Noisy distances were published of {len(alone):,} of these: in half of them the model has at "
+            f"most {percent(most)} of the records in a wrong cell, in the worst "
+            f"({', '.join(worst['attributes'])}) at most {percent(worst['misplaced'][1])} (95 % each)."
+        )
 
 
 def _few(names: Sequence[str], most: int = 5) -> str:

@@ -7,7 +7,7 @@
     document.querySelector("#x-table tbody"), document.querySelector("#x-table thead"),
   ];
   const STEP = 100, BARS = 20;
-  let shown = STEP, lines = [], names = [];
+  let shown = STEP, lines = [], names = [], sizes = [], parts = null;
 
   function number(value) {
     const digits = Math.abs(value) < 100 && value !== Math.round(value) ? 1 : 0;
@@ -39,29 +39,62 @@
     const { places, table } = chosen();
     const values = places.map((place) => data.columns[place].values);
     names = places.map((place) => data.columns[place].name);
-    lines = table.fitted.map((fitted, cell) => {
+    lines = table.count.map((count, cell) => {
       const codes = places.length === 1 ? [cell]
         : [Math.floor(cell / values[1].length), cell % values[1].length];
       const half = Array.isArray(table.half) ? table.half[cell] : table.half;
       const noisy = table.noisy === null ? null : table.noisy[cell];
-      return { words: codes.map((code, k) => values[k][code]), fitted, noisy, half };
+      return { words: codes.map((code, k) => values[k][code]), codes, count, noisy, half };
     });
+    sizes = values.map((each) => each.length);
+    parts = table.parts;
     const wanted = filter.value.trim().toLowerCase();
     if (wanted) lines = lines.filter((line) => line.words.some((word) => word.toLowerCase().includes(wanted)));
-    if (order.value === "count") lines.sort((x, y) => y.fitted - x.fitted);
+    if (order.value === "count") lines.sort((x, y) => y.count - x.count);
+  }
+  function ends(line) {  // a count far below 0 leaves more than 0: see release/accuracy.py
+    return [Math.max(0, line.noisy - line.half), Math.max(0, line.noisy) + line.half];
   }
   function interval(line) {
-    if (line.noisy === null) return "not measured together";
-    const low = Math.max(0, line.noisy - line.half), high = Math.max(0, line.noisy + line.half);
-    return number(low) + " to " + number(high);
+    if (line.noisy === null) return "not measured together: the model alone";
+    return ends(line).map(number).join(" to ");
+  }
+  function shares(line) {  // Fieller's interval: see release/shares.py
+    if (line.noisy === null) return "the model alone";
+    if (data.records === null || parts === null) return "unknown";
+    const [total, variance, width] = data.records, square = width * width;
+    const cells = sizes.reduce((all, size) => all * size, 1), spread = line.half * line.half / square;
+    const lead = total * total - square * variance;
+    if (total <= 0 || lead <= 0) return "0 to 100 %";
+    const middle = line.noisy * total - square * variance / cells;
+    const root = Math.sqrt(Math.max(0, middle * middle - lead * (line.noisy * line.noisy - square * spread)));
+    const low = (middle - root) / lead, high = Math.max((middle + root) / lead, line.half / total);
+    return [low, high].map((end) => (100 * Math.min(1, Math.max(0, end))).toFixed(2)).join(" to ") + " %";
+  }
+  function halfOfSum() {
+    // the noise of cells is shared; that of the parts of their sum on each set of columns is not
+    if (parts === null) return lines.reduce((all, line) => all + line.half, 0);
+    const squares = (k) => {  // of the number of lines with each value of column k
+      const found = new Array(sizes[k]).fill(0);
+      lines.forEach((line) => { found[line.codes[k]] += 1; });
+      return found.reduce((all, n) => all + n * n, 0);
+    };
+    const n = lines.length, cells = sizes.reduce((all, size) => all * size, 1), mean = n * n / cells;
+    let lengths;
+    if (sizes.length === 1) lengths = [mean / cells, n - mean];
+    else {
+      const [a, b] = [squares(0) / sizes[1], squares(1) / sizes[0]];
+      lengths = [mean / cells, (a - mean) / sizes[1], (b - mean) / sizes[0], n - a - b + mean];
+    }
+    return Math.sqrt(lengths.reduce((all, length, k) => all + Math.max(0, length) * parts[k], 0));
   }
   function sum() {
-    const fitted = lines.reduce((all, line) => all + line.fitted, 0);
+    const counted = lines.reduce((all, line) => all + line.count, 0);
     let said = number(lines.length) + (lines.length === 1 ? " line, " : " lines, ") + "in total " +
-      number(fitted) + " of " + number(data.total) + " fitted";
+      number(counted) + " of " + number(data.total);
     if (lines.length && lines[0].noisy !== null) {
       const noisy = lines.reduce((all, line) => all + line.noisy, 0);
-      const half = Math.sqrt(lines.reduce((all, line) => all + line.half * line.half, 0));
+      const half = halfOfSum();
       said += "; 95 % interval of their sum: " + interval({ noisy, half });
     }
     find("sum").textContent = said + ".";
@@ -74,11 +107,11 @@
     const svg = place.firstChild, space = svg.namespaceURI, row = 20;
     const wide = Math.max(320, Math.min(700, place.clientWidth || 700)), left = Math.round(0.3 * wide);
     const letters = Math.floor((left - 8) / 6.5);
-    const most = Math.max(...top.map((l) => Math.max(l.fitted, l.noisy === null ? 0 : l.noisy + l.half)), 1);
+    const most = Math.max(...top.map((l) => Math.max(l.count, l.noisy === null ? 0 : l.noisy + l.half)), 1);
     const scale = (value) => left + Math.max(0, value) / most * (wide - left - 70);
     svg.setAttribute("viewBox", "0 0 " + wide + " " + (row * top.length + 6));
     svg.setAttribute("role", "img");
-    svg.setAttribute("aria-label", names.join(" by ") + ": fitted counts as bars, 95 % intervals as lines");
+    svg.setAttribute("aria-label", names.join(" by ") + ": counts as bars, 95 % intervals as lines");
     const put = (tag, attributes, text) => {
       const made = document.createElementNS(space, tag);
       for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
@@ -89,30 +122,31 @@
       const y = k * row + 4, word = line.words.join(" · ");
       put("text", { x: left - 8, y: y + 11, "text-anchor": "end", fill: "var(--ink)", "font-size": 12 },
         word.length > letters ? word.slice(0, letters - 1) + "…" : word);
-      put("rect", { x: left, y, width: Math.max(0, scale(line.fitted) - left), height: row - 6, fill: "var(--fit)" });
+      put("rect", { x: left, y, width: Math.max(0, scale(line.count) - left), height: row - 6, fill: "var(--fit)" });
       if (line.noisy !== null) put("line", {
         x1: scale(line.noisy - line.half), x2: scale(line.noisy + line.half),
         y1: y + 7, y2: y + 7, stroke: "var(--noisy)", "stroke-width": 2,
       });
       put("text", { x: wide - 4, y: y + 11, "text-anchor": "end", fill: "var(--muted)", "font-size": 12 },
-        number(line.fitted));
+        number(line.count));
     });
     if (lines.length > BARS) {
-      const rest = lines.slice(BARS).reduce((all, line) => all + line.fitted, 0);
-      add(place, "p", "The other " + number(lines.length - BARS) + " lines in total: " + number(rest) + " fitted.", "note");
+      const rest = lines.slice(BARS).reduce((all, line) => all + line.count, 0);
+      add(place, "p", "The other " + number(lines.length - BARS) + " lines in total: " + number(rest) + ".", "note");
     }
   }
   function write() {
     head.textContent = body.textContent = "";
     const titles = add(head, "tr");
     names.forEach((name) => add(titles, "th", name));
-    ["fitted", "95 % interval", "share"].forEach((name) => add(titles, "th", name, "n"));
+    ["count", "95 % interval", "share", "95 % interval"].forEach((name) => add(titles, "th", name, "n"));
     lines.slice(0, shown).forEach((line) => {
       const row = add(body, "tr");
       line.words.forEach((word) => add(row, "td", word));
-      add(row, "td", number(line.fitted), "n");
+      add(row, "td", number(line.count), "n");
       add(row, "td", interval(line), "n");
-      add(row, "td", (100 * line.fitted / data.total).toFixed(2) + " %", "n");
+      add(row, "td", (100 * line.count / data.total).toFixed(2) + " %", "n");
+      add(row, "td", shares(line), "n");
     });
     find("more").hidden = lines.length <= shown;
   }
@@ -133,10 +167,10 @@
     else otherwise();
   }
   function asText() {
-    const cells = [[...names, "fitted", "low", "high"]];
+    const cells = [[...names, "count", "low", "high"]];
     lines.forEach((line) => {
-      const ends = line.noisy === null ? ["", ""] : [-1, 1].map((sign) => Math.max(0, line.noisy + sign * line.half).toFixed(1));
-      cells.push([...line.words, line.fitted, ...ends]);
+      const both = line.noisy === null ? ["", ""] : ends(line).map((end) => end.toFixed(1));
+      cells.push([...line.words, line.count, ...both]);
     });
     return cells.map((row) => row.join("\t")).join("\n");
   }

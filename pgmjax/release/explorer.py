@@ -6,33 +6,41 @@ numbers are written.
 
 from __future__ import annotations
 
+import html
 import importlib.resources
 import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from pgmjax.data.cliques import Clique
-from pgmjax.inference.plan.forecast import ModelTooLargeError
+from pgmjax.data.population import Population
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.measurements.marginals import is_marginal, noisy_marginal
+from pgmjax.measurements.marginals import is_marginal
 from pgmjax.model.graphical import GraphicalModel
+from pgmjax.queries.product import marginal
+from pgmjax.release.accuracy import CountEstimates, marginals_of
 
 MOST_BYTES = 3_500_000
 """Size of the numbers in the page, in bytes of JSON."""
 MOST_ATTRIBUTES = 200
 """Number of attributes up to which pairs that were not measured are offered."""
-NORMAL, LAPLACE = 1.96, 2.12
-"""Half-width of a 95 % interval in standard deviations; an average of Laplace noise needs less than that."""
 MOST_CELLS = 200_000
 """Largest number of cells of a pair that is offered."""
 
 
-def section(model: GraphicalModel, measurements: Sequence[LinearMeasurement]) -> str:
-    """Return the section of the report in which one chooses columns and sees their counts."""
-    content = numbers(model, measurements)
+def section(model: GraphicalModel, estimates: CountEstimates, population: Population | None = None) -> str:
+    """Return the section of the report in which one chooses columns and sees their counts.
+
+    Args:
+        model: the fitted model.
+        estimates: unbiased answers from the released noisy ones.
+        population: what the counts are of; None: what was published elsewhere says that.
+    """
+    content = numbers(model, estimates, population)
+    counted = "the records that were published" if population is None else html.escape(population.phrase)
     script = importlib.resources.files("pgmjax.release").joinpath("explorer.js").read_text(encoding="utf-8")
     data = json.dumps(content, separators=(",", ":"), ensure_ascii=True).replace("<", "\\u003c")
     left_out = content["left_out"]
@@ -44,9 +52,10 @@ def section(model: GraphicalModel, measurements: Sequence[LinearMeasurement]) ->
     )
     return f"""<section id="explore">
 <h2>Explore</h2>
-<p class="note">Choose one column or two. Each line's interval, taken by itself, contains the count in
-the table with 95 % probability. It is computed from the noisy counts alone. The fitted count uses everything
-that was measured, so it may lie outside the interval.</p>
+<p class="note">Choose one column or two. Each line's interval, taken by itself, contains the count,
+among {counted}, with 95 % probability. It is computed from the noisy counts alone. The count uses
+the fitted model too, which knows everything that was measured; it lies inside the interval. Where columns
+were not measured together, there is no interval, and the count rests on the model alone.</p>
 <noscript><p class="warn">This section needs JavaScript. It loads nothing from the network: all its numbers
 are in this file.</p></noscript>
 <div class="controls">
@@ -69,35 +78,60 @@ are in this file.</p></noscript>
 </section>"""
 
 
-def numbers(model: GraphicalModel, measurements: Sequence[LinearMeasurement]) -> dict[str, Any]:
+def numbers(
+    model: GraphicalModel, estimates: CountEstimates, population: Population | None = None
+) -> dict[str, Any]:
     """Return the content of the explorer: every column, and as many pairs as there is room for.
 
     Args:
         model: the fitted model.
-        measurements: the released noisy answers.
+        estimates: unbiased answers from the released noisy ones.
+        population: what the counts are of. A cell that counts other values too says so after its name.
 
     Returns:
-        `columns` (name, values), `one` and `pairs` (row-major: fitted, noisy, and half, the half-width of a
-        95 % interval; noisy is None where the attributes were not measured together), `left_out`, the number
-        of pairs that there is no room for. Pairs that were measured come first, and small ones.
+        `records` (the total, the variance of its noise, and half-widths in standard errors; null if not
+        determined), `columns` (name, values), `one` and
+        `pairs` (row-major: count, the one answer that is reported; noisy
+        and half, an unbiased estimate and the half-width of its 95 % interval; parts, from which that of a
+        sum of cells follows; noisy is None where the attributes were not measured together), `left_out`, the
+        number of pairs that there is no room for.
+        Pairs that were measured come first, and small ones.
     """
     names = model.domain.attributes
-    columns = [{"name": name, "values": model.domain.attribute(name).code_names()} for name in names]
+    columns = [{"name": name, "values": _values(model, name, population)} for name in names]
     one = [
-        _table(model, measurements, clique, fitted)
-        for clique, fitted in _marginals(model, [(name,) for name in names])
+        _table(estimates, clique, fitted)
+        for clique, fitted in marginals_of(model, [(name,) for name in names])
     ]
     room = MOST_BYTES - len(json.dumps([columns, one]))
     pairs: dict[str, Any] = {}
-    asked = _pairs(model, measurements)
-    for pair, fitted in _marginals(model, asked):
-        found = _table(model, measurements, pair, fitted)
+    asked = _pairs(model, estimates.measurements)
+    for pair, fitted in marginals_of(model, asked):
+        found = _table(estimates, pair, fitted)
         room -= len(json.dumps(found))
         if room < 0:
             break
         pairs[",".join(str(names.index(name)) for name in pair)] = found
     left_out = len(names) * (len(names) - 1) // 2 - len(pairs)
-    return {"total": model.total, "columns": columns, "one": one, "pairs": pairs, "left_out": left_out}
+    records = None if estimates.records is None else [*estimates.records, estimates.width]
+    return {
+        "total": model.total,
+        "records": records,
+        "columns": columns,
+        "one": one,
+        "pairs": pairs,
+        "left_out": left_out,
+    }
+
+
+def _values(model: GraphicalModel, name: str, population: Population | None) -> list[str]:
+    """Return the names of an attribute's cells, with the other values that they count."""
+    also: dict[int, str] = {}
+    for cell in () if population is None else population.merged:
+        if cell.attribute == name and cell.code is not None:
+            also[cell.code] = f"{also.get(cell.code, '')} (and {cell.also})"
+    names = model.domain.attribute(name).code_names()
+    return [value + also.get(code, "") for code, value in enumerate(names)]
 
 
 def _pairs(model: GraphicalModel, measurements: Sequence[LinearMeasurement]) -> list[Clique]:
@@ -114,32 +148,19 @@ def _pairs(model: GraphicalModel, measurements: Sequence[LinearMeasurement]) -> 
     return sorted(found, key=lambda pair: (frozenset(pair) not in measured, model.domain.size(pair)))
 
 
-def _marginals(model: Any, pairs: Sequence[Clique]) -> Iterator[tuple[Clique, np.ndarray]]:
-    """Yield the model's counts of each pair, from one pass over its tree where that is possible."""
-    try:
-        yield from (model.calibrate().marginals(pairs) if hasattr(model, "calibrate") else ())
-    except ModelTooLargeError:
-        yield from ((pair, model.marginal(pair)) for pair in pairs)
-        return
-    if not hasattr(model, "calibrate"):
-        yield from ((pair, model.marginal(pair)) for pair in pairs)
-
-
-def _table(
-    model: GraphicalModel, measurements: Sequence[LinearMeasurement], clique: Clique, fitted: np.ndarray
-) -> dict[str, Any]:
+def _table(estimates: CountEstimates, clique: Clique, fitted: np.ndarray) -> dict[str, Any]:
     """Return one table as flat lists of rounded numbers."""
-    noisy = noisy_marginal(model.domain, measurements, clique)
-    if noisy is None:
-        return {"fitted": _rounded(fitted), "noisy": None, "half": None}
-    normal = all(each.noise == "gaussian" for each in measurements if set(clique) <= set(each.clique))
-    half = _rounded((NORMAL if normal else LAPLACE) * noisy.stddevs, 2)
+    found = estimates.unbiased(marginal(clique))
+    counts = _rounded(estimates.report(marginal(clique), fitted).estimates)
+    if found is None or not found.determined.all():
+        return {"count": counts, "noisy": None, "half": None, "parts": None}
+    half = _rounded(found.width * found.stddevs, 2)
     same = all(number == half[0] for number in half)
-    return {
-        "fitted": _rounded(fitted),
-        "noisy": _rounded(noisy.values),
-        "half": half[0] if same else half,
-    }
+    # the squared half-width of each part of a sum of cells, of unit length, where cells have such parts
+    taus = estimates.variances_of_parts(clique)
+    parts = None if taus is None else [float(f"{found.width**2 * tau:.6g}") for tau in taus]
+    noisy = _rounded(found.values)
+    return {"count": counts, "noisy": noisy, "half": half[0] if same else half, "parts": parts}
 
 
 def _rounded(values: np.ndarray, digits: int = 1) -> list[float | int]:

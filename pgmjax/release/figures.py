@@ -1,29 +1,27 @@
 """The figures and lists of the report: attributes, pairs, measured marginals.
 
-Fitted values are drawn next to the noisy answers, as SVG. Every function takes released numbers only:
-measured (noisy) values, their standard deviations and fitted values. Colours are written as CSS variables
-(`--ink`, `--muted`, `--grid`, `--fit`, `--noisy`), so that one drawing works on light and dark pages. Needs
-matplotlib (extra `report`).
+Fitted values are drawn next to the noisy answers (`release.drawing`). Every function takes released numbers
+only: measured (noisy) values, their standard deviations and fitted values.
 """
 
 from __future__ import annotations
 
-import io
 import itertools
 import math
-import re
 from collections.abc import Sequence
 from html import escape
 from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
+from pgmjax.data.cliques import Clique
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.measurements.marginals import is_marginal, noisy_marginal, other_queries
+from pgmjax.measurements.marginals import is_marginal, other_queries
 from pgmjax.model.graphical import GraphicalModel
-from pgmjax.plotting import axes as drawing
+from pgmjax.queries.product import marginal
+from pgmjax.release import drawing
+from pgmjax.release.accuracy import CountEstimates
 
 MOST_ATTRIBUTES = 60
 MOST_VALUES = 24
@@ -32,62 +30,42 @@ MOST_PAIRS = 6
 LARGEST_PAIR = 40_000
 """Largest number of cells drawn as a heat map; smaller cells would not be visible."""
 
-# colours passed to matplotlib, and the CSS variable that replaces each
-_COLOURS = {"#010101": "ink", "#020202": "muted", "#030303": "grid", "#040404": "fit", "#050505": "noisy"}
-_PAGE = drawing.Colours(*_COLOURS)
 
-# an inline drawing needs no namespaces, no size, no font list and no unreferenced ids
-_CLEANING = [
-    (r"<metadata>.*?</metadata>", ""),
-    (r"<style[^>]*>.*?</style>", ""),
-    (r' xmlns(:xlink)?="[^"]*"', ""),
-    (r"xlink:href", "href"),
-    (r"(<svg[^>]*?) (?:width|height)=\"[^\"]*\"", r"\1"),
-    (r"(<svg[^>]*?) (?:width|height)=\"[^\"]*\"", r"\1"),
-    (r' id="[A-Za-z0-9.]+_\d+"', ""),
-    (r" font-family: [^;\"]*;", ""),
-    (r"font: (?:[a-z]+ )*([\d.]+px)[^;\"]*", r"font-size: \1"),
-    (r' transform="rotate\(-0 [^"]*"', ""),
-    (r">\s+<", ">\n<"),
-]
-
-
-def one_way(
-    model: GraphicalModel, measurements: Sequence[LinearMeasurement], show_progress: bool | None
-) -> str:
+def one_way(model: GraphicalModel, estimates: CountEstimates, show_progress: bool | None) -> str:
     """Return the section with a plot of each attribute, noisy and fitted counts together."""
     names = model.domain.attributes[:MOST_ATTRIBUTES]
     with Progress("drawing attributes", len(names), show_progress) as progress:
         figures = []
         for name in names:
-            figures.append(_one_way_figure(model, measurements, name))
+            figures.append(_one_way_figure(model, estimates, name))
             progress.advance()
     left_out = len(model.domain) - len(names)
     more = f'<p class="note">{left_out:,} further attributes are not drawn.</p>' if left_out else ""
     return f"""<section>
 <h2>One attribute at a time</h2>
 <p class="note"><span class="key"></span>fitted count &ensp; <span class="key dot"></span>noisy count, with
-two standard deviations of its noise each way. If an attribute was not measured alone, its noisy counts
-are the average, weighted by 1/variance, of the measured marginals that contain it. If it was measured only
+two standard deviations of its noise each way. The noisy counts are
+the best unbiased ones from all measured marginals that contain the attribute. If it was measured only
 through other queries, no noisy counts are drawn.</p>
 <div class="plots">{"".join(figures)}</div>{more}
 </section>"""
 
 
-def _one_way_figure(model: GraphicalModel, measurements: Sequence[LinearMeasurement], name: str) -> str:
-    noisy = noisy_marginal(model.domain, measurements, (name,))
+def _one_way_figure(model: GraphicalModel, estimates: CountEstimates, name: str) -> str:
+    sources = _sources(estimates, (name,))
+    noisy = _noisy(estimates, (name,)) if sources else None
     attribute = model.domain.attribute(name)
     counts: list[Any] = [
         model.marginal((name,)),
-        *((None, None) if noisy is None else (noisy.values, noisy.stddevs)),
+        *((None, None) if noisy is None else noisy),
     ]
     if attribute.bins is None and attribute.size > drawing.MOST_BARS:  # no order to group neighbours by
         svg, rest = _largest_svg(attribute.code_names(), *counts, title=name)
     else:
-        svg, rest = one_way_svg(attribute.code_names(), *counts, title=name), ""
-    others = other_queries(measurements, name)
+        svg, rest = drawing.bars(attribute.code_names(), *counts, title=name), ""
+    others = other_queries(estimates.measurements, name)
     if noisy is not None:
-        gathered = f"in {noisy.sources} measured marginal{'s' if noisy.sources > 1 else ''}"
+        gathered = f"in {sources} measured marginal{'s' if sources > 1 else ''}"
     elif others:
         gathered = f"measured only through other queries ({', '.join(others)})"
     else:
@@ -102,26 +80,23 @@ def _largest_svg(
     """Return a drawing of the values with the largest fitted counts, and what is to be said of the others."""
     order = np.argsort(-fitted, kind="stable")
     top, others = order[:MOST_VALUES], order[MOST_VALUES:]
-    figure, axes = _figure(4.6, 4.6)
     some, wide = (None if values is None else np.asarray(values)[top] for values in (noisy, stddev))
-    drawing.largest(axes, [names[code] for code in top], fitted[top], some, wide, _PAGE)
+    svg = drawing.largest([names[code] for code in top], fitted[top], some, wide, title=title)
     said = f". The {len(top)} largest are drawn; the other {len(others):,} together: "
     said += f"{fitted[others].sum():,.0f} fitted"
     if noisy is not None:
         spread = 2 * math.sqrt(float(np.square(np.asarray(stddev)[others]).sum()))
         said += f", {np.asarray(noisy)[others].sum():,.0f} ± {spread:,.0f} noisy"
-    return _svg(figure, f"{title}: the values with the largest fitted counts"), said
+    return svg, said
 
 
-def two_way(
-    model: GraphicalModel, measurements: Sequence[LinearMeasurement], show_progress: bool | None
-) -> str:
+def two_way(model: GraphicalModel, estimates: CountEstimates, show_progress: bool | None) -> str:
     """Return the section with heat maps of the largest measured pairs, or "" if there are none."""
-    pairs = _largest_pairs(model, measurements)
+    pairs = _largest_pairs(model, estimates.measurements)
     with Progress("drawing pairs", len(pairs), show_progress) as progress:
         figures = []
         for pair in pairs:
-            figures.append(_two_way_figure(model, measurements, pair))
+            figures.append(_two_way_figure(model, estimates, pair))
             progress.advance()
     if not any(figures):
         return ""
@@ -134,17 +109,30 @@ as 0.</p>
 </section>"""
 
 
-def _two_way_figure(
-    model: GraphicalModel, measurements: Sequence[LinearMeasurement], pair: tuple[str, str]
-) -> str:
-    noisy = noisy_marginal(model.domain, measurements, pair)
+def _two_way_figure(model: GraphicalModel, estimates: CountEstimates, pair: tuple[str, str]) -> str:
+    noisy = _noisy(estimates, pair)
     if noisy is None:
         return ""
+    values, stddevs = noisy
     rows, columns = (model.domain.attribute(name).code_names() for name in pair)
-    svg = two_way_svg(rows, columns, noisy.values, model.marginal(pair), axis_names=pair)
-    caption = f"{noisy.values.size:,} cells, noise stddev {typical(noisy.stddevs):,.4g} a cell"
+    svg = drawing.heat_maps(rows, columns, values, model.marginal(pair), axis_names=pair)
+    caption = f"{values.size:,} cells, noise stddev {typical(stddevs):,.4g} a cell"
     title = f"{escape(pair[0])} by {escape(pair[1])}"
     return f"<figure><h3>{title}</h3>{svg}<figcaption>{caption}</figcaption></figure>\n"
+
+
+def _noisy(estimates: CountEstimates, clique: Clique) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return unbiased counts of a marginal and their standard errors; None if they are not determined."""
+    found = estimates.unbiased(marginal(clique))
+    if found is None or not found.determined.all():
+        return None
+    shape = estimates.domain.shape_of(clique)
+    return found.values.reshape(shape), found.stddevs.reshape(shape)
+
+
+def _sources(estimates: CountEstimates, clique: Clique) -> int:
+    """Return the number of measured marginals that contain a clique."""
+    return sum(is_marginal(each) and set(clique) <= set(each.clique) for each in estimates.measurements)
 
 
 def _largest_pairs(model: GraphicalModel, measurements: Sequence[LinearMeasurement]) -> list[tuple[str, str]]:
@@ -193,90 +181,3 @@ def _residual(model: GraphicalModel, measurement: LinearMeasurement) -> float:
 def typical(values: np.ndarray | float) -> float:
     """Return the root mean square."""
     return math.sqrt(float(np.mean(np.square(np.asarray(values, dtype=np.float64)))))
-
-
-def one_way_svg(
-    names: Sequence[str],
-    fitted: np.ndarray,
-    noisy: np.ndarray | None = None,
-    stddev: np.ndarray | None = None,
-    *,
-    title: str = "",
-) -> str:
-    """Draw one attribute's marginal: fitted counts as bars, noisy counts as points with 2-stddev bars.
-
-    Args:
-        names: names of the values [cells].
-        fitted: counts of the model [cells].
-        noisy: noisy counts [cells]; None if the attribute was not measured.
-        stddev: their standard deviations [cells].
-        title: name of the attribute, used in the accessible label of the drawing.
-
-    Returns:
-        An `<svg>` element. With more than 120 values, neighbouring values are grouped, and named by the
-        first and the last.
-    """
-    figure, axes = _figure(4.6, 2.5)
-    drawing.bars(axes, names, fitted, noisy, stddev, _PAGE)
-    return _svg(figure, f"{title}: fitted counts as bars, noisy counts as points" if title else "")
-
-
-def two_way_svg(
-    row_names: Sequence[str],
-    column_names: Sequence[str],
-    noisy: np.ndarray,
-    fitted: np.ndarray,
-    *,
-    axis_names: tuple[str, str],
-) -> str:
-    """Draw one pair's marginal twice on one colour scale: noisy counts on the left, fitted on the right.
-
-    Args:
-        row_names: names of the first attribute's values [rows].
-        column_names: names of the second attribute's values [columns].
-        noisy: noisy counts [rows, columns]; negative ones are drawn as zero.
-        fitted: counts of the model [rows, columns].
-        axis_names: the two attributes.
-
-    Returns:
-        An `<svg>` element.
-    """
-    top = max(float(np.max(noisy)), float(np.max(fitted)), 1.0)
-    figure, panels = _figure(7.2, 3.2, columns=2)
-    for axes, table, label in zip(panels, (noisy, fitted), ("measured (noisy)", "fitted"), strict=True):
-        image = drawing.heat_map(axes, table, top)
-        axes.set_title(label, color=_PAGE.muted, fontsize=10, loc="left")
-        drawing.name_ticks(axes.set_xticks, column_names, width=26)
-        axes.set_xlabel(drawing.short(axis_names[1], 60), color=_PAGE.ink, fontsize=10)
-    drawing.name_ticks(panels[0].set_yticks, row_names, upright=True)
-    panels[0].set_ylabel(drawing.short(axis_names[0], 60), color=_PAGE.ink, fontsize=10)
-    panels[1].set_yticks([])
-    drawing.colour_bar(image, panels, _PAGE)
-    return _svg(figure, f"{axis_names[0]} by {axis_names[1]}: measured noisy counts beside fitted counts")
-
-
-def _figure(width: float, height: float, columns: int = 1) -> tuple[Any, Any]:
-    """A figure made without pyplot (no window, no global state), and its axes in the page's colours."""
-    figure_module = checks.optional("matplotlib.figure", extra="report")
-    figure = figure_module.Figure(figsize=(width, height), layout="constrained")
-    panels = figure.subplots(1, columns, squeeze=False)[0]
-    for axes in panels:
-        drawing.clear(axes, _PAGE)
-    return figure, panels if columns > 1 else panels[0]
-
-
-def _svg(figure: Any, label: str) -> str:
-    """The figure as an `<svg>` element that takes its colours and font from the page."""
-    matplotlib = checks.optional("matplotlib", extra="report")
-    out = io.StringIO()
-    # keep text as text: smaller, searchable, in the page's font; a fixed salt makes the output reproducible
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": label or "pgmjax"}):
-        figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    text = out.getvalue()
-    text = text[text.index("<svg") :]
-    for pattern, replacement in _CLEANING:
-        text = re.sub(pattern, replacement, text, flags=re.DOTALL)
-    for colour, name in _COLOURS.items():
-        text = text.replace(colour, f"var(--{name})")
-    head = f'<svg role="img" aria-label="{escape(label)}"' if label else '<svg role="img"'
-    return text.replace("<svg", head, 1)

@@ -23,13 +23,12 @@ from pgmjax._internal import checks, files, formats
 from pgmjax._internal.files import reserve
 from pgmjax._internal.progress import Progress
 from pgmjax._version import __version__
-from pgmjax.data.domain import Domain
+from pgmjax.data.population import Population
 from pgmjax.estimation.estimator import Fit
 from pgmjax.learning import predictor
 from pgmjax.learning.predictor import Predictor
 from pgmjax.measurements import transcript
-from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.measurements.published import read_noisy_counts
+from pgmjax.measurements.published import read_measurements
 from pgmjax.measurements.transcript import Transcript
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.load import load_model
@@ -38,6 +37,7 @@ from pgmjax.model.regions import RegionModel
 from pgmjax.model.sampling import METHODS, ROUND
 from pgmjax.privacy.exact import as_text
 from pgmjax.release import tables
+from pgmjax.release.accuracy import CountEstimates, NoisyDistance
 from pgmjax.release.release import Release
 from pgmjax.release.report import render
 from pgmjax.release.trained import TrainedRelease
@@ -45,7 +45,21 @@ from pgmjax.release.trained import TrainedRelease
 FIT_RECORD = "fit.json"
 SYNTHETIC_FORMATS = ("parquet", "csv")
 MOST_ROWS = 10_000_000
-_KEYS = ("mechanism", "epsilon", "delta", "relation", "spent", "secure", "seed", "total", "versions", "fit")
+DISTANCES = "distances.parquet"
+"""File of the noisy distances that an adaptive mechanism published."""
+_KEYS = (
+    "mechanism",
+    "epsilon",
+    "delta",
+    "relation",
+    "spent",
+    "secure",
+    "seed",
+    "total",
+    "versions",
+    "fit",
+    "population",
+)
 
 
 def write(
@@ -155,16 +169,20 @@ def fill(
 
     def report(path: pathlib.Path) -> None:
         failed: dict[str, Exception] = {}
-        shown = (record, release.model, release.measurements)
+        shown = (record, release.model, release.estimates)
         path.write_text(render(*shown, show_progress=show_progress, failed=failed), encoding="utf-8")
         missing.update({f"{path.name}: {name}": error for name, error in failed.items()})
 
     parts: dict[str, Callable[[pathlib.Path], Any]] = {
-        "measurements.parquet": lambda path: tables.write_measurements(release.measurements, path, **marks),
+        "measurements.parquet": lambda path: tables.write_measurements(
+            release.measurements, path, **marks, population=release.population
+        ),
         "model": release.model.save,
     }
     if release.discovery is not None:
         parts["domain.json"] = release.domain.write
+    if release.distances:
+        parts[DISTANCES] = lambda path: tables.write_distances(release.distances, path)
     if release.transcript is not None:
         played = {**marks, **release.transcript.to_dict()}
         parts["transcript.json"] = lambda path: path.write_text(json.dumps(played) + "\n", encoding="utf-8")
@@ -253,7 +271,6 @@ def check_packages() -> None:
     """
     for module in ("pyarrow", "pyarrow.csv", "pyarrow.parquet"):
         checks.optional(module, extra="tables")
-    checks.optional("matplotlib.figure", extra="report")
 
 
 def describe(release: Release) -> dict[str, Any]:
@@ -274,6 +291,7 @@ def _facts(release: Release) -> dict[str, Any]:
         "seed": release.seed,
         "total": release.model.total,
         **release.counted(),
+        "population": release.population.to_dict(),
         "ledger": None if release.ledger is None else dict(release.ledger),
         "fit": record_of(release.fit),
         "statement": release.statement(),
@@ -331,6 +349,10 @@ class SavedRelease:
         """The parts that could not be written, with the reasons; empty if the release is complete."""
         return self.record.get("missing", {})
 
+    def population(self) -> Population:
+        """The records that all counts and shares are of."""
+        return Population.from_dict(self.record["population"])
+
     @functools.cached_property
     def model(self) -> GraphicalModel | MixtureModel:
         """The fitted model, loaded on first access.
@@ -355,9 +377,14 @@ class SavedRelease:
         """Return the noisy answers as an Arrow table: clique, row, value, stddev, noise."""
         return tables.read(self.folder / "measurements.parquet")
 
-    def noisy_counts(self) -> tuple[LinearMeasurement, ...]:
-        """Return the noisy answers that are counts of cells, as measurements."""
-        return noisy_counts(self.folder, self.model.domain)
+    @functools.cached_property
+    def estimates(self) -> CountEstimates:
+        """Unbiased answers from the noisy ones, with intervals."""
+        return estimates_in(self.folder, self.model, self.record)
+
+    def distances(self) -> tuple[NoisyDistance, ...]:
+        """Return the noisy distances that an adaptive mechanism published, () for other mechanisms."""
+        return tables.read_distances(self.folder / DISTANCES)
 
     def transcript(self) -> Transcript | None:
         """Return the draws and records of a game-based mechanism, or None for other mechanisms."""
@@ -383,10 +410,17 @@ class SavedRelease:
         return tables.read(self.folder / "answers.parquet")
 
 
-def noisy_counts(folder: str | os.PathLike[str], domain: Domain) -> tuple[LinearMeasurement, ...]:
-    """Return the noisy answers in a folder; see `SavedRelease.noisy_counts`."""
+def estimates_in(folder: str | os.PathLike[str], model: Any, record: Mapping[str, Any]) -> CountEstimates:
+    """Return unbiased answers from the noisy ones in a folder of a release or a fit.
+
+    Args:
+        folder: the folder.
+        model: its model.
+        record: its `release.json` or `fit.json`.
+    """
     path = pathlib.Path(folder) / "measurements.parquet"
-    return read_noisy_counts(path, domain) if path.is_file() else ()
+    noisy = read_measurements(path, model.domain) if path.is_file() else ()
+    return CountEstimates(model.domain, noisy, float(model.total) if record.get("total_public") else None)
 
 
 def model_in(folder: str | os.PathLike[str]) -> tuple[GraphicalModel | MixtureModel, Mapping[str, Any]]:

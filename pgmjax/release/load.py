@@ -20,7 +20,7 @@ def load(folder: Any) -> GraphicalModel | MixtureModel | RegionModel | SavedRele
         folder: path of the folder, of a model or as `pgmjax release` and `Release.save` write it.
 
     Returns:
-        The model, or the `SavedRelease` with its `model`, `record`, `noisy_counts()` and `answers()`.
+        The model, or the `SavedRelease` with its `model`, `record`, `estimates` and `answers()`.
 
     Raises:
         FileNotFoundError: the folder or one of its files is missing.

@@ -65,11 +65,13 @@ def write(
         "method": method,
         "statement": _STATEMENT,
         **({} if prior is None else {"prior": prior}),
+        **({} if published.population is None else {"population": published.population.to_dict()}),
         "versions": release_folder.versions(),
     }
     with reserve(out) as folder:
         fit.model.save(folder / "model")
-        tables.write_measurements(published.measurements, folder / "measurements.parquet")
+        path = folder / "measurements.parquet"
+        tables.write_measurements(published.measurements, path, population=published.population)
         decode = False if codes else "values"
         synthetic = folder / f"synthetic.{synthetic_format}"
         fit.model.sample_to(

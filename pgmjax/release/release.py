@@ -6,14 +6,16 @@ import dataclasses
 import functools
 import importlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from pgmjax._internal import checks, html
+from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
+from pgmjax.data.population import WHOLE, Population
 from pgmjax.data.relation import Relation
 from pgmjax.data.unit import Unit
 from pgmjax.estimation.estimator import Estimator, Fit
@@ -23,7 +25,14 @@ from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy.exact import as_text
 from pgmjax.queries.spec import in_words
 from pgmjax.queries.workload import Workload
-from pgmjax.release.accuracy import ReleaseAccuracy, accuracy_of
+from pgmjax.release.accuracy import (
+    MOST_CELLS,
+    CountEstimates,
+    NoisyDistance,
+    ReleaseAccuracy,
+    accuracy_of,
+    marginals_of,
+)
 from pgmjax.strategies import global_least_squares, local_least_squares
 
 ANSWERS = ("engine", "local", "global")
@@ -50,6 +59,14 @@ class Spent:
 
     def __str__(self) -> str:
         return ", ".join(f"{name} {text}" for name, text in self.to_dict().items())
+
+
+def distances_between(one: Any, other: Any, cliques: Sequence[Clique]) -> list[float]:
+    """Return the L1 distances between the marginals of two models (counts)."""
+    if not cliques:
+        return []
+    pairs = zip(marginals_of(one, cliques), marginals_of(other, cliques), strict=True)
+    return [float(np.abs(np.asarray(a) - np.asarray(b)).sum()) for (_, a), (_, b) in pairs]
 
 
 def check_prior(earlier: Any, domain: Domain) -> None:
@@ -94,8 +111,11 @@ class Release:
         transcript: draws and records of a game-based mechanism, which measures nothing; None otherwise.
         answered_by: how the workload is answered, one of `ANSWERS`. The model exists in every case.
         unit: the unit of privacy; None for one record.
+        population: the records that all counts and shares are of.
         discovery: what was found of the domain, at what part of the cost; None if the domain was given.
         prior: what is known of the earlier release that `with_prior` was given, None without one.
+        distances: noisy distances of marginals from models on the way, which an adaptive mechanism
+            published to choose what to measure; the last one of each marginal.
 
     Guarantees:
         (spent.epsilon, spent.delta)-differential privacy under `relation` for all parts together,
@@ -122,6 +142,8 @@ class Release:
     discovery: Mapping[str, Any] | None = None
     unit: Unit | None = None
     prior: Mapping[str, Any] | None = None
+    distances: tuple[NoisyDistance, ...] = ()
+    population: Population = WHOLE
 
     def with_prior(
         self,
@@ -156,7 +178,14 @@ class Release:
             )
         estimator = Estimator() if estimator is None else estimator
         fit = estimator.fit(self.domain, self.measurements, self.model.total, prior=earlier)
-        return dataclasses.replace(self, model=fit.model, fit=fit, prior=dict(known or {}))
+        moved = distances_between(fit.model, self.model, [each.clique for each in self.distances])
+        distances = tuple(
+            dataclasses.replace(each, changed=each.changed + more)
+            for each, more in zip(self.distances, moved, strict=True)
+        )
+        return dataclasses.replace(
+            self, model=fit.model, fit=fit, prior=dict(known or {}), distances=distances
+        )
 
     def answers(self, answered_by: str | None = None) -> list[np.ndarray]:
         """Return the answers to the workload, computed from released numbers at no further cost.
@@ -180,8 +209,16 @@ class Release:
             return local_least_squares(self.domain, self.workload, self.measurements)
         if chosen == "global":
             return global_least_squares(self.domain, self.workload, self.measurements)
-        answers = (self.model.answer(entry.query) for entry in self.workload.entries)
-        return [np.asarray(answer, np.float64).reshape(-1) for answer in answers]
+        queries = [entry.query for entry in self.workload.entries]
+        small = [each.clique for each in queries if self.domain.size(each.clique) <= MOST_CELLS]
+        tables = marginals_of(self.model, small)  # one pass over the tree is faster than a call for each
+        found = (
+            each.apply(next(tables)[1])
+            if self.domain.size(each.clique) <= MOST_CELLS
+            else self.model.answer(each)
+            for each in queries
+        )
+        return [np.asarray(answer, np.float64).reshape(-1) for answer in found]
 
     @property
     def total_public(self) -> bool:
@@ -189,9 +226,17 @@ class Release:
         return self.relation is Relation.REPLACE_ONE and not self.weighted
 
     @functools.cached_property
+    def estimates(self) -> CountEstimates:
+        """Unbiased answers from the measurements, with intervals; whatever is factored is factored once."""
+        return CountEstimates(
+            self.domain, self.measurements, float(self.model.total) if self.total_public else None
+        )
+
+    @functools.cached_property
     def count_accuracy(self) -> ReleaseAccuracy:
-        """The accuracy of every column and measured table, from released numbers alone."""
-        return accuracy_of(self.model, self.measurements)
+        """The accuracy of every column, and of every measured or requested table, from released numbers."""
+        asked = self.workload.cliques
+        return accuracy_of(self.model, self.estimates, asked, self.distances, self.population)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the release as a folder, as `pgmjax release` does; `pj.load` opens it.
@@ -232,7 +277,7 @@ class Release:
             return ""
         if self.weighted:
             return "The number of records is taken to be public; their weights and total weight are private. "
-        return "The number of records is public. "
+        return f"The number of records{' that count' * (self.unit is not None)} is public. "
 
     def statement(self) -> str:
         """Return the privacy guarantee in plain sentences, for the person responsible for the data."""
@@ -246,6 +291,7 @@ class Release:
         promise += f", up to {as_text(self.spent.delta)}. " if self.spent.delta else ". "
         promise += self._public()
         made = f"It was made by the mechanism {self.mechanism!r} from {self._source()}. "
+        made += f"All its counts and shares are of {self.population}. "
         if self.secure:
             return promise + made + "The noise came from a vetted sampler and cannot be repeated."
         return (

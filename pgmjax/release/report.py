@@ -13,17 +13,21 @@ from typing import Any
 
 import numpy as np
 
+from pgmjax.data.population import Population
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.sampling import INDEPENDENT
 from pgmjax.release import accuracy, explorer, figures
 from pgmjax.release import text as report_text
+from pgmjax.release.accuracy import CountEstimates
+
+_MOST_TABLES = 1000
 
 
 def render(
     record: Mapping[str, Any],
     model: GraphicalModel,
-    measurements: Sequence[LinearMeasurement],
+    estimates: CountEstimates,
     *,
     show_progress: bool | None = None,
     failed: dict[str, Exception] | None = None,
@@ -33,11 +37,12 @@ def render(
     Args:
         record: content of `release.json`.
         model: the fitted model.
-        measurements: the released noisy answers.
+        estimates: unbiased answers from the released noisy ones.
         show_progress: whether to show a progress bar. None shows one in terminals only.
         failed: takes the errors of parts that cannot be made, by the names of the parts, in whose place a
             sentence stands; None raises them.
     """
+    measurements, population = estimates.measurements, Population.from_dict(record["population"])
     values = sum(np.size(measurement.values) for measurement in measurements)
 
     def part(name: str, make: Callable[[], str]) -> str:
@@ -54,10 +59,10 @@ def render(
         part("accuracy", lambda: _accuracy(record)),
         _promise(record),
         _spent(record),
-        part("explorer", lambda: explorer.section(model, measurements)),
+        part("explorer", lambda: explorer.section(model, estimates, population)),
         _certificate(record, values),
-        part("attributes", lambda: figures.one_way(model, measurements, show_progress)),
-        part("pairs", lambda: figures.two_way(model, measurements, show_progress)),
+        part("attributes", lambda: figures.one_way(model, estimates, show_progress)),
+        part("pairs", lambda: figures.two_way(model, estimates, show_progress)),
         part("measured tables", lambda: figures.measured(model, measurements)),
         _asking(model, record),
         _versions(record),
@@ -75,7 +80,10 @@ def render_fit(
         model: the fitted model.
         measurements: the published answers.
     """
+    estimates = CountEstimates(model.domain, measurements)
     values = sum(np.size(measurement.values) for measurement in measurements)
+    told = record.get("population")
+    whose = [report_text.population(record)] if told else []
     tiles = {
         "records": f"{record['total']:,.0f}",
         "attributes": f"{len(model.domain):,}",
@@ -85,11 +93,11 @@ def render_fit(
     }
     sections = [
         _title("A model of published numbers", "", tiles),
-        _section("What is promised", _paragraphs([record["statement"]])),
-        explorer.section(model, measurements),
+        _section("What is promised", _paragraphs([record["statement"], *whose])),
+        explorer.section(model, estimates, Population.from_dict(told) if told else None),
         _certificate(record, values),
-        figures.one_way(model, measurements, False),
-        figures.two_way(model, measurements, False),
+        figures.one_way(model, estimates, False),
+        figures.two_way(model, estimates, False),
         _versions(record),
     ]
     return page("A model of published numbers", sections)
@@ -129,7 +137,9 @@ def _heading(record: Mapping[str, Any], model: GraphicalModel, measurements: int
         "noisy values": f"{values:,}",
     }
     source = f" Table: {escape(record['source'])}." if record.get("source") else ""
-    above = f'<p class="sub">Mechanism {escape(record["mechanism"])}.{source}</p>\n{_warning(record)}'
+    counted = f"All counts and shares are of {escape(record['population']['phrase'])}."
+    made = f"Mechanism {escape(record['mechanism'])}.{source} {counted}"
+    above = f'<p class="sub">{made}</p>\n{_warning(record)}'
     return _title("Release under differential privacy", above, facts)
 
 
@@ -155,20 +165,58 @@ def _accuracy(record: Mapping[str, Any]) -> str:
     if not record.get("accuracy"):
         return ""
     head = """<tr><th>column</th><th>verdict</th><th class="n">a typical count is within</th>
-<th class="n">small groups within</th><th class="n">records moved</th></tr>"""
+<th class="n">small groups within</th><th class="n">records moved</th><th>verdict on shares</th>
+<th class="n">a typical share is within</th></tr>"""
     rows = "\n".join(
         f"<tr><td>{escape(one['attributes'][0])}</td><td>{escape(one['verdict'])}</td>"
         + "".join(f'<td class="n">{_within(one[part])}</td>' for part in ("relative", "small", "moved"))
-        + "</tr>"
+        + f"{_shares(one)}</tr>"
         for one in record["accuracy"]["columns"]
     )
-    told = _paragraphs(accuracy.lines(record["accuracy"]))
+    told = _paragraphs([*accuracy.lines(record["accuracy"]), report_text.population(record)])
     publish = """<p class="note">"Within" is half the width of a 95 % interval of the noisy counts, divided by
 the count. A column is good up to 10 %. It is noise beyond 50 %, or if making negative counts non-negative
-moved many records to other values. All files of this folder follow from noisy answers and may be published.
-Do not publish a ledger, its key or a holder's log.</p>"""
+moved many records to other values. Where records may have been left out, no verdict on counts is better than
+"not the whole table", however little noise they have, and shares have a verdict of their own. All files
+of this folder follow from noisy answers and may be published. Do not publish a ledger, its key or a holder's
+log.</p>"""
     table = f'<div class="tall scroll"><table><thead>{head}</thead><tbody>{rows}</tbody></table></div>'
-    return _section("How good it is", f"{told}{table}{publish}")
+    return _section("How good it is", f"{told}{table}{_tables(record['accuracy']['tables'])}{publish}")
+
+
+def _tables(tables: Sequence[Mapping[str, Any]]) -> str:
+    """The verdict on every table of several columns, the worst first; nothing if there is none."""
+    if not tables:
+        return ""
+    order = {verdict: -place for place, verdict in enumerate(accuracy.VERDICTS)}
+    listed = sorted(tables, key=lambda one: order[one["verdict"]])
+    rows = "\n".join(
+        f"<tr><td>{escape(', '.join(one['attributes']))}</td><td>{_verdict(one)}</td>"
+        + "".join(f'<td class="n">{_within(one[part])}</td>' for part in ("relative", "small", "moved"))
+        + f'<td class="n">{_misplaced(one)}</td>{_shares(one)}</tr>'
+        for one in listed[:_MOST_TABLES]
+    )
+    more = len(listed) - _MOST_TABLES
+    rest = f'<p class="note">{more:,} further tables are in release.json.</p>' if more > 0 else ""
+    head = """<tr><th>columns together</th><th>verdict</th><th class="n">a typical count is within</th>
+<th class="n">small groups within</th><th class="n">records moved</th>
+<th class="n">in a wrong cell, by a noisy distance</th><th>verdict on shares</th>
+<th class="n">a typical share is within</th></tr>"""
+    return f'<div class="tall scroll"><table><thead>{head}</thead><tbody>{rows}</tbody></table></div>{rest}'
+
+
+def _verdict(one: Mapping[str, Any]) -> str:
+    alone = one["verdict"] == accuracy.VERDICTS[-1]
+    return f"{one['verdict']}: rests on {accuracy.MODEL_ALONE}" if alone else escape(one["verdict"])
+
+
+def _shares(one: Mapping[str, Any]) -> str:
+    return f'<td>{escape(one["share_verdict"])}</td><td class="n">{_within(one["share"])}</td>'
+
+
+def _misplaced(one: Mapping[str, Any]) -> str:
+    """The share of records in a wrong cell of the model, where the mechanism published it with noise."""
+    return " to ".join(map(accuracy.percent, one["misplaced"])) if one.get("misplaced") else "not published"
 
 
 def _within(share: float | None) -> str:

@@ -21,6 +21,7 @@ import numpy as np
 
 from pgmjax._internal import checks, files, formats
 from pgmjax.data.dataset import Dataset
+from pgmjax.data.population import Population
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.privacy.budget import Budget
@@ -141,11 +142,13 @@ class RunFolder:
         path = self.folder / _ANSWERS / f"{number:06d}-{asked}.npy"
         _write(path, lambda file: np.save(file, values, allow_pickle=False))
 
-    def record(self, measured: Sequence[LinearMeasurement], secure: bool, seed: int | None) -> None:
+    def record(
+        self, measured: Sequence[LinearMeasurement], secure: bool, seed: int | None, population: Population
+    ) -> None:
         """Add measurements to `measurements.parquet`, which is there in full at any time."""
         self._measured += measured
         partial = self.folder / f".{MEASUREMENTS}"
-        tables.write_measurements(self._measured, partial, secure=secure, seed=seed)
+        tables.write_measurements(self._measured, partial, secure=secure, seed=seed, population=population)
         with partial.open("rb+") as file:
             os.fsync(file.fileno())
         os.replace(partial, self.folder / MEASUREMENTS)

@@ -15,18 +15,21 @@ from pgmjax._internal import checks
 from pgmjax._internal.memory import available_bytes, readable_bytes
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
+from pgmjax.data.population import Population
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.measurements.published import CELLS
+from pgmjax.measurements.published import POPULATION, QUERIES, described
 from pgmjax.queries.product import Product, marginal
 from pgmjax.queries.query import Query
 from pgmjax.queries.spec import in_words, row_names
-from pgmjax.release.accuracy import unbiased
+from pgmjax.release.accuracy import MEASURED, MODEL_ALONE, NoisyDistance
 from pgmjax.release.release import Release
 
 _VALUE_BYTES = 8
 _BLOCK_ROWS = 1 << 18
 _MOST_WORDS = 1 << 20
-_NUMBERS = ("estimate", "stddev", "noise_stddev", "low", "high", "determined")
+_SHARES = ("share_low", "share_high")
+_NUMBERS = ("estimate", "stddev", "noise_stddev", "low", "high", *_SHARES, "determined", "rests_on")
+_OF_DISTANCES = ("round", "value", "stddev", "changed", "noise")
 _FIXED = ("query", "clique", "cell", *_NUMBERS)
 
 
@@ -36,18 +39,19 @@ def write_measurements(
     *,
     secure: bool | None = None,
     seed: int | None = None,
+    population: Population | None = None,
 ) -> None:
     """Write noisy answers: clique (list of names), row, value, stddev, distribution and scale of the noise.
 
     `scale` is the scale of the discrete noise distribution, null if unknown. Integer values, as in a release,
     are stored as int64. If `secure` is given, the file's metadata holds `secure` ("true" or "false") and the
-    `seed` of insecure noise. `cells` says of each measurement
-    whether it is of all cells of a marginal.
+    `seed` of insecure noise. `queries` says what each measurement asked, see
+    `measurements.published.described`, and `population`, if it is given, what all are of.
     """
     table = measurements_table(measurements)
-    cells = [m.query == marginal(m.clique) for m in measurements]
     marks = {} if secure is None else _mark(secure, seed)
-    table = table.replace_schema_metadata({**marks, CELLS: json.dumps(cells)})
+    marks |= {} if population is None else {POPULATION: json.dumps(population.to_dict())}
+    table = table.replace_schema_metadata({**marks, QUERIES: described(measurements)})
     checks.optional("pyarrow.parquet", extra="tables").write_table(table, path, compression="zstd")
 
 
@@ -81,21 +85,54 @@ def write_answers(release: Release, path: pathlib.Path) -> None:
       its name.
     - `clique`: the attributes, a list.
     - `cell`: the number of the answer within its query from 0, row-major in the order of the clique.
-    - `estimate`, by the release's model.
+    - `estimate`: the best answer from the model and the noisy answers together; it lies in its interval.
     - `stddev`, the standard error of an unbiased estimate from the noisy answers, and `low` and `high`, the
       ends of its 95 % interval; null where it is not determined by what was measured (`release.accuracy`).
-    - `determined`: whether it is.
+    - `determined`: whether it is. `rests_on`: the same in words, "noisy counts and the model" or "the model
+      alone".
+    - `share_low` and `share_high`: the ends of the 95 % interval of the share of the total; null where that
+      is not determined.
     - `noise_stddev` of the measurement of this exact query, null if there was none.
 
-    The file's metadata holds `secure` ("true" or "false"), the `seed` of insecure noise and `answered_by`.
+    The file's metadata holds `secure` ("true" or "false"), the `seed` of insecure noise, `answered_by`, and
+    `population`: as JSON, what all counts and shares are of.
     """
     parquet = checks.optional("pyarrow.parquet", extra="tables")
     answers = _Answers(release)
     metadata = {**_mark(release.secure, release.seed), "answered_by": release.answered_by}
+    metadata[POPULATION] = json.dumps(release.population.to_dict())
     schema = answers.table([]).schema.with_metadata(metadata)
     with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
         for parts in answers.blocks():
             writer.write_table(answers.table(parts).replace_schema_metadata(metadata))
+
+
+def write_distances(distances: Sequence[NoisyDistance], path: pathlib.Path) -> None:
+    """Write the noisy distances that an adaptive mechanism published, one row for each.
+
+    The columns are the attributes of `release.accuracy.NoisyDistance`.
+    """
+    arrow = checks.optional("pyarrow", extra="tables")
+    columns = {
+        "clique": arrow.array([list(each.clique) for each in distances], arrow.list_(arrow.string())),
+        **{name: [getattr(each, name) for each in distances] for name in _OF_DISTANCES},
+    }
+    checks.optional("pyarrow.parquet", extra="tables").write_table(arrow.table(columns), path)
+
+
+def read_distances(path: pathlib.Path) -> tuple[NoisyDistance, ...]:
+    """Read the noisy distances of a release, () if its mechanism published none.
+
+    Raises:
+        ValueError: the file is damaged.
+    """
+    if not path.is_file():
+        return ()
+    table = read(path)
+    if set(table.column_names) != {"clique", *_OF_DISTANCES}:
+        raise ValueError(f"{path} is damaged, as its columns are other ones: make or copy the release again.")
+    rows = table.to_pylist()
+    return tuple(NoisyDistance(**{**row, "clique": tuple(row["clique"])}) for row in rows)
 
 
 class _Answers:
@@ -119,13 +156,12 @@ class _Answers:
             query = self._entries[number].query
             measurement = measured.get((query.clique, query))
             noise = np.full(estimate.size, np.nan) if measurement is None else measurement.row_stddevs()
-            known = unbiased(self._release.domain, self._release.measurements, query, self._release.model)
-            nothing = np.full(estimate.size, np.nan)
-            stddev = nothing if known is None else known.stddevs
-            ends = np.stack([nothing, nothing], axis=-1) if known is None else known.intervals
+            unbiased = self._release.answered_by in ("local", "global")
+            told = self._release.estimates.report(query, estimate, may_be_negative=unbiased)
+            columns = (told.estimates, told.stddevs, noise, told.intervals, told.shares)
             for start in range(0, estimate.size, _BLOCK_ROWS):
                 rows = slice(start, start + _BLOCK_ROWS)
-                block.append(_Part(number, start, estimate[rows], stddev[rows], noise[rows], ends[rows]))
+                block.append(_Part(number, start, *(column[rows] for column in columns)))
                 if sum(part.estimate.size for part in block) >= _BLOCK_ROWS:
                     yield block
                     block = []
@@ -156,10 +192,14 @@ class _Answers:
             "noise_stddev": [part.noise for part in parts],
             "low": [part.ends[:, 0] for part in parts],
             "high": [part.ends[:, 1] for part in parts],
+            **{name: [part.shares[:, side] for part in parts] for side, name in enumerate(_SHARES)},
         }
         for column, found in numbers.items():
             columns[column] = arrow.array(_joined(found), from_pandas=True)
-        columns["determined"] = arrow.array(~np.isnan(_joined(numbers["stddev"])))
+        known = ~np.isnan(_joined(numbers["stddev"]))
+        columns["determined"] = arrow.array(known)
+        words = arrow.array([MODEL_ALONE, MEASURED], arrow.string())
+        columns["rests_on"] = arrow.DictionaryArray.from_arrays(known.astype(np.int32), words)
         return arrow.table(columns)
 
     def _index(self, part: _Part, name: str, cells: np.ndarray) -> np.ndarray:
@@ -181,6 +221,7 @@ class _Part(NamedTuple):
         stddev: standard errors [rows], NaN if not determined.
         noise: standard deviations of the noise [rows], NaN if the query was not measured.
         ends: of the intervals [rows, 2].
+        shares: of the intervals of shares [rows, 2].
     """
 
     entry: int
@@ -189,6 +230,7 @@ class _Part(NamedTuple):
     stddev: np.ndarray
     noise: np.ndarray
     ends: np.ndarray
+    shares: np.ndarray
 
 
 def _in_words(query: Query) -> str:

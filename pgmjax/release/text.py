@@ -26,11 +26,12 @@ def cost(record: Mapping[str, Any]) -> str:
     number = "is secret" if record["relation"] == "add-remove" else "is public"
     if record.get("weighted"):
         number += ", their weights are secret"
+    counted = " that count" if record.get("unit") and total_public(record) else ""
     warning = (
         "" if record["secure"] else " Seeded noise: this release protects NOBODY and is for research only."
     )
     whom = f"{record['relation']}, protecting {unit_name(record)}"
-    return f"Spent: {spent} under {whom} (the number of records {number}).{warning}"
+    return f"Spent: {spent} under {whom} (the number of records{counted} {number}).{warning}"
 
 
 def promise(record: Mapping[str, Any]) -> list[str]:
@@ -50,6 +51,7 @@ def promise(record: Mapping[str, Any]) -> list[str]:
     return [
         record["statement"] + factor,
         _whom(record) + _total(record),
+        population(record),
         *found,
         _plain("""Everything else here, from the model to the synthetic rows, was computed from the noisy
             counts without looking at the table again, so it costs no further privacy. The costs of several
@@ -82,13 +84,17 @@ def unit_name(record: Mapping[str, Any]) -> str:
     return "one record" if unit is None else f"one {unit['column']}, of at most {unit['max_records']} records"
 
 
+def population(record: Mapping[str, Any]) -> str:
+    """Return what all counts and shares of a release are of, and what may be left out or merged."""
+    return " ".join(record["population"]["sentences"])
+
+
 def _whom(record: Mapping[str, Any]) -> str:
     """Return sentences about the unit of privacy, with a space after them."""
     if record.get("unit") is None:
         return "The unit protected is one record. A person who has several records is protected less. "
-    said = f"""The unit protected is {unit_name(record)}. If one had more records, only that many were
-        used, chosen at random. A record without a {record["unit"]["column"]} is protected by itself."""
-    return f"{_plain(said)} "
+    alone = f"A record without a {record['unit']['column']} is protected by itself."
+    return f"The unit protected is {unit_name(record)}. {alone} "
 
 
 def total_public(record: Mapping[str, Any]) -> bool:
@@ -104,13 +110,16 @@ def total_name(record: Mapping[str, Any]) -> str:
         'records'
     """
     name = "total weight" if record.get("weighted") else "records"
+    if not record.get("population", {}).get("whole_table", True):
+        name += " that counts" if record.get("weighted") else " that count"
     return name if total_public(record) else f"{name} (estimate)"
 
 
 def _total(record: Mapping[str, Any]) -> str:
     """Return sentences about the number of records and their weights."""
     if total_public(record):
-        return "The number of records is not protected and is shown exactly."
+        counted = " that count" if record.get("unit") else ""
+        return f"The number of records{counted} is not protected and is shown exactly."
     if not record.get("weighted"):
         return "The number of records is protected too: the number shown here is an estimate."
     number = (

@@ -30,6 +30,7 @@ MAX_CELLS = 20_000_000
 """Default limit on the number of cells in global least squares."""
 
 _SUPPORT = 1e-6
+_MOST_ROWS = 1500  # of a strategy, or values of an attribute, whose pseudo-inverse is taken: a few seconds
 
 
 def local_least_squares(
@@ -61,6 +62,53 @@ def local_least_squares(
         _answer(entry.query, measurements[place], domain)
         for entry, place in zip(workload.entries, serves, strict=True)
     ]
+
+
+def from_one(
+    domain: Domain, query: Query, measurement: LinearMeasurement
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Answer a product by least squares from one measured product, with the variances of the answers.
+
+    The pseudo-inverse of a Kronecker product is that of its factors, so attributes are solved one by one.
+
+    Args:
+        domain: the domain.
+        query: what is asked.
+        measurement: noisy answers.
+
+    Returns:
+        Answers and variances, float64 [rows] each. None if either is no product, the noise differs between
+        rows, or an attribute's rows are not determined or too many.
+
+    Example:
+        >>> import pgmjax as pj
+        >>> noisy = pj.LinearMeasurement(("a",), [3, 8], stddev=1.0, query="prefix")
+        >>> values, variances = from_one(pj.Domain({"a": 2}), pj.queries.marginal(["a"]), noisy)
+        >>> values.round(6).tolist(), variances.round(6).tolist()
+        ([3.0, 5.0], [1.0, 2.0])
+    """
+    measured, stddevs = measurement.query, measurement.stddev
+    if not (isinstance(query, Product) and isinstance(measured, Product)):
+        return None
+    if not set(query.clique) <= set(measured.clique) or (stddevs != stddevs.reshape(-1)[0]).any():
+        return None
+    asked = dict(zip(query.clique, query.blocks, strict=True))
+    values: Any = measurement.flat_values().reshape(measured.shape(domain))
+    squares: Any = np.full((1,) * values.ndim, float(stddevs.reshape(-1)[0]) ** 2)
+    for axis, (name, block) in enumerate(zip(measured.clique, measured.blocks, strict=True)):
+        wanted, size = asked.get(name, total()), domain[name]
+        if max(size, block.rows(size), wanted.rows(size)) > _MOST_ROWS:
+            return None
+        found, determined = _reconstruction(wanted, block, size)
+        if not determined:
+            return None
+        combined = wanted.matrix(size) if block == identity() else found
+        values = contract(combined, values, axis, np)
+        lengths = np.square(np.asarray(combined, float)).sum(axis=1)
+        squares = squares * lengths.reshape([-1 if k == axis else 1 for k in range(values.ndim)])
+    turned = (marginal_of(measured.clique, table, query.clique) for table in (values, squares))
+    first, second = (np.asarray(table, float).reshape(-1) for table in turned)
+    return first, second
 
 
 def serving(

@@ -122,7 +122,9 @@ class PooledErrors:
     half_widths: np.ndarray
 
 
-def pooled_errors(values: np.ndarray, refits: Refits, linear: LeastSquares, level: float) -> PooledErrors:
+def pooled_errors(
+    values: np.ndarray, refits: Refits, linear: LeastSquares, drawn: np.ndarray, level: float
+) -> PooledErrors:
     """Return the errors of a model's answers.
 
     Everything is in standard errors of least squares, and determined answers of like size form a group. With
@@ -135,6 +137,7 @@ def pooled_errors(values: np.ndarray, refits: Refits, linear: LeastSquares, leve
         values: the model's answers [answers] (counts).
         refits: the refits.
         linear: least squares of the same answers.
+        drawn: the errors of least squares for the noise of each refit [draws, answers].
         level: of the intervals.
 
     References:
@@ -152,7 +155,7 @@ def pooled_errors(values: np.ndarray, refits: Refits, linear: LeastSquares, leve
         return PooledErrors(stddevs, biases, widths)
     unit, draws = linear.stddevs[known], len(refits.answers)
     errors = (refits.answers[:, known] - values[known]) / unit
-    noise = refits.noise @ linear.combinations[known].T / unit
+    noise = drawn[:, known] / unit
     centre = errors.mean(axis=0)
     variances = errors.var(axis=0, ddof=1)
     shared = ((errors - centre) * (noise - noise.mean(axis=0))).sum(axis=0) / (draws - 1)

@@ -21,8 +21,8 @@ from pgmjax.measurements.estimates import Estimates, normal_quantile
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.uncertainty import bootstrap, laplace
-from pgmjax.uncertainty.linear import least_squares
-from pgmjax.uncertainty.queries import measurements_of, queries_of, row_tables, zeros_of
+from pgmjax.uncertainty.linear import BestLinear
+from pgmjax.uncertainty.queries import measurements_of, queries_of, zeros_of
 
 METHODS = ("linear", "laplace", "bootstrap")
 _PULLED = (
@@ -91,6 +91,7 @@ def error_bars(
         ValueError: something that does not fit the domain, a number outside its range, or `laplace` with a
             prior that pulls.
         ModelTooLargeError: a query's attributes, with the model's cliques, do not fit in memory (`laplace`).
+        TooMuchWorkError: least squares of a query's answers would take too long (a ValueError).
 
     Example:
         >>> import pgmjax as pj
@@ -122,7 +123,8 @@ def error_bars(
     zeros = zeros_of(model, constraints)
     fixed = [one for one in constraints if isinstance(one, FixedMarginal)]
     total = total_of(constraints, total)
-    linear = least_squares(domain, noisy, row_tables(domain, asked), total, zeros, fixed)
+    best = BestLinear(domain, noisy, total, zeros, fixed, [query.clique for query in asked])
+    linear = best.answers(asked)
     values = np.concatenate([np.ravel(model.answer(query)) for query in asked])
     biases = np.where(linear.determined, 0.0, np.nan)
     if method == "linear":
@@ -146,7 +148,7 @@ def error_bars(
             prior=prior,
             prior_weight=prior_weight,
         )
-        errors = bootstrap.pooled_errors(values, refits, linear, level)
+        errors = bootstrap.pooled_errors(values, refits, linear, best.of_noise(asked, refits.noise), level)
         stddevs, biases, halves = errors.stddevs, errors.biases, errors.half_widths
     intervals = np.stack([values - halves, values + halves], axis=-1)
     sizes = tuple(query.num_rows(domain) for query in asked)

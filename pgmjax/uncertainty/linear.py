@@ -1,8 +1,11 @@
 """Least squares of answers on measurements: the closed form of the linear part, without a model.
 
-Of all combinations of the measured values that are unbiased for an answer, the one of least variance is found
-by a least-squares solver in the coordinates of effects. It exists if and only if the measurements determine
-the answer; the residual of the best combination decides.
+Of all combinations of the measured values that are unbiased for an answer, `BestLinear` finds the one of
+least variance. It exists if and only if the measurements determine the answer. Marginals with equal noise in
+each cell have closed forms (`measurements.residual`), whatever their number. Anything else, that is other
+queries, noise that differs between rows, and impossible cells, goes to a least-squares solver in the
+coordinates of effects: the measurements are factored once for all answers, and work that would take hours is
+refused.
 
 `Noiseless` holds the answers known before anything is measured: impossible cells, fixed marginals, a
 public total. A function of the records that vanishes on every possible cell has the answer zero; one of a
@@ -15,27 +18,36 @@ need marginals of the constrained attributes only.
 from __future__ import annotations
 
 import dataclasses
+import functools
+import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from pgmjax.data.cliques import Clique
+from pgmjax.data.cliques import Clique, in_order, marginal_of
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.constraints import FixedMarginal, StructuralZeros
 from pgmjax.measurements.estimates import Estimates
-from pgmjax.measurements.least_squares import ResidualBasis, WhitenedAnswers, shortest_combinations
+from pgmjax.measurements.least_squares import ResidualBasis, WhitenedAnswers
 from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.residual import Residuals, Table, as_table, orthogonal_parts
 from pgmjax.model.graphical import GraphicalModel
+from pgmjax.queries import Query
+from pgmjax.uncertainty.queries import row_tables
 
 LEFT_OVER = 1e-6
 """An answer is determined where a combination of measurements gives it up to this share of its length."""
+MOST_WORK = 3e12
+"""The most multiplications for the answers to one query, which are some ten minutes of one core."""
 
 _MAX_STEPS = 2000
+_USUAL_STEPS = 200  # of the iterative solver, for the forecast alone
 _STOP = 1e-13
 _SINGULAR = 1e-10  # of the largest singular value: a smaller one is rounding
 _ROUNDING = 1e-8  # of a function's length: so much is left of one that is known
 _DENSE, _DENSE_ENTRIES = 2500, 20_000_000
+_BLOCK = 1 << 22  # coordinates of the functions that are solved for at once
 
 MAX_COORDINATES = 3000
 """The most coordinates over constrained attributes whose inner products are written out."""
@@ -44,43 +56,8 @@ _NOTHING = 1e-11  # of the largest inner product: a smaller one is rounding
 _SAME = 1e-9  # of the largest singular value: a smaller one is of functions that equal others
 
 
-def least_squares(
-    domain: Domain,
-    measurements: Sequence[LinearMeasurement],
-    rows: Iterable[tuple[Clique, np.ndarray]],
-    total: float | None = None,
-    zeros: Sequence[StructuralZeros] = (),
-    fixed: Sequence[FixedMarginal] = (),
-) -> LeastSquares:
-    """Return the best linear unbiased estimate of every row.
-
-    Unbiased for every table that meets the constraints, which hold without noise.
-
-    Args:
-        domain: the attributes.
-        measurements: noisy answers with independent noise of their stated standard deviations.
-        rows: cliques with tables over them.
-        total: the number of records, where it is public (counts).
-        zeros: impossible cells.
-        fixed: marginals that are public and exact.
-
-    Raises:
-        ValueError: no cell is possible.
-
-    References:
-        Xiao and Xiong 2012, Section 3; Fong and Saunders 2011, "LSMR".
-    """
-    listed = list(rows)
-    cliques = (*(m.clique for m in measurements), *(clique for clique, _ in listed))
-    effects = ResidualBasis.of(domain, [*cliques, *(one.clique for one in fixed)])
-    known = Noiseless.of(effects, zeros, fixed, total)
-    system = _System(effects, measurements, known)
-    targets = np.array([effects.coordinates(clique, np.asarray(table, float)) for clique, table in listed])
-    combinations, seen = system.solve(targets)
-    # A row less its combination is known: its answer is added to the combination's.
-    values = combinations @ (system.answers.values - system.answers.ask(known.worth)) + targets @ known.worth
-    stddevs = np.where(seen, np.linalg.norm(combinations, axis=1), np.nan)
-    return LeastSquares(np.where(seen, values, np.nan), stddevs, seen, combinations)
+class TooMuchWorkError(ValueError):
+    """The best linear estimate would take more work than is allowed."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -91,11 +68,137 @@ class LeastSquares(Estimates):
         values: the estimates [rows]; NaN if not estimable.
         stddevs: their standard deviations [rows]; NaN if not estimable.
         determined: whether the measurements determine the row, bool [rows].
-        combinations: each row's weights of the measured values over their standard deviations [rows, values].
     """
 
     determined: np.ndarray
-    combinations: np.ndarray
+
+
+def least_squares(
+    domain: Domain,
+    measurements: Sequence[LinearMeasurement],
+    queries: Sequence[Query],
+    total: float | None = None,
+    zeros: Sequence[StructuralZeros] = (),
+    fixed: Sequence[FixedMarginal] = (),
+) -> LeastSquares:
+    """Return the best linear unbiased estimates of the answers to some queries; see `BestLinear`."""
+    cliques = [query.clique for query in queries]
+    return BestLinear(domain, measurements, total, zeros, fixed, cliques).answers(queries)
+
+
+class BestLinear:
+    """The best linear unbiased estimates from some measurements, prepared once for any number of queries.
+
+    Unbiased for every table that meets the constraints, which hold without noise.
+
+    Args:
+        domain: the attributes.
+        measurements: noisy answers with independent noise of their stated standard deviations.
+        total: the number of records, where it is public (counts).
+        zeros: impossible cells.
+        fixed: marginals that are public and exact.
+        cliques: of the queries that will be asked; needed only where cells are impossible.
+        most_work: the most multiplications for one query.
+
+    Raises:
+        ValueError: no cell is possible.
+
+    References:
+        Xiao and Xiong 2012, Section 3; Fong and Saunders 2011, "LSMR".
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        measurements: Sequence[LinearMeasurement],
+        total: float | None = None,
+        zeros: Sequence[StructuralZeros] = (),
+        fixed: Sequence[FixedMarginal] = (),
+        cliques: Sequence[Clique] = (),
+        most_work: float = MOST_WORK,
+    ) -> None:
+        self.domain, self.measurements = domain, tuple(measurements)
+        self._total, self._zeros, self._fixed = total, tuple(zeros), tuple(fixed)
+        self._cliques, self._most = tuple(cliques), most_work
+
+    def answers(self, queries: Sequence[Query]) -> LeastSquares:
+        """Return the estimates of the answers to queries, one after another.
+
+        Raises:
+            TooMuchWorkError: a query needs more work than is allowed; nothing was computed for it.
+        """
+        found = [self._answer(query) for query in queries]
+        values, stddevs = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return LeastSquares(values, stddevs, ~np.isnan(stddevs))
+
+    def of_noise(self, queries: Sequence[Query], noise: np.ndarray) -> np.ndarray:
+        """Return the errors of the estimates if the measurements had these errors.
+
+        Args:
+            queries: the queries.
+            noise: of all measured values, over their standard deviations [draws, values].
+
+        Returns:
+            The errors [draws, answers]; NaN for what is not determined.
+        """
+        if self._residuals is None:
+            parts = [self._system.of_noise(query, noise, self._most) for query in queries]
+            return np.concatenate(parts, axis=1)
+        drawn = []
+        for row in noise:
+            found = Residuals(self.domain, self._tables(np.split(row, self._ends[:-1])))
+            drawn.append(np.concatenate([_closed(found, query)[0] for query in queries]))
+        return np.array(drawn)
+
+    def _answer(self, query: Query) -> tuple[np.ndarray, np.ndarray]:
+        if self._residuals is not None:
+            return _closed(self._residuals, query)
+        return self._system.answers(query, self._most)
+
+    @functools.cached_property
+    def _ends(self) -> np.ndarray:
+        return np.cumsum([each.values.size for each in self.measurements])
+
+    @functools.cached_property
+    def _residuals(self) -> Residuals | None:
+        """The closed forms; None where they do not hold."""
+        if self._zeros or any(as_table(self.domain, each) is None for each in self.measurements):
+            return None
+        return Residuals(self.domain, self._tables())
+
+    def _tables(self, errors: Sequence[np.ndarray] | None = None) -> Iterator[Table]:
+        """Yield the measurements as tables, and what is exact; or the same of their errors alone."""
+        for number, each in enumerate(self.measurements):
+            if errors is not None:
+                wrong = errors[number] * each.row_stddevs()
+                each = LinearMeasurement(each.clique, wrong, each.stddev.flat[0], each.query, each.noise)
+            table = as_table(self.domain, each)
+            assert table is not None
+            yield table
+        known = 1.0 if errors is None else 0.0
+        if self._total is not None:
+            yield Table((), np.array(known * self._total), 0.0)
+        for one in self._fixed:
+            clique = in_order(self.domain.attributes, one.clique)
+            yield Table(clique, known * marginal_of(one.clique, np.asarray(one.counts, float), clique), 0.0)
+
+    @functools.cached_property
+    def _system(self) -> _System:
+        cliques = [each.clique for each in (*self.measurements, *self._fixed)]
+        effects = ResidualBasis.of(self.domain, [*cliques, *(self._cliques if self._zeros else ())])
+        known = Noiseless.of(effects, self._zeros, self._fixed, self._total)
+        return _System(effects, self.measurements, known)
+
+
+def _closed(residuals: Residuals, query: Query) -> tuple[np.ndarray, np.ndarray]:
+    """Return the best answers to a query and their standard deviations."""
+    found = residuals.answers(query)
+    if found is None:
+        raise TooMuchWorkError(
+            f"the answers to the query on {query.clique} are too many to be worked out from the measured "
+            "marginals: ask for fewer attributes, or for fewer rows at once."
+        )
+    return found.values, np.sqrt(found.variances)
 
 
 class _System:
@@ -106,7 +209,7 @@ class _System:
     ) -> None:
         from scipy.sparse.linalg import LinearOperator
 
-        self.answers, self.known = WhitenedAnswers(measurements, effects), known
+        self.answered, self.known = WhitenedAnswers(measurements, effects), known
         # Each whole marginal determines each of its effects with precision 1 / (cells stddev^2).
         precision = np.zeros(effects.length)
         for m in measurements:
@@ -117,40 +220,104 @@ class _System:
         precision[known.touched(effects.length) & (precision == 0)] = np.mean(precision)
         self.seen = precision > 0
         self.scale = np.divide(1.0, np.sqrt(precision), out=np.zeros_like(precision), where=self.seen)
-        shape = effects.length, self.answers.values.size
+        shape = effects.length, self.answered.values.size
         self.operator = LinearOperator(shape, matvec=self.combine, rmatvec=self.ask, dtype=np.float64)
 
     def combine(self, weights: np.ndarray) -> np.ndarray:
         """Return the scaled coordinates of a combination of the measurements over their deviations."""
-        return self.known.without(self.answers.combine(weights)) * self.scale
+        return self.known.without(self.answered.combine(weights)) * self.scale
 
     def ask(self, vector: np.ndarray) -> np.ndarray:
         """Apply the transpose of `combine`."""
-        return self.answers.ask(self.known.without(vector.reshape(-1) * self.scale))
+        return self.answered.ask(self.known.without(vector.reshape(-1) * self.scale))
 
-    def solve(self, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the least-norm combinations [rows, values] for functions, and whether one exists [rows]."""
-        whole, targets = np.linalg.norm(targets, axis=1), self.known.without(targets)
+    def answers(self, query: Query, most_work: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return the best answers to a query and their standard deviations, NaN where not determined."""
+        found = []
+        for targets, combinations in self._solved(query, most_work):
+            # A row less its combination is known: its answer is added to the combination's.
+            rest = self.answered.values - self.answered.ask(self.known.worth)
+            values = combinations @ rest + targets @ self.known.worth
+            found.append((values, np.linalg.norm(combinations, axis=1)))
+        values, stddevs = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return values, stddevs
+
+    def of_noise(self, query: Query, noise: np.ndarray, most_work: float) -> np.ndarray:
+        """Return the errors of the answers to a query [draws, rows] for those of the measurements."""
+        solved = self._solved(query, most_work)
+        return np.concatenate([noise @ combinations.T for _, combinations in solved], axis=1)
+
+    def _solved(self, query: Query, most_work: float) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield functions and their combinations [rows, values], NaN where there is none, block by block."""
+        effects = self.answered.coordinates
+        assert isinstance(effects, ResidualBasis)
+        self._require(query.num_rows(effects.domain), most_work)
+        tables = (table for _, table in row_tables(effects.domain, [query]))
+        ordered = in_order(effects.domain.attributes, query.clique)
+        turn = [query.clique.index(name) for name in ordered]
+        while block := list(itertools.islice(tables, max(1, _BLOCK // effects.length))):
+            targets, outside = np.zeros((len(block), effects.length)), np.zeros(len(block))
+            stacked = np.array([table.transpose(turn) for table in block])
+            for subset, part in orthogonal_parts(ordered, stacked).items():
+                flat = part.reshape(len(block), -1) / math.sqrt(effects.domain.size(subset))
+                if subset in effects.places:
+                    targets[:, effects.places[subset]] = flat
+                else:
+                    outside += np.square(flat).sum(axis=1)
+            yield targets, self._combinations(targets, np.sqrt(outside))
+
+    def _combinations(self, targets: np.ndarray, outside: np.ndarray) -> np.ndarray:
+        """Return the least-norm combinations [rows, values] for functions, NaN where none exists.
+
+        Args:
+            targets: coordinates of the functions [rows, coordinates].
+            outside: the length of what is in no coordinate [rows].
+        """
+        whole, targets = np.hypot(np.linalg.norm(targets, axis=1), outside), self.known.without(targets)
         targets[np.linalg.norm(targets, axis=1) <= _ROUNDING * whole] = 0.0  # known
-        lengths = np.linalg.norm(targets, axis=1)
-        able = np.linalg.norm(targets[:, ~self.seen], axis=1) <= LEFT_OVER * lengths
+        lengths = np.hypot(np.linalg.norm(targets, axis=1), outside)
+        unseen = np.hypot(np.linalg.norm(targets[:, ~self.seen], axis=1), outside)
+        able = unseen <= LEFT_OVER * lengths
         scaled = targets[able] * self.scale
         found = self._dense(scaled) if self._is_small else self._iterated(scaled)
         rest = np.array([np.linalg.norm(self.combine(a) - t) for a, t in zip(found, scaled, strict=True)])
-        combinations, seen = np.zeros((len(targets), self.operator.shape[1])), able.copy()
+        combinations = np.full((len(targets), self.operator.shape[1]), np.nan)
+        found[rest > LEFT_OVER * np.linalg.norm(scaled, axis=1)] = np.nan
         combinations[able] = found
-        seen[able] = rest <= LEFT_OVER * np.linalg.norm(scaled, axis=1)
-        return combinations, seen
+        return combinations
 
     @property
     def _is_small(self) -> bool:
         rows, columns = self.operator.shape
         return min(rows, columns) <= _DENSE and rows * columns <= _DENSE_ENTRIES
 
+    def _require(self, targets: int, most_work: float) -> None:
+        """Refuse to solve for more functions than there is time for."""
+        rows, columns = map(float, self.operator.shape)
+        small = min(rows, columns)
+        work = 14 * rows * columns * small if self._is_small and "_factors" not in self.__dict__ else 0.0
+        each = rows * small + columns * small if self._is_small else 20 * _USUAL_STEPS * (rows + columns)
+        if (work := work + targets * each) > most_work:
+            raise TooMuchWorkError(
+                f"{targets:,} answers by least squares of {int(columns):,} noisy numbers take about "
+                f"{work:.1g} multiplications, and at most {most_work:.1g} are made: ask for fewer answers. "
+                "Marginals with one standard deviation for all their cells, and no impossible cells, have "
+                "no such limit."
+            )
+
+    @functools.cached_property
+    def _factors(self) -> tuple[np.ndarray, np.ndarray]:
+        """The pseudo-inverse of the matrix of the measurements, as two factors, from its singular values."""
+        left, sizes, right = np.linalg.svd(
+            self.known.without(self.answered.matrix()) * self.scale, full_matrices=False
+        )
+        own = sizes > _SINGULAR * sizes.max(initial=0.0)
+        return right[own].T / sizes[own], left[:, own].T
+
     def _dense(self, targets: np.ndarray) -> np.ndarray:
         """Solve by the singular values of the matrix, written out."""
-        matrix = self.known.without(self.answers.matrix()) * self.scale
-        return shortest_combinations(matrix, targets, rank_tolerance=_SINGULAR)[0]
+        first, second = self._factors
+        return np.asarray((targets @ first) @ second)
 
     def _iterated(self, targets: np.ndarray) -> np.ndarray:
         """Solve by products alone, one function after another."""

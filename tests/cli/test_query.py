@@ -18,14 +18,20 @@ def folder(small_release, tmp_path_factory):
 
 @pytest.mark.parametrize("text", ["sex=Male,age<40", "region>=1", "'income>50K, net'='yes & more'"])
 def test_condition(text, folder, small_release, capsys):
+    """All are determined: marginals were measured, and prefixes of ages by sex."""
     assert main(["query", str(folder), text]) == 0
-    expected = np.ravel(small_release.model.answer(query_text.parse(text, small_release.domain)))[0]
+    asked = query_text.parse(text, small_release.domain)
+    known = small_release.estimates.unbiased(asked).intervals[0]
+    expected = np.clip(np.ravel(small_release.model.answer(asked))[0], *known)
     total = small_release.model.total
-    out = capsys.readouterr().out
-    assert out.startswith(f"{text}: {expected:,.1f} of {total:,.1f} rows ({expected / total:.2%}); ")
-    assert ("95% interval of the noisy counts" in out) == (
-        "age" not in text
-    )  # prefixes of ages were measured
+    interval = f"95% interval {known[0]:,.1f} to {known[1]:,.1f}"
+    shown = f"{text}: {expected:,.1f} of {total:,.1f} rows ({expected / total:.2%}); {interval}"
+    assert capsys.readouterr().out == f"{shown}\n"
+
+
+def test_what_is_not_determined_says_so(folder, capsys):
+    assert main(["query", str(folder), "sex=Male,'income>50K, net'='yes & more'"]) == 0
+    assert "no interval, because what was measured does not determine it" in capsys.readouterr().out
 
 
 def test_conditions_as_json(folder, small_release, capsys):
@@ -33,17 +39,21 @@ def test_conditions_as_json(folder, small_release, capsys):
     assert main(["query", str(folder), *texts, "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert [a["query"] for a in answer["answers"]] == texts
-    assert sum(a["estimate"] for a in answer["answers"]) == pytest.approx(answer["total"])
+    assert all(a["interval"][0] <= a["estimate"] <= a["interval"][1] for a in answer["answers"])
     assert answer["total"] == small_release.model.total
 
 
 def test_marginal_as_table(folder, small_release, capsys):
     assert main(["query", str(folder), "--marginal", "sex, age"]) == 0
     lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
-    assert lines[0] == ["sex", "age", "estimate"] and lines[1][:2] == ["Female", "[0, 18)"]
-    assert lines[-1][0].startswith("These counts have no interval")
-    values = np.array([float(line[2]) for line in lines[1:-1]]).reshape(2, 5)
-    np.testing.assert_allclose(values, small_release.model.marginal(("sex", "age")), atol=0.051)
+    assert lines[0] == ["sex", "age", "estimate", "low", "high"] and lines[1][:2] == ["Female", "[0, 18)"]
+    values, low, high = np.array([[float(text) for text in line[2:]] for line in lines[1:]]).T
+    fitted = small_release.model.marginal(("sex", "age")).ravel()
+    np.testing.assert_allclose(values, np.clip(fitted, low, high), atol=0.11)
+    assert main(["query", str(folder), "--marginal", 'sex, "income>50K, net"']) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split("\t") == ["sex", "income>50K, net", "estimate"]
+    assert lines[-1].startswith("These counts have no interval")
 
 
 def test_marginal_as_json_with_a_quoted_name(folder, small_release, capsys):
@@ -52,6 +62,7 @@ def test_marginal_as_json_with_a_quoted_name(folder, small_release, capsys):
     clique = ("sex", "income>50K, net")
     assert answer["values"] == {"sex": ["Female", "Male"], "income>50K, net": ["<no>", "yes & more"]}
     np.testing.assert_allclose(answer["estimate"], small_release.model.marginal(clique))
+    assert not answer["determined"] and answer["rests_on"] == "the model alone" and "low" not in answer
 
 
 BAD = [

@@ -12,6 +12,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.release import explorer, report
+from pgmjax.release.accuracy import CountEstimates
 
 SHAPE = {
     "age": {"bins": [0, 20, 40, 60]},
@@ -116,20 +117,30 @@ def made():
         pj.LinearMeasurement(("code",), rng.integers(0, 20, 300), 4.0, noise="laplace"),
     ]
     model = pj.Estimator(progress=False).fit(DOMAIN, noisy, float(pair.sum())).model
-    return model, noisy
+    return model, CountEstimates(DOMAIN, noisy)
 
 
 def test_numbers_are_those_of_the_model_and_the_answers(made):
-    model, noisy = made
-    found = explorer.numbers(model, noisy)
+    model, estimates = made
+    noisy = estimates.measurements
+    found = explorer.numbers(model, estimates)
     assert [column["name"] for column in found["columns"]] == ["age", "job", "code"]
     pair = found["pairs"]["0,1"]
-    assert np.allclose(pair["fitted"], model.marginal(("age", "job")).ravel(), atol=0.051)
-    assert pair["noisy"] == noisy[0].values.ravel().tolist() and pair["half"] == 5.88
-    assert found["one"][0]["half"] == pytest.approx(1.96 * 3 * 3**0.5, abs=0.01)  # a sum of three cells
-    assert found["one"][2]["half"] == 2.12 * 4
+    # both tables tell the total; all else is told by one of them
+    total = 1 / (1 / (9 * 9) + 1 / (300 * 16))
+    assert pair["half"] == pytest.approx(2.12 * (9 * 8 / 9 + total / 81) ** 0.5, abs=0.01)
+    assert found["one"][0]["half"] == pytest.approx(2.12 * (27 * 2 / 3 + total / 9) ** 0.5, abs=0.01)
+    assert found["one"][2]["half"] == pytest.approx(2.12 * (16 * 299 / 300 + total / 300**2) ** 0.5, abs=0.01)
+    sums = noisy[0].values.sum(), noisy[1].values.sum()
+    best = (sums[0] / 81 + sums[1] / 4800) * total
+    assert np.allclose(pair["noisy"], noisy[0].values.ravel() + (best - sums[0]) / 9, atol=0.051)
+    inside = np.clip(model.marginal(("age", "job")).ravel() - pair["noisy"], -pair["half"], pair["half"])
+    assert np.allclose(pair["count"], inside + pair["noisy"], atol=0.11)
+    # one row of the pair, by its parts: the interval of a code of age
+    parts = np.sqrt(np.dot(pair["parts"], [1 / 9, 2 / 3, 0, 0]))
+    assert parts == pytest.approx(found["one"][0]["half"], abs=0.01)
     assert found["pairs"]["0,2"]["noisy"] is None and found["left_out"] == 0
-    assert np.allclose(found["pairs"]["1,2"]["fitted"], model.marginal(("job", "code")).ravel(), atol=0.051)
+    assert np.allclose(found["pairs"]["1,2"]["count"], model.marginal(("job", "code")).ravel(), atol=0.051)
 
 
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
@@ -139,7 +150,7 @@ def test_intervals_hold_the_count_as_often_as_they_say(noise):
     domain = pj.Domain({"a": draws.size})
     noisy = [pj.LinearMeasurement(("a",), 1000 + draws, 5.0, noise=noise)]
     model = pj.GraphicalModel.from_potentials(domain, {("a",): np.zeros(draws.size)}, 1000.0 * draws.size)
-    (table,) = explorer.numbers(model, noisy)["one"]
+    (table,) = explorer.numbers(model, CountEstimates(domain, noisy))["one"]
     held = np.abs(np.array(table["noisy"]) - 1000) <= table["half"]
     assert abs(held.mean() - 0.95) < 0.005
 
@@ -159,7 +170,7 @@ def test_a_name_cannot_end_the_script(made):
 @needs_browser
 def test_a_reader_clicks_through(made, tmp_path):
     (tmp_path / "r.html").write_text(report.page("t", [explorer.section(*made)]), encoding="utf-8")
-    model, noisy = made
+    model = made[0]
     with Browser(tmp_path / "r.html", tmp_path / "profile") as page:
         rows = "[...document.querySelectorAll('#x-table tbody tr')]"
         rows += ".map(row => [...row.cells].map(cell => cell.textContent))"
@@ -171,7 +182,8 @@ def test_a_reader_clicks_through(made, tmp_path):
         page.choose("#x-filter", "COOK")
         found = page.ask(rows)
         assert [row[1] for row in found] == ["cook & co"] * 3
-        low, high = noisy[0].values[0, 1] - 5.88, noisy[0].values[0, 1] + 5.88
+        shown = explorer.numbers(*made)["pairs"]["0,1"]
+        low, high = shown["noisy"][1] - shown["half"], shown["noisy"][1] + shown["half"]
         assert found[0][3] == " to ".join(f"{end:.0f}" if end >= 100 else f"{end:.1f}" for end in (low, high))
         assert page.ask("document.querySelector('#x-sum').textContent").startswith("3 lines, in total")
         page.choose("#x-second", "2")
@@ -205,7 +217,7 @@ def test_nothing_is_wider_than_the_window(made, tmp_path, width):
         "fit": {"status": "CONVERGED", "steps": 1, "loss": 1.0, "gap": 0.1},
     }
     (tmp_path / "r.html").write_text(
-        report.render_fit(json.loads(json.dumps(record)), *made), encoding="utf-8"
+        report.render_fit(json.loads(json.dumps(record)), made[0], made[1].measurements), encoding="utf-8"
     )
     with Browser(tmp_path / "r.html", tmp_path / "profile", width) as page:
         assert page.ask("document.documentElement.scrollWidth") <= page.ask("window.innerWidth")

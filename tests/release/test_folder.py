@@ -71,7 +71,7 @@ def test_measurements_are_those_released(folder, small_release):
     assert frame == expected
 
 
-def test_answers_are_the_models(folder, small_release):
+def test_answers_are_the_models_inside_their_intervals(folder, small_release):
     rows = parquet.read_table(folder / "answers.parquet").to_pylist()
     attributes = [name for name in small_release.domain if any(name in row["clique"] for row in rows)]
     assert list(rows[0]) == [
@@ -84,7 +84,10 @@ def test_answers_are_the_models(folder, small_release):
         "noise_stddev",
         "low",
         "high",
+        "share_low",
+        "share_high",
         "determined",
+        "rests_on",
     ]
     start = 0
     for entry, measurement in zip(small_release.workload.entries, small_release.measurements, strict=True):
@@ -92,7 +95,9 @@ def test_answers_are_the_models(folder, small_release):
         part = rows[start : start + len(estimate)]
         assert [row["cell"] for row in part] == list(range(len(estimate)))
         assert all(row["clique"] == list(entry.clique) for row in part)
-        np.testing.assert_allclose([row["estimate"] for row in part], estimate, rtol=1e-12)
+        low, high = (np.array([row[end] for row in part], float) for end in ("low", "high"))
+        inside = np.where(np.isnan(low), estimate, np.clip(estimate, low, high))
+        np.testing.assert_allclose([row["estimate"] for row in part], inside, rtol=1e-12)
         assert {row["noise_stddev"] for row in part} == set(measurement.row_stddevs())
         start += len(estimate)
     assert start == len(rows)
@@ -161,14 +166,16 @@ def test_a_target_below_a_file_is_refused(tmp_path):
         new_folder.check_target(tmp_path / "file" / "out")
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
-def test_an_interrupt_leaves_nothing(error, small_release, tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["render", "describe"])  # what can be left out, and what cannot
+def test_an_interrupt_leaves_nothing(name, small_release, tmp_path, monkeypatch):
+    error = KeyboardInterrupt if name == "render" else OSError
+
     def fail(*args, **kwargs):
-        partial = list(tmp_path.rglob("measurements.parquet"))
-        assert len(partial) == 1 and partial[0].parent.name.endswith(".partial")
+        partial = [path for path in tmp_path.rglob("*.partial") if path.is_dir()]
+        assert len(partial) == 1
         raise error
 
-    monkeypatch.setattr(release_folder, "render", fail)
+    monkeypatch.setattr(release_folder, name, fail)
     with pytest.raises(error):
         release_folder.write(small_release, tmp_path / "new" / "r", synthetic_rows=1, show_progress=False)
     assert os.listdir(tmp_path) == []

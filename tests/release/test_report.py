@@ -11,12 +11,13 @@ import pytest
 from pgmjax.data.unit import Unit
 from pgmjax.release import figures, folder, report
 from pgmjax.release import text as report_text
+from pgmjax.release.accuracy import CountEstimates
 
 
 @pytest.fixture(scope="module")
 def page(small_release):
     record = folder.describe(small_release)
-    return report.render(record, small_release.model, small_release.measurements, show_progress=False)
+    return report.render(record, small_release.model, small_release.estimates, show_progress=False)
 
 
 class Outline(html.parser.HTMLParser):
@@ -71,7 +72,7 @@ def test_sections_and_numbers(page, small_release):
 def test_insecure_noise_is_said_at_the_top(page, small_release):
     assert page.index("Not for publication") < page.index("What is promised")
     record = {**folder.describe(small_release), "secure": True, "seed": None}
-    quiet = report.render(record, small_release.model, small_release.measurements, show_progress=False)
+    quiet = report.render(record, small_release.model, small_release.estimates, show_progress=False)
     assert "Not for publication." not in quiet
 
 
@@ -91,7 +92,7 @@ def test_nothing_that_makes_the_report_can_see_a_table(page):
     assert list(inspect.signature(report.render).parameters) == [
         "record",
         "model",
-        "measurements",
+        "estimates",
         "show_progress",
     ]
     visible = re.sub(r"<[^>]*>", " ", page[page.index("<main>") :])
@@ -100,7 +101,7 @@ def test_nothing_that_makes_the_report_can_see_a_table(page):
 
 def test_equal_releases_give_equal_pages(page, small_release):
     record = folder.describe(small_release)
-    assert report.render(record, small_release.model, small_release.measurements, show_progress=False) == page
+    assert report.render(record, small_release.model, small_release.estimates, show_progress=False) == page
 
 
 def test_fit_column_is_the_residual_in_standard_deviations(small_release):
@@ -125,13 +126,13 @@ def test_largest_pairs_come_first_and_huge_ones_are_left_out(small_release, monk
 
 
 def test_without_measured_pairs_the_section_is_left_out(small_release):
-    single = [small_release.measurements[2]]
+    single = CountEstimates(small_release.domain, [small_release.measurements[2]])
     assert figures.two_way(small_release.model, single, False) == ""
     assert "not measured: uniform" in figures.one_way(small_release.model, single, False)
 
 
 def test_only_what_is_in_no_measurement_is_called_uniform(small_release):
-    cumulative = [small_release.measurements[3]]  # prefixes of age, by sex
+    cumulative = CountEstimates(small_release.domain, [small_release.measurements[3]])  # of age, by sex
     page = figures.one_way(small_release.model, cumulative, False)
     assert page.count("measured only through other queries (prefix)") == 2  # age and sex
     assert page.count("not measured: uniform") == 2
@@ -140,7 +141,9 @@ def test_only_what_is_in_no_measurement_is_called_uniform(small_release):
 
 def test_many_attributes_are_cut_off_with_a_word(small_release, monkeypatch):
     monkeypatch.setattr(figures, "MOST_ATTRIBUTES", 3)
-    assert "1 further attributes are not drawn" in figures.one_way(small_release.model, [], False)
+    assert "1 further attributes are not drawn" in figures.one_way(
+        small_release.model, CountEstimates(small_release.domain, []), False
+    )
 
 
 @pytest.mark.parametrize(
@@ -169,7 +172,7 @@ def test_promise_names_what_happens_to_the_number_of_records(relation, word, num
 def test_only_a_public_number_of_records_is_shown_as_exact(relation, weighted, name, words, small_release):
     changed = {"relation": relation, "weighted": weighted, "max_weight": 1500}
     record = {**folder.describe(small_release), **changed}
-    page = report.render(record, small_release.model, small_release.measurements, show_progress=False)
+    page = report.render(record, small_release.model, small_release.estimates, show_progress=False)
     assert f"<dt>{name}</dt>" in page and words in page
     assert ("weights of at most 1,500" in page) == weighted
     assert ("<td>largest weight of a record</td>" in page) == weighted
@@ -198,7 +201,7 @@ def test_gaussian_release_shows_rho(small_release):
     release = dataclasses.replace(small_release, delta=Fraction(1, 10**6), spent=spent)
     record = folder.describe(release)
     assert dict(report_text.spent_rows(record))["rho spent"] == "0.02"
-    page = report.render(record, release.model, release.measurements, show_progress=False)
+    page = report.render(record, release.model, release.estimates, show_progress=False)
     assert "δ = 0.000001" in page
 
 
@@ -207,7 +210,7 @@ def test_a_unit_of_privacy_is_said_wherever_the_guarantee_is(small_release):
     release = dataclasses.replace(small_release, unit=unit)
     record = folder.describe(release)
     assert record["unit"] == {"column": "person_id", "max_records": 4}
-    page = report.render(record, release.model, release.measurements, show_progress=False)
+    page = report.render(record, release.model, release.estimates, show_progress=False)
     for said in (page, report_text.cost(record), " ".join(report_text.promise(record))):
         assert "one person_id, of at most 4 records" in said
     assert "all records of one person_id (at most 4 count)" in release.statement()

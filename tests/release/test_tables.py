@@ -52,7 +52,10 @@ def test_answers_are_in_words(small_release, tmp_path):
         "noise_stddev",
         "low",
         "high",
+        "share_low",
+        "share_high",
         "determined",
+        "rests_on",
     ]
     frame = table.to_pandas()
     queries = ["sex,age", '"income>50K, net"', "age,sex (age: ranges, sex: total)", "region (region: mean)"]
@@ -65,7 +68,7 @@ def test_answers_are_in_words(small_release, tmp_path):
     assert [list(marginal.index), list(marginal.columns)] == names  # in the domain's order, not by letters
     np.testing.assert_allclose(marginal.to_numpy(), expected)
     others = frame[frame["query"] != "sex,age"].drop(
-        columns=["clique", "estimate", "stddev", "noise_stddev", "low", "high", "determined"]
+        columns=["clique", "estimate", "stddev", "noise_stddev", "low", "high", "determined", "rests_on"]
     )
     found = [tuple(None if value != value else value for value in row) for row in others.to_numpy()]
     assert found == [

@@ -65,7 +65,7 @@ def shrunk(generator, count, spread, share):
     known, effects = np.linspace(0, 1000, count), spread * generator.standard_normal(count)
     noisy = effects + generator.standard_normal(count)
     values, noise = known + share * noisy, generator.standard_normal((100, count))
-    linear = LeastSquares(known + noisy, np.ones(count), np.ones(count, bool), np.eye(count))
+    linear = LeastSquares(known + noisy, np.ones(count), np.ones(count, bool))
     refits = bootstrap.Refits(known + share * (values - known + noise), noise, True)
     return values, refits, linear, known + effects
 
@@ -76,7 +76,7 @@ def test_the_bias_of_shrinkage_is_found_and_intervals_hold_the_truth(spread, sha
     for level, held in inside.items():
         for _ in range(5):
             values, refits, linear, truth = shrunk(generator, 2000, spread, share)
-            errors = bootstrap.pooled_errors(values, refits, linear, level)
+            errors = bootstrap.pooled_errors(values, refits, linear, refits.noise, level)
             squares.append(errors.stddevs**2)
             held.append(np.abs(values - truth) <= errors.half_widths)
         assert np.mean(held) == pytest.approx(level, abs=0.02)
@@ -90,14 +90,15 @@ def test_few_answers_and_undetermined_ones_have_no_pooled_errors():
     values, refits, linear, _ = shrunk(np.random.default_rng(0), 110, 1.0, 0.5)
     seen = np.arange(110) < 99
     few = dataclasses.replace(linear, determined=seen)
-    assert np.isnan(bootstrap.pooled_errors(values, refits, few, 0.9).half_widths).all()
+    assert np.isnan(bootstrap.pooled_errors(values, refits, few, refits.noise, 0.9).half_widths).all()
     seen = np.arange(110) < 100
     known = dataclasses.replace(linear, determined=seen, stddevs=np.where(np.arange(110) == 101, 0.0, 1.0))
     assert (
-        np.isfinite(bootstrap.pooled_errors(values, refits, known, 0.9).half_widths).tolist() == seen.tolist()
+        np.isfinite(bootstrap.pooled_errors(values, refits, known, refits.noise, 0.9).half_widths).tolist()
+        == seen.tolist()
     )
     exact = dataclasses.replace(linear, stddevs=np.where(np.arange(110) == 3, 0.0, 1.0))
-    errors = bootstrap.pooled_errors(values, refits, exact, 0.9)
+    errors = bootstrap.pooled_errors(values, refits, exact, refits.noise, 0.9)
     assert errors.half_widths[3] == errors.stddevs[3] == 0 < errors.half_widths[4]
 
 

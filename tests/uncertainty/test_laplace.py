@@ -6,7 +6,6 @@ import pytest
 import pgmjax as pj
 from pgmjax.uncertainty import laplace
 from pgmjax.uncertainty.linear import least_squares
-from pgmjax.uncertainty.queries import row_tables
 from tests.uncertainty.structures import CELLS, DOMAIN, QUERIES, asked, measurements, system
 
 
@@ -42,7 +41,7 @@ def test_equals_the_dense_fisher_information(total):
 
 @pytest.mark.parametrize("total", [2000.0, None])
 def test_equals_least_squares_at_an_interior_optimum(total):
-    rows = least_squares(DOMAIN, measurements(), row_tables(DOMAIN, QUERIES), total)
+    rows = least_squares(DOMAIN, measurements(), QUERIES, total)
     got = laplace.stddevs(fitted(), measurements(), QUERIES, total)
     assert np.allclose(got[rows.determined], rows.stddevs[rows.determined], rtol=1e-5, atol=1e-6)
 

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
+from pgmjax.queries import kronecker, point, total
 from pgmjax.uncertainty import linear
 from pgmjax.uncertainty.linear import least_squares
-from pgmjax.uncertainty.queries import row_tables
 from tests.uncertainty.structures import DOMAIN, QUERIES, asked, measurements, system
 
 
-def found(total=None):
-    return least_squares(DOMAIN, measurements(), row_tables(DOMAIN, QUERIES), total)
+def found(public=None):
+    return least_squares(DOMAIN, measurements(), QUERIES, public)
 
 
 @pytest.mark.parametrize("small", [True, False])
@@ -44,7 +44,7 @@ def test_a_public_total_is_a_measurement_without_noise():
 def test_a_total_can_determine_what_measurements_do_not():
     domain = pj.Domain({"a": 2})
     one = [pj.LinearMeasurement(("a",), [4.0], 2.0, query=np.array([[1.0, 0.0]]))]
-    rows = [(("a",), np.array([0.0, 1.0]))]
+    rows = [kronecker({"a": point(1)})]
     assert not least_squares(domain, one, rows).determined[0]
     got = least_squares(domain, one, rows, 10.0)
     assert got.determined[0] and got.values[0] == pytest.approx(6) and got.stddevs[0] == pytest.approx(2)
@@ -53,7 +53,7 @@ def test_a_total_can_determine_what_measurements_do_not():
 def test_marginals_of_many_attributes_need_no_domain():
     domain = pj.Domain({f"x{k}": 10 for k in range(40)})
     noisy = [pj.LinearMeasurement((f"x{k}", f"x{k + 1}"), np.full((10, 10), 5.0), 2.0) for k in range(39)]
-    rows = [(("x3",), np.eye(10)[0]), (("x3", "x5"), np.ones((10, 10)))]
+    rows = [kronecker({"x3": point(0)}), kronecker({"x3": total(), "x5": total()})]
     got = least_squares(domain, noisy, rows)
     assert got.determined.all() and got.values[0] == pytest.approx(50)
     # 39 totals of 100 cells each, of variance 400, are averaged

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.queries import kronecker, marginal, prefix
+from pgmjax.queries import DenseMatrix, kronecker, marginal, point, prefix
 from pgmjax.uncertainty import laplace, linear
 from pgmjax.uncertainty.linear import least_squares
-from pgmjax.uncertainty.queries import row_tables, zeros_of
+from pgmjax.uncertainty.queries import zeros_of
 from tests.uncertainty.structures import CELLS, DOMAIN, QUERIES, dense, measurements
 
 ASKED = [
@@ -76,7 +76,7 @@ def test_equals_a_pseudo_inverse_over_the_possible_cells(monkeypatch, name, tota
         monkeypatch.setattr(linear, "_DENSE", 0)
     zeros = ZEROS[name]
     values, stddevs, determined = by_cells(measurements(), zeros, total)
-    got = least_squares(DOMAIN, measurements(), row_tables(DOMAIN, ASKED), total, zeros)
+    got = least_squares(DOMAIN, measurements(), ASKED, total, zeros)
     assert (got.determined == determined).all() and determined.any()
     assert np.allclose(got.values[determined], values[determined], rtol=1e-7, atol=1e-7)
     assert np.allclose(got.stddevs[determined], stddevs[determined], rtol=1e-7, atol=1e-9)
@@ -98,22 +98,21 @@ def test_fixed_marginals_are_measurements_without_noise(monkeypatch, name, small
         for clique in (("d", "a"), ("b",), ("a",))
     ]
     values, stddevs, determined = by_cells(measurements(), zeros, None, fixed)
-    rows = row_tables(DOMAIN, ASKED)
-    got = least_squares(DOMAIN, measurements(), rows, float(counts.sum()), zeros, fixed)
+    got = least_squares(DOMAIN, measurements(), ASKED, float(counts.sum()), zeros, fixed)
     assert (got.determined == determined).all() and determined.any()
     assert np.allclose(got.values[determined], values[determined], rtol=1e-7, atol=1e-7)
     assert np.allclose(got.stddevs[determined], stddevs[determined], rtol=1e-7, atol=1e-7)
-    without = least_squares(DOMAIN, measurements(), row_tables(DOMAIN, ASKED), None, zeros)
+    without = least_squares(DOMAIN, measurements(), ASKED, None, zeros)
     seen = without.determined
     assert got.determined[seen].all() and (got.stddevs[seen] <= without.stddevs[seen] + 1e-9).all()
     assert got.stddevs[got.determined].min() < 1e-9 < without.stddevs[seen].max()
 
 
 def test_zeros_determine_more_and_never_widen():
-    plain = least_squares(DOMAIN, measurements(), row_tables(DOMAIN, ASKED))
+    plain = least_squares(DOMAIN, measurements(), ASKED)
     gains = 0
     for zeros in ZEROS.values():
-        got = least_squares(DOMAIN, measurements(), row_tables(DOMAIN, ASKED), zeros=zeros)
+        got = least_squares(DOMAIN, measurements(), ASKED, zeros=zeros)
         assert got.determined[plain.determined].all()
         assert (got.stddevs[plain.determined] <= plain.stddevs[plain.determined] * (1 + 1e-9)).all()
         gains += int((got.determined & ~plain.determined).sum())
@@ -122,8 +121,8 @@ def test_zeros_determine_more_and_never_widen():
 
 def test_more_coordinates_than_allowed_are_left_as_without_zeros(monkeypatch):
     monkeypatch.setattr(linear, "MAX_COORDINATES", 3)
-    plain = least_squares(DOMAIN, measurements(), row_tables(DOMAIN, ASKED), 2000.0)
-    got = least_squares(DOMAIN, measurements(), row_tables(DOMAIN, ASKED), 2000.0, ZEROS["of three"])
+    plain = least_squares(DOMAIN, measurements(), ASKED, 2000.0)
+    got = least_squares(DOMAIN, measurements(), ASKED, 2000.0, ZEROS["of three"])
     seen = plain.determined
     assert (got.determined == seen).all()
     assert np.allclose(got.stddevs[seen], plain.stddevs[seen]) and np.allclose(
@@ -139,7 +138,12 @@ def test_a_function_over_many_attributes_needs_no_domain():
         pj.LinearMeasurement(("x0",), np.arange(10.0), 2.0),
         pj.LinearMeasurement(("x9", "x20"), np.ones((10, 10)), 3.0),
     ]
-    rows = [(("x5",), np.eye(10)[0]), (("x4", "x20"), np.eye(10)), (("x5", "x21"), np.eye(10))]
+    diagonal = np.eye(10).reshape(1, -1)
+    rows = [
+        kronecker({"x5": point(0)}),
+        DenseMatrix(("x4", "x20"), diagonal),
+        DenseMatrix(("x5", "x21"), diagonal),
+    ]
     got = least_squares(domain, noisy, rows, zeros=zeros)
     assert got.determined.tolist() == [True, True, False]
     # x5 = 0 where x0 = 5 and x9 = 4: one value of variance 4, and a sum of ten of variance 9 each

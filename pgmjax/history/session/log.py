@@ -138,14 +138,13 @@ def opened(
     secure = is_secure(backend) and tape.active() is None
     held = HeldTable.of(ledger, data)
     assert isinstance(held.data, Dataset)
-    unit = held.data.unit
     header = {
         "kind": "session",
         **formats.SESSION.heading(),
         "name": name,
         "domain": data.domain.to_dict(),
         "relation": relation.value,
-        **({} if unit is None else {"unit": unit.to_dict()}),
+        "population": held.data.population.facts(),
         "cap": as_text(cap),
         "secure": secure,
         "seed": backend.seed,

@@ -12,6 +12,7 @@ from typing import Any
 from pgmjax.data.counting import check_memory
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
+from pgmjax.data.population import Population
 from pgmjax.data.relation import Relation
 from pgmjax.data.unit import Unit
 from pgmjax.history.bayes.blue import BestLinearUnbiased
@@ -163,7 +164,12 @@ class Session:
     @property
     def unit(self) -> Unit | None:
         """The unit of privacy; None for one record."""
-        return self._state.unit
+        return self.population.unit
+
+    @property
+    def population(self) -> Population:
+        """The records that all answers are about."""
+        return self._state.population
 
     @property
     def secure(self) -> bool:

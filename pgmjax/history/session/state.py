@@ -11,8 +11,8 @@ from fractions import Fraction
 from typing import Any
 
 from pgmjax.data.domain import Domain
+from pgmjax.data.population import WHOLE, Population
 from pgmjax.data.relation import Relation
-from pgmjax.data.unit import Unit
 from pgmjax.history.bayes.blue import BestLinearUnbiased
 from pgmjax.history.bayes.coordinates import NotEstimableError
 from pgmjax.history.bayes.inference import Inference
@@ -96,7 +96,7 @@ class SessionState:
         history: all noisy answers.
         account: their cost.
         secure: whether the session's noise protects.
-        unit: the unit of privacy; None for one record.
+        population: the records that answers are about.
     """
 
     domain: Domain
@@ -105,7 +105,7 @@ class SessionState:
     history: History
     account: CellAccount
     secure: bool
-    unit: Unit | None = None
+    population: Population = WHOLE
     _blue: tuple[int, BestLinearUnbiased] | None = None
 
     @classmethod
@@ -118,9 +118,10 @@ class SessionState:
         ]
         secure = bool(header["secure"])
         history = History(domain, given, relation=relation, secure=secure)
-        unit = Unit.from_dict(header.get("unit"))
+        population = Population.from_dict(header["population"])
+        unit = population.unit
         account = CellAccount.empty(domain, relation, records=1 if unit is None else unit.max_records)
-        return cls(domain, relation, exact("cap", header["cap"]), history, account, secure, unit)
+        return cls(domain, relation, exact("cap", header["cap"]), history, account, secure, population)
 
     def add(self, record: dict[str, Any], before: dict[str, Any]) -> None:
         """Add one more record; `before` is the previous one."""

@@ -1,0 +1,256 @@
+"""The population that counts are about: which records of a table count, and what a cell counts with its own.
+
+It follows from what was said in public before any record was read: the unit of privacy and its bound, what
+happens to values outside the domain, the bound on weights, the domain. Whether a record really was left out
+is private, so nothing here depends on the records.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from pgmjax.data.attribute import Attribute
+from pgmjax.data.domain import Domain
+from pgmjax.data.unit import Unit
+
+_SHOWN = 3  # cells named in a sentence; release.json lists all
+
+
+@dataclasses.dataclass(frozen=True)
+class MergedCell:
+    """A cell that counts other values with its own.
+
+    Attributes:
+        attribute: the name of the attribute.
+        code: the cell's code; None for all cells of the attribute.
+        also: the other values, such as "all smaller values".
+        cell: the cell's name; "" for all cells.
+    """
+
+    attribute: str
+    code: int | None
+    also: str
+    cell: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Population:
+    """The records that counts are about.
+
+    Attributes:
+        unit: the unit of privacy, of whose records a bounded number count; None: every record counts.
+        drops: whether records with a value outside the domain are left out.
+        discovered: whether the domain was found in the table, at a cost.
+        max_weight: the bound on a record's weight; None if records have no weights.
+        caps_weights: whether weights beyond the bound count as the bound; otherwise there is none such.
+        merged: the cells that count other values with their own.
+
+    Example:
+        >>> some = Population(unit=Unit("person_id", 4), drops=True)
+        >>> some.phrase, some.is_whole
+        ('the records inside the domain, among at most 4 records of each person_id', False)
+        >>> str(Population()), Population().is_whole
+        ('all records of the table', True)
+    """
+
+    unit: Unit | None = None
+    drops: bool = False
+    discovered: bool = False
+    max_weight: int | None = None
+    caps_weights: bool = False
+    merged: tuple[MergedCell, ...] = ()
+
+    @classmethod
+    def of_table(
+        cls,
+        domain: Domain,
+        rows_outside: str | None,
+        max_weight: int | None = None,
+        *,
+        coded: bool = False,
+    ) -> Population:
+        """Return the population of a table as it is read.
+
+        Args:
+            domain: the domain by which its values get their codes.
+            rows_outside: what happens to values outside the domain; see `data.definition.TableDefinition`.
+            max_weight: the bound on a record's weight; None without weights.
+            coded: whether the table holds codes already.
+        """
+        merged = [cell for name in domain for cell in _merged(domain.attribute(name), rows_outside, coded)]
+        caps = max_weight is not None and rows_outside == "clip"
+        return cls(
+            drops=rows_outside == "drop", max_weight=max_weight, caps_weights=caps, merged=tuple(merged)
+        )
+
+    def recoded(self, tables: Mapping[str, np.ndarray], weighted: bool = True) -> Population:
+        """Return the population of the same records in other codes.
+
+        Args:
+            tables: the new code of each code [size], for some of the attributes.
+            weighted: whether weights, if there are some, still count.
+        """
+        merged = tuple(
+            cell
+            if cell.code is None or cell.attribute not in tables
+            else dataclasses.replace(cell, code=int(tables[cell.attribute][cell.code]))
+            for cell in self.merged
+        )
+        most, caps = (self.max_weight, self.caps_weights) if weighted else (None, False)
+        return dataclasses.replace(self, merged=merged, max_weight=most, caps_weights=caps)
+
+    def over(self, domain: Domain) -> Population:
+        """Return the population with the cells of a domain, by name, and those that its entries merge."""
+        own = self.of_table(domain, None).merged
+        cells = dict.fromkeys((*self.merged, *own))
+        named = [
+            dataclasses.replace(cell, cell=_name(domain.attribute(cell.attribute), cell.code))
+            for cell in cells
+            if cell.attribute in domain
+        ]
+        return dataclasses.replace(self, merged=tuple(dict.fromkeys(named)))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every record of the table counts, with its whole weight."""
+        return not (self.unit is not None or self.drops or self.caps_weights)
+
+    @property
+    def phrase(self) -> str:
+        """The population as a noun phrase."""
+        bounded = "" if self.unit is None else _at_most(self.unit)
+        if self.drops:
+            found = " that was found" if self.discovered else ""
+            records = f"the records inside the domain{found}{f', among {bounded}' if bounded else ''}"
+        else:
+            records = bounded or "all records of the table"
+        if self.max_weight is None:
+            return records
+        capped = f", at most {self.max_weight:,} a record," if self.caps_weights else ""
+        return f"the total weight{capped} of {records}"
+
+    def sentences(self) -> Iterator[str]:
+        """Yield what is to be said of the population: whose counts these are, and what may be left out."""
+        yield f"All counts and shares are of {self.phrase}."
+        if self.unit is not None:
+            column, most = self.unit.column, self.unit.max_records
+            one = f"{most} of them count, chosen" if most > 1 else "one of them counts, chosen"
+            yield (
+                f"Of a {column} with more than {_records(most)}, {one} at random, and the others are left "
+                f"out. Records without a {column} all count."
+            )
+        if self.drops:
+            rare = ", such as a rare label" if self.discovered else ""
+            heavy = "" if self.max_weight is None else f", or with a weight above {self.max_weight:,},"
+            yield f"A record with a value that has no place in the domain{rare}{heavy} is left out."
+        if self.caps_weights:
+            yield f"A weight above {self.max_weight:,} counts as {self.max_weight:,}, one below 0 as 0."
+        if not self.is_whole:
+            yield (
+                "So counts may not be those of the whole table, and no output tells whether they are. Shares "
+                "are of what counts."
+            )
+        yield from self._of_merged()
+
+    def _of_merged(self) -> Iterator[str]:
+        groups: dict[str, list[MergedCell]] = {}
+        for cell in self.merged:
+            groups.setdefault(cell.also, []).append(cell)
+        for also, cells in groups.items():
+            named = [
+                f"{cell.cell!r} of {cell.attribute}" if cell.cell else f"Every cell of {cell.attribute}"
+                for cell in cells[:_SHOWN]
+            ]
+            more = f" and {len(cells) - _SHOWN} more" if len(cells) > _SHOWN else ""
+            plural = "count" if len(cells) > 1 else "counts"
+            yield f"{', '.join(named)}{more} {plural} {also} too."
+
+    def of_cells(self, codes: Mapping[str, Iterable[int]]) -> Population:
+        """Return the population with those merged cells alone that an answer is about.
+
+        Args:
+            codes: the codes that it counts, for each attribute of the question.
+        """
+        wanted = {name: set(map(int, counted)) for name, counted in codes.items()}
+        kept = [
+            cell
+            for cell in self.merged
+            if cell.attribute in wanted and (cell.code is None or cell.code in wanted[cell.attribute])
+        ]
+        return dataclasses.replace(self, merged=tuple(kept))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the population for JSON, with its words; `from_dict` reads it back."""
+        words = {"phrase": self.phrase, "whole_table": self.is_whole, "sentences": [*self.sentences()]}
+        return {**words, **self.facts()}
+
+    def facts(self) -> dict[str, Any]:
+        """Return the population for JSON without its words; `from_dict` reads it back."""
+        return {
+            "unit": None if self.unit is None else self.unit.to_dict(),
+            "drops": self.drops,
+            "discovered": self.discovered,
+            "max_weight": self.max_weight,
+            "caps_weights": self.caps_weights,
+            "merged": [dataclasses.asdict(cell) for cell in self.merged],
+        }
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Population:
+        """Return the population that `to_dict` or `facts` wrote."""
+        names = ("drops", "discovered", "max_weight", "caps_weights")
+        merged = tuple(MergedCell(**cell) for cell in record["merged"])
+        return cls(Unit.from_dict(record["unit"]), **{name: record[name] for name in names}, merged=merged)
+
+    def __str__(self) -> str:
+        return self.phrase
+
+
+WHOLE = Population()
+"""All records of a table."""
+
+
+def _records(number: int) -> str:
+    return f"{number:,} record{'s' * (number != 1)}"
+
+
+def _at_most(unit: Unit) -> str:
+    return f"at most {_records(unit.max_records)} of each {unit.column}"
+
+
+def _merged(attribute: Attribute, rows_outside: str | None, coded: bool) -> Iterator[MergedCell]:
+    """Yield the cells of an attribute that count other values with their own, as its values are read."""
+    name, clips = attribute.name, rows_outside == "clip"
+    regular = attribute.size - attribute.missing
+    if coded:
+        if clips:
+            yield MergedCell(name, 0, "all smaller codes")
+            yield MergedCell(name, attribute.size - 1, "all larger codes")
+    elif attribute.bins is not None and (attribute.clip or clips):
+        small, large = ("smaller", "larger") if attribute.time is None else ("earlier", "later")
+        yield MergedCell(name, 0, f"all {small} values")
+        yield MergedCell(name, regular - 1, f"all {large} values")
+        if attribute.grid is not None and attribute.time is None:
+            yield MergedCell(name, None, f"values off the grid of {attribute.grid:g} (at its nearest point)")
+    elif attribute.labels is None and attribute.bins is None and clips:
+        yield MergedCell(name, 0, "all smaller codes")
+        yield MergedCell(name, regular - 1, "all larger codes")
+    if coded:
+        if rows_outside == "missing" and attribute.missing:
+            yield MergedCell(name, attribute.size - 1, "all values that have no place in the domain")
+        return
+    if attribute.other:
+        yield MergedCell(name, regular - 1, "all values that are none of the labels")
+    elif rows_outside == "missing" and attribute.missing:
+        yield MergedCell(name, attribute.size - 1, "all values that have no place in the domain")
+    for code, others in enumerate(attribute.spellings):
+        if others:
+            yield MergedCell(name, code, "its other spellings")
+
+
+def _name(attribute: Attribute, code: int | None) -> str:
+    return "" if code is None else attribute.code_names()[code]
