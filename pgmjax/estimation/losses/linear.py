@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -226,6 +227,7 @@ def linear_residuals(
     for measurement in measurements:
         at = position[frozenset(measurement.clique)]
         query, values, stddevs = _aligned(measurement, cliques[at], domain)
+        stddevs = _told_apart(measurement.clique, values[None], stddevs[None])[0]
         scale = np.array([total])
         _check_ranges([measurement], values[None], stddevs[None], domain, scale, dtype, len(measurements))
         bend += curvature(query, domain, total / stddevs)
@@ -268,6 +270,7 @@ def residuals_of_rows(
         column = [row[place] for row in rows]
         query, *_ = _aligned(column[0], host.cliques[at], domain)
         values, stddevs = _column(column, query, host.cliques[at], domain)
+        stddevs = _told_apart(column[0].clique, values, stddevs)
         _check_ranges(column, values, stddevs, domain, scale, np.dtype(dtype), len(host.asked))
         bends += _curvatures(query, domain, _by_row(scale, stddevs) / stddevs)
         measured.append((values, stddevs))
@@ -308,6 +311,22 @@ def _by_row(numbers: np.ndarray, like: np.ndarray) -> np.ndarray:
     return numbers.reshape(-1, *(1,) * (like.ndim - 1))
 
 
+def _told_apart(clique: Clique, values: np.ndarray, stddevs: np.ndarray) -> np.ndarray:
+    """Return the stddevs of each row [rows, ...], raised to what float64 can tell apart, with a warning."""
+    largest = np.abs(values).reshape(len(values), -1).max(axis=1)
+    least = _by_row(largest / MOST_DIGITS, stddevs)
+    if (stddevs >= least).all():
+        return stddevs
+    digits = MOST_DIGITS * float((least / stddevs).max())
+    warnings.warn(
+        f"the counts of the measurement on {clique} are up to {digits:.0e} times their noise, more than the "
+        f"{MOST_DIGITS:.0e} that float64 can tell apart: they are fitted as if their noise were that much. "
+        "Counts that are known exactly may be a FixedMarginal.",
+        stacklevel=2,
+    )
+    return np.maximum(stddevs, least)
+
+
 def _check_ranges(
     column: Sequence[LinearMeasurement],
     values: np.ndarray,
@@ -317,7 +336,7 @@ def _check_ranges(
     dtype: np.dtype,
     share: int,
 ) -> None:
-    """Refuse rows of more digits than float64 has, or in which a product could leave the dtype.
+    """Refuse rows in which a product of total, values, stddevs and coefficients could leave the dtype.
 
     Args:
         column: one measurement in all rows, of the same query.
@@ -331,13 +350,6 @@ def _check_ranges(
     rows = len(column)
     answers = totals * max(1.0, _size(column[0].query.l1_sensitivity(Relation.ADD_REMOVE, domain)))
     largest = np.abs(values).reshape(rows, -1).max(axis=1)
-    digits = float((largest / stddevs.reshape(rows, -1).min(axis=1)).max())
-    if digits > MOST_DIGITS:
-        raise ValueError(
-            f"the counts of the measurement on {column[0].clique} are {digits:.1g} times their noise, more "
-            f"than the {MOST_DIGITS:g} that float64 can tell apart: give a larger stddev, or a FixedMarginal "
-            "for counts that are known exactly."
-        )
     distances = np.log10(answers + largest) - np.log10(stddevs.reshape(rows, -1).min(axis=1))
     losses = 2 * np.maximum(distances, 0) + math.log10(column[0].values.size * share)
     shares = np.log10(np.maximum(largest, np.finfo(dtype).tiny)) - np.log10(totals)

@@ -118,10 +118,12 @@ def test_what_float32_cannot_hold_is_refused_and_float64_offered(values, stddev,
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_what_no_float_can_tell_apart_is_refused(dtype):
-    with pytest.raises(ValueError, match=r"on \('a',\) are 2e\+12 times their noise, more than the 1e\+12"):
-        losses.build("l2", DOMAIN, [LinearMeasurement(("a",), [2e12, 0, 0], 1.0)], 10.0, dtype)
-    losses.build("l2", DOMAIN, [LinearMeasurement(("a",), [1e12, 0, 0], 1.0)], 1e12, dtype)
+def test_what_no_float_can_tell_apart_is_warned_about_and_has_the_noise_that_it_can(dtype):
+    point = [np.array([0.5, 0.25, 0.25])]
+    fine = losses.build("l2", DOMAIN, [LinearMeasurement(("a",), [1e12, 0, 0], 1.0)], 1e12, dtype)
+    with pytest.warns(UserWarning, match=r"on \('a',\) are up to 1e\+15 times their noise, more than the 1e\+12"):
+        far = losses.build("l2", DOMAIN, [LinearMeasurement(("a",), [1e12, 0, 0], 1e-3)], 1e12, dtype)
+    assert far.exact(point) == fine.exact(point)
 
 
 def test_a_wrong_number_of_marginals_is_an_error():
@@ -234,6 +236,5 @@ def test_rows_of_a_batch_are_bound_as_each_alone(loss, twice):
 
 def test_a_row_of_a_batch_out_of_range_is_refused_as_alone():
     fine = LinearMeasurement(("b",), [3.0, 4.0], 1.0)
-    far = LinearMeasurement(("b",), [3e19, 4e19], 1e-3)
-    with pytest.raises(ValueError, match=r"the measurement on \('b',\) are 4e\+22 times their noise"):
-        build_rows("l2", DOMAIN, [[fine], [far]], [10.0, 10.0])
+    with pytest.raises(ValueError, match=r"the loss of the measurement on \('b',\) could reach 1e"):
+        build_rows("l2", DOMAIN, [[fine], [fine]], [10.0, 1e30])
