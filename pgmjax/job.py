@@ -22,10 +22,8 @@ from pgmjax.data.relation import AnyRelation
 from pgmjax.data.unit import Unit
 from pgmjax.discovery import Discovery, OpenTable
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.mechanisms import recipe
 from pgmjax.mechanisms.base import FitError, Mechanism, PrivacyParameters
-from pgmjax.mechanisms.forecast import RECORDS, ReleaseForecast, forecast
-from pgmjax.mechanisms.recipe import Recipe
+from pgmjax.mechanisms.forecast import RECORDS, UNSEEN, Recipe, ReleaseForecast, choose, forecast, with_limit
 from pgmjax.privacy.backend import NoiseBackend, default_backend, passes_on
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import Ledger
@@ -138,16 +136,16 @@ class Job:
                 asked, max_cells=limit if asked.max_cells is None else asked.max_cells
             )
             if isinstance(known, Domain):
-                return recipe.choose(mechanism, known, asked, unit=self.unit, max_weight=self._weights())
-            asked = dataclasses.replace(asked, max_cells=asked.max_cells or recipe.UNSEEN)
-            return Recipe(recipe.with_limit(mechanism, asked.max_cells), asked, asked.max_cells)
+                return choose(mechanism, known, asked, unit=self.unit, max_weight=self._weights())
+            asked = dataclasses.replace(asked, max_cells=asked.max_cells or UNSEEN)
+            return Recipe(with_limit(mechanism, asked.max_cells), asked, asked.max_cells)
         if not isinstance(asked, Workload):
             raise TypeError(
                 f"workload must be a pgmjax.Workload, got {type(asked).__name__}: see Workload.of_marginals."
             )
         if isinstance(known, Domain):
             asked.validate(known)
-        return Recipe(recipe.with_limit(mechanism, limit), asked, limit)
+        return Recipe(with_limit(mechanism, limit), asked, limit)
 
     def _weights(self) -> int | None:
         return None if self.reading.get("weights") is None else self.reading.get("max_weight")

@@ -26,7 +26,7 @@ from pgmjax.data.unit import Unit
 from pgmjax.discovery import Discovery
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.job import Job
-from pgmjax.mechanisms.recipe import Recipe
+from pgmjax.mechanisms.forecast import Recipe
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.private_table import holder_log
 from pgmjax.queries.workload import KWay, Workload

@@ -95,9 +95,10 @@ def read_published(
     for name, value in given.items():
         if value is not None and name in table.column_names:
             raise ValueError(f"{path} has a column {name}: leave {name} out.")
-    ours = set(_OURS) <= set(table.column_names)
-    groups = _own_groups(table, domain) if ours else _groups(table, domain)
-    found = [_measurement(group, domain, given) for group in groups if group is not None]
+    if set(_OURS) <= set(table.column_names):
+        found = list(_own(table, domain, given))
+    else:
+        found = [_measurement(group, domain, given) for group in _groups(table, domain)]
     if not found:
         raise ValueError(f"{path} holds no number.")
     told = (table.schema.metadata or {}).get(POPULATION.encode())
@@ -134,14 +135,20 @@ def read_measurements(path: str | os.PathLike[str], domain: Domain) -> tuple[Lin
         raise ValueError(
             f"{path} is damaged: it does not say what its answers are to. Make or copy it again."
         )
-    given: dict[str, float | None] = {"stddev": None, "rounded_to": None}
-    found = []
-    for number, (group, spec) in enumerate(zip(_own_groups(table, domain, asked), asked, strict=True)):
+    return tuple(each for each, _ in _own(table, domain, {"stddev": None, "rounded_to": None}))
+
+
+def _own(
+    table: Any, domain: Domain, given: dict[str, float | None]
+) -> Iterator[tuple[LinearMeasurement, int]]:
+    """Yield the measurements of a file that a release wrote, with the number of cells without a value."""
+    asked = _asked(table)
+    for number, group in enumerate(_own_groups(table, domain, asked)):
+        spec = None if asked is None else asked[number]
         if isinstance(spec, dict) and group is not None:
-            found.append(_answered(group, as_entry(number, spec).query, domain))
+            yield _answered(group, as_entry(number, spec).query, domain), 0
         elif group is not None:
-            found.append(_measurement(group, domain, given)[0])
-    return tuple(found)
+            yield _measurement(group, domain, given)
 
 
 def _answered(group: _Group, query: Query, domain: Domain) -> LinearMeasurement:
@@ -226,18 +233,15 @@ def _groups(table: Any, domain: Domain) -> Iterator[_Group]:
         yield _Group(clique, np.asarray(cells, np.int64), rows + 1, values[rows], kept)
 
 
-def _own_groups(table: Any, domain: Domain, asked: Sequence[Any] | None = None) -> Iterator[_Group | None]:
+def _own_groups(table: Any, domain: Domain, asked: Sequence[Any] | None) -> Iterator[_Group | None]:
     """Yield the measurements of a file that a release wrote: they follow one another, each row by row.
 
     Args:
         table: the file.
         domain: of the release.
-        asked: what each measurement asked; of unknown queries None is yielded. Default: all must be of cells.
+        asked: what each measurement asked; of queries too long to be written None is yielded. None: counts of
+            cells.
     """
-    if asked is None and any(spec is not None for spec in _asked(table) or ()):
-        raise ValueError(
-            "The file holds answers to other queries than counts of cells: it cannot be read here."
-        )
     cliques, rows = table.column("clique").to_pylist(), np.array(table.column("row").to_pylist(), np.int64)
     values = _numbers("value", table.column("value").to_pylist())
     fields = {

@@ -4,8 +4,7 @@ A mechanism is one file with one frozen dataclass, a subclass of `Mechanism`, an
 defines its `name` (on the command line), its `summary`, its `plan` and its `execute`, and accesses the table
 only through a `privacy.private_table.PrivateTable`. Contract tests run over `names()`.
 
-- `auto`: all marginals where noise and memory allow it, else a choice. `recipe`: what it is asked for where
-  only a number of attributes is given.
+- `auto`: all marginals where noise and memory allow it, else a choice.
 - `marginals`, `hdmm`: measure once. `randomized_response`: each record randomises its own answer.
 - `mst`, `aim`, `batch_aim`, `mwem`: select, measure and fit. `mwem_rounds` and `mwem_baselines` are parts of
   `mwem`.
@@ -14,9 +13,10 @@ only through a `privacy.private_table.PrivateTable`. Contract tests run over `na
 - `mldp`: a regressor trained on noisy answers, see `mldp_training`. `mldp_similarity`: the same for the
   similarity of pairs of records with ratings.
 - `online_weights`: answers queries as they arrive.
-- `comparison`: which one to take, from runs on the tables of `simulated`.
+- `comparison`: which one to take, from runs on simulated tables.
 - `base`: shared by all mechanisms. `adaptive`: shared by those that select repeatedly. `noise_sizes`: the
-  noise for a given cost. `work` and `forecast`: what a run will do, and its time and memory.
+  noise for a given cost. `work` and `forecast`: what a run will do, what it is asked
+  for where only a number of attributes is given, its time and memory.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from pgmjax.mechanisms.base import (
     release_together,
 )
 from pgmjax.mechanisms.batch_aim import BatchAIM
-from pgmjax.mechanisms.comparison import MechanismComparison, MechanismErrors, compare
+from pgmjax.mechanisms.comparison import MechanismComparison, MechanismErrors, compare, simulated_table
 from pgmjax.mechanisms.dual_query import DualQuery
 from pgmjax.mechanisms.hdmm import HDMM
 from pgmjax.mechanisms.marginals import Marginals
@@ -49,7 +49,6 @@ from pgmjax.mechanisms.mwem import MWEM
 from pgmjax.mechanisms.online_weights import OnlineWeights
 from pgmjax.mechanisms.privbayes import PrivBayes
 from pgmjax.mechanisms.randomized_response import RandomizedResponse
-from pgmjax.mechanisms.simulated import simulated_table
 from pgmjax.release.run_folder import RunFolder
 
 __all__ = [

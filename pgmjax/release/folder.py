@@ -349,6 +349,7 @@ class SavedRelease:
         """The parts that could not be written, with the reasons; empty if the release is complete."""
         return self.record.get("missing", {})
 
+    @property
     def population(self) -> Population:
         """The records that all counts and shares are of."""
         return Population.from_dict(self.record["population"])

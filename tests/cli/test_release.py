@@ -21,7 +21,7 @@ from pgmjax.cli import main
 from pgmjax.data.dataset import Dataset
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.inference.plan.junction_tree import total_cells
-from pgmjax.mechanisms import recipe
+from pgmjax.mechanisms import forecast
 from pgmjax.privacy import opendp
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.seeded import SeededBackend
@@ -176,11 +176,11 @@ def test_whoever_chooses_gets_every_marginal_whose_own_table_fits(table, capsys,
 def test_a_run_goes_on_with_the_limit_that_it_began_with(table, capsys, monkeypatch):
     """The forecast of a minute is of the machine, and may be another one the next day."""
     call = arguments(table, workload=None, all_kway="2", insecure_seed="1")
-    monkeypatch.setattr(recipe, "LIMITS", (30,))
+    monkeypatch.setattr(forecast, "LIMITS", (30,))
     with monkeypatch.context() as broken:
         broken.setattr(Estimator, "fit", failing(MemoryError("no room")))
         assert main(call) == 1
-    monkeypatch.setattr(recipe, "LIMITS", (10_000,))
+    monkeypatch.setattr(forecast, "LIMITS", (10_000,))
     assert main(call) == 0
     model = pj.load(table / "out").model
     places = [tuple(map(model.domain.attributes.index, c)) for c in model.potentials.cliques]

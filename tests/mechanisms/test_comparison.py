@@ -8,7 +8,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.data.dataset import Dataset
-from pgmjax.mechanisms import MechanismComparison, MechanismErrors, comparison, simulated, simulated_table
+from pgmjax.mechanisms import MechanismComparison, MechanismErrors, comparison, simulated_table
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.sweeps.evaluate import workload_error
 
@@ -39,7 +39,7 @@ def squares(columns, names, shares):
     return (statistic - freedom) / np.sqrt(2 * freedom)
 
 
-@pytest.mark.parametrize("kind", simulated.KINDS)
+@pytest.mark.parametrize("kind", comparison.KINDS)
 def test_values_have_the_shares_of_zipf_in_every_kind(kind):
     domain = pj.Domain({"a": 7, "b": 4, "c": 2, "d": 1, "e": 5})
     columns = simulated_table(domain, N, kind, seed=3)
@@ -109,7 +109,7 @@ def test_the_table_is_another_stream_than_the_noise():
 @pytest.mark.parametrize("name", ["mst", "hdmm"])
 def test_errors_are_those_of_the_mechanism_on_the_table(name):
     found = compare(mechanisms=[name], seeds=2)
-    for kind in simulated.KINDS:
+    for kind in comparison.KINDS:
         for seed in range(2):
             table = Dataset.from_columns(DOMAIN, simulated_table(DOMAIN, 500, kind, seed))
             ready = pj.mechanisms.names()[name](
@@ -125,7 +125,7 @@ def test_errors_are_those_of_the_mechanism_on_the_table(name):
 
 def test_the_product_of_exact_marginals():
     found = compare(mechanisms=["marginals"])
-    for kind in simulated.KINDS:
+    for kind in comparison.KINDS:
         columns = simulated_table(DOMAIN, 500, kind, 0)
         one = {n: np.bincount(c, minlength=DOMAIN[n]) for n, c in columns.items()}
         ab, bc = np.zeros((3, 4)), np.zeros((4, 2))
@@ -143,7 +143,7 @@ def test_noisy_counts_have_the_expected_size_of_the_noise():
     ratio = np.exp(-0.5 / 2)
     size = 2 * ratio / (1 - ratio**2)  # of a discrete Laplace variable
     expected = (12 * size + 8 * size) / 500 / 2
-    assert found.noisy_counts == pytest.approx(dict.fromkeys(simulated.KINDS, expected), rel=1e-9)
+    assert found.noisy_counts == pytest.approx(dict.fromkeys(comparison.KINDS, expected), rel=1e-9)
 
 
 def test_seeds_repeat_the_comparison():
@@ -170,7 +170,7 @@ def errors(name, independent, tree, dense):
 
 def made(*mechanisms, product=(0.1, 0.3, 0.5)):
     ordered = tuple(sorted(mechanisms, key=lambda each: each.average))
-    products = {kind: (each, each) for kind, each in zip(simulated.KINDS, product, strict=True)}
+    products = {kind: (each, each) for kind, each in zip(comparison.KINDS, product, strict=True)}
     return MechanismComparison({}, ordered, {}, errors("one-way only", (0.2,), (0.4,), (0.6,)), products, {})
 
 
@@ -220,7 +220,8 @@ def test_a_small_budget_measures_nothing_usefully():
 def test_where_only_one_way_marginals_are_asked_for_the_product_is_no_bar():
     found = compare(workload=pj.Workload([["a"], ["b"], ["c"]]), mechanisms=["marginals"], records=401)
     assert found.product["dense"] == pytest.approx((0,), abs=1e-12) and found.recommended == "marginals"
-    assert found.mechanisms[0].errors == found.one_way.errors
+    for kind, errors in found.one_way.errors.items():  # the second of equal fits is compiled
+        assert found.mechanisms[0].errors[kind] == pytest.approx(errors, rel=1e-12)
 
 
 def test_refused_mechanisms_have_their_reason_in_one_line():

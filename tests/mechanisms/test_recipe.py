@@ -8,8 +8,7 @@ import pytest
 import pgmjax as pj
 from pgmjax import mechanisms
 from pgmjax.inference.plan.junction_tree import total_cells
-from pgmjax.mechanisms.forecast import forecast
-from pgmjax.mechanisms.recipe import BYTES, LIMITS, SECONDS, choose
+from pgmjax.mechanisms.forecast import BYTES, LIMITS, SECONDS, choose, forecast
 from pgmjax.queries.workload import KWay
 
 DOMAIN = pj.Domain({"a": 30, "b": 40, "c": 50, "d": 2, "e": 600})
