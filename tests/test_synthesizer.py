@@ -59,6 +59,8 @@ def test_pandas_comes_out_as_it_went_in(fitted):
     assert abs(rows["member"].mean() - FRAME["member"].mean()) < 0.1  # standard error about 0.02
     assert fitted.sample(7, seed=3).equals(fitted.sample(7, seed=3))
     assert not fitted.sample(50, seed=3).equals(fitted.sample(50, seed=4))
+    assert fitted.sample(50, seed=3).equals(fitted.sample(50, seed=3, method="round"))
+    assert not fitted.sample(50, seed=3).equals(fitted.sample(50, seed=3, method="multinomial"))
 
 
 @pytest.mark.parametrize("kind", ["polars", "pyarrow", "duckdb", "stream"])

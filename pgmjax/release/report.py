@@ -258,12 +258,13 @@ def _asking(model: GraphicalModel, record: Mapping[str, Any]) -> str:
     )
     values = "values: labels, numbers uniform within their bin, empty where missing"
     written = values if record.get("synthetic") == "values" else "codes of the domain"
-    drawn = "drawn independently" if record.get("method") == INDEPENDENT else "dealt evenly"
+    independent = record.get("method") == INDEPENDENT
+    drawn = "independent of one another" if independent else "dealt evenly, not independent of one another"
     files = {
         "measurements.parquet": "the noisy answers: clique, row, value, stddev, noise",
         "answers.parquet": "the answers to the workload: query, a column for each attribute, clique, cell, "
         "estimate, stddev, noise_stddev, low, high",
-        "synthetic.*": f"rows {drawn} from the model, as {written}",
+        "synthetic.*": f"rows drawn from the model, as {written}; {drawn}",
         "model/": "the fitted model",
         "release.json": "the guarantee, the budget spent and the fit, for programs",
     }

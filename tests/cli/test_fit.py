@@ -56,6 +56,13 @@ def test_more_rows(table, capsys):
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["seed"] == 2
     texts = [pathlib.Path(f"r/synthetic{number}.csv").read_text() for number in ("", "-2", "-3")]
     assert [text.count("\n") for text in texts] == [51, 61, 51] and texts[0] != texts[2]
+    assert main(["release", "r", "--add-rows", "60", "--method", "multinomial", "--codes"]) == 0
+    drawn = pj.load("r/model").sample(60, seed=3, method="multinomial")
+    names = list(drawn)
+    written = [line.split(",") for line in pathlib.Path("r/synthetic-4.csv").read_text().splitlines()[1:]]
+    assert [[int(code) for code in line] for line in written] == np.stack(
+        [drawn[n] for n in names], 1
+    ).tolist()
     for words, said in [
         (["release", "r", "--add-rows", "0"], "at least 1"),
         (["release", "r", "--add-rows", "5", "--epsilon", "1"], "--epsilon cannot be used with --add-rows"),

@@ -118,6 +118,18 @@ def test_synthetic_rows_are_values_or_codes(folder, small_release, tmp_path):
         assert f"rows drawn from the model, as {written}" in (where / "report.html").read_text()
 
 
+def test_rows_are_dealt_or_independent_and_the_record_says_which(folder, small_release, tmp_path):
+    own = release_folder.write(small_release, tmp_path / "r", method="multinomial", codes=True)
+    drawn = parquet.read_table(own / "synthetic.parquet")
+    for name, expected in small_release.model.sample(seed=0, method="multinomial").items():
+        assert (drawn[name].to_numpy() == expected).all()
+    assert release_folder.read(own).record["method"] == "multinomial"
+    assert release_folder.read(folder).record["method"] == "round"
+    with pytest.raises(ValueError, match="method"):
+        release_folder.write(small_release, tmp_path / "s", method="even")
+    assert not (tmp_path / "s").exists()
+
+
 def test_model_reads_back(folder, small_release):
     saved = release_folder.read(folder)
     clique = ("sex", "age")

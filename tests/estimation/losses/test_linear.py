@@ -16,6 +16,7 @@ from pgmjax.estimation import losses
 from pgmjax.estimation.losses import linear
 from pgmjax.estimation.losses.build import build_rows
 from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.queries import DenseMatrix
 
 DOMAIN = Domain({"a": 3, "b": 2})
 
@@ -108,7 +109,7 @@ def test_extreme_scales_stay_finite_in_float32():
 
 @pytest.mark.parametrize(
     ("values", "stddev", "total"),
-    [([1.0, 2, 3], 1.0, 1e30), ([1e-8, 2e-8, 0], 1e-18, 1e10)],
+    [([1.0, 2, 3], 1.0, 1e30), ([1e-8, 2e-8, 0], 1e-18, 1e10), ([1e30, 0, 0], 1e20, 1e-10)],
 )
 def test_what_float32_cannot_hold_is_refused_and_float64_offered(values, stddev, total):
     measurement = LinearMeasurement(("a",), values, stddev)
@@ -126,6 +127,12 @@ def test_what_no_float_can_tell_apart_is_warned_about_and_has_the_noise_that_it_
     ):
         far = losses.build("l2", DOMAIN, [LinearMeasurement(("a",), [1e12, 0, 0], 1e-3)], 1e12, dtype)
     assert far.exact(point) == fine.exact(point)
+
+
+def test_coefficients_of_which_float64_cannot_hold_the_squares_are_refused():
+    query = DenseMatrix(("a",), np.array([[1e160, 1.0, 1.0]]))
+    with pytest.raises(ValueError, match=r"above what float64 holds .*: check that stddev"):
+        losses.build("l2", DOMAIN, [LinearMeasurement(("a",), [1.0], 1.0, query)], 10.0, "float64")
 
 
 def test_a_wrong_number_of_marginals_is_an_error():
