@@ -57,7 +57,7 @@ from pgmjax.model.regions import METHOD, RegionModel
 
 STEP_TOL, STEP_SWEEPS = 1e-9, 20  # of the messages in one solver step, warm-started
 END_TOL, END_SWEEPS = 1e-11, 5000
-SETTLED = 0.5  # of the tolerance: messages that settle after the last step move the loss a little
+SETTLED = 0.9  # of the tolerance: messages that settle after the last step move the loss a little
 CONSISTENT = 1e-6  # residual above which there is a warning
 PULLED = 24  # numbers a cell that a pull takes: index maps, marginals on parts and messages
 BOUND_TOL, BOUND_SWEEPS = 1e-10, 500  # of the messages in the certificate of a pulled fit

@@ -30,14 +30,15 @@ import contextlib
 import dataclasses
 import functools
 import math
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import threadpoolctl
 
-from pgmjax._internal.blas import one_blas_thread
 from pgmjax._internal.jit import precision
-from pgmjax.estimation.losses.base import Residuals
+from pgmjax.estimation.losses.base import BoundResiduals
 from pgmjax.estimation.solvers.loop import Solution, Watch
 from pgmjax.estimation.solvers.problem import Evaluation, Problem, Vector, rounding
 from pgmjax.estimation.solvers.stopping import Status, StoppingRule
@@ -53,7 +54,8 @@ DEPENDENT = 1e-11  # of a cell's variance: what is left beside other cells is ro
 SLIGHT = 1e-7  # of the loss: a smaller fall does not count
 PATIENCE = 12  # steps without a lower loss or a higher bound after which it has stalled
 CORRECTIONS, KINKS = 6, 10
-# Factors of the step size until a step is rejected, then, and where one is; the largest, in shares of the loss.
+# Factors of the step size until a step is rejected, then, and where one is; the largest, in shares of the
+# loss.
 FIRST, GROW, SHRINK, LARGEST = 10.0, 3.0, 0.2, 1e6
 FARTHEST = 50.0  # nats that a potential moves in one step
 
@@ -132,7 +134,8 @@ def _corrected(
 ) -> tuple[Evaluation, int]:
     """Step on from a point that is not low enough, with the same covariance as long as that lowers the loss.
 
-    Sharp residuals confine a fit to a curved valley, which a linearised step leaves at once; corrections return.
+    Sharp residuals confine a fit to a curved valley, which a linearised step leaves at once; corrections
+    return.
 
     Returns:
         The lowest point, and the number of points evaluated so far.
@@ -157,11 +160,33 @@ def lower_bound(problem: Problem, potentials: Vector) -> float:
         return _Local.at(problem, point).step(problem, LARGEST / max(1.0, abs(float(point.loss))))[1]
 
 
+_LOCK = threading.Lock()
+_limits: list[Any] = []  # the one in force, once for each thread that works here
+
+
+@functools.cache
+def _blas() -> threadpoolctl.ThreadpoolController:
+    return threadpoolctl.ThreadpoolController()
+
+
 @contextlib.contextmanager
 def _settings() -> Iterator[None]:
-    """Run NumPy on one thread: those of BLAS wait for one another twenty times as long as they work."""
-    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        yield
+    """Run NumPy with one thread of BLAS and without warnings, until the last thread that works here leaves.
+
+    Systems of a few hundred rows gain nothing from more. Where other programs keep the cores busy, threads
+    wait for one another twenty times as long as they work. The number is one of the whole process.
+    """
+    with _LOCK:
+        limit = _limits[0] if _limits else _blas().limit(limits=1, user_api="blas")
+        _limits.append(limit)
+    try:
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            yield
+    finally:
+        with _LOCK:
+            _limits.pop()
+            if not _limits:
+                limit.restore_original_limits()
 
 
 def _itself(point: Evaluation) -> Evaluation:
@@ -180,7 +205,7 @@ class _Local:
     """
 
     point: Evaluation
-    parts: Residuals
+    parts: BoundResiduals
     root: np.ndarray
     pivots: np.ndarray
 
@@ -219,7 +244,7 @@ class _Local:
     def _predicted(self, level: np.ndarray, ridge: float) -> tuple[np.ndarray, np.ndarray]:
         """Return u, and the derivatives by the residuals that it reaches.
 
-        Squares take one solution. Residuals with kinks take one for each set of them that is beyond theirs.
+        Squares take one solution. BoundResiduals with kinks take one for each set of them that is beyond theirs.
         """
         parts, moves = self.parts, self.parts.rows @ self.root
         u = np.zeros(moves.shape[1])
@@ -266,7 +291,8 @@ class _Local:
 def _logarithmic(move: np.ndarray) -> np.ndarray:
     """Return the moves of potentials that change probabilities themselves by these shares.
 
-    So a table's own residuals, which are linear in them, change as predicted. Beyond a half less, the tangent.
+    So a table's own residuals, which are linear in them, change as predicted. Beyond a half less, the
+    tangent.
     """
     near = np.maximum(move, -0.5)
     return np.asarray(np.log1p(near) + 2 * (move - near))
@@ -386,7 +412,7 @@ def _step_seconds(problem: Problem) -> float:
     return one + 2e-9 * cells**3 + 1e-3
 
 
-def _by_differences(problem: Problem, point: Evaluation, cells: int) -> Residuals:
+def _by_differences(problem: Problem, point: Evaluation, cells: int) -> BoundResiduals:
     """Return residuals with the Hessian of any loss, by differences of its gradient."""
     small = 1e-3
     _, slope = problem.loss.value_and_gradient(point.marginals)
@@ -399,4 +425,4 @@ def _by_differences(problem: Problem, point: Evaluation, cells: int) -> Residual
     kept = values > np.finfo(float).eps * cells * max(values[-1], 0.0)
     rows = np.sqrt(values[kept])[:, None] * vectors[:, kept].T
     none = np.zeros(len(rows))
-    return Residuals(rows, none, np.ones(len(rows)), none + np.inf, slope[:cells], is_exact=False)
+    return BoundResiduals(rows, none, np.ones(len(rows)), none + np.inf, slope[:cells], is_exact=False)

@@ -77,9 +77,9 @@ def test_ten_million_records_with_little_noise_reach_the_optimum(seed):
 def test_large_counts_with_little_noise_are_certified(total, stddev, dtype, oracle):
     """Steps of first order methods are in proportion to the ratio of curvatures, 1e12 to 1e18 here.
 
-    The gap is that of predicted residuals z: what is lost by rounding is 16 digits of their products with counts,
-    in all eps * sum |z| * total / stddev, some 1e-5 at most. That of residuals at the point would lose
-    eps * (total / stddev)**2, some 100.
+    The gap is that of predicted residuals z: what is lost by rounding is 16 digits of their products with
+    counts, in all eps * sum |z| * total / stddev, some 1e-5 at most. That of residuals at the point would
+    lose eps * (total / stddev)**2, some 100.
     """
     for seed in range(4):
         rng, shape = np.random.default_rng(seed), (3, 5)
