@@ -244,7 +244,7 @@ class _Local:
     def _predicted(self, level: np.ndarray, ridge: float) -> tuple[np.ndarray, np.ndarray]:
         """Return u, and the derivatives by the residuals that it reaches.
 
-        Squares take one solution. BoundResiduals with kinks take one for each set of them that is beyond theirs.
+        Squares take one solution. Functions with kinks take one for each set of residuals beyond them.
         """
         parts, moves = self.parts, self.parts.rows @ self.root
         u = np.zeros(moves.shape[1])

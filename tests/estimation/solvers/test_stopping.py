@@ -127,8 +127,8 @@ def test_an_estimate_of_the_excess_loss_ends_a_fit_only_without_a_tolerance():
 
 
 def test_an_estimate_is_believed_of_a_loss_that_the_noise_explains():
-    """The loss of the true table is 2,500 in the mean, with a standard deviation of 50; five of them are
-    allowed.""" rule = StoppingRule.of(None, 100, 50.0)
+    """The true table's is 2,500 in the mean, with a standard deviation of 50, of which five are allowed."""
+    rule = StoppingRule.of(None, 100, 50.0)
     assert rule.status(2749.0, 500.0, 50, False, excess=0.0) is Status.WITHIN_NOISE
     assert rule.status(2751.0, 500.0, 50, False, excess=0.0) is None
     assert rule.status(9e9, 500.0, 50, False, excess=0.0, alone=2749.0) is Status.WITHIN_NOISE
