@@ -25,7 +25,8 @@ import time
 import warnings
 from typing import Any
 
-os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=2"
+if __name__ == "__main__":
+    os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=2"
 
 import checkout  # noqa: F401  before the library
 import jax
@@ -136,7 +137,8 @@ def fitted(case: Case) -> pj.Fit:
     noisy = case.measurements if case.kind != "custom" else []
     if case.way == "batch" and case.kind != "custom" and case.settings["oracle"] != "host":
         return estimator.fit_batch(case.domain, [noisy, noisy], case.total)[1]
-    mesh = jax.make_mesh((2,), ("slices",)) if case.way == "mesh" else None
+    devices = min(2, len(jax.devices()))
+    mesh = jax.make_mesh((devices,), ("slices",)) if case.way == "mesh" else None
     return estimator.fit(case.domain, noisy, total=case.total, mesh=mesh)
 
 

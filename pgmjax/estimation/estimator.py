@@ -50,9 +50,9 @@ class Fit(FitPictures):
         steps: solver steps.
         loss: loss of the model's marginals, in float64 (for l2: 0.5 * sum(((Q mu - y) / stddev)**2)): that of
             the measurements alone, without constraints and prior.
-        gap: certified bound on `loss - optimum`, in the loss's unit, computed in float64 wherever that fits in
-            memory, and never above the loss itself for l1 and l2; the optimum is over the models that meet the
-            constraints. With `prior_weight` the bound is on the suboptimality of loss plus weighted
+        gap: certified bound on `loss - optimum`, in the loss's unit, computed in float64 wherever that fits
+            in memory, and never above the loss itself for l1 and l2; the optimum is over the models that meet
+            the constraints. With `prior_weight` the bound is on the suboptimality of loss plus weighted
             relative entropy.
         plan: the inference plan; None without an inference engine, and for an approximate fit.
         trace: (steps so far, objective, certified gap) after each block of steps; the objective is the loss,
@@ -95,9 +95,9 @@ class Estimator:
         tol: stop when the certified gap is at most `tol * max(1, loss)`; above 0.01 it counts as 0.01. None
             for what noise makes invisible: the certified gap, or an estimate of the excess loss from its last
             fall, is at most 0.02 standard deviations of the loss under the noise, sqrt(m / 2) for l2 and m
-            measured values (1e-4 for losses of which no noise level is known). An estimate is believed only if
-            the loss is one that the noise explains. Such a fit ends as WITHIN_NOISE, or as CONVERGED if its
-            gap is at most 0.01 max(1, loss).
+            measured values (1e-4 for losses of which no noise level is known). An estimate is believed only
+            if the loss is one that the noise explains. Such a fit ends as WITHIN_NOISE, or as CONVERGED if
+            its gap is at most 0.01 max(1, loss).
         dtype: `float32` or `float64` (on the device; no global JAX flag is changed). The result of a
             float32 fit is evaluated in float64, which decides: the fit continues in float64, if memory
             allows, unless it is within the tolerance there, or stalled within 100 tolerances and 0.01.

@@ -277,7 +277,7 @@ def _minimise_in_stages(
     solver = solvers.build(problem.estimator.solver)
 
     def watch(steps: int, loss: float, gap: float, point: Callable[[], Evaluation]) -> None:
-        before = problem.trace[-1][0] if problem.trace else 0
+        before = problem.trace[-1][0] if problem.trace else state.steps
         # a smoothed loss lies at most its slack below the loss, so this gap is certified for that too
         problem.trace.append((before + steps, loss, gap + slack))
         problem.bar.advance(steps, f"loss {loss:.6g}, gap {gap:.3g}")
@@ -297,6 +297,11 @@ def _minimise_in_stages(
         ended = solution.status not in (Status.MAX_STEPS, Status.STALLED) or done == stop.max_steps
         if small and not ended:
             solution = _by_newton(objective, solution, stop, slack, watch)
+            if solution.status is Status.STALLED and slack > 0 and solution.steps < stop.max_steps:
+                # kinks may hold up Newton's method, where first order methods go on
+                start = np.asarray(solution.point.potentials, start.dtype)
+                again, done = {"lower_bound": solution.lower_bound, "block": block}, solution.steps
+                solution = yield from run(solver, start, stop=stop, done=done, **again)
         done, lower_bound = solution.steps, solution.lower_bound
         if solution.status is Status.NOT_FINITE and last is not None:
             return _stalled_at(last, solution), objective

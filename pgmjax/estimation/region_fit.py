@@ -57,6 +57,7 @@ from pgmjax.model.regions import METHOD, RegionModel
 
 STEP_TOL, STEP_SWEEPS = 1e-9, 20  # of the messages in one solver step, warm-started
 END_TOL, END_SWEEPS = 1e-11, 5000
+SETTLED = 0.9  # of the tolerance: messages that settle after the last step move the loss a little
 CONSISTENT = 1e-6  # residual above which there is a warning
 PULLED = 24  # numbers a cell that a pull takes: index maps, marginals on parts and messages
 BOUND_TOL, BOUND_SWEEPS = 1e-10, 500  # of the messages in the certificate of a pulled fit
@@ -235,7 +236,8 @@ def fit_local(
         curvature = _curvature(problem, loss, domain, measurements, count)
         problem = dataclasses.replace(problem, curvature=curvature)
         visible = math.sqrt(known_noise_level(loss, measurements))
-        stop = dataclasses.replace(StoppingRule.of(tol, max_steps, visible), sharp_enough=math.inf)
+        rule = dataclasses.replace(StoppingRule.of(tol, max_steps, visible), sharp_enough=math.inf)
+        stop = dataclasses.replace(rule, tol=SETTLED * rule.tol)
         with Progress("fit", max_steps, progress) as bar:
             if weight > 0:
                 level = noise_level(loss, measurements)
@@ -252,7 +254,7 @@ def fit_local(
     if problem.pull is not None:
         fit = _reported(fit, problem, solution, divergence)
     is_estimate = problem.pull is not None and regularisation == "auto"
-    status = stop.ending(fit.status, fit.loss, fit.gap, is_estimate=is_estimate)
+    status = rule.ending(fit.status, fit.loss, fit.gap, is_estimate=is_estimate)
     return dataclasses.replace(fit, status=status)
 
 

@@ -199,7 +199,7 @@ def certificate(record: Mapping[str, Any], values: int) -> list[str]:
 
 
 def ending(record: Mapping[str, Any], limit: str = "--steps") -> str:
-    """Return what it means that a fit ended too early, and what to do; "" if it is the optimum or an estimate.
+    """Return what it means that a fit ended too early, and what to do; "" for an optimum or an estimate.
 
     Args:
         record: content of `release.json`.

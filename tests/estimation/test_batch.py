@@ -31,7 +31,9 @@ def assert_rows_are_single_fits(estimator, rows, totals, rtol=1e-6, **settings):
     alone = [estimator.fit(DOMAIN, r, t, **settings) for r, t in zip(rows, totals, strict=True)]
     assert many.steps.tolist() == [fit.steps for fit in alone]
     assert many.status.tolist() == [fit.status for fit in alone]
-    np.testing.assert_allclose(many.loss, [fit.loss for fit in alone], rtol=rtol)
+    for one, other in zip(many, alone, strict=True):  # each is within its gap of the same optimum
+        most = max(one.gap, other.gap) if one.status is pj.Status.CONVERGED else 0.0
+        assert one.loss == pytest.approx(other.loss, rel=rtol, abs=most)
     for one, other in zip(many, alone, strict=True):
         assert one.model.total == other.model.total
         ours, theirs = (fit.model.marginal(("a", "b", "c")) for fit in (one, other))

@@ -36,9 +36,9 @@ def noisy(structure, seed=0, total=100.0, stddev=8.0, queries=None):
 @pytest.mark.parametrize("name", LOOPY)
 def test_the_certificate_bounds_the_exact_optimum(name):
     domain, measurements = noisy(LOOPY[name])
-    fit = fit_local(domain, measurements, total=100, tol=1e-5)
+    fit = fit_local(domain, measurements, total=100, tol=2e-5)
     exact = pj.Estimator(dtype="float64", tol=1e-7, max_steps=5000).fit(domain, measurements, total=100)
-    assert fit.status is pj.Status.CONVERGED and 0 <= fit.gap <= 1e-5 * max(1, fit.loss) * 1.01
+    assert fit.status is pj.Status.CONVERGED and 0 <= fit.gap <= 2e-5 * max(1, fit.loss) * (1 + 1e-6)
     assert fit.loss - fit.gap <= exact.loss + 1e-9
     assert fit.loss <= exact.loss + fit.gap + 1e-9
     assert fit.residual <= 1e-6

@@ -218,7 +218,8 @@ def test_the_end_by_default_leaves_less_to_gain_than_noise_hides(solver):
     best = to_optimum(dtype="float64", tol=1e-10, max_steps=20_000).fit(DOMAIN, noisy, TOTAL)
     fit = pj.Estimator(regularisation="none", solver=solver, max_steps=20_000).fit(DOMAIN, noisy, TOTAL)
     values = sum(m.values.size for m in noisy)
-    assert fit.status is pj.Status.CONVERGED
+    assert fit.status in (pj.Status.CONVERGED, pj.Status.WITHIN_NOISE)
+    assert (fit.status is pj.Status.CONVERGED) == (fit.gap <= 0.01 * max(1, fit.loss))
     assert fit.loss - best.loss <= 0.02 * np.sqrt(values / 2) + best.gap
 
 

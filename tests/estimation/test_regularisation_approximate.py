@@ -35,7 +35,8 @@ def test_on_a_tree_belief_propagation_reaches_the_exact_objective(setting):
     fit = fit_local(DOMAIN, noisy, TOTAL, regularisation=setting, tol=1e-8)
     found = fit.regularisation
     wanted = regularisation.weight_of(setting, DOMAIN, noisy, TOTAL)
-    assert found.weight == wanted and fit.status is pj.Status.CONVERGED
+    named = pj.Status.WITHIN_NOISE if setting == "auto" else pj.Status.CONVERGED
+    assert found.weight == wanted and fit.status is named
     reference = found.reference.marginal(("a", "b", "c")) / TOTAL
 
     def objective(logits):
@@ -222,7 +223,9 @@ def test_without_a_tolerance_it_ends_where_noise_hides_the_rest(fitter):
     ended = fitter(DOMAIN, noisy, TOTAL, tol=None, progress=False)
     longer = fitter(DOMAIN, noisy, TOTAL, tol=0.0, progress=False)
     visible = np.sqrt(sum(one.values.size for one in noisy) / 2)
-    assert ended.status is pj.Status.CONVERGED and ended.steps < longer.steps
+    certified = ended.gap <= 0.01 * max(1, ended.loss)
+    assert ended.status is (pj.Status.CONVERGED if certified else pj.Status.WITHIN_NOISE)
+    assert ended.steps < longer.steps
     assert ended.loss <= longer.loss + 0.05 * visible
 
 

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from pgmjax.data.cliques import Clique
-from pgmjax.estimation.losses.base import BoundLoss, Residuals, WrappedLoss
+from pgmjax.estimation.losses.base import BoundLoss, BoundResiduals, WrappedLoss
 from pgmjax.inference.ops.tables import dot, host_join
 
 
@@ -134,7 +134,7 @@ class Augmented(WrappedLoss):
         gradient[:count] += self.multipliers + self.penalty_parameter * missed
         return value + dot(missed, self.multipliers + 0.5 * self.penalty_parameter * missed), gradient
 
-    def residuals(self, marginals: np.ndarray) -> Residuals | None:
+    def residuals(self, marginals: np.ndarray) -> BoundResiduals | None:
         """Return the residuals of the measurements and of the targets at a vector of marginals."""
         count = sum(math.prod(shape) for shape in self.inner.shapes)
         inner, held = self.inner.residuals(marginals[:count]), np.flatnonzero(self.penalty_parameter > 0)
@@ -147,7 +147,7 @@ class Augmented(WrappedLoss):
         slope = np.asarray(self.multipliers, np.float64)[: len(marginals)].copy()
         slope[:count] += inner.slope
         ones = np.ones(len(held))
-        return Residuals(
+        return BoundResiduals(
             rows,
             np.append(inner.values, root * (marginals[held] - self.targets[held])),
             np.append(inner.sharpness, ones),

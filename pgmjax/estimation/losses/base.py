@@ -60,7 +60,7 @@ class Loss(abc.ABC):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Residuals:
+class BoundResiduals:
     """A loss as a sum of convex functions of residuals, at some marginals; NumPy arrays of float64.
 
     The function of a residual r is ``sharpness * r**2 / 2``, continued with the slope `largest` from where it
@@ -191,7 +191,7 @@ class BoundLoss(abc.ABC):
         """Return a lower bound on the loss of any marginals that is known beforehand."""
         return -math.inf
 
-    def residuals(self, marginals: np.ndarray) -> Residuals | None:
+    def residuals(self, marginals: np.ndarray) -> BoundResiduals | None:
         """Return the residuals at a vector of marginals without padding; None if the loss has none."""
         return None
 

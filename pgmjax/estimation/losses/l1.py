@@ -15,7 +15,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.estimation.losses.base import BoundLoss, Loss, Residuals
+from pgmjax.estimation.losses.base import BoundLoss, BoundResiduals, Loss
 from pgmjax.estimation.losses.l2 import BoundL2
 from pgmjax.estimation.losses.linear import LinearResiduals, linear_residuals, residuals_of_rows
 from pgmjax.inference.ops.tables import dot, host_join, join
@@ -121,12 +121,12 @@ class BoundL1(BoundLoss):
         terms = (dot(s, r - 0.5 * self.delta * s) for s, r in zip(slopes, residuals, strict=True))
         return np.float64(sum(map(float, terms))), self.linear.transposed(slopes, marginals)
 
-    def residuals(self, marginals: np.ndarray) -> Residuals:
+    def residuals(self, marginals: np.ndarray) -> BoundResiduals:
         """Return the residuals at a vector of marginals."""
         linear = self.linear.unpadded(len(marginals))
         values, rows = host_join(linear(marginals), np.float64), linear.rows()
         ones = np.ones(len(values))
-        return Residuals(rows, values, ones / float(self.delta), ones, np.zeros(len(marginals)))
+        return BoundResiduals(rows, values, ones / float(self.delta), ones, np.zeros(len(marginals)))
 
     def squared(self) -> BoundL2:
         """Return the l2 loss of the same residuals."""

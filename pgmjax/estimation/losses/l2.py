@@ -14,7 +14,7 @@ import numpy as np
 
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.estimation.losses.base import BoundLoss, Loss, Residuals
+from pgmjax.estimation.losses.base import BoundLoss, BoundResiduals, Loss
 from pgmjax.estimation.losses.linear import LinearResiduals, linear_residuals, residuals_of_rows
 from pgmjax.inference.ops.tables import dot, host_join, join
 from pgmjax.measurements.linear import LinearMeasurement
@@ -105,12 +105,12 @@ class BoundL2(BoundLoss):
         """Return the loss for vectors of a given length."""
         return dataclasses.replace(self, linear=self.linear.padded(length))
 
-    def residuals(self, marginals: np.ndarray) -> Residuals:
+    def residuals(self, marginals: np.ndarray) -> BoundResiduals:
         """Return the residuals at a vector of marginals."""
         linear = self.linear.unpadded(len(marginals))
         values, rows = host_join(linear(marginals), np.float64), linear.rows()
         ones = np.ones(len(values))
-        return Residuals(rows, values, ones, ones * np.inf, np.zeros(len(marginals)))
+        return BoundResiduals(rows, values, ones, ones * np.inf, np.zeros(len(marginals)))
 
     def cast(self, dtype: Any) -> BoundL2:
         """Return the loss with device arrays of another type."""

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from pgmjax.estimation.losses.base import BoundLoss, Residuals, WrappedLoss
+from pgmjax.estimation.losses.base import BoundLoss, BoundResiduals, WrappedLoss
 from pgmjax.inference.ops.tables import dot
 
 
@@ -46,7 +46,7 @@ class Tilted(WrappedLoss):
         gradient[: len(self.slope)] += self.slope
         return value + dot(marginals[: len(self.slope)], self.slope), gradient
 
-    def residuals(self, marginals: np.ndarray) -> Residuals | None:
+    def residuals(self, marginals: np.ndarray) -> BoundResiduals | None:
         """Return the residuals at a vector of marginals, with the linear term."""
         inner = self.inner.residuals(marginals)
         slope = np.asarray(self.slope, np.float64)[: len(marginals)]

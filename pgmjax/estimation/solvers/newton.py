@@ -26,15 +26,19 @@ References:
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import math
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import threadpoolctl
 
 from pgmjax._internal.jit import precision
-from pgmjax.estimation.losses.base import Residuals
+from pgmjax.estimation.losses.base import BoundResiduals
 from pgmjax.estimation.solvers.loop import Solution, Watch
 from pgmjax.estimation.solvers.problem import Evaluation, Problem, Vector, rounding
 from pgmjax.estimation.solvers.stopping import Status, StoppingRule
@@ -49,8 +53,9 @@ JOINT = 2_000_000  # cells of the joint table, times cliques, up to which covari
 DEPENDENT = 1e-11  # of a cell's variance: what is left beside other cells is rounding
 SLIGHT = 1e-7  # of the loss: a smaller fall does not count
 PATIENCE = 12  # steps without a lower loss or a higher bound after which it has stalled
-CORRECTIONS = 6
-# Factors of the step size until a step is rejected, then, and where one is; the largest, in shares of the loss.
+CORRECTIONS, KINKS = 6, 10
+# Factors of the step size until a step is rejected, then, and where one is; the largest, in shares of the
+# loss.
 FIRST, GROW, SHRINK, LARGEST = 10.0, 3.0, 0.2, 1e6
 FARTHEST = 50.0  # nats that a potential moves in one step
 
@@ -84,13 +89,13 @@ def minimise(
         done: steps of the fit already done.
         slack: bound on the unsmoothed minus the smoothed loss.
         lower_bound: a lower bound on the optimum that is certified in float64.
-        watch: called after each step with (1, loss, gap, what returns the best point).
+        watch: called after each step with (points evaluated in it, loss, gap, what returns the best point).
 
     Returns:
         The best point with status, steps and lower bound; NOT_FINITE only if the loss was not finite at the
         start.
     """
-    with precision("float64"), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+    with _settings(), precision("float64"):
         problem = problem.on_host()
         best = problem.evaluate(np.asarray(potentials, np.float64))
         if not np.isfinite(best.loss):
@@ -116,7 +121,7 @@ def minimise(
             loss = float(best.loss)
             gap = max(loss - lower_bound, 0.0)
             if watch is not None:
-                watch(1, loss, gap, functools.partial(_itself, best))
+                watch(taken, loss, gap, functools.partial(_itself, best))
             ended = stop.status(loss, gap, done, since > PATIENCE, slack, alone=problem.alone(best))
             if ended is None and done >= most:
                 ended = Status.MAX_STEPS if done >= stop.max_steps else Status.STALLED
@@ -129,7 +134,8 @@ def _corrected(
 ) -> tuple[Evaluation, int]:
     """Step on from a point that is not low enough, with the same covariance as long as that lowers the loss.
 
-    Sharp residuals confine a fit to a curved valley, which a linearised step leaves at once; corrections return.
+    Sharp residuals confine a fit to a curved valley, which a linearised step leaves at once; corrections
+    return.
 
     Returns:
         The lowest point, and the number of points evaluated so far.
@@ -146,12 +152,41 @@ def _corrected(
 
 def lower_bound(problem: Problem, potentials: Vector) -> float:
     """Return a certified lower bound on the optimum, from predicted residuals near some potentials."""
-    with precision("float64"), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+    with _settings(), precision("float64"):
         problem = problem.on_host()
         point = problem.evaluate(np.asarray(potentials, np.float64))
         if not np.isfinite(point.loss):
             return -math.inf
         return _Local.at(problem, point).step(problem, LARGEST / max(1.0, abs(float(point.loss))))[1]
+
+
+_LOCK = threading.Lock()
+_limits: list[Any] = []  # the one in force, once for each thread that works here
+
+
+@functools.cache
+def _blas() -> threadpoolctl.ThreadpoolController:
+    return threadpoolctl.ThreadpoolController()
+
+
+@contextlib.contextmanager
+def _settings() -> Iterator[None]:
+    """Run NumPy with one thread of BLAS and without warnings, until the last thread that works here leaves.
+
+    Systems of a few hundred rows gain nothing from more. Where other programs keep the cores busy, threads
+    wait for one another twenty times as long as they work. The number is one of the whole process.
+    """
+    with _LOCK:
+        limit = _limits[0] if _limits else _blas().limit(limits=1, user_api="blas")
+        _limits.append(limit)
+    try:
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            yield
+    finally:
+        with _LOCK:
+            _limits.pop()
+            if not _limits:
+                limit.restore_original_limits()
 
 
 def _itself(point: Evaluation) -> Evaluation:
@@ -170,7 +205,7 @@ class _Local:
     """
 
     point: Evaluation
-    parts: Residuals
+    parts: BoundResiduals
     root: np.ndarray
     pivots: np.ndarray
 
@@ -194,21 +229,40 @@ class _Local:
 
     def step(self, problem: Problem, size: float) -> tuple[Vector, float]:
         """Return the potentials that an implicit step of a size reaches, and a lower bound on the optimum."""
-        parts, root = self.parts, self.root
+        parts = self.parts
         weight = 0.0 if problem.prior is None else float(problem.prior.weight)
         ridge = 1 / size + weight
-        bends = np.where(np.abs(parts.slopes) < parts.largest, parts.sharpness, 0.0)
-        curved = bends > 0
-        scale = np.sqrt(bends[curved])
-        system = scale[:, None] * (parts.rows[curved] @ root)
-        level = parts.slope + parts.slopes[~curved] @ parts.rows[~curved]
+        level = parts.slope
         if weight:
             level = level + weight * self.point.potentials[: len(level)]
-        u = _ridged(system, parts.slopes[curved] / scale, root.T @ level, ridge)
-        slopes = parts.slopes.copy()
-        slopes[curved] += scale * (system @ u)
+        u, slopes = self._predicted(self.root.T @ level, ridge)
         bound = self._bound(problem, slopes if parts.is_exact else parts.slopes)
+        if np.isfinite(parts.largest).any():  # which residuals end beyond their kinks may be mistaken
+            bound = max(bound, self._bound(problem, parts.slopes))
         return self._moved(problem, u, slopes, ridge), bound
+
+    def _predicted(self, level: np.ndarray, ridge: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return u, and the derivatives by the residuals that it reaches.
+
+        Squares take one solution. Functions with kinks take one for each set of residuals beyond them.
+        """
+        parts, moves = self.parts, self.parts.rows @ self.root
+        u = np.zeros(moves.shape[1])
+        for _ in range(KINKS):
+            reached = parts.sharpness * (parts.values + moves @ u)
+            slopes = np.clip(reached, -parts.largest, parts.largest)
+            inside = np.abs(reached) < parts.largest
+            scale = np.sqrt(parts.sharpness[inside])
+            system = scale[:, None] * moves[inside]
+            linear = level + slopes[~inside] @ moves[~inside] + ridge * u
+            change = _ridged(system, slopes[inside] / scale, linear, ridge)
+            u = u + change
+            slopes[inside] += scale * (system @ change)
+            if np.isinf(parts.largest).all():
+                break
+            if np.array_equal(inside, np.abs(parts.sharpness * (parts.values + moves @ u)) < parts.largest):
+                break
+        return u, np.clip(slopes, -parts.largest, parts.largest)
 
     def _moved(self, problem: Problem, u: np.ndarray, slopes: np.ndarray, ridge: float) -> Vector:
         """Return the potentials after a step; cells whose probability is lost move by the gradient alone."""
@@ -229,7 +283,6 @@ class _Local:
     def _bound(self, problem: Problem, slopes: np.ndarray) -> float:
         """Return the lower bound on the optimum that derivatives of the residuals give."""
         point, parts = self.point, self.parts
-        slopes = np.clip(slopes, -parts.largest, parts.largest)
         gradient = np.zeros(len(point.potentials))
         gradient[: len(self.root)] = parts.slope + slopes @ parts.rows
         return float(point.loss) - parts.lacking(slopes) - float(problem.gap(point, gradient))
@@ -238,7 +291,8 @@ class _Local:
 def _logarithmic(move: np.ndarray) -> np.ndarray:
     """Return the moves of potentials that change probabilities themselves by these shares.
 
-    So a table's own residuals, which are linear in them, change as predicted. Beyond a half less, the tangent.
+    So a table's own residuals, which are linear in them, change as predicted. Beyond a half less, the
+    tangent.
     """
     near = np.maximum(move, -0.5)
     return np.asarray(np.log1p(near) + 2 * (move - near))
@@ -358,7 +412,7 @@ def _step_seconds(problem: Problem) -> float:
     return one + 2e-9 * cells**3 + 1e-3
 
 
-def _by_differences(problem: Problem, point: Evaluation, cells: int) -> Residuals:
+def _by_differences(problem: Problem, point: Evaluation, cells: int) -> BoundResiduals:
     """Return residuals with the Hessian of any loss, by differences of its gradient."""
     small = 1e-3
     _, slope = problem.loss.value_and_gradient(point.marginals)
@@ -371,4 +425,4 @@ def _by_differences(problem: Problem, point: Evaluation, cells: int) -> Residual
     kept = values > np.finfo(float).eps * cells * max(values[-1], 0.0)
     rows = np.sqrt(values[kept])[:, None] * vectors[:, kept].T
     none = np.zeros(len(rows))
-    return Residuals(rows, none, np.ones(len(rows)), none + np.inf, slope[:cells], is_exact=False)
+    return BoundResiduals(rows, none, np.ones(len(rows)), none + np.inf, slope[:cells], is_exact=False)

@@ -132,7 +132,7 @@ class StoppingRule:
         """
         if ended is Status.NOT_FINITE or not math.isfinite(loss):
             return Status.NOT_FINITE
-        tol = CERTIFIED if self.estimated else self.tol
+        tol = CERTIFIED if self.estimated else min(self.tol * (1 + ROUNDING), CERTIFIED)
         certified = gap <= tol * max(1.0, loss)
         if certified and not is_estimate:
             return Status.CONVERGED
