@@ -166,6 +166,7 @@ def fill(
     if source:
         record["source"] = source
     marks: dict[str, Any] = {"secure": release.secure, "seed": release.seed}
+    told: dict[str, Any] = {**marks, "population": release.population}
 
     def report(path: pathlib.Path) -> None:
         failed: dict[str, Exception] = {}
@@ -174,9 +175,7 @@ def fill(
         missing.update({f"{path.name}: {name}": error for name, error in failed.items()})
 
     parts: dict[str, Callable[[pathlib.Path], Any]] = {
-        "measurements.parquet": lambda path: tables.write_measurements(
-            release.measurements, path, **marks, population=release.population
-        ),
+        "measurements.parquet": lambda path: tables.write_measurements(release.measurements, path, **told),
         "model": release.model.save,
     }
     if release.discovery is not None:
@@ -349,6 +348,7 @@ class SavedRelease:
         """The parts that could not be written, with the reasons; empty if the release is complete."""
         return self.record.get("missing", {})
 
+    @property
     def population(self) -> Population:
         """The records that all counts and shares are of."""
         return Population.from_dict(self.record["population"])

@@ -121,7 +121,9 @@ def test_what_float32_cannot_hold_is_refused_and_float64_offered(values, stddev,
 def test_what_no_float_can_tell_apart_is_warned_about_and_has_the_noise_that_it_can(dtype):
     point = [np.array([0.5, 0.25, 0.25])]
     fine = losses.build("l2", DOMAIN, [LinearMeasurement(("a",), [1e12, 0, 0], 1.0)], 1e12, dtype)
-    with pytest.warns(UserWarning, match=r"on \('a',\) are up to 1e\+15 times their noise, more than the 1e\+12"):
+    with pytest.warns(
+        UserWarning, match=r"on \('a',\) are up to 1e\+15 times their noise, more than the 1e\+12"
+    ):
         far = losses.build("l2", DOMAIN, [LinearMeasurement(("a",), [1e12, 0, 0], 1e-3)], 1e12, dtype)
     assert far.exact(point) == fine.exact(point)
 
