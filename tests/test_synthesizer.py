@@ -240,7 +240,7 @@ def test_answers_and_files(fitted, tmp_path):
     assert not fitted.query("job=cook,age<20,member=True").determined
     assert f"(95 % interval {found.low:,.1f} to {found.high:,.1f})" in str(found)
     vague = fitted.query("job=cook,age<20,member=True")
-    assert "(no interval: not determined by what was measured)" in str(vague) and vague.share_low is None
+    assert "(no interval: it rests on the model alone)" in str(vague) and vague.share_low is None
     fitted.report(tmp_path / "r.html")
     assert "How good it is" in (tmp_path / "r.html").read_text()
     fitted.save(tmp_path / "r")

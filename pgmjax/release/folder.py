@@ -166,6 +166,7 @@ def fill(
     if source:
         record["source"] = source
     marks: dict[str, Any] = {"secure": release.secure, "seed": release.seed}
+    told: dict[str, Any] = {**marks, "population": release.population}
 
     def report(path: pathlib.Path) -> None:
         failed: dict[str, Exception] = {}
@@ -174,9 +175,7 @@ def fill(
         missing.update({f"{path.name}: {name}": error for name, error in failed.items()})
 
     parts: dict[str, Callable[[pathlib.Path], Any]] = {
-        "measurements.parquet": lambda path: tables.write_measurements(
-            release.measurements, path, **marks, population=release.population
-        ),
+        "measurements.parquet": lambda path: tables.write_measurements(release.measurements, path, **told),
         "model": release.model.save,
     }
     if release.discovery is not None:

@@ -24,9 +24,12 @@ def test_condition(text, folder, small_release, capsys):
     known = small_release.estimates.unbiased(asked).intervals[0]
     expected = np.clip(np.ravel(small_release.model.answer(asked))[0], *known)
     total = small_release.model.total
-    interval = f"95% interval {known[0]:,.1f} to {known[1]:,.1f}"
-    shown = f"{text}: {expected:,.1f} of {total:,.1f} rows ({expected / total:.2%}); {interval}"
-    assert capsys.readouterr().out == f"{shown}\n"
+    low, high = small_release.estimates.shares(asked, small_release.estimates.unbiased(asked))[0]
+    interval = f"95% interval {known[0]:,.1f} to {known[1]:,.1f}, as a share {low:.2%} to {high:.2%}"
+    share = np.clip(expected / total, low, high)
+    shown = f"{text}: {expected:,.1f} of {total:,.1f} rows ({share:.2%}); {interval}"
+    whose = "All counts and shares are of all records of the table."
+    assert capsys.readouterr().out == f"{shown}\n{whose}\n"
 
 
 def test_what_is_not_determined_says_so(folder, capsys):
@@ -46,14 +49,17 @@ def test_conditions_as_json(folder, small_release, capsys):
 def test_marginal_as_table(folder, small_release, capsys):
     assert main(["query", str(folder), "--marginal", "sex, age"]) == 0
     lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
-    assert lines[0] == ["sex", "age", "estimate", "low", "high"] and lines[1][:2] == ["Female", "[0, 18)"]
-    values, low, high = np.array([[float(text) for text in line[2:]] for line in lines[1:]]).T
+    ends = ["low", "high", "share_low", "share_high"]
+    assert lines[0] == ["sex", "age", "estimate", *ends] and lines[1][:2] == ["Female", "[0, 18)"]
+    assert lines.pop() == ["All counts and shares are of all records of the table."]
+    values, low, high = np.array([[float(text) for text in line[2:5]] for line in lines[1:]]).T
+    assert all(line[5].endswith("%") and line[6].endswith("%") for line in lines[1:])
     fitted = small_release.model.marginal(("sex", "age")).ravel()
     np.testing.assert_allclose(values, np.clip(fitted, low, high), atol=0.11)
     assert main(["query", str(folder), "--marginal", 'sex, "income>50K, net"']) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split("\t") == ["sex", "income>50K, net", "estimate"]
-    assert lines[-1].startswith("These counts have no interval")
+    assert lines[-2].startswith("These counts have no interval")
 
 
 def test_marginal_as_json_with_a_quoted_name(folder, small_release, capsys):
