@@ -166,7 +166,6 @@ def fill(
     if source:
         record["source"] = source
     marks: dict[str, Any] = {"secure": release.secure, "seed": release.seed}
-    told: dict[str, Any] = {**marks, "population": release.population}
 
     def report(path: pathlib.Path) -> None:
         failed: dict[str, Exception] = {}
@@ -175,7 +174,7 @@ def fill(
         missing.update({f"{path.name}: {name}": error for name, error in failed.items()})
 
     parts: dict[str, Callable[[pathlib.Path], Any]] = {
-        "measurements.parquet": lambda path: tables.write_measurements(release.measurements, path, **told),
+        "measurements.parquet": functools.partial(_write_noisy_answers, release),
         "model": release.model.save,
     }
     if release.discovery is not None:
@@ -207,6 +206,11 @@ def fill(
             _write_record(folder, {**record, "missing": reasons} if reasons else record)
             progress.advance(note=name)
     return missing
+
+
+def _write_noisy_answers(release: Release, path: pathlib.Path) -> None:
+    marks: dict[str, Any] = {"secure": release.secure, "seed": release.seed}
+    tables.write_measurements(release.measurements, path, **marks, population=release.population)
 
 
 def _described(release: Release, missing: dict[str, Exception]) -> dict[str, Any]:

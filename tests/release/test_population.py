@@ -183,6 +183,7 @@ def test_the_command_and_its_folder_name_the_population(most, outside, merged, w
     (tmp_path / "d.json").write_text(json.dumps(domain))
     words = ["release", str(tmp_path / "t.csv"), "--domain", str(tmp_path / "d.json"), "--all-kway", "1"]
     words += ["--epsilon", "4", "--relation", "add-remove", "--insecure-seed", "11", "--rows", "20"]
+    words += ["--mechanism", "marginals"]
     words += [] if most is None else ["--unit", "person", "--max-records", str(most)]
     words += [] if outside is None else ["--rows-outside", outside]
     words += [] if weights is None else ["--weights", "weight", "--max-weight", str(BOUND)]
