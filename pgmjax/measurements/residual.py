@@ -173,7 +173,11 @@ class Residuals:
             The answers [rows], NaN where not determined. None above `MOST_READ` numbers, or where a matrix
             that has to be written out is too large.
         """
-        parts = (_Factors if isinstance(query, Product) else _Joint).of(query, self.domain)
+        parts: _Factors | _Joint | None
+        if isinstance(query, Product):
+            parts = _Factors.of(query, self.domain)
+        else:
+            parts = _Joint.of(query, self.domain)
         if parts is None:
             return None
         missing = [each for each in parts.sets() if not self.is_measured(each)]

@@ -3,9 +3,9 @@
 Intervals are made from the noisy answers, without the model: of all their combinations that are unbiased,
 whatever the table is, they take the one of least variance (`measurements.residual`, `uncertainty.linear`).
 The model's own answer uses everything that was measured, and that no count is negative, and is nearer in most
-cases. So the one answer that is reported is the model's where it lies inside the interval, and otherwise the
-end of the interval that is nearest to it. What the measurements do not determine has no interval: there the
-model says what has most entropy.
+cases. So the one answer that is reported is the model's, moved to within `CONTRADICTED` standard errors of
+the unbiased one, and the interval is widened to contain it: it is then right at least as often. What the
+measurements do not determine has no interval: there the model says what has most entropy.
 """
 
 from __future__ import annotations
@@ -35,6 +35,9 @@ from pgmjax.uncertainty.linear import BestLinear, TooMuchWorkError
 
 NORMAL, LAPLACE = 1.96, 2.12
 """Half-width of a 95 % interval in standard errors; an average of Laplace noise needs less than that."""
+CONTRADICTED = 3.29
+"""Standard errors from the unbiased answer beyond which the model's answer is moved: chance does that to one
+answer in a thousand."""
 GOOD, COARSE = 0.1, 0.5
 """Relative half-widths up to which a column is good, and up to which it is coarse."""
 GOOD_MOVED, COARSE_MOVED = 0.02, 0.2
@@ -59,7 +62,7 @@ class Reported:
     Attributes:
         estimates: the best answers [rows], each inside its interval.
         stddevs: standard errors of the unbiased estimates [rows], NaN where not determined.
-        intervals: ends of 95 % intervals [rows, 2], NaN where not determined.
+        intervals: ends of 95 % intervals [rows, 2], which contain the estimates; NaN where not determined.
         shares: ends of 95 % intervals of the shares in the total [rows, 2], NaN where not determined.
     """
 
@@ -183,9 +186,14 @@ class CountEstimates:
             nothing = np.full(fitted.size, np.nan)
             nowhere = np.stack([nothing, nothing], axis=-1)
             return Reported(fitted, nothing, nowhere, nowhere)
-        low, high = found.intervals.T
-        best = np.where(found.determined, np.clip(fitted, low, high), fitted)
-        return Reported(best, found.stddevs, found.intervals, self.shares(query, found))
+        reach = CONTRADICTED * found.stddevs
+        bottom = np.maximum(found.values - reach, 0.0) if found.nonnegative else found.values - reach
+        top = np.maximum(found.values, 0.0 if found.nonnegative else found.values) + reach
+        best = np.where(found.determined, np.clip(fitted, bottom, top), fitted)
+        shares = self.shares(query, found)
+        if self.records is not None:
+            shares = _widened(shares, best / self.records[0])
+        return Reported(best, found.stddevs, _widened(found.intervals, best), shares)
 
     @functools.cached_property
     def records(self) -> tuple[float, float] | None:
@@ -270,6 +278,12 @@ class CountEstimates:
         noisy = noisy_marginal(self.domain, measurements, query.clique)
         if noisy is not None:
             yield np.ravel(noisy.values), np.square(np.ravel(noisy.stddevs))
+
+
+def _widened(ends: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return intervals that contain some values too [rows, 2]; NaN stays."""
+    low, high = ends.T
+    return np.stack([np.minimum(low, values), np.maximum(high, values)], axis=-1)
 
 
 def _averaged(
@@ -466,7 +480,8 @@ def accuracy_of(
     wide = {frozenset(clique): clique for clique in (*measured, *asked) if len(clique) > 1}
     small = [clique for clique in wide.values() if domain.size(clique) <= MOST_CELLS]
     known = {frozenset(each.clique): each for each in distances}
-    columns, tables = [], []
+    columns: list[TableAccuracy] = []
+    tables: list[TableAccuracy] = []
     for clique, fitted in marginals_of(model, [*((name,) for name in domain.attributes), *small]):
         found = table_accuracy(estimates, clique, fitted, records)
         if (one := known.get(frozenset(clique))) is not None:

@@ -52,8 +52,9 @@
     if (wanted) lines = lines.filter((line) => line.words.some((word) => word.toLowerCase().includes(wanted)));
     if (order.value === "count") lines.sort((x, y) => y.count - x.count);
   }
-  function ends(line) {  // a count far below 0 leaves more than 0: see release/accuracy.py
-    return [Math.max(0, line.noisy - line.half), Math.max(0, line.noisy) + line.half];
+  function ends(line) {  // as release/accuracy.py: more than 0 is left of a count below 0, and the count is inside
+    const low = Math.max(0, line.noisy - line.half), high = Math.max(0, line.noisy) + line.half;
+    return [Math.min(low, line.count), Math.max(high, line.count)];
   }
   function interval(line) {
     if (line.noisy === null) return "not measured together: the model alone";
@@ -95,7 +96,7 @@
     if (lines.length && lines[0].noisy !== null) {
       const noisy = lines.reduce((all, line) => all + line.noisy, 0);
       const half = halfOfSum();
-      said += "; 95 % interval of their sum: " + interval({ noisy, half });
+      said += "; 95 % interval of their sum: " + interval({ noisy, half, count: counted });
     }
     find("sum").textContent = said + ".";
   }

@@ -184,7 +184,7 @@ class BestLinear:
 
     @functools.cached_property
     def _system(self) -> _System:
-        cliques = [each.clique for each in (*self.measurements, *self._fixed)]
+        cliques = [each.clique for each in self.measurements] + [each.clique for each in self._fixed]
         effects = ResidualBasis.of(self.domain, [*cliques, *(self._cliques if self._zeros else ())])
         known = Noiseless.of(effects, self._zeros, self._fixed, self._total)
         return _System(effects, self.measurements, known)

@@ -197,8 +197,11 @@ def test_an_interval_never_claims_certainty_about_a_count():
     """A noisy count far below 0 leaves half a width, and the answer lies in every interval."""
     found = accuracy.CountEstimates(pj.Domain({"a": 3}), [pj.LinearMeasurement(("a",), [-90, 4, 70], 10.0)])
     told = found.report(marginal(["a"]), np.array([1.0, 2.0, 99.0]))
-    assert np.allclose(told.intervals, [[0, 19.6], [0, 23.6], [50.4, 89.6]])
-    assert np.allclose(told.estimates, [1.0, 2.0, 89.6])
+    assert np.allclose(told.intervals, [[0, 19.6], [0, 23.6], [50.4, 99.0]])
+    assert np.allclose(told.estimates, [1.0, 2.0, 99.0])
+    wrong = found.report(marginal(["a"]), np.array([500.0, 500.0, 0.0]))  # moved as far as noise may reach
+    assert np.allclose(wrong.estimates, [32.9, 36.9, 37.1])
+    assert np.allclose(wrong.intervals, [[0, 32.9], [0, 36.9], [37.1, 89.6]])
     signed = kronecker({"a": mean([1.0, 0.0, -1.0])})  # no count: it may be negative
     assert (found.unbiased(signed).intervals[0] < 0).all()
 
