@@ -47,7 +47,7 @@ _ONES = frozenset(
 
 
 @dataclasses.dataclass(frozen=True)
-class Table:
+class MeasuredTable:
     """A measured marginal with the same noise in every cell.
 
     Attributes:
@@ -61,7 +61,7 @@ class Table:
     variance: float
 
 
-def as_table(domain: Domain, measurement: LinearMeasurement) -> Table | None:
+def as_table(domain: Domain, measurement: LinearMeasurement) -> MeasuredTable | None:
     """Return a measurement as a table, None if it is of other queries or its noise differs between rows.
 
     A total along an attribute leaves the attribute out.
@@ -80,7 +80,7 @@ def as_table(domain: Domain, measurement: LinearMeasurement) -> Table | None:
     held = tuple(name for name, block in pairs if block.kind == "identity")
     values = measurement.flat_values().reshape(domain.shape_of(held))
     clique = in_order(domain.attributes, held)
-    return Table(clique, marginal_of(held, values, clique), float(stddevs.flat[0]) ** 2)
+    return MeasuredTable(clique, marginal_of(held, values, clique), float(stddevs.flat[0]) ** 2)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,7 +101,7 @@ class BestAnswers:
         return ~np.isnan(self.variances)
 
 
-class Residuals:
+class ResidualAnswers:
     """The residuals of a table on all sets of attributes within measured marginals.
 
     Args:
@@ -110,13 +110,13 @@ class Residuals:
 
     Example:
         >>> domain = Domain({"a": 2, "b": 2})
-        >>> found = Residuals(domain, [Table(("a",), np.array([30.0, 10.0]), 4.0)])
+        >>> found = ResidualAnswers(domain, [MeasuredTable(("a",), np.array([30.0, 10.0]), 4.0)])
         >>> from pgmjax.queries import marginal
         >>> found.answers(marginal(["a"])).variances.tolist(), found.is_measured(["a", "b"])
         ([4.0, 4.0], False)
     """
 
-    def __init__(self, domain: Domain, tables: Iterable[Table]) -> None:
+    def __init__(self, domain: Domain, tables: Iterable[MeasuredTable]) -> None:
         self.domain, self.tables = domain, tuple(tables)
         self._holding: dict[str, set[int]] = {name: set() for name in domain.attributes}
         for number, table in enumerate(self.tables):

@@ -25,7 +25,7 @@ from pgmjax.data.relation import Relation
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.marginals import noisy_marginal
-from pgmjax.measurements.residual import Residuals, Table, as_table
+from pgmjax.measurements.residual import MeasuredTable, ResidualAnswers, as_table
 from pgmjax.queries.blocks import Total
 from pgmjax.queries.product import kronecker, marginal
 from pgmjax.queries.query import Query
@@ -147,8 +147,10 @@ class CountEstimates:
         self.width = LAPLACE if laplace else NORMAL
         tables = {number: as_table(domain, each) for number, each in enumerate(self.measurements)}
         self._others = [self.measurements[number] for number, table in tables.items() if table is None]
-        known = [] if total is None else [Table((), np.array(float(total)), 0.0)]
-        self.residuals = Residuals(domain, [*(each for each in tables.values() if each is not None), *known])
+        known = [] if total is None else [MeasuredTable((), np.array(float(total)), 0.0)]
+        self.residuals = ResidualAnswers(
+            domain, [*(each for each in tables.values() if each is not None), *known]
+        )
 
     def unbiased(self, query: Query, may_be_negative: bool = False) -> Unbiased | None:
         """Return unbiased estimates of a query's answers; None if none is determined.

@@ -112,8 +112,7 @@ def error_bars(
     if total is not None:
         total = checks.total(total)
     domain = model.domain
-    noisy = measurements_of(domain, measurements)
-    asked = queries_of(domain, queries)
+    noisy, asked = measurements_of(domain, measurements), queries_of(domain, queries)
     if estimator is not None and not isinstance(estimator, Estimator):
         raise TypeError(f"estimator must be an Estimator, got {type(estimator).__name__}.")
     known = SideInformation.of(domain, constraints, prior, prior_weight)

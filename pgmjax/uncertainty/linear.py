@@ -31,7 +31,7 @@ from pgmjax.estimation.constraints import FixedMarginal, StructuralZeros
 from pgmjax.measurements.estimates import Estimates
 from pgmjax.measurements.least_squares import ResidualBasis, WhitenedAnswers
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.measurements.residual import Residuals, Table, as_table, orthogonal_parts
+from pgmjax.measurements.residual import MeasuredTable, ResidualAnswers, as_table, orthogonal_parts
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import Query
 from pgmjax.uncertainty.queries import row_tables
@@ -146,7 +146,7 @@ class BestLinear:
             return np.concatenate(parts, axis=1)
         drawn = []
         for row in noise:
-            found = Residuals(self.domain, self._tables(np.split(row, self._ends[:-1])))
+            found = ResidualAnswers(self.domain, self._tables(np.split(row, self._ends[:-1])))
             drawn.append(np.concatenate([_closed(found, query)[0] for query in queries]))
         return np.array(drawn)
 
@@ -160,13 +160,13 @@ class BestLinear:
         return np.cumsum([each.values.size for each in self.measurements])
 
     @functools.cached_property
-    def _residuals(self) -> Residuals | None:
+    def _residuals(self) -> ResidualAnswers | None:
         """The closed forms; None where they do not hold."""
         if self._zeros or any(as_table(self.domain, each) is None for each in self.measurements):
             return None
-        return Residuals(self.domain, self._tables())
+        return ResidualAnswers(self.domain, self._tables())
 
-    def _tables(self, errors: Sequence[np.ndarray] | None = None) -> Iterator[Table]:
+    def _tables(self, errors: Sequence[np.ndarray] | None = None) -> Iterator[MeasuredTable]:
         """Yield the measurements as tables, and what is exact; or the same of their errors alone."""
         for number, each in enumerate(self.measurements):
             if errors is not None:
@@ -177,10 +177,12 @@ class BestLinear:
             yield table
         known = 1.0 if errors is None else 0.0
         if self._total is not None:
-            yield Table((), np.array(known * self._total), 0.0)
+            yield MeasuredTable((), np.array(known * self._total), 0.0)
         for one in self._fixed:
             clique = in_order(self.domain.attributes, one.clique)
-            yield Table(clique, known * marginal_of(one.clique, np.asarray(one.counts, float), clique), 0.0)
+            yield MeasuredTable(
+                clique, known * marginal_of(one.clique, np.asarray(one.counts, float), clique), 0.0
+            )
 
     @functools.cached_property
     def _system(self) -> _System:
@@ -190,7 +192,7 @@ class BestLinear:
         return _System(effects, self.measurements, known)
 
 
-def _closed(residuals: Residuals, query: Query) -> tuple[np.ndarray, np.ndarray]:
+def _closed(residuals: ResidualAnswers, query: Query) -> tuple[np.ndarray, np.ndarray]:
     """Return the best answers to a query and their standard deviations."""
     found = residuals.answers(query)
     if found is None:

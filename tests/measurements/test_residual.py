@@ -7,7 +7,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.measurements import residual
-from pgmjax.measurements.residual import Residuals, Table, as_table
+from pgmjax.measurements.residual import MeasuredTable, ResidualAnswers, as_table
 from pgmjax.queries import (
     DenseMatrix,
     WeightedSum,
@@ -75,7 +75,7 @@ def by_pseudo_inverse(noisy, query):
 def test_answers_are_those_of_the_pseudo_inverse(query):
     noisy = measurements()
     values, variances, known = by_pseudo_inverse(noisy, query)
-    found = Residuals(DOMAIN, [as_table(DOMAIN, m) for m in noisy]).answers(query)
+    found = ResidualAnswers(DOMAIN, [as_table(DOMAIN, m) for m in noisy]).answers(query)
     assert (found.determined == known).all()
     assert np.allclose(found.values[known], values[known], rtol=1e-12, atol=1e-12 * np.abs(TRUE).sum())
     assert np.allclose(found.variances[known], variances[known], rtol=1e-12)
@@ -84,7 +84,7 @@ def test_answers_are_those_of_the_pseudo_inverse(query):
 
 def test_a_marginal_is_determined_if_one_measured_marginal_contains_it():
     """Not by its parts: of a, b, c every pair was measured."""
-    found = Residuals(DOMAIN, [as_table(DOMAIN, m) for m in measurements()])
+    found = ResidualAnswers(DOMAIN, [as_table(DOMAIN, m) for m in measurements()])
     assert all(found.answers(marginal(c)).determined.all() for c in INSIDE)
     assert not any(found.answers(marginal(c)).determined.any() for c in OUTSIDE)
 
@@ -92,7 +92,7 @@ def test_a_marginal_is_determined_if_one_measured_marginal_contains_it():
 def test_stated_variances_are_those_of_the_errors():
     asked, errors = [marginal(("b",)), kronecker({"b": prefix(), "d": prefix()})], [[], []]
     for _ in range(1000):
-        found = Residuals(DOMAIN, [as_table(DOMAIN, m) for m in measurements()])
+        found = ResidualAnswers(DOMAIN, [as_table(DOMAIN, m) for m in measurements()])
         answers = [found.answers(query) for query in asked]
         for kept, answer, query in zip(errors, answers, asked, strict=True):
             kept.append((answer.values - dense(query) @ TRUE) ** 2 / answer.variances)
@@ -103,17 +103,17 @@ def test_stated_variances_are_those_of_the_errors():
 def test_exact_tables_have_no_noise_and_outweigh_all_others():
     noisy = [as_table(DOMAIN, m) for m in measurements()]
     exact = TRUE.reshape(DOMAIN.shape).sum(axis=(1, 2)).astype(float)
-    found = Residuals(DOMAIN, [*noisy, Table(("a", "d"), exact, 0.0)])
+    found = ResidualAnswers(DOMAIN, [*noisy, MeasuredTable(("a", "d"), exact, 0.0)])
     known = found.answers(marginal(("a", "d")))
     assert np.allclose(known.values, exact.ravel()) and (known.variances == 0).all()
-    without, having = (each.answers(marginal(("d", "b"))) for each in (Residuals(DOMAIN, noisy), found))
+    without, having = (each.answers(marginal(("d", "b"))) for each in (ResidualAnswers(DOMAIN, noisy), found))
     assert (having.variances < without.variances).all()
 
 
 def test_totals_and_attributes_of_one_value_are_no_axes():
     domain = pj.Domain({"a": 3, "one": 1, "b": 2})
     counted = pj.LinearMeasurement(("a", "b"), [1.0, 2, 3], 2.0, {"b": "total"})
-    found = Residuals(domain, [as_table(domain, counted)])
+    found = ResidualAnswers(domain, [as_table(domain, counted)])
     assert found.answers(marginal(("one", "a"))).values.tolist() == [1, 2, 3]
     assert not found.answers(marginal(("b",))).determined.any()
     assert as_table(domain, pj.LinearMeasurement(("a",), [1, 2, 3], 1.0, "prefix")) is None
@@ -122,8 +122,8 @@ def test_totals_and_attributes_of_one_value_are_no_axes():
 
 def test_wide_tables_need_no_domain_and_large_answers_are_refused(monkeypatch):
     domain = pj.Domain({f"x{k}": 10 for k in range(40)})
-    tables = [Table(pair, np.full((10, 10), 5.0), 4.0) for pair in itertools.combinations(domain, 2)]
-    found = Residuals(domain, tables)
+    tables = [MeasuredTable(pair, np.full((10, 10), 5.0), 4.0) for pair in itertools.combinations(domain, 2)]
+    found = ResidualAnswers(domain, tables)
     asked = kronecker({name: point(0) for name in domain})  # 10 ** 40 cells
     assert not found.answers(asked).determined.any()
     two = {name: point(0) if name in ("x3", "x7") else total() for name in domain}
@@ -132,4 +132,4 @@ def test_wide_tables_need_no_domain_and_large_answers_are_refused(monkeypatch):
     variance = 400 / 780 / 1e4 + 2 * (0.9 / 100) * 40 / 39 + 0.81 * 4
     assert best.values[0] == pytest.approx(5) and best.variances[0] == pytest.approx(variance, rel=1e-12)
     monkeypatch.setattr(residual, "MOST_READ", 100)
-    assert Residuals(domain, tables).answers(marginal(("x3", "x7"))) is None
+    assert ResidualAnswers(domain, tables).answers(marginal(("x3", "x7"))) is None
