@@ -158,7 +158,9 @@ class Job:
         if own is not None:
             same = PrivacyParameters(**shared)
             if (own.epsilon, own.delta, own.relation) != (same.epsilon, same.delta, same.relation):
-                raise ValueError("The epsilon, delta and relation of the mechanism must be those of the job.")
+                raise ValueError(
+                    "The epsilon, delta and relation of the mechanism must be those that are given beside it."
+                )
             if own.backend is not None and seed is not None:
                 raise ValueError("The mechanism already has a noise backend: leave insecure_seed out.")
         elif self.mechanism not in names:

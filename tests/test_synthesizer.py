@@ -401,7 +401,7 @@ def test_how_many_rows_can_be_drawn(fitted, n):
         ({"epsilon": -1}, "epsilon"),
         ({"unit": pj.Unit("who", 2)}, "no columns named 'who'"),
         ({"unit": pj.Unit("age", 2)}, "is an attribute of the domain"),
-        ({"mechanism": pj.mechanisms.MST(1, "add-remove")}, "must be those of the Synthesizer"),
+        ({"mechanism": pj.mechanisms.MST(1, "add-remove")}, "must be those that are given beside it"),
         (
             {
                 "insecure_seed": 1,

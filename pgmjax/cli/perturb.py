@@ -68,6 +68,11 @@ def run(arguments: argparse.Namespace) -> None:
         release.tell(arguments, out, record, lambda: _print(arguments, job, out, record))
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_after_interrupt(arguments, job, out)) from None
+    for name, why in record.get("missing", {}).items():
+        raise RuntimeError(
+            f"{name} could not be written to {out} ({why}). The answers are not lost: they are in table/ "
+            "there, which pgmjax query and pgmjax.local.load read."
+        )
 
 
 def _after_interrupt(arguments: argparse.Namespace, job: Job, out: pathlib.Path) -> str:
@@ -132,12 +137,21 @@ def _perturb(
                 show_progress=show,
             )
             process.check()
-            plain = _write_responses(table, folder, arguments.responses, show)
-            source = {"source": demo.TERMS} if arguments.demo else {}
-            record = {**describe(table), "responses": plain, **source}
+            record: dict[str, Any] = {**describe(table), "responses": None}
+            plain, ended = f"responses.{arguments.responses}", None
+            try:
+                record["responses"] = _write_responses(table, folder, arguments.responses, show)
+                process.check()
+            except (Exception, KeyboardInterrupt) as error:  # the same answers are in table/
+                ended = error if isinstance(error, KeyboardInterrupt) else None
+                (folder / plain).unlink(missing_ok=True)
+                record |= {"responses": None, "missing": {plain: release_folder.reason(error)}}
+            record |= {"source": demo.TERMS} if arguments.demo else {}
             text = json.dumps(record, indent=2)
             (folder / "release.json").write_text(text + "\n", encoding="utf-8")
-            process.check()
+        process.check()
+        if ended is not None:
+            raise ended
         return record
     except Exception as error:
         process.check()  # a library may have turned an interrupt into another error

@@ -66,6 +66,20 @@ _WORDS = {
 """What messages of the library call by its names in Python."""
 
 
+@contextlib.contextmanager
+def named_as_options(words: Mapping[str, str]) -> Iterator[None]:
+    """Name the command's options in messages of the library, in place of its arguments."""
+    try:
+        yield
+    except ValueError as error:
+        said = str(error)
+        for name, option in words.items():
+            said = said.replace(name, option)
+        if said != str(error) and len(error.args) == 1:
+            error.args = (said,)
+        raise
+
+
 def unit_of(arguments: argparse.Namespace) -> Unit | None:
     """Return the unit of privacy that the options name, None for one record.
 
@@ -152,6 +166,7 @@ def job_of(arguments: argparse.Namespace, domain: Domain | Draft | None, **more:
     )
 
 
+@named_as_options(_WORDS)
 def _job(arguments: argparse.Namespace) -> Job:
     """Return the job that the options describe, with all that can be refused without the table checked."""
     domain: Domain | Draft | None
@@ -199,6 +214,7 @@ def _draft(path: str) -> Draft:
     return draft
 
 
+@named_as_options(_WORDS)
 def _dry_run(arguments: argparse.Namespace) -> None:
     """Print the forecast of a release. No record is read; of the table only its path is looked at."""
     if arguments.discover is not None:
@@ -313,20 +329,6 @@ def tell(arguments: argparse.Namespace, out: pathlib.Path, record: Any, show: Ca
         raise OSError(
             f"The release was written to {out}, but printing this summary failed: {error.strerror}."
         ) from error
-
-
-@contextlib.contextmanager
-def named_as_options(words: Mapping[str, str]) -> Iterator[None]:
-    """Name the command's options in messages of the library, in place of its arguments."""
-    try:
-        yield
-    except ValueError as error:
-        said = str(error)
-        for name, option in words.items():
-            said = said.replace(name, option)
-        if said != str(error) and len(error.args) == 1:
-            error.args = (said,)
-        raise
 
 
 def show_progress(arguments: argparse.Namespace) -> bool | None:

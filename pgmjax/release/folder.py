@@ -164,7 +164,7 @@ def fill(
     missing: dict[str, Exception] = {}
     table = {"source": source} if source else {}
     drawn = {"synthetic": "codes" if codes else "values", "method": method}
-    record = {**_described(release, missing), **drawn, **table}
+    record = {**_facts(release), **drawn, **table}
     marks: dict[str, Any] = {"secure": release.secure, "seed": release.seed}
 
     def report(path: pathlib.Path) -> None:
@@ -176,6 +176,7 @@ def fill(
     parts: dict[str, Callable[[pathlib.Path], Any]] = {
         "measurements.parquet": functools.partial(_write_noisy_answers, release),
         "model": release.model.save,
+        "accuracy": lambda path: record.update(accuracy=release.count_accuracy.to_dict()),
     }
     if release.discovery is not None:
         parts["domain.json"] = release.domain.write
@@ -225,15 +226,6 @@ def _write_noisy_answers(release: Release, path: pathlib.Path) -> None:
     tables.write_measurements(release.measurements, path, **marks, population=release.population)
 
 
-def _described(release: Release, missing: dict[str, Exception]) -> dict[str, Any]:
-    """Return the content of `release.json`; without the accuracy where that cannot be computed."""
-    try:
-        return describe(release)
-    except Exception as error:
-        missing["accuracy"] = error
-        return _facts(release)
-
-
 def _write_record(folder: pathlib.Path, record: Mapping[str, Any]) -> None:
     """Write `release.json`, which is there in full or as it was before."""
     partial = folder / ".release.json"
@@ -250,10 +242,10 @@ def _remove(path: pathlib.Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def reason(error: Exception) -> str:
+def reason(error: BaseException) -> str:
     """Return why a part is missing, for everyone: the system's words or the kind of error, and no value."""
-    if isinstance(error, MemoryError):
-        return "not enough memory"
+    if isinstance(error, MemoryError | KeyboardInterrupt):
+        return "not enough memory" if isinstance(error, MemoryError) else "interrupted"
     return (error.strerror if isinstance(error, OSError) else None) or type(error).__name__
 
 

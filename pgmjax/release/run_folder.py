@@ -207,10 +207,12 @@ class RunFolder:
         Raises:
             ValueError: another OUT has appeared meanwhile.
         """
+        copied = self.folder / f".{_PUBLISHED}"
+        shutil.copyfile(self.folder / _MADE / _RECORD, copied)  # the disk may be full, but is not below
         if is_own(out):
             out.rename(self.folder / _REPLACED)
         files.check_target(out)
-        shutil.copyfile(self.folder / _MADE / _RECORD, self.folder / _PUBLISHED)
+        copied.replace(self.folder / _PUBLISHED)
         (self.folder / _MADE).rename(out)
         if keep:
             self.close()

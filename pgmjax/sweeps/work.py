@@ -76,10 +76,8 @@ def run_group(
 
 def _together(group: Group, cells: Sequence[Cell], table: Table, truth: Truth, rows: list[Row]) -> None:
     start = time.perf_counter()
-    measured = [
-        _job(group, cell, table).chosen.measure(table.data, group.asked, show_progress=False)
-        for cell in cells
-    ]
+    chosen: list[Any] = [_job(group, cell, table).chosen for cell in cells]
+    measured = [each.measure(table.data, group.asked, show_progress=False) for each in chosen]
     releases = release_together(measured)
     seconds = time.perf_counter() - start
     for row, release in zip(rows, releases, strict=True):

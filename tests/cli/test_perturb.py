@@ -1,5 +1,6 @@
 """`pgmjax perturb`: the folder, its price, every refusal, and what `pgmjax query` answers from it."""
 
+import errno
 import json
 import os
 
@@ -9,7 +10,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 import pgmjax as pj
-from pgmjax.cli import main
+from pgmjax.cli import main, perturb
 from pgmjax.mechanisms.randomized_response import RandomizedResponse
 from pgmjax.model import row_file
 
@@ -195,7 +196,7 @@ def interrupted(*given, **more):
 
 
 def test_an_interrupt_says_what_was_spent(table, capsys, monkeypatch):
-    monkeypatch.setattr(row_file, "write", interrupted)
+    monkeypatch.setattr(perturb, "describe", interrupted)
     assert main(arguments(table)) == 130
     assert "nothing was written; epsilon = 6 counts as spent" in capsys.readouterr().err
     monkeypatch.setattr(RandomizedResponse, "perturb", interrupted)
@@ -204,14 +205,28 @@ def test_an_interrupt_says_what_was_spent(table, capsys, monkeypatch):
     assert sorted(os.listdir(table)) == ["d.json", "t.csv"]
 
 
-def test_a_failure_to_write_says_what_was_spent(table, capsys, monkeypatch):
-    def full(*given, **more):
-        raise OSError("No space left on device")
+def full(*given, **more):
+    raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(row_file, "write", full)
+
+@pytest.mark.parametrize(
+    ("fails", "code", "why"), [(full, 1, "No space left on device"), (interrupted, 130, "interrupted")]
+)
+def test_a_plain_file_that_cannot_be_written_loses_no_answer(fails, code, why, table, capsys, monkeypatch):
+    monkeypatch.setattr(row_file, "write", fails)
+    assert main(arguments(table)) == code
+    assert ("in table/ there" if code == 1 else f"is at {table / 'out'}") in capsys.readouterr().err
+    record = json.loads((table / "out" / "release.json").read_text())
+    assert record["responses"] is None and record["missing"]["responses.parquet"].startswith(why)
+    assert sorted(os.listdir(table / "out")) == ["release.json", "table"]
+    assert main(["query", str(table / "out"), "sex=Male"]) == 0
+
+
+def test_a_failure_to_write_says_what_was_spent(table, capsys, monkeypatch):
+    monkeypatch.setattr(perturb, "describe", full)
     assert main(arguments(table)) == 1
     said = capsys.readouterr().err
-    assert "could not be written: No space left on device. The budget is spent (epsilon = 6)." in said
+    assert "No space left on device. The budget is spent (epsilon = 6)." in said
     assert sorted(os.listdir(table)) == ["d.json", "t.csv"]
 
 
