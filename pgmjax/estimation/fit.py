@@ -321,7 +321,7 @@ def _by_newton(
     known = before.lower_bound if _is_in_float64(before) else objective.loss.least()
     settings: dict[str, Any] = {"done": before.steps, "slack": slack, "lower_bound": known, "watch": watch}
     end = newton.minimise(objective, before.point.potentials, stop=stop, **settings)
-    if end.point.loss <= before.point.loss or not _is_in_float64(before):
+    if float(end.point.loss) <= float(before.point.loss) or not _is_in_float64(before):
         return end
     return dataclasses.replace(before, status=end.status, steps=end.steps, lower_bound=end.lower_bound)
 
