@@ -126,7 +126,7 @@ class Job:
             ValueError: an unknown mechanism, a setting that it lacks or refuses, or a workload that does not
                 fit the domain.
         """
-        mechanism, known = self._named(), self.domain
+        mechanism, known = self.named, self.domain
         asked = KWay(2) if self.workload is None else self.workload
         limit = self.options.get("max_cells", self.max_cells)
         if isinstance(self.mechanism, Mechanism):  # with its own settings
@@ -150,8 +150,14 @@ class Job:
     def _weights(self) -> int | None:
         return None if self.reading.get("weights") is None else self.reading.get("max_weight")
 
-    def _named(self) -> Mechanism:
-        """Return the mechanism that was named, with its settings and its noise."""
+    @functools.cached_property
+    def named(self) -> Mechanism:
+        """The mechanism that was named, with its settings and its noise, whatever it is asked for.
+
+        Raises:
+            ImportError: the package that draws secure noise is not installed.
+            ValueError: an unknown mechanism, or a setting that it lacks or refuses.
+        """
         seed, names = self.insecure_seed, mechanisms.names()
         shared = {"epsilon": self.epsilon, "relation": self.relation, "delta": self.delta}
         own = self.mechanism if isinstance(self.mechanism, Mechanism) else None
@@ -189,7 +195,7 @@ class Job:
     @property
     def drawn(self) -> bool:
         """Whether noise was drawn, before which the budget is charged; False if answers were played back."""
-        return isinstance(self.chosen.backend, WatchedBackend) and self.chosen.backend.drawn
+        return isinstance(self.named.backend, WatchedBackend) and self.named.backend.drawn
 
     @functools.cached_property
     def earlier(self) -> tuple[Any, dict[str, Any]] | None:

@@ -223,7 +223,7 @@ def test_discovery_and_units():
     synth.fit(people, discover="0.3", show_progress=False)
     rows = synth.sample(40)
     assert list(rows) == ["age", "job"] and rows["age"].dtype == np.int16
-    assert synth.release.mechanism == "batch-aim" and synth.release.unit == pj.Unit("who", 2)
+    assert synth.release.mechanism == "auto" and synth.release.unit == pj.Unit("who", 2)
     assert "protects one who" in repr(synth) and "protects one row" in repr(made())
     assert "all records of one who (at most 2 count)" in synth.statement
     for shown, whom in ((synth, "one who"), (made(unit=None), "one row")):
@@ -294,16 +294,17 @@ def test_a_ledger_gives_the_same_answers_under_the_same_key(tmp_path):
 
 
 def test_the_rule_of_auto():
-    assert (
-        made().fit(FRAME[["age"]], {"age": DOMAIN["age"]}, show_progress=False).release.mechanism
-        == "marginals"
-    )
-    wide = pd.DataFrame({name: [1, 2, 3] for name in "abc"})
-    synth = made().fit(wide, {key: {"size": 1500} for key in "abc"}, show_progress=False)
-    assert synth.release.mechanism == "batch-aim"
-    many = "abcdefghijklmnop"  # 120 pairs
-    synth = made().fit(pd.DataFrame({key: [1, 2] for key in many}), {key: {"size": 9} for key in many})
-    assert synth.release.mechanism == "mst"
+    def measured(frame, domain):
+        found = made().fit(frame, domain, show_progress=False).release
+        assert found.mechanism == "auto"
+        return {m.clique for m in found.measurements if m.query == pj.queries.marginal(m.clique)}
+
+    assert measured(FRAME[["age"]], {"age": DOMAIN["age"]}) == {("age",)}
+    wide = pd.DataFrame({name: [1, 2, 3] for name in "abc"})  # three records: noise drowns every pair
+    assert measured(wide, {key: {"size": 1500} for key in "abc"}) == {("a",), ("b",), ("c",)}
+    many = pd.DataFrame({key: np.arange(9000) % 9 for key in "abcd"})
+    pairs = set(itertools.combinations("abcd", 2))
+    assert measured(many, {key: {"size": 9} for key in "abcd"}) == pairs
     own = pj.mechanisms.MWEM(5, "replace-one", rounds=2)
     assert made(mechanism=own).fit(wide, {key: {"size": 9} for key in "abc"}).release.mechanism == "mwem"
     seeded = made(insecure_seed=1, mechanism="marginals")
@@ -396,7 +397,7 @@ def test_how_many_rows_can_be_drawn(fitted, n):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"mechanism": "mstt"}, "one of aim"),
+        ({"mechanism": "mstt"}, "one of auto, aim"),
         ({"relation": "neither"}, "relation"),
         ({"epsilon": -1}, "epsilon"),
         ({"unit": pj.Unit("who", 2)}, "no columns named 'who'"),

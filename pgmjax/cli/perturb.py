@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> None:
             useless=arguments.useless,
         )
         job = release.job_of(arguments, domain, mechanism=mechanism)
-        _ = job.chosen
+        _ = job.named
     try:
         opened = release.open_ledger(arguments)
         with release.named_as_options(_OPTIONS), opened as ledger, holder_log(arguments.holder_log):
@@ -82,7 +82,7 @@ def _after_interrupt(arguments: argparse.Namespace, job: Job, out: pathlib.Path)
     if arguments.ledger is not None:
         return f"interrupted; nothing was written. {jobs.AGAIN}"
     if job.drawn:
-        return f"interrupted; nothing was written; {jobs.price(job.chosen)} counts as spent"
+        return f"interrupted; nothing was written; {jobs.price(job.named)} counts as spent"
     return "interrupted; nothing was spent"
 
 
@@ -123,7 +123,7 @@ def _perturb(
 ) -> dict[str, Any]:
     """Perturb and write, and return the record; what could fail beforehand has been checked."""
     show, data = release.show_progress(arguments), job.table
-    mechanism: Any = job.chosen
+    mechanism: Any = job.named
     try:
         with files.reserve(out) as folder:
             process.check()

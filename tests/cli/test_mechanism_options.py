@@ -30,7 +30,7 @@ def made(name, relation, words):
     """The mechanism that the command makes of options."""
     options = release.read_options(words)
     given = {"epsilon": 1, "delta": "1e-3", "relation": relation, "insecure_seed": 0}
-    return Job(domain=Domain({"age": 5, "sex": 2}), mechanism=name, options=options, **given).chosen
+    return Job(domain=Domain({"age": 5, "sex": 2}), mechanism=name, options=options, **given).named
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,7 @@ def test_options_are_listed(capsys):
 
 # one line for each option: its words, with those that it needs beside it
 WORDS = {
+    "auto": ["max_cells=1000", "count_share=1/10"],
     "aim": ["rounds=6", "share=4/5", "max_cells=1000", "kept_noise=1", "steps=20"],
     "batch-aim": ["rounds=1", "start=1/3", "share=4/5", "max_cells=1000", "kept_noise=1", "steps=20"],
     "dual-query": [
