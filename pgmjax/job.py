@@ -18,6 +18,7 @@ from pgmjax._internal import checks, files
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.draft import Draft
+from pgmjax.data.population import Population
 from pgmjax.data.relation import AnyRelation
 from pgmjax.data.unit import Unit
 from pgmjax.discovery import Discovery, OpenTable
@@ -221,6 +222,20 @@ class Job:
         records = RECORDS if records is None else records
         about = {"unit": self.unit, "max_weight": self._weights(), "records": records}
         return forecast(self.chosen, domain, workload, **about)
+
+    @property
+    def population(self) -> Population:
+        """The records that a release without a ledger is of; with one, the table's holder decides that.
+
+        Raises:
+            ValueError: the domain is not known.
+        """
+        if not isinstance(self.domain, Domain):
+            raise ValueError(
+                "Which records count is known with a complete domain: describe the open columns."
+            )
+        read = Population.of_table(self.domain, self.reading.get("rows_outside"), self._weights())
+        return dataclasses.replace(read, unit=self.unit).over(self.domain)
 
     def run(
         self,

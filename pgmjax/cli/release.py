@@ -228,12 +228,16 @@ def _dry_run(arguments: argparse.Namespace) -> None:
     with named_as_options(_WORDS):
         found = job.forecast(arguments.rows)
     if arguments.json:
-        gone = [list(clique) for clique in job.recipe.left_out]
-        print(json.dumps({**found.to_dict(), "left_out": gone, "reasons": list(job.recipe.reasons)}))
+        told = {"left_out": [list(clique) for clique in job.recipe.left_out]}
+        told |= {"reasons": [*job.recipe.reasons]}
+        whose = {} if arguments.ledger else {"population": job.population.to_dict()}
+        print(json.dumps({**found.to_dict(), **told, **whose}))
         return
     for line in found.lines(arguments.rows):
         print(line)
     _print_recipe(job.recipe)
+    for line in () if arguments.ledger else job.population.sentences():
+        print(line)
     print("No record was read and no budget was spent.")
 
 

@@ -45,7 +45,7 @@ def fieller(
 
     Example:
         >>> fieller(np.array([300.0]), 400.0, np.array([100.0]), np.array([100.0]), 200.0, 1.96).round(3)
-        array([[0.711, 0.789]])
+        array([[0.712, 0.79 ]])
     """
     square = width**2
     lead = total**2 - square * error

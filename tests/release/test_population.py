@@ -188,6 +188,8 @@ def test_the_command_and_its_folder_name_the_population(most, outside, merged, w
     words += [] if outside is None else ["--rows-outside", outside]
     words += [] if weights is None else ["--weights", "weight", "--max-weight", str(BOUND)]
     out = tmp_path / "r"
+    assert main([*words, "--dry-run", "--json"]) == 0
+    forecast = Population.from_dict(json.loads(capsys.readouterr().out)["population"])
     assert main([*words, "--out", str(out)]) == 0
     printed = capsys.readouterr().out
     saved = pj.load(out)
@@ -200,7 +202,7 @@ def test_the_command_and_its_folder_name_the_population(most, outside, merged, w
         unit=None if most is None else Unit("person", most),
         **({} if weights is None else {"weights": "weight", "max_weight": BOUND}),
     ).population
-    assert population == expected and (population == WHOLE) == (
+    assert population == expected == forecast and (population == WHOLE) == (
         FRONT_DOORS[0] == (most, outside, merged, weights)
     )
     page = html.unescape((out / "report.html").read_text())
