@@ -39,7 +39,7 @@ import pgmjax as pj
 from pgmjax.data import demo
 
 TABLES = ("diamonds", "adult", "titanic", "loans", "stroke")
-CELLS = {"diamonds": demo.MAX_CELLS}  # of the model; a million otherwise
+CELLS = {"diamonds": 100_000}  # of the model; a million otherwise
 MANY_PAIRS, COMPARED, SEEDS = 100, 400, 5
 
 
