@@ -162,9 +162,9 @@ def fill(
     rows = default_rows(release) if synthetic_rows is None else synthetic_rows
     rows = checks.integer("synthetic_rows", rows, low=0)
     missing: dict[str, Exception] = {}
-    table = {"source": source} if source else {}
-    drawn = {"synthetic": "codes" if codes else "values", "method": method}
-    record = {**_described(release, missing), **drawn, **table}
+    record = {**_described(release, missing), "synthetic": "codes" if codes else "values", "method": method}
+    if source:
+        record["source"] = source
     marks: dict[str, Any] = {"secure": release.secure, "seed": release.seed}
 
     def report(path: pathlib.Path) -> None:
@@ -187,25 +187,12 @@ def fill(
     if isinstance(release, TrainedRelease) and release.predictor is not None:
         trained, seed = release.predictor, release.training_seed
         parts["predictor"] = lambda path: predictor.write(trained, path, seed=seed)
-    draw = {"method": method, "decode": False if codes else "values", "show_progress": False}
+    decode = False if codes else "values"
     parts[f"synthetic.{synthetic_format}"] = lambda path: release.model.sample_to(
-        path, rows, synthetic_seed, **draw
+        path, rows, synthetic_seed, method=method, decode=decode, show_progress=False
     )
     parts["report.html"] = report
     parts["answers.parquet"] = lambda path: tables.write_answers(release, path)
-    _write_parts(folder, parts, record, missing, check, show_progress)
-    return missing
-
-
-def _write_parts(
-    folder: pathlib.Path,
-    parts: Mapping[str, Callable[[pathlib.Path], Any]],
-    record: Mapping[str, Any],
-    missing: dict[str, Exception],
-    check: Callable[[], None],
-    show_progress: bool | None,
-) -> None:
-    """Write parts of a folder one after another, and after each the record with what is not there."""
     with Progress("writing", len(parts), show_progress) as progress:
         for done, (name, write_part) in enumerate(parts.items(), start=1):
             try:
@@ -218,6 +205,7 @@ def _write_parts(
             reasons = {each: reason(error) for each, error in missing.items()} | later
             _write_record(folder, {**record, "missing": reasons} if reasons else record)
             progress.advance(note=name)
+    return missing
 
 
 def _write_noisy_answers(release: Release, path: pathlib.Path) -> None:

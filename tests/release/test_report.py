@@ -94,6 +94,7 @@ def test_nothing_that_makes_the_report_can_see_a_table(page):
         "model",
         "estimates",
         "show_progress",
+        "failed",
     ]
     visible = re.sub(r"<[^>]*>", " ", page[page.index("<main>") :])
     assert not re.search(r"\b(error|true count)", visible, re.IGNORECASE)
