@@ -188,25 +188,12 @@ def fill(
     if isinstance(release, TrainedRelease) and release.predictor is not None:
         trained, seed = release.predictor, release.training_seed
         parts["predictor"] = lambda path: predictor.write(trained, path, seed=seed)
-    draw: dict[str, Any] = {"method": method, "decode": False if codes else "values", "show_progress": False}
+    decode = False if codes else "values"
     parts[f"synthetic.{synthetic_format}"] = lambda path: release.model.sample_to(
-        path, rows, synthetic_seed, **draw
+        path, rows, synthetic_seed, method=method, decode=decode, show_progress=False
     )
     parts["report.html"] = report
     parts["answers.parquet"] = lambda path: tables.write_answers(release, path)
-    _write_parts(folder, parts, record, missing, check, show_progress)
-    return missing
-
-
-def _write_parts(
-    folder: pathlib.Path,
-    parts: Mapping[str, Callable[[pathlib.Path], Any]],
-    record: Mapping[str, Any],
-    missing: dict[str, Exception],
-    check: Callable[[], None],
-    show_progress: bool | None,
-) -> None:
-    """Write parts of a folder one after another, and after each the record with what is not there."""
     with Progress("writing", len(parts), show_progress) as progress:
         for done, (name, write_part) in enumerate(parts.items(), start=1):
             try:
@@ -219,6 +206,7 @@ def _write_parts(
             reasons = {each: reason(error) for each, error in missing.items()} | later
             _write_record(folder, {**record, "missing": reasons} if reasons else record)
             progress.advance(note=name)
+    return missing
 
 
 def _write_noisy_answers(release: Release, path: pathlib.Path) -> None:
