@@ -30,6 +30,7 @@ from pgmjax.model import row_file
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.private_table import holder_log
+from pgmjax.queries.workload import Workload
 from pgmjax.release import folder as release_folder
 
 _MOST_VALUES = 50_000_000  # of a plain file
@@ -59,7 +60,9 @@ def run(arguments: argparse.Namespace) -> None:
             encoding=arguments.encoding,
             useless=arguments.useless,
         )
-        job = release.job_of(arguments, domain, mechanism=mechanism)
+        # what records answer is not what the mechanism would choose to count
+        asked = Workload(groups or [[name] for name in attributes or domain])
+        job = release.job_of(arguments, domain, mechanism=mechanism, workload=asked)
         _ = job.chosen
     try:
         opened = release.open_ledger(arguments)
