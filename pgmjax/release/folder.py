@@ -188,7 +188,7 @@ def fill(
     if isinstance(release, TrainedRelease) and release.predictor is not None:
         trained, seed = release.predictor, release.training_seed
         parts["predictor"] = lambda path: predictor.write(trained, path, seed=seed)
-    draw = {"method": method, "decode": False if codes else "values", "show_progress": False}
+    draw: dict[str, Any] = {"method": method, "decode": False if codes else "values", "show_progress": False}
     parts[f"synthetic.{synthetic_format}"] = lambda path: release.model.sample_to(
         path, rows, synthetic_seed, **draw
     )
