@@ -314,9 +314,9 @@ class _System:
         else:
             raise TooMuchWorkError(
                 f"{targets:,} answers by least squares of {int(columns):,} noisy numbers take about "
-                f"{work:.1g} multiplications, and at most {self.most_work:.1g} are made: ask for fewer "
-                "answers. Marginals with one standard deviation for all their cells, and no impossible cells, have "
-                "no such limit."
+                f"{work:.1g} multiplications, and at most {self.most_work:.1g} are made: ask for "
+                "fewer answers. Marginals with one standard deviation for all their cells, and no "
+                "impossible cells, have no such limit."
             )
 
     @functools.cached_property
