@@ -236,7 +236,7 @@ class CountEstimates:
 
     @functools.cached_property
     def _linear(self) -> BestLinear:
-        return BestLinear(self.domain, self.measurements, self.total, most_work=_MOST_WORK)
+        return BestLinear(self.domain, self.measurements, self.total, most_work=_MOST_WORK, iterate=False)
 
     def variances_of_parts(self, clique: Clique) -> list[float] | None:
         """Return the variance of the residual on each subset of a clique, by size.

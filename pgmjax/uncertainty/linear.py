@@ -39,7 +39,7 @@ from pgmjax.uncertainty.queries import row_tables
 LEFT_OVER = 1e-6
 """An answer is determined where a combination of measurements gives it up to this share of its length."""
 MOST_WORK = 3e12
-"""The most multiplications for the answers to one query, which are some ten minutes of one core."""
+"""The most multiplications for all answers together, which are some ten minutes of one core."""
 
 _MAX_STEPS = 2000
 _USUAL_STEPS = 200  # of the iterative solver, for the forecast alone
@@ -98,7 +98,9 @@ class BestLinear:
         zeros: impossible cells.
         fixed: marginals that are public and exact.
         cliques: of the queries that will be asked; needed only where cells are impossible.
-        most_work: the most multiplications for one query.
+        most_work: the most multiplications for all queries together.
+        iterate: whether measurements that are too many to be factored are solved for step by step, one
+            answer after another.
 
     Raises:
         ValueError: no cell is possible.
@@ -116,10 +118,11 @@ class BestLinear:
         fixed: Sequence[FixedMarginal] = (),
         cliques: Sequence[Clique] = (),
         most_work: float = MOST_WORK,
+        iterate: bool = True,
     ) -> None:
         self.domain, self.measurements = domain, tuple(measurements)
         self._total, self._zeros, self._fixed = total, tuple(zeros), tuple(fixed)
-        self._cliques, self._most = tuple(cliques), most_work
+        self._cliques, self._most, self._iterate = tuple(cliques), most_work, iterate
 
     def answers(self, queries: Sequence[Query]) -> LeastSquares:
         """Return the estimates of the answers to queries, one after another.
@@ -142,7 +145,7 @@ class BestLinear:
             The errors [draws, answers]; NaN for what is not determined.
         """
         if self._residuals is None:
-            parts = [self._system.of_noise(query, noise, self._most) for query in queries]
+            parts = [self._system.of_noise(query, noise) for query in queries]
             return np.concatenate(parts, axis=1)
         drawn = []
         for row in noise:
@@ -153,7 +156,7 @@ class BestLinear:
     def _answer(self, query: Query) -> tuple[np.ndarray, np.ndarray]:
         if self._residuals is not None:
             return _closed(self._residuals, query)
-        return self._system.answers(query, self._most)
+        return self._system.answers(query)
 
     @functools.cached_property
     def _ends(self) -> np.ndarray:
@@ -189,7 +192,7 @@ class BestLinear:
         cliques = [each.clique for each in self.measurements] + [each.clique for each in self._fixed]
         effects = ResidualBasis.of(self.domain, [*cliques, *(self._cliques if self._zeros else ())])
         known = Noiseless.of(effects, self._zeros, self._fixed, self._total)
-        return _System(effects, self.measurements, known)
+        return _System(effects, self.measurements, known, self._most, self._iterate)
 
 
 def _closed(residuals: ResidualAnswers, query: Query) -> tuple[np.ndarray, np.ndarray]:
@@ -207,11 +210,17 @@ class _System:
     """The measurements in coordinates of effects, scaled so that those of whole marginals are orthonormal."""
 
     def __init__(
-        self, effects: ResidualBasis, measurements: Sequence[LinearMeasurement], known: Noiseless
+        self,
+        effects: ResidualBasis,
+        measurements: Sequence[LinearMeasurement],
+        known: Noiseless,
+        most_work: float,
+        iterate: bool,
     ) -> None:
         from scipy.sparse.linalg import LinearOperator
 
         self.answered, self.known = WhitenedAnswers(measurements, effects), known
+        self.left, self.most_work, self.iterate = most_work, most_work, iterate
         # Each whole marginal determines each of its effects with precision 1 / (cells stddev^2).
         precision = np.zeros(effects.length)
         for m in measurements:
@@ -233,10 +242,10 @@ class _System:
         """Apply the transpose of `combine`."""
         return self.answered.ask(self.known.without(vector.reshape(-1) * self.scale))
 
-    def answers(self, query: Query, most_work: float) -> tuple[np.ndarray, np.ndarray]:
+    def answers(self, query: Query) -> tuple[np.ndarray, np.ndarray]:
         """Return the best answers to a query and their standard deviations, NaN where not determined."""
         found = []
-        for targets, combinations in self._solved(query, most_work):
+        for targets, combinations in self._solved(query):
             # A row less its combination is known: its answer is added to the combination's.
             rest = self.answered.values - self.answered.ask(self.known.worth)
             values = combinations @ rest + targets @ self.known.worth
@@ -244,16 +253,16 @@ class _System:
         values, stddevs = (np.concatenate(parts) for parts in zip(*found, strict=True))
         return values, stddevs
 
-    def of_noise(self, query: Query, noise: np.ndarray, most_work: float) -> np.ndarray:
+    def of_noise(self, query: Query, noise: np.ndarray) -> np.ndarray:
         """Return the errors of the answers to a query [draws, rows] for those of the measurements."""
-        solved = self._solved(query, most_work)
+        solved = self._solved(query)
         return np.concatenate([noise @ combinations.T for _, combinations in solved], axis=1)
 
-    def _solved(self, query: Query, most_work: float) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def _solved(self, query: Query) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield functions and their combinations [rows, values], NaN where there is none, block by block."""
         effects = self.answered.coordinates
         assert isinstance(effects, ResidualBasis)
-        self._require(query.num_rows(effects.domain), most_work)
+        self._require(query.num_rows(effects.domain))
         tables = (table for _, table in row_tables(effects.domain, [query]))
         ordered = in_order(effects.domain.attributes, query.clique)
         turn = [query.clique.index(name) for name in ordered]
@@ -293,18 +302,21 @@ class _System:
         rows, columns = self.operator.shape
         return min(rows, columns) <= _DENSE and rows * columns <= _DENSE_ENTRIES
 
-    def _require(self, targets: int, most_work: float) -> None:
-        """Refuse to solve for more functions than there is time for."""
+    def _require(self, targets: int) -> None:
+        """Refuse to solve for more functions than there is work left for."""
         rows, columns = map(float, self.operator.shape)
         small = min(rows, columns)
         work = 14 * rows * columns * small if self._is_small and "_factors" not in self.__dict__ else 0.0
         each = rows * small + columns * small if self._is_small else 20 * _USUAL_STEPS * (rows + columns)
-        if (work := work + targets * each) > most_work:
+        work += targets * each
+        if work <= self.left and (self._is_small or self.iterate):
+            self.left -= work
+        else:
             raise TooMuchWorkError(
                 f"{targets:,} answers by least squares of {int(columns):,} noisy numbers take about "
-                f"{work:.1g} multiplications, and at most {most_work:.1g} are made: ask for fewer answers. "
-                "Marginals with one standard deviation for all their cells, and no impossible cells, have "
-                "no such limit."
+                f"{work:.1g} multiplications, and at most {self.most_work:.1g} are made: ask for "
+                "fewer answers. Marginals with one standard deviation for all their cells, and no "
+                "impossible cells, have no such limit."
             )
 
     @functools.cached_property

@@ -44,11 +44,13 @@ def test_the_trained_model_is_written(call, words, capsys):
     assert status == 0 and "from the trained model in predictor/" in said
     saved = folder.read(out)
     predictor = saved.predictor()
-    estimates = saved.answers()["estimate"].to_numpy()
+    estimates, low, high = (saved.answers()[name].to_numpy() for name in ("estimate", "low", "high"))
     asked = np.concatenate(
         [predictor.predict(marginal(("age", "sex"))), predictor.predict(Product({"age": prefix()}))]
     )
-    assert np.allclose(estimates, asked) and saved.record["secure"] is True
+    moved = ~np.isclose(estimates, asked)  # where noise cannot explain the distance from the noisy answers
+    assert (np.isclose(estimates, low) | np.isclose(estimates, high))[moved].all() and moved.mean() < 0.5
+    assert saved.record["secure"] is True
 
 
 def test_a_wrong_option_is_said(call, capsys):
