@@ -17,7 +17,10 @@ def solve(right, precondition, **settings):
 def test_several_right_hand_sides():
     right = np.column_stack([RNG.standard_normal((40, 3)), np.zeros(40)])
     got = solve(right, lambda array: array)
-    assert got.residual <= 1e-12
+    # the steps end by a residual that is kept up; that of the solution differs by the rounding of products
+    sizes = np.linalg.norm(got.solution[:, :3], axis=0) / np.linalg.norm(right[:, :3], axis=0)
+    rounding = len(MATRIX) * np.finfo(float).eps * np.linalg.norm(MATRIX, 2) * sizes.max()
+    assert got.residual <= 1e-12 + rounding
     np.testing.assert_allclose(got.solution, np.linalg.solve(MATRIX, right), atol=1e-8)
     np.testing.assert_array_equal(got.solution[:, 3], 0)
 
