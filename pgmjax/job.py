@@ -219,9 +219,9 @@ class Job:
         domain, workload = self.domain, self.recipe.workload
         if not (isinstance(domain, Domain) and isinstance(workload, Workload)):
             raise ValueError("A forecast needs a complete domain: describe the open columns.")
-        records = RECORDS if records is None else records
-        about = {"unit": self.unit, "max_weight": self._weights(), "records": records}
-        return forecast(self.chosen, domain, workload, **about)
+        number = RECORDS if records is None else records
+        weight = self._weights()
+        return forecast(self.chosen, domain, workload, unit=self.unit, max_weight=weight, records=number)
 
     @property
     def population(self) -> Population:

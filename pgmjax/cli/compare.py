@@ -10,10 +10,9 @@ from pgmjax import mechanisms
 from pgmjax.cli import process
 from pgmjax.cli.release import show_progress
 from pgmjax.job import read_domain, read_workload
-from pgmjax.mechanisms import MechanismComparison, MechanismErrors, simulated
+from pgmjax.mechanisms import MechanismComparison, MechanismErrors
+from pgmjax.mechanisms.comparison import KINDS
 from pgmjax.queries.workload import Workload
-
-KINDS = tuple(simulated.KINDS)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -78,7 +77,7 @@ def _lines(found: MechanismComparison) -> Iterator[str]:
 
 def _row(each: MechanismErrors) -> tuple[str, ...]:
     errors = [f"{each.mean(kind):.3g}" for kind in KINDS]
-    if len(each.errors[KINDS[0]]) > 1:
+    if len(next(iter(each.errors.values()))) > 1:
         errors = [
             f"{error} +- {round(each.spread(k), 9):.1g}" for error, k in zip(errors, KINDS, strict=True)
         ]

@@ -228,8 +228,8 @@ def _dry_run(arguments: argparse.Namespace) -> None:
     with named_as_options(_WORDS):
         found = job.forecast(arguments.rows)
     if arguments.json:
-        told = {"left_out": [list(clique) for clique in job.recipe.left_out]}
-        told |= {"reasons": [*job.recipe.reasons]}
+        told: dict[str, list[Any]] = {"left_out": [list(clique) for clique in job.recipe.left_out]}
+        told["reasons"] = list(job.recipe.reasons)
         whose = {} if arguments.ledger else {"population": job.population.to_dict()}
         print(json.dumps({**found.to_dict(), **told, **whose}))
         return

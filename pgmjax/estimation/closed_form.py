@@ -128,7 +128,8 @@ def _tree(cliques: Sequence[Clique]) -> Iterator[tuple[int, frozenset[str]]]:
     A clique can follow if one clique before it holds all that it shares with them. As the largest share comes
     first, all cliques of a junction tree are found (Prim's algorithm on the sizes of shares).
     """
-    left, taken, seen = dict(enumerate(map(frozenset, cliques))), [], set[str]()
+    left, seen = dict(enumerate(map(frozenset, cliques))), set[str]()
+    taken: list[frozenset[str]] = []
     while left:
         shares = {place: clique & seen for place, clique in left.items()}
         able = [p for p, share in shares.items() if share and any(share <= other for other in taken)]

@@ -303,8 +303,10 @@ def _minimise_in_stages(
             if solution.status is Status.STALLED and slack > 0 and solution.steps < stop.max_steps:
                 # kinks may hold up Newton's method, where first order methods go on
                 start = np.asarray(solution.point.potentials, start.dtype)
-                again, done = {"lower_bound": solution.lower_bound, "block": block}, solution.steps
-                solution = yield from run(solver, start, stop=stop, done=done, **again)
+                done, lower_bound = solution.steps, solution.lower_bound
+                solution = yield from run(
+                    solver, start, stop=stop, done=done, lower_bound=lower_bound, block=block
+                )
         done, lower_bound = solution.steps, solution.lower_bound
         if solution.status is Status.NOT_FINITE and last is not None:
             return _stalled_at(last, solution), objective

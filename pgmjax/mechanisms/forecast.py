@@ -336,7 +336,8 @@ def with_limit(mechanism: Mechanism, limit: int | None) -> Mechanism:
     """Return a mechanism whose model has at most so many cells, if it has such a setting."""
     if limit is None or "max_cells" not in options(type(mechanism)):
         return mechanism
-    return dataclasses.replace(mechanism, max_cells=limit)
+    setting: dict[str, Any] = {"max_cells": limit}
+    return dataclasses.replace(mechanism, **setting)
 
 
 def _within(mechanism: Mechanism, domain: Domain, asked: KWay) -> Recipe:

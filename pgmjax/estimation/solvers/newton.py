@@ -308,7 +308,7 @@ def _ridged(system: np.ndarray, values: np.ndarray, level: np.ndarray, ridge: fl
     scales = np.sqrt(np.einsum("ij,ij->j", system, system) + ridge)
     upper = np.column_stack([system / scales, values])
     lower = np.column_stack([np.diag(root / scales), level / root])
-    triangle = np.linalg.qr(np.vstack([upper, lower]), mode="r")
+    triangle = np.asarray(np.linalg.qr(np.vstack([upper, lower]), mode="r"))
     try:
         found = np.linalg.solve(triangle[:rank, :rank], -triangle[:rank, rank]) / scales
     except np.linalg.LinAlgError:
