@@ -162,9 +162,8 @@ def fill(
     rows = default_rows(release) if synthetic_rows is None else synthetic_rows
     rows = checks.integer("synthetic_rows", rows, low=0)
     missing: dict[str, Exception] = {}
-    table = {"source": source} if source else {}
     drawn = {"synthetic": "codes" if codes else "values", "method": method}
-    record = {**_facts(release), **drawn, **table}
+    record = {**_facts(release), **drawn, **({"source": source} if source else {})}
     marks: dict[str, Any] = {"secure": release.secure, "seed": release.seed}
 
     def report(path: pathlib.Path) -> None:

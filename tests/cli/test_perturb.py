@@ -296,7 +296,7 @@ def test_refusals_cost_nothing_in_a_ledger(table, ledger, more, words, capsys):
 
 
 def test_an_interrupted_run_goes_on_under_its_charge(table, ledger, capsys, monkeypatch):
-    monkeypatch.setattr(row_file, "write", interrupted)
+    monkeypatch.setattr(perturb, "describe", interrupted)
     assert main(arguments(table, ledger=ledger)) == 130
     assert "Run the same command again: it continues under the same charge" in capsys.readouterr().err
     monkeypatch.undo()
