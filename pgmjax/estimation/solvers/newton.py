@@ -421,8 +421,9 @@ def _by_differences(problem: Problem, point: Evaluation, cells: int) -> BoundRes
         beside = np.array(point.marginals)
         beside[cell] += small
         hessian[cell] = (problem.loss.value_and_gradient(beside)[1][:cells] - slope[:cells]) / small
-    values, vectors = np.linalg.eigh((hessian + hessian.T) / 2)
+    found = np.linalg.eigh((hessian + hessian.T) / 2)
+    values, vectors = np.asarray(found[0]), np.asarray(found[1])
     kept = values > np.finfo(float).eps * cells * max(values[-1], 0.0)
-    rows = np.sqrt(values[kept])[:, None] * vectors[:, kept].T
+    rows = np.sqrt(values[kept]).reshape(-1, 1) * vectors[:, kept].T
     none = np.zeros(len(rows))
     return BoundResiduals(rows, none, np.ones(len(rows)), none + np.inf, slope[:cells], is_exact=False)
