@@ -42,7 +42,7 @@ def test_what_is_not_measured_follows_the_earlier_release(table):
     assert np.abs(after - table).sum() < 0.1 * np.abs(alone - table).sum()
     record = json.loads(pathlib.Path("next/release.json").read_text())
     assert record["prior"] == {
-        "mechanism": "marginals",
+        "mechanism": "auto",
         "spent": {"epsilon": "10", "delta": "0"},
         "relation": "replace-one",
     }
