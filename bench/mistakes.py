@@ -124,7 +124,8 @@ COMMANDS = [
     ),
     Case(
         "A model that is too large",
-        f"pgmjax release wide.csv --domain codes.yaml --all-kway 3 {PRIVACY} --out new",
+        "pgmjax release wide.csv --domain codes.yaml --all-kway 3 --mechanism marginals "
+        f"--max-cells 1000000000000000000000000 {PRIVACY} --out new",
     ),
     Case("A unit that is no column", f"{RELEASE} {PRIVACY} --unit persom --max-records 4 --out new"),
     Case("An audit of an unknown mechanism", "pgmjax audit mts"),

@@ -195,7 +195,7 @@ class Job:
 
     @property
     def drawn(self) -> bool:
-        """Whether noise was drawn, before which the budget is charged; False if answers were played back."""
+        """True if noise was drawn, before which the budget is charged; False if answers were played back."""
         return isinstance(self.named.backend, WatchedBackend) and self.named.backend.drawn
 
     @functools.cached_property
@@ -346,7 +346,7 @@ class WatchedBackend:
 
     @property
     def drawn(self) -> bool:
-        """Whether noise was drawn, by this object or by one that `restart` returned."""
+        """True if noise was drawn, by this object or by one that `restart` returned."""
         return bool(self._notes)
 
     def __getattr__(self, name: str) -> Any:

@@ -116,7 +116,7 @@ class Population:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every record of the table counts, with its whole weight."""
+        """True if every record of the table counts, with its whole weight."""
         return not (self.unit is not None or self.drops or self.caps_weights)
 
     @property

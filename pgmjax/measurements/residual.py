@@ -97,7 +97,7 @@ class BestAnswers:
 
     @property
     def determined(self) -> np.ndarray:
-        """Whether each answer is determined, bool [rows]."""
+        """The answers that are determined, bool [rows]."""
         return ~np.isnan(self.variances)
 
 

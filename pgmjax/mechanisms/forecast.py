@@ -1,4 +1,4 @@
-"""What a release will do, told before anything is spent, from public values alone: its recipe and forecast.
+"""The recipe of a release and the forecast of its noise, time and memory, from public values alone.
 
 A recipe is what a mechanism is asked for where only a number of attributes is given. A mechanism that chooses
 among the marginals of its workload is given every marginal whose own table is within the limit of cells,
@@ -248,7 +248,7 @@ def _seconds(seconds: float) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """What a mechanism is asked for.
+    """A mechanism and its workload.
 
     Attributes:
         mechanism: the mechanism, with the limit in its settings if it has one.

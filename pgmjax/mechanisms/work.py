@@ -1,4 +1,4 @@
-"""What a run does, as far as public values tell: the basis of forecasts of its time and memory."""
+"""The work of a run, as far as public values tell it: the basis of forecasts of its time and memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pgmjax.queries import Query
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-    """What a run is expected to do, at most where it depends on noisy answers.
+    """The work that a run is expected to do, at most where it depends on noisy answers.
 
     Attributes:
         fitted: cliques of the last fit.

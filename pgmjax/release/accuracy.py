@@ -73,7 +73,7 @@ class Reported:
 
     @property
     def determined(self) -> np.ndarray:
-        """Whether the measurements determine each answer, bool [rows]; else it rests on the model alone."""
+        """The answers that the measurements determine, bool [rows]; others rest on the model alone."""
         return ~np.isnan(self.stddevs)
 
     def share(self, total: float) -> np.ndarray:
@@ -103,7 +103,7 @@ class Unbiased:
 
     @property
     def determined(self) -> np.ndarray:
-        """Whether the measurements determine each answer, bool [rows]."""
+        """The answers that the measurements determine, bool [rows]."""
         return ~np.isnan(self.stddevs)
 
     @property

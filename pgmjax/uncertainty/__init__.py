@@ -5,5 +5,6 @@ the measurements do not determine at all.
 """
 
 from pgmjax.uncertainty.intervals import ErrorBars, error_bars
+from pgmjax.uncertainty.linear import TooMuchWorkError
 
-__all__ = ["ErrorBars", "error_bars"]
+__all__ = ["ErrorBars", "TooMuchWorkError", "error_bars"]

@@ -25,6 +25,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from pgmjax._internal.errors import Error
 from pgmjax.data.cliques import Clique, in_order, marginal_of
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.constraints import FixedMarginal, StructuralZeros
@@ -56,7 +57,7 @@ _NOTHING = 1e-11  # of the largest inner product: a smaller one is rounding
 _SAME = 1e-9  # of the largest singular value: a smaller one is of functions that equal others
 
 
-class TooMuchWorkError(ValueError):
+class TooMuchWorkError(Error, ValueError):
     """The best linear estimate would take more work than is allowed."""
 
 

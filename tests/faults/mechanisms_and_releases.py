@@ -210,8 +210,8 @@ CLI = (
     Fault(
         "a share of the rows is taken of one and not of the total",
         "cli",
-        "({estimate / model.total:.2%})",
-        "({estimate:.2%})",
+        "found = self.estimates / total",
+        "found = self.estimates",
     ),
     Fault(
         "the command line fits in float32 by default",

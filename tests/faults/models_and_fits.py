@@ -24,7 +24,7 @@ MODELS = (
     Fault(
         "rounded rows have no random start",
         "rounding",
-        "start = generator.integers(1 << 20, size=len(counts)) / (1 << 20)",
+        "start = np.floor((generator.random() + GOLDEN * walks) % 1 * (1 << 20)) / (1 << 20)",
         "start = np.zeros(len(counts))",
     ),
     Fault(
@@ -45,14 +45,14 @@ FITS = (
     Fault(
         "the gap of a fit forgets the prior's part",
         "fitting",
-        "gap = max(loss + beside - solution.lower_bound, 0.0)",
-        "gap = max(loss - solution.lower_bound, 0.0)",
+        "gap = max(loss + beside - max(solution.lower_bound, least), 0.0)",
+        "gap = max(loss - max(solution.lower_bound, least), 0.0)",
     ),
     Fault(
         "the bound of a smoothed loss is raised by its slack",
         "descent",
-        "lower_bound = max(solution.lower_bound, loss - gap)",
-        "lower_bound = max(solution.lower_bound, loss + slack - gap)",
+        "loss, bound = result.loss, result.loss - result.gap",
+        "loss, bound = result.loss, result.loss + slack - result.gap",
     ),
     Fault(
         "the certificate forgets the prior's weight",
@@ -174,11 +174,8 @@ UNCERTAINTY = (
     Fault(
         "what is known without noise is left out of least squares",
         "uncertainty",
-        (
-            "values = combinations @ (system.answers.values - system.answers.ask(known.worth)) + targets @ "
-            "known.worth"
-        ),
-        "values = combinations @ system.answers.values",
+        "rest = self.answered.values - self.answered.ask(self.known.worth)",
+        "rest = self.answered.values",
     ),
 )
 

@@ -78,7 +78,7 @@ def test_the_largest_are_left_out_by_the_rule(records):
 
 @pytest.mark.parametrize("records", [100, 400, 1600])
 def test_the_error_is_that_of_the_better_of_all_pairs_and_of_independence(records):
-    """All pairs fit in memory; of few records, noise would drown them."""
+    """Within a tenth. All pairs fit in memory; of few records, noise would drown them."""
     singles, errors = pj.Workload([[name] for name in DOMAIN]), dict.fromkeys(["auto", "all", "alone"], 0.0)
     for seed in range(4):
         data = table(records, seed)
@@ -87,7 +87,7 @@ def test_the_error_is_that_of_the_better_of_all_pairs_and_of_independence(record
             model = run(data, asked, seed=seed, kind=kind).model
             shares = {pair: model.marginal(pair) / model.total for pair in PAIRS}
             errors[key] += np.mean([np.abs(shares[p] - exact[p] / records).sum() for p in PAIRS])
-    assert errors["auto"] < 1.05 * min(errors["all"], errors["alone"])
+    assert errors["auto"] < 1.1 * min(errors["all"], errors["alone"])
     assert (errors["alone"] < errors["all"]) == (records == 100)
 
 

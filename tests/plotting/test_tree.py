@@ -140,7 +140,7 @@ def test_long_cliques_are_cut_and_the_number_left_is_said():
     (label,) = texts(tree_picture.draw(tree, [f"attribute {i}" for i in range(30)]))
     assert "more" in label and len(label) < 100
     shown = label.count("attribute")
-    assert f"and {30 - shown} more  ({2**30:.2g})" in label
+    assert f"and {30 - shown} more  (1.1e+9)" in label
 
 
 def test_it_draws_on_axes_that_are_given():

@@ -326,9 +326,9 @@ def test_a_private_table_shows_nothing(data):
     assert repr(private).startswith("PrivateTable(") and "epsilon: 0 of 1 spent" in repr(private)
     public = {name for name in dir(private) if not name.startswith("_")}
     assert public == {
-        "budget", "domain", "max_records", "max_weight", "measure", "measure_scores", "over", "public_count",
-        "public_total", "receipt", "relation", "respond", "secure", "seed", "select", "select_several",
-        "unit", "weighted",
+        "budget", "domain", "max_records", "max_weight", "measure", "measure_scores", "over", "population",
+        "public_count", "public_total", "receipt", "relation", "respond", "secure", "seed", "select",
+        "select_several", "unit", "weighted", "within",
     }  # fmt: skip
 
 

@@ -35,7 +35,7 @@ class Status(enum.IntEnum):
 
     @property
     def text(self) -> str:
-        """What the status says, as a sentence."""
+        """The meaning of the status, as a sentence."""
         return _TEXTS[self.name]
 
 
