@@ -145,12 +145,19 @@ class BatchAIM(Mechanism):
             costs = split(cost - (budget.spent - before), list(shares.values()))
             measured += run.measure(list(map(marginal, shares)), costs)
         fit = fit_merged(run, request.estimator, measured, model)
-        last: dict[Clique, NoisyDistance] = {}
-        for model, distances in published.values():
-            moved = distances_between(fit.model, model, [each.clique for each in distances])
-            for each, more in zip(distances, moved, strict=True):
-                last[each.clique] = dataclasses.replace(each, changed=more)
-        return run.release(measured, fit, distances=tuple(last.values()))
+        counted = [set(each.clique) for each in measured]
+        last = {
+            each.clique: (model, each)
+            for model, distances in published.values()
+            for each in distances
+            if not any(clique.issuperset(each.clique) for clique in counted)
+        }
+        found = []
+        for model, _ in published.values():
+            ours = [each for of, each in last.values() if of is model]
+            moved = distances_between(fit.model, model, [each.clique for each in ours])
+            found += [dataclasses.replace(each, changed=more) for each, more in zip(ours, moved, strict=True)]
+        return run.release(measured, fit, distances=tuple(found))
 
     def _shares(
         self, run: Run, model: GraphicalModel, held: Sequence[Clique], limit: int, cost: Fraction

@@ -49,6 +49,8 @@ DRAW = 1e-6
 """Seconds to draw the answer of a record."""
 COMPARE = 3e-8
 """Seconds to compute a cell of a model and its distance from a count."""
+QUESTION, LEAST = 1.5, 1e-3
+"""Steps of a fit that a marginal of its model takes, and its least time (s)."""
 BIND = 2e-8
 """Seconds to prepare a noisy count for a fit."""
 REPORT, ANSWER, ROW = 1.5, 1.5e-6, 6e-8
@@ -224,6 +226,8 @@ def _stages(request: Request, work: Work, inference: Plan, records: int) -> tupl
     held = sum(math.prod(domain[name] for name in clique) for clique in work.fitted)
     steps = min(request.estimator.max_steps, FIT_STEPS)
     answers = sum(entry.query.num_rows(domain) for entry in request.workload.entries)
+    question = max(LEAST * slower, QUESTION * inference.step_seconds)
+    asked = 2 * len(request.workload)  # for the answers, and for the pictures and maps of the report
     one_fit = inference.oracle.forecast.compile_seconds + steps * inference.step_seconds
     read = records * (len(domain) * READ + len(work.counted) * COUNT) + counted * CELL
     noise = NOISE[request.budget.unit]
@@ -231,11 +235,15 @@ def _stages(request: Request, work: Work, inference: Plan, records: int) -> tupl
         Stage("start", slower * START, START_BYTES),
         Stage("count", slower * read, START_BYTES + records * len(domain) * 2 + 8 * counted),
         Stage("noise", slower * (work.counts * noise + work.draws * DRAW), START_BYTES + 24 * work.counts),
-        Stage("choose", slower * work.compared * COMPARE, START_BYTES + 32 * counted),
+        Stage(
+            "choose",
+            slower * work.compared * COMPARE + work.questions * question,
+            START_BYTES + 32 * counted,
+        ),
         Stage("fit", work.fits * (one_fit + slower * held * BIND), START_BYTES + inference.peak_bytes),
         Stage(
             "write",
-            slower * (REPORT + answers * ANSWER + records * len(domain) * ROW),
+            slower * (REPORT + answers * ANSWER + records * len(domain) * ROW) + asked * question,
             START_BYTES + 200 * answers + 60 * records,
         ),
     ]

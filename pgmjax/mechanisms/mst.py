@@ -105,7 +105,7 @@ class MST(Mechanism):
         pairs = list(itertools.combinations(domain.attributes, 2))
         fitted = (*((name,) for name in domain.attributes), *plan, *largest_tree(domain, plan))
         counts, compared = sum(map(domain.size, fitted)), sum(map(domain.size, pairs))
-        return Work(fitted, counts, (*pairs, *plan), compared, fits=2)
+        return Work(fitted, counts, (*pairs, *plan), compared, 2, len(pairs))
 
     def describe(self, plan: list[Clique]) -> dict[str, Any]:
         """Return the settings, with the cliques in the domain's order."""

@@ -24,6 +24,7 @@ class Work:
         counted: cliques that are counted exactly, before noise is added or scores are taken.
         compared: cells of models that are compared with exact counts, over all rounds.
         fits: number of fits, the last one included.
+        questions: number of marginals that are asked of a model on the way.
         draws: choices or answers drawn one by one for each record.
     """
 
@@ -32,6 +33,7 @@ class Work:
     counted: tuple[Clique, ...]
     compared: int = 0
     fits: int = 1
+    questions: int = 0
     draws: int = 0
 
     @classmethod
@@ -70,6 +72,7 @@ class Work:
             tuple(candidates),
             rounds * sum(map(domain.size, candidates)),
             rounds + 1 if fits is None else fits,
+            rounds * len(candidates),
         )
 
 

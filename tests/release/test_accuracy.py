@@ -256,7 +256,7 @@ def test_batch_aim_keeps_the_distances_that_it_published(delta, tmp_path):
     workload = pj.Workload.all_kway(domain, 2)
     true = dict(zip(workload.cliques, data.marginals(workload.cliques), strict=True))
     held = []
-    for seed in range(6):
+    for seed in range(12):
         backend = SeededBackend(seed, insecure=True)
         mechanism = pj.mechanisms.BatchAIM(
             epsilon=1, delta=delta, relation="add-remove", max_cells=60, backend=backend
