@@ -22,7 +22,6 @@ from pgmjax._internal.memory import available_bytes, readable_bytes
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.unit import Unit
-from pgmjax.estimation.estimator import FIT_STEPS
 from pgmjax.inference.oracles import Plan
 from pgmjax.inference.plan import rates
 from pgmjax.mechanisms.base import MeasurementPlan, MeasureOnce, Mechanism, Request, options
@@ -51,6 +50,8 @@ COMPARE = 3e-8
 """Seconds to compute a cell of a model and its distance from a count."""
 QUESTION, LEAST = 1.5, 1e-3
 """Steps of a fit that a marginal of its model takes, and its least time (s)."""
+BETWEEN, LAST = 400, 800
+"""Steps of a fit between two rounds, and of the last one, as they were seen (bench/shapes.py)."""
 BIND = 2e-8
 """Seconds to prepare a noisy count for a fit."""
 REPORT, ANSWER, ROW = 1.5, 1.5e-6, 6e-8
@@ -224,11 +225,12 @@ def _stages(request: Request, work: Work, inference: Plan, records: int) -> tupl
     slower = host.cell / rates.HostRates().cell  # this machine beside the one that was measured
     counted = sum(map(domain.size, work.counted))
     held = sum(math.prod(domain[name] for name in clique) for clique in work.fitted)
-    steps = min(request.estimator.max_steps, FIT_STEPS)
+    most = request.estimator.max_steps
+    steps = (work.fits - 1) * min(BETWEEN, most) + min(LAST, most)
     answers = sum(entry.query.num_rows(domain) for entry in request.workload.entries)
     question = max(LEAST * slower, QUESTION * inference.step_seconds)
     asked = 2 * len(request.workload)  # for the answers, and for the pictures and maps of the report
-    one_fit = inference.oracle.forecast.compile_seconds + steps * inference.step_seconds
+    fits = work.fits * (inference.oracle.forecast.compile_seconds + slower * held * BIND)
     read = records * (len(domain) * READ + len(work.counted) * COUNT) + counted * CELL
     noise = NOISE[request.budget.unit]
     found = [
@@ -240,7 +242,7 @@ def _stages(request: Request, work: Work, inference: Plan, records: int) -> tupl
             slower * work.compared * COMPARE + work.questions * question,
             START_BYTES + 32 * counted,
         ),
-        Stage("fit", work.fits * (one_fit + slower * held * BIND), START_BYTES + inference.peak_bytes),
+        Stage("fit", fits + steps * inference.step_seconds, START_BYTES + inference.peak_bytes),
         Stage(
             "write",
             slower * (REPORT + answers * ANSWER + records * len(domain) * ROW) + asked * question,
