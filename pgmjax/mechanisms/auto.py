@@ -31,7 +31,7 @@ MOST_PURE_SCORES = 100
 """Most marginals whose scores are measured without a delta: the noise of all grows with their number."""
 LOUD = 1.5
 """Largest noise of a marginal, on average over those that are measured: the standard deviation of a count
-times the number of counts, over the number of records (bench/recipe.py --fitting, five tables)."""
+times the number of counts, over the number of records (bench/recipe.py --fitting, three tables)."""
 
 
 @dataclasses.dataclass(frozen=True)
