@@ -104,7 +104,7 @@ class AIM(Mechanism):
         return candidates
 
     def work(self, request: Request, plan: dict[Clique, int]) -> Work:
-        """Return the work of the rounds; without a number of them, about three an attribute were seen."""
+        """Return the work of the rounds, of which three an attribute are expected if no number is given."""
         rounds = 3 * len(request.domain) if self.rounds is None else self.rounds
         return Work.of_choice(request.domain, list(plan), self.max_cells, rounds, measured=rounds)
 

@@ -38,20 +38,19 @@ UNSEEN = 10_000_000
 _SHOWN = 12
 RECORDS = 100_000
 """Number of records that a forecast is for, where nobody says one."""
+# Rough times on two cores of an AMD EPYC, beside bench/shapes.py: a forecast tells minutes from hours.
 START, START_BYTES = 2.5, 350_000_000
 """Seconds and memory of Python, JAX and the other libraries."""
 READ, COUNT, CELL = 5e-8, 6e-9, 4e-9
 """Seconds to read a value, to count a record into a table, and to make a cell of one."""
 NOISE = {"epsilon": 6e-6, "rho": 1e-5}
 """Seconds to draw the noise of a count with OpenDP."""
-DRAW = 1e-6
-"""Seconds to draw the answer of a record."""
 COMPARE = 3e-8
 """Seconds to compute a cell of a model and its distance from a count."""
 QUESTION, LEAST = 1.5, 1e-3
 """Steps of a fit that a marginal of its model takes, and its least time (s)."""
 BETWEEN, LAST = 400, 800
-"""Steps of a fit between two rounds, and of the last one, as they were seen (bench/shapes.py)."""
+"""Steps of a fit between two rounds, and of the last one, of which up to 1,000 were seen."""
 BIND = 2e-8
 """Seconds to prepare a noisy count for a fit."""
 REPORT, ANSWER, ROW = 1.5, 1.5e-6, 6e-8
@@ -236,7 +235,7 @@ def _stages(request: Request, work: Work, inference: Plan, records: int) -> tupl
     found = [
         Stage("start", slower * START, START_BYTES),
         Stage("count", slower * read, START_BYTES + records * len(domain) * 2 + 8 * counted),
-        Stage("noise", slower * (work.counts * noise + work.draws * DRAW), START_BYTES + 24 * work.counts),
+        Stage("noise", slower * work.counts * noise, START_BYTES + 24 * work.counts),
         Stage(
             "choose",
             slower * work.compared * COMPARE + work.questions * question,

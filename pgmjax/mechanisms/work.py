@@ -25,7 +25,6 @@ class Work:
         compared: cells of models that are compared with exact counts, over all rounds.
         fits: number of fits, the last one included.
         questions: number of marginals that are asked of a model on the way.
-        draws: choices or answers drawn one by one for each record.
     """
 
     fitted: tuple[Clique, ...]
@@ -34,7 +33,6 @@ class Work:
     compared: int = 0
     fits: int = 1
     questions: int = 0
-    draws: int = 0
 
     @classmethod
     def of_queries(cls, domain: Domain, queries: Sequence[Query]) -> Work:

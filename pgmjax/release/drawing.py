@@ -16,6 +16,8 @@ from html import escape
 
 import numpy as np
 
+from pgmjax.plotting.axes import grouped, thousands
+
 MOST_BARS = 120
 _MOST_LABELS = 8
 _WIDE, _HIGH = 460, 250
@@ -174,12 +176,6 @@ def heat_maps(
     return _svg(720, 320, parts, label)
 
 
-def grouped(values: np.ndarray, group: int) -> np.ndarray:
-    """Sums over consecutive runs of `group` values."""
-    values = np.asarray(values, dtype=np.float64)
-    return np.add.reduceat(values, np.arange(0, len(values), group))
-
-
 def grouped_names(names: Sequence[str], group: int) -> list[str]:
     """Names of consecutive runs of `group` values: the first and the last of each.
 
@@ -194,11 +190,6 @@ def grouped_names(names: Sequence[str], group: int) -> list[str]:
 def short(name: str, most: int = 16) -> str:
     """A name truncated to `most` characters."""
     return name if len(name) <= most else name[: most - 1] + "…"
-
-
-def thousands(value: float) -> str:
-    """A count with thousands separators."""
-    return f"{value:,.0f}" if abs(value) >= 1 or value == 0 else f"{value:g}"
 
 
 def _ticks(low: float, high: float, most: int = 5) -> list[float]:
