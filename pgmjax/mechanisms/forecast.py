@@ -51,6 +51,8 @@ QUESTION, LEAST = 1.5, 1e-3
 """Steps of a fit that a marginal of its model takes, and its least time (s)."""
 BETWEEN, LAST = 400, 800
 """Steps of a fit between two rounds, and of the last one, of which up to 1,000 were seen."""
+CALLS = 1.5
+"""Forecast steps whose time a step takes: some run in float64, which was seen to double it."""
 BIND = 2e-8
 """Seconds to prepare a noisy count for a fit."""
 REPORT, ANSWER, ROW = 1.5, 1.5e-6, 6e-8
@@ -225,7 +227,7 @@ def _stages(request: Request, work: Work, inference: Plan, records: int) -> tupl
     counted = sum(map(domain.size, work.counted))
     held = sum(math.prod(domain[name] for name in clique) for clique in work.fitted)
     most = request.estimator.max_steps
-    steps = (work.fits - 1) * min(BETWEEN, most) + min(LAST, most)
+    steps = CALLS * ((work.fits - 1) * min(BETWEEN, most) + min(LAST, most))
     answers = sum(entry.query.num_rows(domain) for entry in request.workload.entries)
     question = max(LEAST * slower, QUESTION * inference.step_seconds)
     asked = 2 * len(request.workload)  # for the answers, and for the pictures and maps of the report

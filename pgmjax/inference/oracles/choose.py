@@ -43,8 +43,7 @@ _BY_NAME = {each.name: each for each in EXACT}
 # contraction would compile more than MANY operations.
 CALLS = 500
 AROUND = 100  # operations compiled around an oracle, such as those of a solver's step
-# A step of a solver takes the time of so many exponentials, or of NumPy's cells, for each measured cell.
-PASSES, HOST_PASSES = 6, 2
+PASSES = 2  # cells whose time a step of a solver takes for each measured cell, beside its call
 SPREAD = 2  # times as long takes a call on the host if potentials differ by hundreds of nats
 MANY = 600
 # On a CPU, slices of CACHE bytes are faster than one contraction of more than twice that, as long as their
@@ -122,8 +121,8 @@ class Plan:
         """Forecast of a step of a fit: a call, and the solver's own passes over its vectors (s)."""
         cost = self.oracle.forecast
         if isinstance(self.oracle, HostContraction):
-            return cost.seconds + HOST_PASSES * rates.of_host().cell * cost.inputs
-        return cost.seconds + PASSES * rates.of_device().exponential * cost.inputs
+            return cost.seconds + PASSES * rates.of_host().cell * cost.inputs
+        return cost.seconds + PASSES * rates.of_device().cell * cost.inputs
 
     @property
     def rates(self) -> Rates | HostRates:

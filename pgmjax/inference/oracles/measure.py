@@ -39,7 +39,7 @@ def _triples(size: int, count: int) -> Structure:
 _CHAIN = Structure((2,) * 32, tuple((i, i + 1) for i in range(31)))
 DEVICE_MODELS: Mapping[str, Structure] = {
     "launch": _CHAIN,
-    "exponential": _triples(64, 3),
+    "exponential": _triples(20, 30),
     "cell": _triangle(1500, 4),
     "flop": _triangle(1024, 1024),
 }

@@ -24,7 +24,7 @@ IMPOSSIBLE, NEUTRAL = -1, -2
 FAR_TOO_MANY = 2**40  # cells of all nodes: beyond any memory
 Parts = tuple[tuple[tuple[int, int], ...], ...]  # for each axis, the (size, stride) of its variables
 
-GATHERED, LAUNCHES = 12, 10  # exponentials whose time a cell takes, and launches that a step takes
+GATHERED, LAUNCHES = 4, 10  # cells whose time a gathered one takes, and launches that a step takes
 OPERATIONS = 120  # compiled operations per shape, independent of the number of cliques
 STEP_KERNELS, CLASS_KERNELS = 7, 5  # of a step on a GPU, and more for each class (counted)
 
@@ -114,7 +114,7 @@ class Arrangement:
             work=2 * sizes.cells + inputs,
             culprits=tuple(tables[:3]),
             operations=OPERATIONS * len(sizes.shapes),
-            seconds=GATHERED * by.exponential * (sizes.cells + inputs) + LAUNCHES * by.launch * sizes.steps,
+            seconds=GATHERED * by.cell * (sizes.cells + inputs) + LAUNCHES * by.launch * sizes.steps,
             kernels=sizes.steps * (STEP_KERNELS + CLASS_KERNELS * len(sizes.shapes)),
         )
 

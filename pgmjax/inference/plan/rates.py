@@ -57,7 +57,7 @@ class Rates:
 
     launch: float = 3.7e-7
     cell: float = 8e-10
-    exponential: float = 2.7e-10
+    exponential: float = 1.3e-9
     flop: float = 5.5e-12
     operation: float = 2e-3
     source: str = DEFAULTS
