@@ -22,13 +22,13 @@ from pgmjax.data.cliques import Clique, all_subsets, in_order
 from pgmjax.data.domain import Domain
 from pgmjax.data.population import WHOLE, Population
 from pgmjax.data.relation import Relation
-from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.marginals import noisy_marginal
 from pgmjax.measurements.residual import MeasuredTable, ResidualAnswers, as_table
 from pgmjax.queries.blocks import Total
 from pgmjax.queries.product import kronecker, marginal
 from pgmjax.queries.query import Query
+from pgmjax.release.asked import MOST_CELLS, AskedModel
 from pgmjax.release.shares import divided, fieller, mean_weights
 from pgmjax.strategies.least_squares import from_one
 from pgmjax.uncertainty.linear import BestLinear, TooMuchWorkError
@@ -49,8 +49,6 @@ MEASURED, MODEL_ALONE = "noisy counts and the model", "the model alone"
 """What an answer rests on, in words."""
 _FIGURES = ("half_width", "relative", "small", "moved", "share")
 _ENDLESS = 10.0
-MOST_CELLS = 1_000_000
-"""Largest number of cells of a table that gets a verdict."""
 _SMALL = 5  # the small groups are one fifth of the values
 _MOST_WORK = 3e10  # multiplications for answers without closed forms: some ten seconds
 
@@ -484,24 +482,14 @@ def accuracy_of(
     known = {frozenset(each.clique): each for each in distances}
     columns: list[TableAccuracy] = []
     tables: list[TableAccuracy] = []
-    for clique, fitted in marginals_of(model, [*((name,) for name in domain.attributes), *small]):
+    singles = [(name,) for name in domain.attributes]
+    for clique, fitted in AskedModel.of(model).marginals([*singles, *small]):
         found = table_accuracy(estimates, clique, fitted, records)
         if (one := known.get(frozenset(clique))) is not None:
             found = dataclasses.replace(found, misplaced=one.misplaced(records))
         found = dataclasses.replace(found, verdict=_about(population, found.verdict))
         (columns if len(clique) == 1 else tables).append(found)
     return ReleaseAccuracy(tuple(columns), tuple(tables))
-
-
-def marginals_of(model: Any, cliques: Sequence[Clique]) -> Iterator[tuple[Clique, np.ndarray]]:
-    """Yield the model's counts of each clique, from one pass over its tree where that is possible."""
-    try:
-        yield from (model.calibrate().marginals(cliques) if hasattr(model, "calibrate") else ())
-    except ModelTooLargeError:
-        yield from ((clique, model.marginal(clique)) for clique in cliques)
-        return
-    if not hasattr(model, "calibrate"):
-        yield from ((clique, model.marginal(clique)) for clique in cliques)
 
 
 def lines(record: Mapping[str, Any]) -> Iterator[str]:

@@ -21,7 +21,8 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.marginals import is_marginal
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries.product import marginal
-from pgmjax.release.accuracy import CountEstimates, marginals_of
+from pgmjax.release.accuracy import CountEstimates
+from pgmjax.release.asked import AskedModel
 
 MOST_BYTES = 3_500_000
 """Size of the numbers in the page, in bytes of JSON."""
@@ -31,7 +32,9 @@ MOST_CELLS = 200_000
 """Largest number of cells of a pair that is offered."""
 
 
-def section(model: GraphicalModel, estimates: CountEstimates, population: Population | None = None) -> str:
+def section(
+    model: AskedModel | GraphicalModel, estimates: CountEstimates, population: Population | None = None
+) -> str:
     """Return the section of the report in which one chooses columns and sees their counts.
 
     Args:
@@ -79,7 +82,7 @@ are in this file.</p></noscript>
 
 
 def numbers(
-    model: GraphicalModel, estimates: CountEstimates, population: Population | None = None
+    model: AskedModel | GraphicalModel, estimates: CountEstimates, population: Population | None = None
 ) -> dict[str, Any]:
     """Return the content of the explorer: every column, and as many pairs as there is room for.
 
@@ -97,16 +100,16 @@ def numbers(
         number of pairs that there is no room for.
         Pairs that were measured come first, and small ones.
     """
+    model = AskedModel.of(model)
     names = model.domain.attributes
     columns = [{"name": name, "values": _values(model, name, population)} for name in names]
     one = [
-        _table(estimates, clique, fitted)
-        for clique, fitted in marginals_of(model, [(name,) for name in names])
+        _table(estimates, clique, fitted) for clique, fitted in model.marginals([(name,) for name in names])
     ]
     room = MOST_BYTES - len(json.dumps([columns, one]))
     pairs: dict[str, Any] = {}
     asked = _pairs(model, estimates.measurements)
-    for pair, fitted in marginals_of(model, asked):
+    for pair, fitted in model.marginals(asked):
         found = _table(estimates, pair, fitted)
         room -= len(json.dumps(found))
         if room < 0:
@@ -124,7 +127,7 @@ def numbers(
     }
 
 
-def _values(model: GraphicalModel, name: str, population: Population | None) -> list[str]:
+def _values(model: AskedModel | GraphicalModel, name: str, population: Population | None) -> list[str]:
     """Return the names of an attribute's cells, with the other values that they count."""
     also: dict[int, str] = {}
     for cell in () if population is None else population.merged:
@@ -134,7 +137,7 @@ def _values(model: GraphicalModel, name: str, population: Population | None) -> 
     return [value + also.get(code, "") for code, value in enumerate(names)]
 
 
-def _pairs(model: GraphicalModel, measurements: Sequence[LinearMeasurement]) -> list[Clique]:
+def _pairs(model: AskedModel | GraphicalModel, measurements: Sequence[LinearMeasurement]) -> list[Clique]:
     """Return pairs of attributes that are small enough: those measured first, then by their size."""
     measured = {
         frozenset(pair)

@@ -22,6 +22,7 @@ from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries.product import marginal
 from pgmjax.release import drawing
 from pgmjax.release.accuracy import CountEstimates
+from pgmjax.release.asked import AskedModel
 
 MOST_ATTRIBUTES = 60
 MOST_VALUES = 24
@@ -31,7 +32,7 @@ LARGEST_PAIR = 40_000
 """Largest number of cells drawn as a heat map; smaller cells would not be visible."""
 
 
-def one_way(model: GraphicalModel, estimates: CountEstimates, show_progress: bool | None) -> str:
+def one_way(model: AskedModel | GraphicalModel, estimates: CountEstimates, show_progress: bool | None) -> str:
     """Return the section with a plot of each attribute, noisy and fitted counts together."""
     names = model.domain.attributes[:MOST_ATTRIBUTES]
     with Progress("drawing attributes", len(names), show_progress) as progress:
@@ -51,7 +52,7 @@ through other queries, no noisy counts are drawn.</p>
 </section>"""
 
 
-def _one_way_figure(model: GraphicalModel, estimates: CountEstimates, name: str) -> str:
+def _one_way_figure(model: AskedModel | GraphicalModel, estimates: CountEstimates, name: str) -> str:
     sources = _sources(estimates, (name,))
     noisy = _noisy(estimates, (name,)) if sources else None
     attribute = model.domain.attribute(name)
@@ -90,7 +91,7 @@ def _largest_svg(
     return svg, said
 
 
-def two_way(model: GraphicalModel, estimates: CountEstimates, show_progress: bool | None) -> str:
+def two_way(model: AskedModel | GraphicalModel, estimates: CountEstimates, show_progress: bool | None) -> str:
     """Return the section with heat maps of the largest measured pairs, or "" if there are none."""
     pairs = _largest_pairs(model, estimates.measurements)
     with Progress("drawing pairs", len(pairs), show_progress) as progress:
@@ -109,7 +110,9 @@ as 0.</p>
 </section>"""
 
 
-def _two_way_figure(model: GraphicalModel, estimates: CountEstimates, pair: tuple[str, str]) -> str:
+def _two_way_figure(
+    model: AskedModel | GraphicalModel, estimates: CountEstimates, pair: tuple[str, str]
+) -> str:
     noisy = _noisy(estimates, pair)
     if noisy is None:
         return ""
@@ -135,7 +138,9 @@ def _sources(estimates: CountEstimates, clique: Clique) -> int:
     return sum(is_marginal(each) and set(clique) <= set(each.clique) for each in estimates.measurements)
 
 
-def _largest_pairs(model: GraphicalModel, measurements: Sequence[LinearMeasurement]) -> list[tuple[str, str]]:
+def _largest_pairs(
+    model: AskedModel | GraphicalModel, measurements: Sequence[LinearMeasurement]
+) -> list[tuple[str, str]]:
     """Pairs of attributes in a measured marginal, largest first, up to `LARGEST_PAIR` cells each."""
     found: dict[frozenset[str], tuple[str, str]] = {}
     for measurement in filter(is_marginal, measurements):
@@ -145,7 +150,7 @@ def _largest_pairs(model: GraphicalModel, measurements: Sequence[LinearMeasureme
     return sorted(pairs, key=model.domain.size, reverse=True)[:MOST_PAIRS]
 
 
-def measured(model: GraphicalModel, measurements: Sequence[LinearMeasurement]) -> str:
+def measured(model: AskedModel | GraphicalModel, measurements: Sequence[LinearMeasurement]) -> str:
     """Return the section that lists every measurement with its noise and residual."""
     rows = "\n".join(_measured_row(model, measurement) for measurement in measurements)
     return f"""<section>
@@ -161,7 +166,7 @@ left, and less if the model can follow the noise.</p>
 </section>"""
 
 
-def _measured_row(model: GraphicalModel, measurement: LinearMeasurement) -> str:
+def _measured_row(model: AskedModel | GraphicalModel, measurement: LinearMeasurement) -> str:
     cells = [
         f"<td>{escape(', '.join(measurement.clique))}</td>",
         f'<td class="n">{np.size(measurement.values):,}</td>',
@@ -172,7 +177,7 @@ def _measured_row(model: GraphicalModel, measurement: LinearMeasurement) -> str:
     return f"<tr>{''.join(cells)}</tr>"
 
 
-def _residual(model: GraphicalModel, measurement: LinearMeasurement) -> float:
+def _residual(model: AskedModel | GraphicalModel, measurement: LinearMeasurement) -> float:
     """Root mean square of (fitted - noisy) / stddev of one measurement."""
     fitted = np.ravel(model.answer(measurement.query))
     return typical((fitted - measurement.flat_values()) / measurement.row_stddevs())

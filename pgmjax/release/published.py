@@ -14,6 +14,7 @@ from pgmjax.measurements.published import Published
 from pgmjax.model.sampling import ROUND
 from pgmjax.release import folder as release_folder
 from pgmjax.release import tables
+from pgmjax.release.asked import AskedModel
 from pgmjax.release.report import render_fit
 
 _STATEMENT = (
@@ -77,7 +78,7 @@ def write(
         fit.model.sample_to(
             synthetic, rows, synthetic_seed, method=method, decode=decode, show_progress=False
         )
-        page = render_fit(record, fit.model, published.measurements)
+        page = render_fit(record, AskedModel.of(fit.model), published.measurements)
         (folder / "report.html").write_text(page, encoding="utf-8")
         (folder / release_folder.FIT_RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     return pathlib.Path(out).absolute()

@@ -25,14 +25,8 @@ from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy.exact import as_text
 from pgmjax.queries.spec import in_words
 from pgmjax.queries.workload import Workload
-from pgmjax.release.accuracy import (
-    MOST_CELLS,
-    CountEstimates,
-    NoisyDistance,
-    ReleaseAccuracy,
-    accuracy_of,
-    marginals_of,
-)
+from pgmjax.release.accuracy import CountEstimates, NoisyDistance, ReleaseAccuracy, accuracy_of
+from pgmjax.release.asked import AskedModel
 from pgmjax.strategies import global_least_squares, local_least_squares
 
 ANSWERS = ("engine", "local", "global")
@@ -65,7 +59,7 @@ def distances_between(one: Any, other: Any, cliques: Sequence[Clique]) -> list[f
     """Return the L1 distances between the marginals of two models (counts)."""
     if not cliques:
         return []
-    pairs = zip(marginals_of(one, cliques), marginals_of(other, cliques), strict=True)
+    pairs = zip(AskedModel.of(one).marginals(cliques), AskedModel.of(other).marginals(cliques), strict=True)
     return [float(np.abs(np.asarray(a) - np.asarray(b)).sum()) for (_, a), (_, b) in pairs]
 
 
@@ -209,21 +203,18 @@ class Release:
             return local_least_squares(self.domain, self.workload, self.measurements)
         if chosen == "global":
             return global_least_squares(self.domain, self.workload, self.measurements)
-        queries = [entry.query for entry in self.workload.entries]
-        small = [each.clique for each in queries if self.domain.size(each.clique) <= MOST_CELLS]
-        tables = marginals_of(self.model, small)  # one pass over the tree is faster than a call for each
-        found = (
-            each.apply(next(tables)[1])
-            if self.domain.size(each.clique) <= MOST_CELLS
-            else self.model.answer(each)
-            for each in queries
-        )
+        found = (self.asked.answer(entry.query) for entry in self.workload.entries)
         return [np.asarray(answer, np.float64).reshape(-1) for answer in found]
 
     @property
     def total_public(self) -> bool:
         """True if the model's total is the public number of records, False if it is an estimate."""
         return self.relation is Relation.REPLACE_ONE and not self.weighted
+
+    @functools.cached_property
+    def asked(self) -> AskedModel:
+        """The model, whose marginals are computed once for all parts of the release."""
+        return AskedModel.of(self.model)
 
     @functools.cached_property
     def estimates(self) -> CountEstimates:
@@ -236,7 +227,7 @@ class Release:
     def count_accuracy(self) -> ReleaseAccuracy:
         """The accuracy of every column, and of every measured or requested table, from released numbers."""
         asked = self.workload.cliques
-        return accuracy_of(self.model, self.estimates, asked, self.distances, self.population)
+        return accuracy_of(self.asked, self.estimates, asked, self.distances, self.population)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the release as a folder, as `pgmjax release` does; `pj.load` opens it.

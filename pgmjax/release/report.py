@@ -20,13 +20,14 @@ from pgmjax.model.sampling import INDEPENDENT
 from pgmjax.release import accuracy, explorer, figures
 from pgmjax.release import text as report_text
 from pgmjax.release.accuracy import CountEstimates
+from pgmjax.release.asked import AskedModel
 
 _MOST_TABLES = 1000
 
 
 def render(
     record: Mapping[str, Any],
-    model: GraphicalModel,
+    model: AskedModel | GraphicalModel,
     estimates: CountEstimates,
     *,
     show_progress: bool | None = None,
@@ -71,7 +72,7 @@ def render(
 
 
 def render_fit(
-    record: Mapping[str, Any], model: GraphicalModel, measurements: Sequence[LinearMeasurement]
+    record: Mapping[str, Any], model: AskedModel | GraphicalModel, measurements: Sequence[LinearMeasurement]
 ) -> str:
     """Return the report of a model of answers that were published elsewhere, as HTML text.
 
@@ -125,7 +126,9 @@ def page(title: str, sections: Iterable[str]) -> str:
 """
 
 
-def _heading(record: Mapping[str, Any], model: GraphicalModel, measurements: int, values: int) -> str:
+def _heading(
+    record: Mapping[str, Any], model: AskedModel | GraphicalModel, measurements: int, values: int
+) -> str:
     delta = "" if record["delta"] == "0" else f", δ = {record['delta']}"
     facts = {
         "privacy": f"ε = {record['epsilon']}{delta}",
@@ -241,7 +244,7 @@ def _certificate(record: Mapping[str, Any], values: int) -> str:
     )
 
 
-def _asking(model: GraphicalModel, record: Mapping[str, Any]) -> str:
+def _asking(model: AskedModel | GraphicalModel, record: Mapping[str, Any]) -> str:
     first = model.domain.attribute(model.domain.attributes[0])
     pair = model.domain.attributes[:2]
     commands = (
