@@ -25,8 +25,8 @@ from pgmjax.data.relation import Relation
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.marginals import noisy_marginal
 from pgmjax.measurements.residual import MeasuredTable, ResidualAnswers, as_table
-from pgmjax.queries.blocks import Total
-from pgmjax.queries.product import kronecker, marginal
+from pgmjax.queries.blocks import Identity, Merge, Total
+from pgmjax.queries.product import Product, kronecker, marginal
 from pgmjax.queries.query import Query
 from pgmjax.release.asked import MOST_CELLS, AskedModel
 from pgmjax.release.shares import divided, fieller, mean_weights
@@ -352,6 +352,7 @@ class TableAccuracy:
             the mechanism published a noisy distance; None elsewhere.
         share: half-width of the 95 % interval of the share that a typical record is in, over that share.
         share_verdict: the verdict on shares, by the same rules.
+        merged: whether it is not determined because it was measured with rare values merged.
     """
 
     clique: Clique
@@ -363,6 +364,7 @@ class TableAccuracy:
     misplaced: tuple[float, float] | None = None
     share: float = math.nan
     share_verdict: str = VERDICTS[-1]
+    merged: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the accuracy for JSON; null where nothing is determined."""
@@ -370,6 +372,7 @@ class TableAccuracy:
         known = {name: round(value, 4) if math.isfinite(value) else None for name, value in numbers.items()}
         wrong = {} if self.misplaced is None else {"misplaced": [round(end, 4) for end in self.misplaced]}
         told = {"verdict": self.verdict, "share_verdict": self.share_verdict}
+        wrong |= {"merged": True} if self.merged else {}
         return {"attributes": list(self.clique), **told, **known, **wrong}
 
 
@@ -397,7 +400,7 @@ def table_accuracy(
     """
     found = estimates.unbiased(marginal(clique))
     if found is None or not found.determined.all():
-        return TableAccuracy(clique, VERDICTS[-1])
+        return TableAccuracy(clique, VERDICTS[-1], merged=_is_merged(estimates, clique))
     fitted = np.maximum(np.asarray(fitted, float).reshape(-1), 0.0)
     half = found.width * found.stddevs
     relative = half / np.maximum(fitted, 1.0)
@@ -417,6 +420,16 @@ def table_accuracy(
         moved,
         share=share,
         share_verdict=VERDICTS[-1] if math.isnan(share) else _verdict(share, moved),
+    )
+
+
+def _is_merged(estimates: CountEstimates, clique: Clique) -> bool:
+    """Return whether a table was measured with values merged, as MST measures its pairs."""
+    return any(
+        set(each.clique) == set(clique)
+        and isinstance(each.query, Product)
+        and all(isinstance(block, Identity | Merge) for block in each.query.blocks)
+        for each in estimates.measurements
     )
 
 
@@ -564,10 +577,17 @@ def _of_tables(tables: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     number = {verdict: sum(one["verdict"] == verdict for one in tables) for verdict in VERDICTS}
     kind = "pair" if all(len(one["attributes"]) == 2 for one in tables) else "table"
     good, coarse, part, noise, unknown = (number[verdict] for verdict in VERDICTS)
+    merged = sum(one.get("merged", False) for one in tables)
+    unknown -= merged
     told = [f"{good} {'is' if good == 1 else 'are'} good"] if good else []
     told += [f"{coarse} {'is' if coarse == 1 else 'are'} coarse"] if coarse else []
     told += [f"{part} {'is' if part == 1 else 'are'} {NOT_WHOLE}"] if part else []
     told += [f"{noise} {'is' if noise == 1 else 'are'} mostly noise"] if noise else []
+    if merged:
+        told.append(
+            f"{merged} {'was' if merged == 1 else 'were'} measured with rare values merged, within which the "
+            "model alone says how counts divide"
+        )
     if unknown:
         told.append(
             f"{unknown} {'was' if unknown == 1 else 'were'} not measured: "

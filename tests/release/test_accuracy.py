@@ -247,6 +247,18 @@ def test_noisy_distances_bound_the_share_of_misplaced_records():
     assert "at most 6.2 % of the records in a wrong cell" in said[-1]
 
 
+def test_a_pair_measured_with_values_merged_is_not_said_to_be_unmeasured():
+    data = pj.Dataset.from_columns(pj.Domain({"a": 4, "b": 4}), {"a": [0, 1] * 400, "b": [0, 1] * 400})
+    backend = SeededBackend(0, insecure=True)
+    release = pj.mechanisms.MST(epsilon=1, relation="add-remove", backend=backend).run(
+        data, pj.Workload([["a", "b"]])
+    )
+    (pair,) = release.count_accuracy.tables
+    assert pair.merged and pair.verdict == "not determined"
+    said = list(accuracy.lines(release.count_accuracy.to_dict()))
+    assert any(each.startswith("Of 1 pair, 1 was measured with rare values merged") for each in said)
+
+
 @pytest.mark.parametrize("delta", [0, 1e-6])
 def test_batch_aim_keeps_the_distances_that_it_published(delta, tmp_path):
     rng = np.random.default_rng(0)
