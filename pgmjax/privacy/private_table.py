@@ -173,8 +173,12 @@ class PrivateTable(SingleProcess):
 
     @property
     def secure(self) -> bool:
-        """True if the answers may be published: the noise is secure and no tape is running."""
-        return is_secure(self._backend) and self._tape is None
+        """True if the answers may be published: each has secure noise, and no tape is running.
+
+        Answers that a journal gave back count by the noise that they were drawn with.
+        """
+        told = None if self._journal is None else self._journal.secure
+        return self._tape is None and (is_secure(self._backend) if told is None else told)
 
     def receipt(self) -> dict[str, Any] | None:
         """Return the journal's record of the run's charge; None without a journal."""
@@ -456,7 +460,8 @@ class PrivateTable(SingleProcess):
         if not self._data.registered and (request is None or not self._is_kept(request)):
             self._records()
         if self._journal is not None:
-            self._journal.begin(self._run, self._budget.whole, self._relation, self.secure)
+            secure = is_secure(self._backend) and self._tape is None
+            self._journal.begin(self._run, self._budget.whole, self._relation, secure)
         self._budget.charge(events)
 
     def _kept(self, request: Mapping[str, Any], compute: Callable[[], np.ndarray]) -> np.ndarray:
@@ -600,8 +605,19 @@ def _tell_holder(doing: str, error: Exception) -> None:
 class Journal(Protocol):
     """The interface of a journal, as `PrivateTable` uses it."""
 
+    @property
+    def secure(self) -> bool | None:
+        """Whether each answer so far was drawn with secure noise, by whatever run; None before the first."""
+        ...
+
     def begin(self, run: object, budget: Budget, relation: Relation, secure: bool) -> None:
         """Charge the whole budget of a run; called before counts are read, possibly repeatedly.
+
+        Args:
+            run: the owner of the journal.
+            budget: the run's whole budget.
+            relation: the neighbouring relation.
+            secure: whether the noise of answers that are computed from now on is secure.
 
         Raises:
             ValueError: the journal belongs to another run.

@@ -109,8 +109,9 @@ class PrivateRatings(SingleProcess):
 
     @property
     def secure(self) -> bool:
-        """True if what comes from here may be published: secure noise, and no tape running."""
-        return is_secure(self._backend) and self._tape is None
+        """True if what comes from here may be published; see `PrivateTable.secure`."""
+        told = None if self._journal is None else self._journal.secure
+        return self._tape is None and (is_secure(self._backend) if told is None else told)
 
     def similarities(self, pairs: Any, measure: str, *, epsilon: Any) -> NoisySimilarities:
         """Answer similarities of pairs of records, with discrete Laplace noise.
@@ -136,7 +137,8 @@ class PrivateRatings(SingleProcess):
         self._check_process()
         self._budget.require(events)
         if self._journal is not None:
-            self._journal.begin(self, self._budget, Relation.REPLACE_ONE, self.secure)
+            secure = is_secure(self._backend) and self._tape is None
+            self._journal.begin(self, self._budget, Relation.REPLACE_ONE, secure)
         self._budget.charge(events)
 
         def compute() -> np.ndarray:

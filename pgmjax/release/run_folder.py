@@ -33,6 +33,7 @@ from pgmjax.release import tables
 MEASUREMENTS = "measurements.parquet"
 RUN, _ANSWERS, _COMMAND = ".run.json", "answers", "command.json"
 _MADE, _REPLACED, _PUBLISHED, _RECORD = "release", "replaced", "published.json", "release.json"
+_SECURE, _INSECURE = "secure", "insecure"  # the end of an answer's name: of which noise it is
 _LONGEST = 200  # bytes of a name, of the 255 that file systems allow
 
 
@@ -40,7 +41,7 @@ class RunFolder:
     """A folder in which a run keeps its noisy answers.
 
     In it are `measurements.parquet`, what was measured so far, and `answers/`, every answer of the run in
-    order; `.run.json`, for the owner of the folder alone, tells one run and one table from another. Of a
+    order, each with whether its noise is secure; `.run.json`, for the owner of the folder alone, tells one run and one table from another. Of a
     folder that `beside` made, `command.json` says what was asked for, and `release/` is the release that is
     being written.
 
@@ -85,6 +86,11 @@ class RunFolder:
         """The number of stored answers."""
         return len(list((self.folder / _ANSWERS).glob("*.npy")))
 
+    @property
+    def secure(self) -> bool:
+        """Whether every stored answer was drawn with secure noise."""
+        return all(path.stem.endswith(f"-{_SECURE}") for path in (self.folder / _ANSWERS).glob("*.npy"))
+
     def bind(self, request: Mapping[str, Any], data: Dataset) -> None:
         """Bind the folder to a run and its table, or check that they are the ones it is bound to.
 
@@ -122,24 +128,25 @@ class RunFolder:
         """Return the journal of the run: this folder's, in front of a ledger's if there is one."""
         return FolderJournal(self, inner)
 
-    def step(self, number: int, asked: str) -> np.ndarray | None:
-        """Return the stored answer of a step, int64 [n], None if there is none.
+    def step(self, number: int, asked: str) -> tuple[np.ndarray, bool] | None:
+        """Return the stored answer of a step, int64 [n], and whether its noise is secure; None without one.
 
         Raises:
             IdempotencyConflict: it is one to another request.
         """
         for path in (self.folder / _ANSWERS).glob(f"{number:06d}-*.npy"):
-            if path.stem.partition("-")[2] != asked:
+            _, request, noise = (*path.stem.split("-"), "")[:3]
+            if request != asked:
                 raise IdempotencyConflict(
                     f"Step {number} in {self.folder} holds the answer to another request, so this is "
                     "not the run that was begun there. No answer was shown."
                 )
-            return np.asarray(np.load(path, allow_pickle=False))
+            return np.asarray(np.load(path, allow_pickle=False)), noise == _SECURE
         return None
 
-    def store(self, number: int, asked: str, values: np.ndarray) -> None:
-        """Put the answer of a step on disk."""
-        path = self.folder / _ANSWERS / f"{number:06d}-{asked}.npy"
+    def store(self, number: int, asked: str, values: np.ndarray, secure: bool) -> None:
+        """Put the answer of a step on disk, under a name that says whether its noise is secure."""
+        path = self.folder / _ANSWERS / f"{number:06d}-{asked}-{_SECURE if secure else _INSECURE}.npy"
         _write(path, lambda file: np.save(file, values, allow_pickle=False))
 
     def record(
@@ -250,11 +257,14 @@ class FolderJournal:
         self._folder = folder
         self._inner = inner
         self._step = 0
+        self._fresh = False  # whether noise that is drawn now is secure
+        self.secure: bool | None = None
 
     def begin(self, run: object, budget: Budget, relation: Relation, secure: bool) -> None:
-        """Reserve the budget in the ledger, if there is one."""
+        """Reserve the budget in the ledger, if there is one, which is to get the answers of the folder too."""
+        self._fresh = secure
         if self._inner is not None:
-            self._inner.begin(run, budget, relation, secure)
+            self._inner.begin(run, budget, relation, secure and self._folder.secure)
 
     def receipt(self) -> dict[str, Any] | None:
         """Return where the ledger keeps the run's charge; None without a ledger."""
@@ -281,13 +291,16 @@ class FolderJournal:
         """
         asked = digest_of("request", request)
         stored = self._folder.step(self._step, asked)
+        kept, secure = (None, self._fresh) if stored is None else stored
         if self._inner is not None:  # the ledger's answer counts, and it has had every answer first
             # one that was restored from an older copy may lack it: it is not drawn a second time
-            values = self._inner.answer(request, compute if stored is None else lambda: stored)
+            values = self._inner.answer(request, compute if kept is None else lambda: kept)
+            secure = secure and self._inner.secure is True
         else:
-            values = compute() if stored is None else stored
-        if stored is None:
-            self._folder.store(self._step, asked, values)
+            values = compute() if kept is None else kept
+        if kept is None:
+            self._folder.store(self._step, asked, values, secure)
+        self.secure = secure and self.secure is not False
         self._step += 1
         return values
 

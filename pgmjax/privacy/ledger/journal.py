@@ -173,6 +173,7 @@ class LedgerJournal:
         self._request = dict(request)
         self._run: object = None
         self._charge: Charge | None = None
+        self._secure: bool | None = None
         self._step = 0
 
     @classmethod
@@ -209,6 +210,11 @@ class LedgerJournal:
     def charge(self) -> Charge | None:
         """The ledger's charge; None before `begin`."""
         return self._charge
+
+    @property
+    def secure(self) -> bool | None:
+        """Whether the charge is for secure noise, which is part of its request; None before `begin`."""
+        return self._secure
 
     def receipt(self) -> dict[str, Any]:
         """Return the ledger's part of a release: account, key, number of the charge, head of the chain."""
@@ -256,6 +262,12 @@ class LedgerJournal:
                 whole = KeysEvent(budget.cap, budget.delta)
             self._charge = self._ledger.reserve(
                 self._account.name, self._key, self._request, [whole], relation=relation, secure=secure
+            )
+            self._secure = secure
+        if self._secure and not secure:
+            raise ValueError(
+                "This run was charged for secure noise, and its source of noise has become another: use the "
+                "source that it began with."
             )
 
     def answer(self, request: Mapping[str, Any], compute: Callable[[], np.ndarray]) -> np.ndarray:

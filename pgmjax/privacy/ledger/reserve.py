@@ -74,7 +74,8 @@ class Reservation:
             raise ValueError(
                 f"Account {account.name!r} takes secure noise only, and this noise can be repeated or is "
                 "of a source of your own, and protects nobody: leave out the seed or the source, or register "
-                "the table for research. Nothing was charged."
+                "the table for research. It may be the noise of answers that the run's folder holds already: "
+                "begin in another folder then. Nothing was charged."
             )
         done = {"events": [event.to_dict() for event in events], "relation": relation.value, "secure": secure}
         asked = chain.digest_of("request", {"request": dict(request), **done})
