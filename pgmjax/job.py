@@ -34,6 +34,7 @@ from pgmjax.release import folder as release_folder
 from pgmjax.release import run_folder
 from pgmjax.release.folder import SavedRelease
 from pgmjax.release.release import Release, check_prior
+from pgmjax.release.statement import check_addable
 
 AGAIN = "Run the same command again: it continues under the same charge in the ledger, at no further cost."
 _RESUME = "Run the same command again, or pgmjax release --resume {}: it {} at no further cost"
@@ -199,13 +200,15 @@ class Job:
         return isinstance(self.named.backend, WatchedBackend) and self.named.backend.drawn
 
     @functools.cached_property
-    def earlier(self) -> tuple[Any, dict[str, Any]] | None:
-        """The model of the earlier release and what is to be said of it, None without one.
+    def earlier(self) -> Any:
+        """The model of the earlier release, with what it was computed from; None without one.
 
         Raises:
-            ValueError: no release is there, or it is over another domain.
+            ValueError: no release is there, it is over another domain, or of another relation or unit.
         """
-        return None if self.prior is None else read_prior(self.prior, self.domain)
+        if self.prior is None:
+            return None
+        return read_prior(self.prior, self.domain, self.named.relation, self.unit)
 
     def forecast(self, records: int | None = None) -> ReleaseForecast:
         """Return what would be measured, with what noise, time and memory. Nothing is read or spent.
@@ -246,7 +249,9 @@ class Job:
         folder: run_folder.RunFolder | None = None,
     ) -> Release:
         """Spend the budget and return the release; see `Mechanism.run`, also for what it raises."""
-        earlier = self.earlier
+        earlier, held = self.earlier, self.table
+        if earlier is not None and isinstance(held, Dataset):  # a ledger's account may name the unit
+            check_addable(earlier.inputs, self.named.relation, self.chosen._held(held, ledger).unit)
         release = self.chosen.run(
             self.table,
             self.recipe.workload,
@@ -258,7 +263,7 @@ class Job:
         )
         if earlier is None:
             return release
-        return release.with_prior(earlier[0], self.chosen.estimator, known=earlier[1])
+        return release.with_prior(earlier, self.chosen.estimator)
 
     def make(
         self,
@@ -385,21 +390,24 @@ def read_workload(path: str | os.PathLike[str], domain: Domain | None = None) ->
     return workload
 
 
-def read_prior(folder: str | os.PathLike[str], domain: Any) -> tuple[Any, dict[str, Any]]:
-    """Return the model of an earlier release and what is to be said of it.
+def read_prior(
+    folder: str | os.PathLike[str], domain: Any, relation: Any = None, unit: Unit | None = None
+) -> Any:
+    """Return the model of an earlier release, with what it was computed from; see `check_prior`.
 
     Raises:
-        ValueError: no release is there, or it is over another domain.
+        ValueError: no release is there, it is over another domain, or of another relation or unit.
     """
-    model, record = release_folder.model_in(folder)
+    model, _ = release_folder.model_in(folder)
     try:
         check_prior(model, domain)
     except ValueError as error:
         place = pathlib.Path(folder) / "domain.json"
         file = str(place) if place.is_file() else "the file that it was made with"
         raise ValueError(f"--from {folder}: {error} Give {file} as --domain, or leave --from out.") from error
-    names = ("mechanism", "spent", "relation", "unit")
-    return model, {name: record[name] for name in names if record.get(name) is not None}
+    if relation is not None:
+        check_addable(model.inputs, relation, unit)
+    return model
 
 
 def price(mechanism: Any) -> str:

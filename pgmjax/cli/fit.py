@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> None:
             "noise that was added, in counts."
         )
     domain = jobs.read_domain(arguments.domain)
-    earlier, known = (None, None) if arguments.prior is None else jobs.read_prior(arguments.prior, domain)
+    earlier = None if arguments.prior is None else jobs.read_prior(arguments.prior, domain)
     given = {"stddev": arguments.stddev, "rounded_to": arguments.rounded_to}
     try:
         found = read_published(arguments.measurements, domain, **given)
@@ -45,12 +45,12 @@ def run(arguments: argparse.Namespace) -> None:
     fit = release.estimator_of(arguments).fit(domain, found.measurements, arguments.total, prior=earlier)
     rows: dict[str, Any] = {"synthetic_rows": arguments.rows, "synthetic_format": arguments.synthetic}
     rows |= {"method": arguments.method, "codes": arguments.codes}
-    published_folder.write(found, fit, out, prior=known, **rows)
+    published_folder.write(found, fit, out, **rows)
     record = json.loads((out / release_folder.FIT_RECORD).read_text(encoding="utf-8"))
-    release.tell(arguments, out, record, lambda: _print(out, found, fit, domain))
+    release.tell(arguments, out, record, lambda: _print(out, found, fit, domain, record["statement"]))
 
 
-def _print(out: pathlib.Path, found: Published, fit: Fit, domain: Domain) -> None:
+def _print(out: pathlib.Path, found: Published, fit: Fit, domain: Domain, statement: str) -> None:
     values = sum(measurement.values.size for measurement in found.measurements)
     absent = sum(found.absent)
     print(f"Model written to {out}")
@@ -60,6 +60,5 @@ def _print(out: pathlib.Path, found: Published, fit: Fit, domain: Domain) -> Non
     print(f"  read     {len(found.measurements)} tables, {numbers}")
     loss, gap = report_text.number(fit.loss), report_text.number(fit.gap)
     print(f"  fit      {fit.status.name} after {fit.steps:,} steps, loss {loss}, gap {gap}")
-    print(
-        "No private table was read and no budget was spent. The publisher of the counts states their privacy."
-    )
+    print("No private table was read and no budget was spent.")
+    print(statement)

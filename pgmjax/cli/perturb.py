@@ -31,6 +31,7 @@ from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.private_table import holder_log
 from pgmjax.release import folder as release_folder
+from pgmjax.release.statement import of_epsilon
 
 _MOST_VALUES = 50_000_000  # of a plain file
 _OPTIONS = {  # what messages of the library call by its names in Python
@@ -226,8 +227,8 @@ def statement(table: PerturbedTable) -> str:
         f"Every record was perturbed by itself by randomised response, in {len(table.groups):,} group(s) of "
         f"attributes. Taken together, {whose}{count} are differentially private with epsilon = {epsilon} "
         f"(local differential privacy): if {whole} are changed, the probability of any answers changes at "
-        f"most by a factor of exp({epsilon}). The number of records{counted} is public. All answers are of "
-        f"{table.population}. The rows are sorted by their answers, so their order says "
+        f"most by a factor of exp({epsilon}). {of_epsilon(table.epsilon)} The number of "
+        f"records{counted} is public. All answers are of {table.population}. The rows are sorted by their answers, so their order says "
         "nothing about the order of the table. "
     )
     if table.secure:

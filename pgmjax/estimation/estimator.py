@@ -31,6 +31,7 @@ from pgmjax.inference import oracles
 from pgmjax.inference.oracles import HostContraction
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.structure import Structure
+from pgmjax.measurements import inputs
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
 from pgmjax.model.clique_vector import CliqueVector, summed
@@ -279,16 +280,18 @@ class Estimator:
             with Progress("fit", self.max_steps, self.progress) as bar:
                 problem = FitProblem(self, domain, tuple(noisy), float(total), known, bar, mesh)
                 problem = dataclasses.replace(problem, callback=callback, accept=accept)
-                return _finish(problem, fit(problem, warm_start))
+                found = _finish(problem, fit(problem, warm_start))
+                return _of_inputs(found, noisy, known, warm_start)
         except ModelTooLargeError as refusal:
             if not stands_in:
                 alone = "leave the mesh out" if mesh is not None else "leave the callback out"
                 how = alone if self.approximate else "Estimator(approximate=True)"
                 raise ModelTooLargeError(f"{refusal} Or fit an approximate model: {how}.") from None
-        found = approximate.fit(self.approximate, self, domain, noisy, float(total), known)
-        model: Any = found.model
-        end = found.status, found.steps, found.loss, found.gap
-        return Fit(model, *end, None, method=found.method, regularisation=found.regularisation)
+        other = approximate.fit(self.approximate, self, domain, noisy, float(total), known)
+        model: Any = other.model
+        end = other.status, other.steps, other.loss, other.gap
+        found = Fit(model, *end, None, method=other.method, regularisation=other.regularisation)
+        return _of_inputs(found, noisy, known, warm_start)
 
     def fit_batch(
         self,
@@ -349,7 +352,9 @@ class Estimator:
                 for row, total in zip(rows, counts, strict=True)
             ]
             ends = batch.fit_all(problems, warm_start, mesh)
-            return BatchFit(tuple(_finish(*pair) for pair in zip(problems, ends, strict=True)))
+            found = [_finish(*pair) for pair in zip(problems, ends, strict=True)]
+        pairs = zip(found, rows, strict=True)
+        return BatchFit(tuple(_of_inputs(one, row, known, warm_start) for one, row in pairs))
 
     def _known(
         self,
@@ -375,6 +380,23 @@ class Estimator:
 def _exact(fixed: FixedMarginal) -> LinearMeasurement:
     """Return a placeholder measurement for a fit with constraints only; feasible models meet it."""
     return LinearMeasurement(fixed.clique, fixed.counts, stddev=1.0)
+
+
+def _of_inputs(
+    found: Fit,
+    measurements: Sequence[LinearMeasurement],
+    known: SideInformation,
+    warm_start: GraphicalModel | None,
+) -> Fit:
+    """Return a fit whose model says what it was computed from."""
+    prior, named = known.prior, [", ".join(each.clique) for each in known.fixed]
+    told = inputs.merged(
+        inputs.of_measurements(measurements),
+        () if prior is None else inputs.in_role(prior.inputs, inputs.PRIOR, "a prior"),
+        () if warm_start is None else inputs.in_role(warm_start.inputs, inputs.START, "a first model"),
+        (inputs.Input(f"a fixed marginal over {name}", None, role=inputs.PUBLIC) for name in named),
+    )
+    return dataclasses.replace(found, model=inputs.with_inputs(found.model, told))
 
 
 def _finish(problem: FitProblem, end: FitResult) -> Fit:

@@ -37,6 +37,7 @@ from pgmjax.estimation.regularisation import Regularisation
 from pgmjax.estimation.solvers.stopping import Status, StoppingRule, excess_of
 from pgmjax.inference.oracles.choose import memory_limit
 from pgmjax.inference.plan.forecast import ModelTooLargeError
+from pgmjax.measurements.inputs import of_measurements, with_inputs
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
 from pgmjax.model.mixture import MixtureModel
@@ -178,7 +179,7 @@ def fit_mixture(
                 best = end
     assert best is not None
     model = model_of(domain, best.logits, float(total), bound.cliques, allowed)
-    return _result(model, bound, best, floor, rule)
+    return _result(with_inputs(model, of_measurements(measurements)), bound, best, floor, rule)
 
 
 def _descend_in_parts(

@@ -50,6 +50,7 @@ from pgmjax.inference.oracles.choose import memory_limit
 from pgmjax.inference.plan.forecast import Forecast, require_memory
 from pgmjax.inference.plan.regions import RegionGraph, index_maps, region_graph
 from pgmjax.inference.plan.structure import Structure
+from pgmjax.measurements.inputs import of_measurements, with_inputs
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
 from pgmjax.model.clique_vector import CliqueVector
@@ -255,7 +256,9 @@ def fit_local(
         fit = _reported(fit, problem, solution, divergence)
     is_estimate = problem.pull is not None and regularisation == "auto"
     status = rule.ending(fit.status, fit.loss, fit.gap, is_estimate=is_estimate)
-    return dataclasses.replace(fit, status=status)
+    return dataclasses.replace(
+        fit, status=status, model=with_inputs(fit.model, of_measurements(measurements))
+    )
 
 
 def _check_reference(domain: Domain, reference: Mapping[str, np.ndarray]) -> None:

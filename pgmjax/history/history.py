@@ -17,6 +17,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.history import storage
 from pgmjax.history.rows import Rows
+from pgmjax.measurements.inputs import Input, are_secure, with_inputs
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteNoise
 from pgmjax.queries import Query
@@ -36,7 +37,8 @@ class History:
         relation: neighbouring relation under which the answers were bought. Default: not stated.
         sensitivities: stated sensitivity of each answer [rows]; only checked against those that follow from
             the queries. Default: no check.
-        secure: False if the noise is reproducible, such as that of a seeded session, and so protects nobody.
+        secure: False if the noise is reproducible, such as that of a seeded session, and so protects nobody;
+            measurements that say so of their own noise count too.
 
     Raises:
         TypeError: something is not a measurement, or `secure` is not True or False.
@@ -77,11 +79,13 @@ class History:
                 )
             measurement.validate(domain)
         object.__setattr__(self, "domain", domain)
-        object.__setattr__(self, "measurements", kept)
         object.__setattr__(self, "relation", None if relation is None else Relation.parse(relation))
         if not isinstance(secure, bool):
             raise TypeError(f"secure must be True or False, got {type(secure).__name__}.")
-        object.__setattr__(self, "secure", secure)
+        told = () if secure else (Input("a history", False),)
+        kept = tuple(with_inputs(m, m.inputs or told) for m in kept) if told else kept
+        object.__setattr__(self, "measurements", kept)
+        object.__setattr__(self, "secure", secure and all(are_secure(m.inputs) for m in kept))
         object.__setattr__(self, "covariance", checked(covariance, self.stddevs))
         if sensitivities is not None:
             _check_sensitivities(sensitivities, self.sensitivities, self.rows.has_exact_extremes())

@@ -8,6 +8,7 @@ record. `columns_of` reads a stream of answers into memory, or into files that m
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +27,7 @@ from pgmjax.data.encoding import code_dtype
 from pgmjax.data.population import WHOLE, Population
 from pgmjax.data.unit import Unit
 from pgmjax.local.marginals import ResponseMarginal, marginals_of
+from pgmjax.measurements.inputs import Input, digest_of, with_inputs
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.privacy.exact import as_text, exact_epsilon
 from pgmjax.privacy.responding import ENCODINGS, Block, PlannedResponse, Responses
@@ -137,7 +139,16 @@ class PerturbedTable:
 
     def measurements(self, cliques: Sequence[Any]) -> tuple[LinearMeasurement, ...]:
         """Return counts of the answers as measurements for an `Estimator`; `rows` is the total."""
-        return tuple(marginal.measurement() for marginal in self.marginals(cliques))
+        cost, unit = {"epsilon": as_text(self.epsilon), "delta": "0"}, self.unit
+        told = Input(
+            "a perturbed table",
+            self.secure,
+            cost,
+            relation="replace-one",
+            unit=None if unit is None else unit.to_dict(),
+            answers=digest_of((), json.dumps(self._record(), default=str)),
+        )
+        return tuple(with_inputs(each.measurement(), (told,)) for each in self.marginals(cliques))
 
     def save(self, folder: str | os.PathLike[str]) -> pathlib.Path:
         """Write the table to a new folder: `perturbed.json` and one .npy file per column.

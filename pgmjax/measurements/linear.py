@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from pgmjax._internal import checks, html
 from pgmjax._internal.elsewhere import told
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
+from pgmjax.measurements.inputs import Input
 from pgmjax.measurements.noise import CONTINUOUS, DiscreteNoise
 from pgmjax.queries import Query, as_query
 from pgmjax.queries.query import attribute_names
@@ -38,6 +40,7 @@ class LinearMeasurement:
             responses, which have no added noise. Their deviation from the query's answers is that of a sum
             of independent bits, nearly Gaussian.
         distribution: the discrete distribution of the noise, if known. `stddev` and `noise` must match it.
+        inputs: what it was computed from, with cost and security; () if nobody stated that.
 
     Raises:
         TypeError: an argument is not a number, a name or a query.
@@ -55,6 +58,7 @@ class LinearMeasurement:
     query: Query
     noise: str
     distribution: DiscreteNoise | None
+    inputs: tuple[Input, ...]
 
     def __init__(
         self,
@@ -64,6 +68,7 @@ class LinearMeasurement:
         query: Any = None,
         noise: str = "gaussian",
         distribution: DiscreteNoise | None = None,
+        inputs: Sequence[Input] = (),
     ) -> None:
         clique = attribute_names(clique)
         said = f"measurement on {clique}"
@@ -74,6 +79,7 @@ class LinearMeasurement:
         words = (noise,) if noise == getattr(distribution, "noise", None) else NOISE_DISTRIBUTIONS
         object.__setattr__(self, "noise", checks.choice(f"the noise of the {said}", noise, words))
         object.__setattr__(self, "distribution", _distribution(said, distribution, self.stddev, noise))
+        object.__setattr__(self, "inputs", tuple(inputs))
 
     @classmethod
     def released(cls, query: Query, values: Any, distribution: DiscreteNoise) -> LinearMeasurement:

@@ -17,6 +17,7 @@ from pgmjax.data.attribute import Attribute
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.population import Population
+from pgmjax.measurements.inputs import KEY, Input, are_secure, from_list, with_inputs
 from pgmjax.measurements.linear import NOISE_DISTRIBUTIONS, LinearMeasurement
 from pgmjax.queries import Query, marginal
 from pgmjax.queries.workload import as_entry
@@ -44,11 +45,19 @@ class Published:
         absent: for each table the number of its cells without a value. In the measurement they stand as 0
             with a standard deviation of a thousand times the table's total, which tells nothing.
         population: what they are of, if the file says so, as that of a release does.
+        inputs: what they cost and whether their noise is secure, if the file says so, as that of a release
+            does; else they are taken to be public. The measurements carry it too.
     """
 
     measurements: tuple[LinearMeasurement, ...]
     absent: tuple[int, ...]
     population: Population | None = None
+    inputs: tuple[Input, ...] = ()
+
+    @property
+    def secure(self) -> bool:
+        """False if the file says that the noise of an answer protects nobody."""
+        return are_secure(self.inputs)
 
     @property
     def tells_total(self) -> bool:
@@ -103,7 +112,9 @@ def read_published(
         raise ValueError(f"{path} holds no number.")
     told = (table.schema.metadata or {}).get(POPULATION.encode())
     population = None if told is None else Population.from_dict(json.loads(told))
-    return Published(tuple(each for each, _ in found), tuple(absent for _, absent in found), population)
+    inputs = _inputs(table, path)
+    measured = tuple(with_inputs(each, inputs) for each, _ in found)
+    return Published(measured, tuple(absent for _, absent in found), population, inputs)
 
 
 def described(measurements: Sequence[LinearMeasurement]) -> str:
@@ -135,7 +146,26 @@ def read_measurements(path: str | os.PathLike[str], domain: Domain) -> tuple[Lin
         raise ValueError(
             f"{path} is damaged: it does not say what its answers are to. Make or copy it again."
         )
-    return tuple(each for each, _ in _own(table, domain, {"stddev": None, "rounded_to": None}))
+    inputs = _inputs(table, path)
+    found = _own(table, domain, {"stddev": None, "rounded_to": None})
+    return tuple(with_inputs(each, inputs) for each, _ in found)
+
+
+def _inputs(table: Any, path: Any) -> tuple[Input, ...]:
+    """Return the inputs that a file states; of one that was not written here, counts that are public.
+
+    Raises:
+        ValueError: they cannot be read.
+    """
+    told = (table.schema.metadata or {}).get(KEY.encode())
+    if told is None:
+        return (Input("published counts", None),)
+    try:
+        return from_list(json.loads(told))
+    except (LookupError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{path} is damaged: it does not say what its answers cost. Make or copy it again."
+        ) from error
 
 
 def _own(

@@ -13,6 +13,7 @@ import contextlib
 import dataclasses
 import functools
 import itertools
+import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
@@ -29,6 +30,7 @@ from pgmjax.data.ratings import Ratings
 from pgmjax.data.relation import AnyRelation, Relation
 from pgmjax.discovery import Discovery, Found, OpenTable, Purpose, discover, first_look
 from pgmjax.estimation.estimator import Estimator, Fit
+from pgmjax.measurements.inputs import PUBLIC, Input, digest_of, with_inputs
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
 from pgmjax.measurements.transcript import Transcript
@@ -44,8 +46,9 @@ from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.scores import Score
 from pgmjax.queries import Query
 from pgmjax.queries.workload import KWay, Workload
-from pgmjax.release.release import Release, Spent
+from pgmjax.release.release import Release
 from pgmjax.release.run_folder import RunFolder
+from pgmjax.release.statement import Spent
 
 _LOG = logging.getLogger("pgmjax")
 """What it is told is public: names, numbers of tables, how fits ended."""
@@ -382,6 +385,8 @@ class Run:
         fit: Fit | None = None,
         *,
         of: type[Release] = Release,
+        spent: Spent | None = None,
+        facts: Sequence[str] = (),
         **fields: Any,
     ) -> Release:
         """Return the release, with the cost recorded by the budget.
@@ -390,6 +395,8 @@ class Run:
             measurements: the noisy answers.
             fit: a fit to these answers. Default: a new fit.
             of: the class of the release.
+            spent: the cost. Default: of the budget.
+            facts: names of public facts that it rests on.
             fields: additional fields of the release, which override the default ones.
 
         Raises:
@@ -398,23 +405,20 @@ class Run:
         fit = self.fit(measurements) if fit is None else fit
         mechanism, table = self.mechanism, self.table
         _LOG.info("%s: fit %s after %d steps, gap %g", mechanism.name, fit.status.name, fit.steps, fit.gap)
-        whole = self.budget.whole
-        if whole.unit == "epsilon":
-            spent = Spent(whole.spent, Fraction(0))
-        else:
-            spent = Spent(mechanism.epsilon, mechanism.delta, whole.spent)
+        own = self._input(measurements, fields.get("transcript"), spent)
+        inputs = (own, *(Input(fact, None, role=PUBLIC) for fact in facts))
+        fit = dataclasses.replace(fit, model=with_inputs(fit.model, inputs))
         made = {
             "mechanism": mechanism.name,
             "domain": table.domain,
             "workload": self.request.workload,
             "model": fit.model,
             "fit": fit,
-            "measurements": tuple(measurements),
+            "measurements": tuple(with_inputs(each, (own,)) for each in measurements),
             "epsilon": mechanism.epsilon,
             "delta": mechanism.delta,
-            "spent": spent,
+            "inputs": inputs,
             "relation": mechanism.relation,
-            "secure": table.secure,
             "seed": table.seed,
             "weighted": table.weighted,
             "max_weight": table.max_weight,
@@ -424,6 +428,26 @@ class Run:
             "discovery": None if self.found is None else self.found.to_dict(),
         }
         return of(**{**made, **fields})
+
+    def _input(
+        self, measurements: Sequence[LinearMeasurement], transcript: Transcript | None, spent: Spent | None
+    ) -> Input:
+        """Return what is to be said of this run's answers wherever they go."""
+        mechanism, whole, unit = self.mechanism, self.budget.whole, self.table.unit
+        if spent is None and whole.unit == "epsilon":
+            spent = Spent(whole.spent, Fraction(0))
+        elif spent is None:
+            spent = Spent(mechanism.epsilon, mechanism.delta, whole.spent)
+        played = "" if transcript is None else json.dumps(transcript.to_dict())
+        return Input(
+            f"a release by {mechanism.name!r}",
+            self.table.secure,
+            spent.to_dict(),
+            "0" if self.found is None else self.found.cost["delta"],
+            mechanism.relation.value,
+            None if unit is None else unit.to_dict(),
+            digest_of((each.values for each in measurements), played),
+        )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -144,6 +144,7 @@ class MLDP(Mechanism):
             measured,
             fit,
             of=TrainedRelease,
+            facts=["public answers, by which learners were chosen"] * isinstance(self.validation, Validation),
             answered_by="learner",
             predictor=predictor,
             training=len(trained),

@@ -11,6 +11,7 @@ from pgmjax._internal import checks
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
+from pgmjax.measurements.inputs import Input
 from pgmjax.queries import Query
 
 
@@ -36,6 +37,10 @@ class Model(Protocol):
     @property
     def total(self) -> float:
         """The number of records (counts)."""
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """What it was computed from, with cost and security."""
 
     @overload
     def marginal(self, clique: Clique, labelled: Literal[False] = False) -> np.ndarray: ...

@@ -165,11 +165,13 @@ class Compression:
                 None,
                 measurement.noise,
                 measurement.distribution,
+                measurement.inputs,
             )
         shape = measurement.query.shape(self.original)
         variances = np.square(measurement.row_stddevs()).reshape(shape)
         values = whole.apply(measurement.values.reshape(shape))
-        return LinearMeasurement(clique, values, np.sqrt(whole.apply(variances)), None, measurement.noise)
+        spread = np.sqrt(whole.apply(variances))
+        return LinearMeasurement(clique, values, spread, None, measurement.noise, inputs=measurement.inputs)
 
     def columns(self, columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """Convert columns of codes [rows] over the original domain to codes over the compressed one.
@@ -222,7 +224,7 @@ class Compression:
                     wide = wide * shares[name].reshape(shape)
             marginals[clique] = wide
         vectors = (CliqueVector(tuple(tables), tuple(tables.values())) for tables in (potentials, marginals))
-        return GraphicalModel(self.original, next(vectors), model.total, next(vectors))
+        return GraphicalModel(self.original, next(vectors), model.total, next(vectors), inputs=model.inputs)
 
     def _expanded(self, clique: Clique, table: np.ndarray) -> np.ndarray:
         """A compressed table expanded to the original domain: each cell is repeated for all its members."""

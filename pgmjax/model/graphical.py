@@ -22,6 +22,7 @@ from pgmjax.inference.oracles.host import IMPOSSIBLE, HostModel
 from pgmjax.inference.oracles.host_tree import CACHE_BYTES
 from pgmjax.inference.plan.forecast import QUESTION_SECONDS, USUAL, ModelTooLargeError, QuestionLimits
 from pgmjax.inference.plan.structure import Structure, Variables
+from pgmjax.measurements.inputs import Input
 from pgmjax.model import answering, io
 from pgmjax.model.base import check_query, expected_counts
 from pgmjax.model.calibrated import CalibratedModel
@@ -48,6 +49,7 @@ class GraphicalModel(ModelRows, ModelPictures):
         total: number of records (counts); need not be an integer.
         marginals: marginals (probabilities) of some cliques, if already known.
         limits: what a question may take; see `within`.
+        inputs: what it was computed from, with cost and security; () if nobody stated that.
 
     Example:
         >>> model = GraphicalModel.from_potentials(Domain({"a": 2, "b": 2}), {("a",): [0.0, 0.0]}, total=8)
@@ -60,6 +62,7 @@ class GraphicalModel(ModelRows, ModelPictures):
     total: float
     marginals: CliqueVector = dataclasses.field(default_factory=lambda: CliqueVector((), ()))
     limits: QuestionLimits = USUAL
+    inputs: tuple[Input, ...] = ()
 
     @classmethod
     def from_potentials(
@@ -253,7 +256,7 @@ class GraphicalModel(ModelRows, ModelPictures):
             mask = answering.evidence_mask(self.domain, name, wanted)
             joined[name,] = joined.get((name,), 0.0) + mask
         vector = CliqueVector(tuple(joined), tuple(joined.values()))
-        return GraphicalModel(self.domain, vector, total, limits=self.limits)
+        return GraphicalModel(self.domain, vector, total, limits=self.limits, inputs=self.inputs)
 
     def within(self, max_bytes: int | None = None, max_seconds: float | None = None) -> GraphicalModel:
         """The same model with other limits of a question: of its memory, and of its forecast time.
@@ -297,7 +300,7 @@ class GraphicalModel(ModelRows, ModelPictures):
             "potentials": [list(clique) for clique in self.potentials.cliques],
             "marginals": [list(clique) for clique in self.marginals.cliques],
         }
-        io.write(FOLDER, folder, self.domain, self.total, fields, arrays)
+        io.write(FOLDER, folder, self, fields, arrays)
 
     def __repr__(self) -> str:
         cells = sum(t.size for t in self.potentials.tables)
@@ -315,7 +318,7 @@ def load(folder: Any) -> GraphicalModel:
         if any(np.isnan(table).any() or np.isposinf(table).any() for table in potentials.tables):
             raise ValueError("its potentials are not finite.")
         io.require_probabilities(marginals)
-    model = GraphicalModel(domain, potentials, total, marginals)
+    model = GraphicalModel(domain, potentials, total, marginals, inputs=io.inputs_of(record))
     if not model._is_possible():
         raise ValueError(f"{folder} is corrupt: its potentials leave no possible cell.")
     return model

@@ -17,6 +17,9 @@ from pgmjax._internal.files import ArrayFolder, StoredArrays, float_array, parse
 from pgmjax._version import __version__
 from pgmjax.data.cliques import as_clique
 from pgmjax.data.domain import Domain
+from pgmjax.measurements import inputs
+from pgmjax.measurements.inputs import Input
+from pgmjax.model.base import Model
 from pgmjax.model.clique_vector import CliqueVector
 
 RECORD, ARRAYS = "model.json", "model.npz"
@@ -25,8 +28,7 @@ RECORD, ARRAYS = "model.json", "model.npz"
 def write(
     kind: ArrayFolder,
     folder: Any,
-    domain: Domain,
-    total: float,
+    model: Model,
     fields: Mapping[str, Any],
     arrays: Mapping[str, np.ndarray],
 ) -> None:
@@ -35,12 +37,12 @@ def write(
     Args:
         kind: the kind of model, whose record is `RECORD`.
         folder: path; the files `model.json` and `model.npz` in it are replaced.
-        domain: the attributes.
-        total: number of records (counts).
+        model: the model, of which attributes, total and inputs are written.
         fields: other fields of `model.json`.
         arrays: contents of `model.npz`.
     """
-    common = {"pgmjax": __version__, "domain": domain.to_dict(), "total": total}
+    common = {"pgmjax": __version__, "domain": model.domain.to_dict(), "total": model.total}
+    common[inputs.KEY] = inputs.to_list(model.inputs)
     kind.write(folder, {**common, **fields}, {ARRAYS: arrays})
 
 
@@ -59,6 +61,15 @@ def reading(kind: ArrayFolder, folder: Any) -> Iterator[tuple[Domain, float, dic
         if not (total > 0 and math.isfinite(total)):
             raise ValueError("its total is not positive or not finite.")
         yield Domain(record["domain"]), total, record, arrays
+
+
+def inputs_of(record: Mapping[str, Any]) -> tuple[Input, ...]:
+    """Return the inputs that `model.json` states.
+
+    Raises:
+        KeyError, TypeError, ValueError: it states none.
+    """
+    return inputs.from_list(record[inputs.KEY])
 
 
 def format_of(folder: Any) -> str | None:

@@ -23,6 +23,7 @@ from pgmjax.inference import ops
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.plan.forecast import require_cells
 from pgmjax.inference.plan.structure import Structure
+from pgmjax.measurements.inputs import Input, with_inputs
 from pgmjax.model import answering, io
 from pgmjax.model.base import check_query, expected_counts
 from pgmjax.model.rows import ModelRows, RowCheck, known_codes
@@ -48,6 +49,7 @@ class MixtureModel(ModelRows):
             infinity marks impossible values.
         total: number of records (counts); need not be an integer.
         cliques: the cliques the model was fitted to, which `check_rows` compares by default.
+        inputs: what it was computed from, with cost and security; () if nobody stated that.
 
     References:
         Liu, Vietri and Wu 2021, "Iterative methods for private synthetic data", section 4 and Appendix C
@@ -67,6 +69,7 @@ class MixtureModel(ModelRows):
     log_probabilities: tuple[np.ndarray, ...]
     total: float
     cliques: tuple[Clique, ...] = ()
+    inputs: tuple[Input, ...] = ()
 
     @classmethod
     def from_logits(
@@ -226,7 +229,8 @@ class MixtureModel(ModelRows):
         left = np.isfinite(joint)
         rows = dict(zip(self.domain.attributes, self.log_probabilities, strict=True)) | masked
         kept = {name: table[left] for name, table in rows.items()}
-        return MixtureModel.from_logits(self.domain, joint[left], kept, total, self.cliques)
+        found = MixtureModel.from_logits(self.domain, joint[left], kept, total, self.cliques)
+        return with_inputs(found, self.inputs)
 
     def log_probability(self, columns: Mapping[str, Any]) -> np.ndarray:
         """Log-probability of the known cells of some rows (nats).
@@ -298,7 +302,7 @@ class MixtureModel(ModelRows):
         """
         arrays = {f"log_probabilities_{i}": table for i, table in enumerate(self.log_probabilities)}
         fields = {"components": self.components, "cliques": [list(clique) for clique in self.cliques]}
-        io.write(FOLDER, folder, self.domain, self.total, fields, {"log_weights": self.log_weights, **arrays})
+        io.write(FOLDER, folder, self, fields, {"log_weights": self.log_weights, **arrays})
 
     def __repr__(self) -> str:
         return (
@@ -358,4 +362,4 @@ def load(folder: Any) -> MixtureModel:
         tables = tuple(float_array(arrays, f"log_probabilities_{i}", s) for i, s in enumerate(shapes))
         if not all(np.all(np.abs(np.exp(logs).sum(axis=-1) - 1) < 1e-6) for logs in (weights, *tables)):
             raise ValueError("its log-probabilities do not sum to one.")
-    return MixtureModel(domain, weights, tables, total, cliques)
+    return MixtureModel(domain, weights, tables, total, cliques, inputs=io.inputs_of(record))

@@ -30,6 +30,7 @@ from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique, marginal_of
 from pgmjax.data.domain import Domain
 from pgmjax.inference.plan.forecast import require_cells
+from pgmjax.measurements.inputs import Input
 from pgmjax.model import io
 from pgmjax.model.base import check_query, expected_counts
 from pgmjax.model.clique_vector import CliqueVector
@@ -61,6 +62,7 @@ class RegionModel:
             marginals of all regions that contain it (probability).
         loss: of the estimation, NaN if unknown.
         gap: certified bound: no table has a loss below `loss` - `gap`.
+        inputs: what it was computed from, with cost and security; () if nobody stated that.
 
     Example:
         >>> halves = np.full((2, 2), 0.25)
@@ -76,6 +78,7 @@ class RegionModel:
     residual: float
     loss: float = float("nan")
     gap: float = float("nan")
+    inputs: tuple[Input, ...] = ()
 
     @overload
     def marginal(self, clique: Clique, labelled: Literal[False] = False) -> np.ndarray: ...
@@ -122,7 +125,7 @@ class RegionModel:
         Regions are chosen by information gain. On regions included in full, the model's marginals are the
         regions' (up to the residual). On others they are only what follows from the included ones.
         """
-        return dataclasses.replace(self._forest, total=self.total)
+        return dataclasses.replace(self._forest, total=self.total, inputs=self.inputs)
 
     def sample(
         self, rows: int | None = None, seed: int = 0, *, sweeps: int = 15, progress: bool | None = None
@@ -172,7 +175,7 @@ class RegionModel:
         numbers = {"residual_loss_gap": np.array([self.residual, self.loss, self.gap])}
         arrays = io.vector_arrays(self.marginals, "marginal") | numbers
         fields = {"marginals": [list(clique) for clique in self.marginals.cliques]}
-        io.write(FOLDER, folder, self.domain, self.total, fields, arrays)
+        io.write(FOLDER, folder, self, fields, arrays)
 
     @functools.cached_property
     def _forest(self) -> GraphicalModel:
@@ -309,4 +312,4 @@ def load(folder: Any) -> RegionModel:
         if not residual >= 0:
             raise ValueError("its residual is negative or not a number.")
         io.require_probabilities(marginals)
-    return RegionModel(domain, marginals, total, residual, loss, gap)
+    return RegionModel(domain, marginals, total, residual, loss, gap, inputs=io.inputs_of(record))

@@ -15,6 +15,7 @@ import os
 import pathlib
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,12 +28,14 @@ from pgmjax.data.population import Population
 from pgmjax.data.relation import AnyRelation, Relation
 from pgmjax.data.sources import TableChangedError
 from pgmjax.data.unit import Unit
+from pgmjax.measurements.inputs import Input, digest_of, with_inputs
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.privacy import measuring, responding
 from pgmjax.privacy import tape as tapes
 from pgmjax.privacy.accounting.events import Event
 from pgmjax.privacy.backend import NoiseBackend, default_backend, is_secure
 from pgmjax.privacy.budget import Budget, SingleProcess
+from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.measuring import PlannedMeasurement, TableReadError
 from pgmjax.privacy.scores import Score
 from pgmjax.privacy.sensitivity import Sensitivity
@@ -238,8 +241,9 @@ class PrivateTable(SingleProcess):
         self._charge([each.event for each in planned], request)
         released = self._kept(request, lambda: np.concatenate(self._answer(planned, show_progress)))
         parts = np.split(released, np.cumsum([each.rows for each in planned])[:-1])
+        inputs = (self._input({unit: as_text(sum(costs, Fraction(0)))}, released),)
         return tuple(
-            LinearMeasurement.released(each.query, part, each.distribution)
+            with_inputs(LinearMeasurement.released(each.query, part, each.distribution), inputs)
             for each, part in zip(planned, parts, strict=True)
         )
 
@@ -442,6 +446,12 @@ class PrivateTable(SingleProcess):
             return repeatable_choice(self._backend.seed)
         kept = None if self._journal is None else self._journal.choice_key()
         return os.urandom(32) if kept is None else kept
+
+    def _input(self, cost: Mapping[str, str], released: np.ndarray) -> Input:
+        """Return what is to be said of released answers wherever they go."""
+        unit = None if self.unit is None else self.unit.to_dict()
+        told = {"relation": self._relation.value, "unit": unit, "answers": digest_of([released])}
+        return Input("answers of a private table", self.secure, dict(cost), **told)
 
     def _weight_bound(self) -> int | None:
         return self._data.max_weight if self._data.weighted else None

@@ -27,7 +27,8 @@ from pgmjax.data.population import Population
 from pgmjax.estimation.estimator import Fit
 from pgmjax.learning import predictor
 from pgmjax.learning.predictor import Predictor
-from pgmjax.measurements import transcript
+from pgmjax.measurements import inputs, transcript
+from pgmjax.measurements.inputs import Input, are_secure
 from pgmjax.measurements.published import read_measurements
 from pgmjax.measurements.transcript import Transcript
 from pgmjax.model.graphical import GraphicalModel
@@ -55,6 +56,7 @@ _KEYS = (
     "spent",
     "secure",
     "seed",
+    "inputs",
     "total",
     "versions",
     "fit",
@@ -164,7 +166,7 @@ def fill(
     missing: dict[str, Exception] = {}
     drawn = {"synthetic": "codes" if codes else "values", "method": method}
     record = {**_facts(release), **drawn, **({"source": source} if source else {})}
-    marks: dict[str, Any] = {"secure": release.secure, "seed": release.seed}
+    marks: dict[str, Any] = {"secure": are_secure(release.own), "seed": release.seed}
 
     def report(path: pathlib.Path) -> None:
         failed: dict[str, Exception] = {}
@@ -180,7 +182,7 @@ def fill(
     if release.discovery is not None:
         parts["domain.json"] = release.domain.write
     if release.distances:
-        parts[DISTANCES] = lambda path: tables.write_distances(release.distances, path)
+        parts[DISTANCES] = lambda path: tables.write_distances(release.distances, path, **marks)
     if release.transcript is not None:
         played = {**marks, **release.transcript.to_dict()}
         parts["transcript.json"] = lambda path: path.write_text(json.dumps(played) + "\n", encoding="utf-8")
@@ -209,7 +211,7 @@ def fill(
 
 
 def _write_noisy_answers(release: Release, path: pathlib.Path) -> None:
-    marks: dict[str, Any] = {"secure": release.secure, "seed": release.seed}
+    marks: dict[str, Any] = {"inputs": release.own, "seed": release.seed}
     tables.write_measurements(release.measurements, path, **marks, population=release.population)
 
 
@@ -283,6 +285,7 @@ def _facts(release: Release) -> dict[str, Any]:
         "spent": release.spent.to_dict(),
         "secure": release.secure,
         "seed": release.seed,
+        inputs.KEY: inputs.to_list(release.inputs),
         "total": release.model.total,
         **release.counted(),
         "population": release.population.to_dict(),
@@ -290,7 +293,6 @@ def _facts(release: Release) -> dict[str, Any]:
         "fit": record_of(release.fit),
         "statement": release.statement(),
         **({} if release.discovery is None else {"discovery": dict(release.discovery)}),
-        **({} if release.prior is None else {"prior": dict(release.prior)}),
         "workload": release.workload.to_list(),
         "answered_by": release.answered_by,
         "versions": versions(),
@@ -432,9 +434,25 @@ def model_in(folder: str | os.PathLike[str]) -> tuple[GraphicalModel | MixtureMo
             raise ValueError(
                 f"{folder} is corrupt: a fit cannot hold a model of regions. Make or copy the fit again."
             )
-        return model, record
-    saved = read(folder)
-    return saved.model, saved.record
+    else:
+        saved = read(folder)
+        model, record = saved.model, saved.record
+    told = inputs.merged(model.inputs, inputs_in(folder, record))
+    return inputs.with_inputs(model, told), record
+
+
+def inputs_in(folder: str | os.PathLike[str], record: Mapping[str, Any]) -> tuple[Input, ...]:
+    """Return the inputs that the record of a folder states.
+
+    Raises:
+        ValueError: it states none.
+    """
+    try:
+        return inputs.from_list(record[inputs.KEY])
+    except (LookupError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{folder} is damaged: it does not say what it was computed from. Make or copy it again."
+        ) from error
 
 
 def read(folder: str | os.PathLike[str]) -> SavedRelease:

@@ -5,22 +5,40 @@ from __future__ import annotations
 import json
 import os
 import pathlib
-from typing import Any
+from collections.abc import Sequence
 
 from pgmjax._internal import formats
 from pgmjax._internal.files import reserve
 from pgmjax.estimation.estimator import Fit
+from pgmjax.measurements import inputs
+from pgmjax.measurements.inputs import Input
 from pgmjax.measurements.published import Published
 from pgmjax.model.sampling import ROUND
 from pgmjax.release import folder as release_folder
 from pgmjax.release import tables
 from pgmjax.release.asked import AskedModel
 from pgmjax.release.report import render_fit
+from pgmjax.release.statement import not_secure, of_inputs
 
 _STATEMENT = (
     "The noisy answers were published elsewhere. This fit read no record, added no noise, and "
-    "computed everything else from those answers. Their publisher states what privacy they have."
+    "computed everything else from those answers."
 )
+
+
+def statement(told: Sequence[Input]) -> str:
+    """Return what a fit promises, which is what its inputs do.
+
+    Args:
+        told: its inputs.
+    """
+    paid = [each for each in told if each.cost is not None]
+    said = [_STATEMENT, of_inputs(told)]
+    if not paid:
+        said.insert(1, "Their publisher states what privacy they have.")
+    elif len(paid) == 1:
+        said.insert(1, f"They come from {paid[0].words}, and have the privacy that is stated there.")
+    return " ".join(filter(None, (not_secure(told), *said)))
 
 
 def write(
@@ -33,7 +51,6 @@ def write(
     synthetic_seed: int = 0,
     method: str = ROUND,
     codes: bool = False,
-    prior: dict[str, Any] | None = None,
 ) -> pathlib.Path:
     """Write a fit to published answers as a folder.
 
@@ -46,7 +63,6 @@ def write(
         synthetic_seed: seed of the rows.
         method: "round" deals the rows evenly, "multinomial" draws them independently of one another.
         codes: write rows as codes of the domain instead of values.
-        prior: what is said of the earlier release that the fit was given, for JSON.
 
     Returns:
         The folder: `fit.json`, `model/`, `measurements.parquet`, `synthetic.parquet` (or `.csv`) and
@@ -64,8 +80,9 @@ def write(
         "fit": release_folder.record_of(fit),
         "synthetic": "codes" if codes else "values",
         "method": method,
-        "statement": _STATEMENT,
-        **({} if prior is None else {"prior": prior}),
+        "secure": inputs.are_secure(fit.model.inputs),
+        inputs.KEY: inputs.to_list(fit.model.inputs),
+        "statement": statement(fit.model.inputs),
         **({} if published.population is None else {"population": published.population.to_dict()}),
         "versions": release_folder.versions(),
     }

@@ -19,6 +19,7 @@ from pgmjax.data.population import WHOLE, Population
 from pgmjax.data.relation import Relation
 from pgmjax.data.unit import Unit
 from pgmjax.estimation.estimator import Estimator, Fit
+from pgmjax.measurements.inputs import MEASURED, Input, are_secure, merged, with_inputs
 from pgmjax.measurements.linear import LinearMeasurement, spread_of
 from pgmjax.measurements.transcript import Transcript
 from pgmjax.model.graphical import GraphicalModel
@@ -27,32 +28,10 @@ from pgmjax.queries.spec import in_words
 from pgmjax.queries.workload import Workload
 from pgmjax.release.accuracy import CountEstimates, NoisyDistance, ReleaseAccuracy, accuracy_of
 from pgmjax.release.asked import AskedModel
+from pgmjax.release.statement import Spent, check_addable, not_secure, of_epsilon, of_inputs
 from pgmjax.strategies import global_least_squares, local_least_squares
 
 ANSWERS = ("engine", "local", "global")
-
-
-@dataclasses.dataclass(frozen=True)
-class Spent:
-    """The cost of a release.
-
-    Attributes:
-        epsilon: epsilon of (epsilon, delta)-differential privacy, exact.
-        delta: delta; 0 is pure differential privacy.
-        rho: zero-concentrated (zCDP) parameter that was composed, if Gaussian noise was used.
-    """
-
-    epsilon: Fraction
-    delta: Fraction
-    rho: Fraction | None = None
-
-    def to_dict(self) -> dict[str, str]:
-        """Return the numbers as exact strings, such as "0.1" or "1/3"; rho only if it was used."""
-        numbers = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
-        return {name: as_text(number) for name, number in numbers.items() if number is not None}
-
-    def __str__(self) -> str:
-        return ", ".join(f"{name} {text}" for name, text in self.to_dict().items())
 
 
 def distances_between(one: Any, other: Any, cliques: Sequence[Clique]) -> list[float]:
@@ -94,9 +73,9 @@ class Release:
         measurements: the noisy answers as released, values int64.
         epsilon: the requested epsilon.
         delta: the requested delta.
-        spent: the budget spent, never more than requested.
+        inputs: what all of it was computed from: the answers of this run, which cost no more than requested,
+            a prior and public facts. Of them follow `spent`, `secure` and the statement.
         relation: the neighbouring relation.
-        secure: True only for noise from a vetted sampler that cannot be reproduced.
         seed: the seed of insecure noise; None for secure noise.
         weighted: whether records had weights; the model's total is then their total weight.
         max_weight: public bound on a record's weight; 1 without weights.
@@ -107,7 +86,6 @@ class Release:
         unit: the unit of privacy; None for one record.
         population: the records that all counts and shares are of.
         discovery: what was found of the domain, at what part of the cost; None if the domain was given.
-        prior: what is known of the earlier release that `with_prior` was given, None without one.
         distances: noisy distances of marginals from models on the way, which an adaptive mechanism
             published to choose what to measure; the last one of each marginal.
 
@@ -124,9 +102,8 @@ class Release:
     measurements: tuple[LinearMeasurement, ...]
     epsilon: Fraction
     delta: Fraction
-    spent: Spent
+    inputs: tuple[Input, ...]
     relation: Relation
-    secure: bool
     seed: int | None
     weighted: bool = False
     max_weight: int = 1
@@ -135,36 +112,45 @@ class Release:
     answered_by: str = "engine"
     discovery: Mapping[str, Any] | None = None
     unit: Unit | None = None
-    prior: Mapping[str, Any] | None = None
     distances: tuple[NoisyDistance, ...] = ()
     population: Population = WHOLE
 
-    def with_prior(
-        self,
-        earlier: GraphicalModel,
-        estimator: Estimator | None = None,
-        *,
-        known: Mapping[str, Any] | None = None,
-    ) -> Release:
+    @property
+    def spent(self) -> Spent:
+        """The cost of all inputs together."""
+        return Spent.of(self.inputs)
+
+    @property
+    def secure(self) -> bool:
+        """True if the noise of each input is from a vetted sampler and cannot be reproduced."""
+        return are_secure(self.inputs)
+
+    @property
+    def own(self) -> tuple[Input, ...]:
+        """The answers of this run, of `inputs`."""
+        return tuple(each for each in self.inputs if each.role == MEASURED)
+
+    def with_prior(self, earlier: GraphicalModel, estimator: Estimator | None = None) -> Release:
         """Return this release with another model: of those that fit best, the nearest to an earlier one.
 
         Nearest is the one of least relative entropy to it, so that what was not measured this time follows
         the earlier release.
 
         Args:
-            earlier: the model of an earlier release, over the same domain.
+            earlier: the model of an earlier release, over the same domain. What it was computed from becomes
+                an input of this release; a model without inputs is taken to be public.
             estimator: how to fit. Default: `Estimator()`.
-            known: what is to be said of the earlier release, for JSON.
 
         Raises:
             TypeError: `earlier` is no graphical model.
-            ValueError: another domain, a release without measurements, or a model that does not fit in
-                memory.
+            ValueError: another domain, another relation or unit, a release without measurements, or a model
+                that does not fit in memory.
 
         Guarantees:
-            This is post-processing of both releases. Where both are of the same people, their costs add up.
+            This is post-processing of both releases: their costs add up, and it is secure if both are.
         """
         check_prior(earlier, self.domain)
+        check_addable(earlier.inputs, self.relation, self.unit)
         if not self.measurements or type(self) is not Release:
             raise ValueError(
                 f"A release of {self.mechanism} cannot have a prior, because it is not fitted to "
@@ -177,9 +163,9 @@ class Release:
             dataclasses.replace(each, changed=each.changed + more)
             for each, more in zip(self.distances, moved, strict=True)
         )
-        return dataclasses.replace(
-            self, model=fit.model, fit=fit, prior=dict(known or {}), distances=distances
-        )
+        inputs = merged(self.inputs, fit.model.inputs)
+        fit = dataclasses.replace(fit, model=with_inputs(fit.model, inputs))
+        return dataclasses.replace(self, model=fit.model, fit=fit, inputs=inputs, distances=distances)
 
     def answers(self, answered_by: str | None = None) -> list[np.ndarray]:
         """Return the answers to the workload, computed from released numbers at no further cost.
@@ -280,15 +266,15 @@ class Release:
             f"the probability of any result changes at most by a factor of exp({as_text(self.spent.epsilon)})"
         )
         promise += f", up to {as_text(self.spent.delta)}. " if self.spent.delta else ". "
-        promise += self._public()
+        promise += f"{of_epsilon(self.spent.epsilon)} {self._public()}"
         made = f"It was made by the mechanism {self.mechanism!r} from {self._source()}. "
         made += f"All its counts and shares are of {self.population}. "
+        if named := of_inputs(self.inputs):
+            made += f"{named} "
         if self.secure:
             return promise + made + "The noise came from a vetted sampler and cannot be repeated."
-        return (
-            "NOT FOR PUBLICATION: the noise of this run can be repeated, so that it protects nothing. "
-            "With secure noise the following would hold. " + promise + made.rstrip()
-        )
+        warning = f"{not_secure(self.inputs)} With secure noise the following would hold. "
+        return warning + promise + made.rstrip()
 
     def _source(self) -> str:
         """Return a short description of the data the release was made from."""

@@ -41,7 +41,8 @@ class RunFolder:
     """A folder in which a run keeps its noisy answers.
 
     In it are `measurements.parquet`, what was measured so far, and `answers/`, every answer of the run in
-    order, each with whether its noise is secure; `.run.json`, for the owner of the folder alone, tells one run and one table from another. Of a
+    order, each with whether its noise is secure; `.run.json`, for the owner of the folder alone, tells
+    one run and one table from another. Of a
     folder that `beside` made, `command.json` says what was asked for, and `release/` is the release that is
     being written.
 
@@ -261,7 +262,7 @@ class FolderJournal:
         self.secure: bool | None = None
 
     def begin(self, run: object, budget: Budget, relation: Relation, secure: bool) -> None:
-        """Reserve the budget in the ledger, if there is one, which is to get the answers of the folder too."""
+        """Reserve the budget in the ledger, if there is one, which gets the answers of the folder too."""
         self._fresh = secure
         if self._inner is not None:
             self._inner.begin(run, budget, relation, secure and self._folder.secure)

@@ -16,6 +16,8 @@ from pgmjax._internal.memory import available_bytes, readable_bytes
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.population import Population
+from pgmjax.measurements.inputs import KEY as INPUTS
+from pgmjax.measurements.inputs import Input, of_measurements, to_list
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.published import POPULATION, QUERIES, described
 from pgmjax.queries.product import Product, marginal
@@ -37,6 +39,7 @@ def write_measurements(
     measurements: Sequence[LinearMeasurement],
     path: pathlib.Path,
     *,
+    inputs: Sequence[Input] | None = None,
     secure: bool | None = None,
     seed: int | None = None,
     population: Population | None = None,
@@ -44,12 +47,17 @@ def write_measurements(
     """Write noisy answers: clique (list of names), row, value, stddev, distribution and scale of the noise.
 
     `scale` is the scale of the discrete noise distribution, null if unknown. Integer values, as in a release,
-    are stored as int64. If `secure` is given, the file's metadata holds `secure` ("true" or "false") and the
-    `seed` of insecure noise. `queries` says what each measurement asked, see
-    `measurements.published.described`, and `population`, if it is given, what all are of.
+    are stored as int64. The file's metadata holds `inputs`, as JSON what the answers cost and whether their
+    noise is secure (default: what the measurements say of that); `secure` ("true" or "false", which `secure`
+    can only deny) and the `seed` of insecure noise, if anything is known of that; `queries`, what each
+    measurement asked, see `measurements.published.described`; and `population`, if it is given, what all are
+    of.
     """
     table = measurements_table(measurements)
-    marks = {} if secure is None else _mark(secure, seed)
+    told = of_measurements(measurements) if inputs is None else inputs
+    stated = [each.secure for each in told if each.secure is not None]
+    marks = {} if secure is None and not stated else _mark(secure is not False and all(stated), seed)
+    marks[INPUTS] = json.dumps(to_list(told))
     marks |= {} if population is None else {POPULATION: json.dumps(population.to_dict())}
     table = table.replace_schema_metadata({**marks, QUERIES: described(measurements)})
     checks.optional("pyarrow.parquet", extra="tables").write_table(table, path, compression="zstd")
@@ -107,17 +115,21 @@ def write_answers(release: Release, path: pathlib.Path) -> None:
             writer.write_table(answers.table(parts).replace_schema_metadata(metadata))
 
 
-def write_distances(distances: Sequence[NoisyDistance], path: pathlib.Path) -> None:
+def write_distances(
+    distances: Sequence[NoisyDistance], path: pathlib.Path, *, secure: bool, seed: int | None
+) -> None:
     """Write the noisy distances that an adaptive mechanism published, one row for each.
 
-    The columns are the attributes of `release.accuracy.NoisyDistance`.
+    The columns are the attributes of `release.accuracy.NoisyDistance`. The file's metadata holds `secure` and
+    `seed` of their noise.
     """
     arrow = checks.optional("pyarrow", extra="tables")
     columns = {
         "clique": arrow.array([list(each.clique) for each in distances], arrow.list_(arrow.string())),
         **{name: [getattr(each, name) for each in distances] for name in _OF_DISTANCES},
     }
-    checks.optional("pyarrow.parquet", extra="tables").write_table(arrow.table(columns), path)
+    table = arrow.table(columns).replace_schema_metadata(_mark(secure, seed))
+    checks.optional("pyarrow.parquet", extra="tables").write_table(table, path)
 
 
 def read_distances(path: pathlib.Path) -> tuple[NoisyDistance, ...]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pgmjax.measurements.inputs import PRIOR, Input
 from pgmjax.privacy.exact import exact
+from pgmjax.release.statement import WEAK
 
 _NEAR = 0.01
 
@@ -27,29 +28,30 @@ def cost(record: Mapping[str, Any]) -> str:
     if record.get("weighted"):
         number += ", their weights are secret"
     counted = " that count" if record.get("unit") and total_public(record) else ""
-    warning = (
-        "" if record["secure"] else " Seeded noise: this release protects NOBODY and is for research only."
-    )
+    warning = "" if record["secure"] else " Insecure noise: this release protects NOBODY; for research only."
+    if exact("epsilon", record["spent"]["epsilon"]) > WEAK:
+        warning += f" WARNING: an epsilon above {WEAK} promises little."
+    if len(paid := [each for each in record.get("inputs", ()) if each["cost"] is not None]) > 1:
+        warning += " The sum of: " + "; ".join(Input.from_dict(each).words for each in paid) + "."
     whom = f"{record['relation']}, protecting {unit_name(record)}"
     return f"Spent: {spent} under {whom} (the number of records{counted} {number}).{warning}"
 
 
 def promise(record: Mapping[str, Any]) -> list[str]:
     """Return the guarantee as paragraphs, for the person responsible for the data."""
-    epsilon = float(exact("epsilon", record["spent"]["epsilon"]))
-    factor = (
-        f" The factor exp({record['spent']['epsilon']}) is {math.exp(epsilon):,.4g}." if epsilon < 50 else ""
-    )
     found = []
     if record.get("discovery"):
         found = [
             _plain("""The domain file left columns open. Their bins, labels and dates were found in the table
             for a part of the cost above, so the guarantee covers this choice too.""")
         ]
-    if record.get("prior") is not None:
-        found.append(_prior(record["prior"]))
+    if any(each["role"] == PRIOR for each in record["inputs"]):
+        found.append(
+            _plain("""Of all models that fit the noisy counts equally well, this one is nearest to the model
+            of the earlier release. Where nothing was measured here, it follows the earlier model.""")
+        )
     return [
-        record["statement"] + factor,
+        record["statement"],
         _whom(record) + _total(record),
         population(record),
         *found,
@@ -61,16 +63,6 @@ def promise(record: Mapping[str, Any]) -> list[str]:
             guarantee does not cover that choice. It does not cover the time that the computation took
             either."""),
     ]
-
-
-def _prior(earlier: Mapping[str, Any]) -> str:
-    """Return a sentence on the earlier release that a model begins with."""
-    cost = ", ".join(f"{name} = {value}" for name, value in earlier.get("spent", {}).items())
-    told = f" (mechanism {earlier['mechanism']}; {cost})" if cost else ""
-    return _plain(f"""Of all models that fit the noisy counts equally well, this one is nearest to the model
-        of an earlier release{told}. Where nothing was measured here, it follows the earlier model. If both
-        releases are about the same people, their costs add up: the guarantee above is for this release
-        alone.""")
 
 
 def unit_name(record: Mapping[str, Any]) -> str:
@@ -144,7 +136,9 @@ def spent_rows(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "unit of privacy", unit_name(record)
     if record.get("weighted"):
         yield "largest weight of a record", f"{record['max_weight']:,}"
-    yield "noise", "secure" if record["secure"] else f"seeded ({record['seed']})"
+    for each in map(Input.from_dict, record["inputs"]):
+        yield f"input ({each.role})", each.words
+    yield "noise", "secure" if record["secure"] else "NOT SECURE"
     if record.get("ledger"):
         kept = record["ledger"]
         yield "ledger", f"account {kept['account']}, charge {kept['charge']}"

@@ -32,6 +32,7 @@ from pgmjax.history.max_entropy.newton import Newton, Rough
 from pgmjax.history.prior import ProductPrior
 from pgmjax.inference import oracles
 from pgmjax.inference.plan.forecast import ModelTooLargeError
+from pgmjax.measurements.inputs import of_measurements, with_inputs
 from pgmjax.model import sampling
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.graphical import GraphicalModel
@@ -249,7 +250,8 @@ class MaxEntropy:
             better = alpha_of(history, dual.features, product, float(total))
             if better * AGAIN < alpha:
                 found = self._regions(history, float(total), better)
-        return found
+        told = of_measurements(history.measurements)
+        return dataclasses.replace(found, model=with_inputs(found.model, told))
 
     def _fitted(
         self, history: History, dual: Dual, total: float, alpha: float, start: np.ndarray

@@ -1,0 +1,147 @@
+"""Inputs: what a result was computed from, with what each cost and whether its noise protects.
+
+A measurement, a model and a release carry the inputs that they were computed from, in memory and in their
+files. What a result promises is computed over all of them: it is secure if every input is, and costs add up.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from pgmjax._internal import checks
+
+MEASURED, PRIOR, START, PUBLIC = "measured", "prior", "start", "public"
+ROLES = (MEASURED, PRIOR, START, PUBLIC)
+KEY = "inputs"
+"""Where a file or its metadata keeps the inputs, as JSON."""
+_Carrier = TypeVar("_Carrier")
+
+
+@dataclasses.dataclass(frozen=True)
+class Input:
+    """One thing that a result was computed from.
+
+    Attributes:
+        name: what it is, such as "a release by 'mst'".
+        secure: whether its noise protects; None if it has none that is known of, as a public fact.
+        cost: epsilon, delta and rho as exact texts, such as {"epsilon": "0.1", "delta": "0"}; None for what
+            is taken to be public, or was published elsewhere without word of what it cost.
+        label_delta: the part of delta that is the probability that a search for labels shows a label that one
+            unit alone has; exact text.
+        relation: the neighbouring relation of the cost.
+        unit: the unit of privacy of the cost, for JSON; None for one record.
+        answers: digest of the released numbers. An input that comes in by two ways is one by it.
+        role: one of `ROLES`: the numbers that were fitted, a prior, a model that a fit began with, or a
+            public fact that a fit had to meet.
+
+    Raises:
+        TypeError: a field of another type.
+        ValueError: an unknown role.
+
+    Example:
+        >>> Input("a release by 'mst'", True, {"epsilon": "1", "delta": "0"}, relation="add-remove").words
+        "a release by 'mst' (epsilon = 1, delta = 0)"
+        >>> Input("a prior", None, role=PRIOR).words
+        'a prior (taken to be public)'
+    """
+
+    name: str
+    secure: bool | None
+    cost: Mapping[str, str] | None = None
+    label_delta: str = "0"
+    relation: str | None = None
+    unit: Mapping[str, Any] | None = None
+    answers: str = ""
+    role: str = MEASURED
+
+    def __post_init__(self) -> None:
+        if not (self.secure is None or isinstance(self.secure, bool)):
+            raise TypeError(f"secure must be True, False or None, got {type(self.secure).__name__}.")
+        checks.choice("role", self.role, ROLES)
+
+    @property
+    def words(self) -> str:
+        """What it is, what it cost, and that it protects nobody if so."""
+        cost = "taken to be public"
+        if self.cost is not None:
+            cost = ", ".join(f"{name} = {value}" for name, value in self.cost.items())
+        return f"{self.name} ({cost}{'; NOT SECURE' if self.secure is False else ''})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the input for JSON."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Input:
+        """Return the input that `to_dict` wrote.
+
+        Raises:
+            TypeError, ValueError: it is none.
+        """
+        return cls(**record)
+
+
+def merged(*groups: Iterable[Input]) -> tuple[Input, ...]:
+    """Return inputs in order, each once."""
+    found: dict[Any, Input] = {}
+    for each in (each for group in groups for each in group):
+        found.setdefault((each.answers or each.name, str(each.cost), each.secure), each)
+    return tuple(found.values())
+
+
+def are_secure(inputs: Iterable[Input]) -> bool:
+    """Return whether no input has noise that protects nobody."""
+    return all(each.secure is not False for each in inputs)
+
+
+def of_measurements(measurements: Iterable[Any]) -> tuple[Input, ...]:
+    """Return the inputs of several measurements, each once."""
+    return merged(*(each.inputs for each in measurements))
+
+
+def in_role(inputs: Sequence[Input], role: str, unknown: str) -> tuple[Input, ...]:
+    """Return the inputs of a model in the role that the model has; of one without inputs, a public one.
+
+    Args:
+        inputs: of the model.
+        role: its role.
+        unknown: the name of a model whose inputs nobody stated.
+    """
+    told = inputs or (Input(unknown, None),)
+    return tuple(dataclasses.replace(each, role=role) for each in told)
+
+
+def with_inputs(carrier: _Carrier, inputs: Iterable[Input]) -> _Carrier:
+    """Return a copy of a measurement or a model that carries other inputs; arrays and caches are shared."""
+    made = copy.copy(carrier)
+    object.__setattr__(made, "inputs", tuple(inputs))
+    return made
+
+
+def to_list(inputs: Iterable[Input]) -> list[dict[str, Any]]:
+    """Return inputs for JSON."""
+    return [each.to_dict() for each in inputs]
+
+
+def from_list(records: Iterable[Mapping[str, Any]]) -> tuple[Input, ...]:
+    """Return the inputs that `to_list` wrote.
+
+    Raises:
+        TypeError, ValueError: they are none.
+    """
+    return tuple(map(Input.from_dict, records))
+
+
+def digest_of(arrays: Iterable[np.ndarray], *words: str) -> str:
+    """Return a digest of released numbers, which are public."""
+    found = hashlib.sha256("\n".join(words).encode())
+    for array in arrays:
+        found.update(f"\n{array.dtype} {array.shape}\n".encode())
+        found.update(np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()
