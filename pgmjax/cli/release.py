@@ -272,9 +272,11 @@ def _add_rows(arguments: argparse.Namespace) -> None:
         show_progress=show_progress(arguments),
     )
     if arguments.json:
-        print(json.dumps({"out": str(place), "rows": arguments.add_rows, "seed": number - 1}))
+        told = {name: record[name] for name in ("secure", "spent", "inputs") if name in record}
+        print(json.dumps({"out": str(place), "rows": arguments.add_rows, "seed": number - 1, **told}))
     elif not arguments.quiet:
         print(f"{arguments.add_rows:,} rows written to {place}")
+        print(report_text.cost(record) if "spent" in record else record["statement"])
 
 
 def open_ledger(arguments: argparse.Namespace) -> contextlib.AbstractContextManager[Ledger | None]:

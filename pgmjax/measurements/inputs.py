@@ -9,17 +9,23 @@ from __future__ import annotations
 import copy
 import dataclasses
 import hashlib
+import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax.data.relation import Relation
+from pgmjax.data.unit import Unit
 
 MEASURED, PRIOR, START, PUBLIC = "measured", "prior", "start", "public"
 ROLES = (MEASURED, PRIOR, START, PUBLIC)
 KEY = "inputs"
 """Where a file or its metadata keeps the inputs, as JSON."""
+_COSTS = ("epsilon", "delta", "rho")
+_NUMBER = re.compile(r"[0-9]{1,400}(\.[0-9]{1,400})?(/[0-9]{1,400})?")
 _Carrier = TypeVar("_Carrier")
 
 
@@ -42,7 +48,7 @@ class Input:
 
     Raises:
         TypeError: a field of another type.
-        ValueError: an unknown role.
+        ValueError: an unknown role or relation, a name with control characters, or a cost that is no number.
 
     Example:
         >>> Input("a release by 'mst'", True, {"epsilon": "1", "delta": "0"}, relation="add-remove").words
@@ -64,10 +70,18 @@ class Input:
         if not (self.secure is None or isinstance(self.secure, bool)):
             raise TypeError(f"secure must be True, False or None, got {type(self.secure).__name__}.")
         checks.choice("role", self.role, ROLES)
+        checks.plain_text("The name of an input", self.name)
+        checks.plain_text("The digest of an input", self.answers)
+        if self.relation is not None:
+            Relation.parse(self.relation)
+        Unit.from_dict(self.unit)
+        for name, number in {**(self.cost or {}), "delta of labels": self.label_delta}.items():
+            if name not in (*_COSTS, "delta of labels") or not _NUMBER.fullmatch(number):
+                raise ValueError(f"The cost of an input must be {', '.join(_COSTS)} as exact texts.")
 
     @property
     def words(self) -> str:
-        """What it is, what it cost, and that it protects nobody if so."""
+        """Its name and its cost, and that it protects nobody if so."""
         cost = "taken to be public"
         if self.cost is not None:
             cost = ", ".join(f"{name} = {value}" for name, value in self.cost.items())
@@ -127,6 +141,18 @@ def with_inputs(carrier: _Carrier, inputs: Iterable[Input]) -> _Carrier:
 def to_list(inputs: Iterable[Input]) -> list[dict[str, Any]]:
     """Return inputs for JSON."""
     return [each.to_dict() for each in inputs]
+
+
+def marks(inputs: Sequence[Input], secure: bool | None = None) -> dict[str, str]:
+    """Return what the metadata of a file says of its inputs: `inputs` as JSON, and `secure`, if it is known.
+
+    Args:
+        inputs: of what is in the file.
+        secure: what else is known of its noise, which can only deny that it is secure.
+    """
+    stated = [each for each in (secure, *(each.secure for each in inputs)) if each is not None]
+    told = {KEY: json.dumps(to_list(inputs))}
+    return {**told, "secure": "true" if all(stated) else "false"} if stated else told
 
 
 def from_list(records: Iterable[Mapping[str, Any]]) -> tuple[Input, ...]:

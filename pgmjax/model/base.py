@@ -40,7 +40,7 @@ class Model(Protocol):
 
     @property
     def inputs(self) -> tuple[Input, ...]:
-        """What it was computed from, with cost and security."""
+        """The inputs that it was computed from, with cost and security."""
 
     @overload
     def marginal(self, clique: Clique, labelled: Literal[False] = False) -> np.ndarray: ...

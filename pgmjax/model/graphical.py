@@ -318,7 +318,8 @@ def load(folder: Any) -> GraphicalModel:
         if any(np.isnan(table).any() or np.isposinf(table).any() for table in potentials.tables):
             raise ValueError("its potentials are not finite.")
         io.require_probabilities(marginals)
-    model = GraphicalModel(domain, potentials, total, marginals, inputs=io.inputs_of(record))
+        inputs = io.inputs_of(record)
+    model = GraphicalModel(domain, potentials, total, marginals, inputs=inputs)
     if not model._is_possible():
         raise ValueError(f"{folder} is corrupt: its potentials leave no possible cell.")
     return model

@@ -362,4 +362,5 @@ def load(folder: Any) -> MixtureModel:
         tables = tuple(float_array(arrays, f"log_probabilities_{i}", s) for i, s in enumerate(shapes))
         if not all(np.all(np.abs(np.exp(logs).sum(axis=-1) - 1) < 1e-6) for logs in (weights, *tables)):
             raise ValueError("its log-probabilities do not sum to one.")
-    return MixtureModel(domain, weights, tables, total, cliques, inputs=io.inputs_of(record))
+        inputs = io.inputs_of(record)
+    return MixtureModel(domain, weights, tables, total, cliques, inputs)

@@ -312,4 +312,5 @@ def load(folder: Any) -> RegionModel:
         if not residual >= 0:
             raise ValueError("its residual is negative or not a number.")
         io.require_probabilities(marginals)
-    return RegionModel(domain, marginals, total, residual, loss, gap, inputs=io.inputs_of(record))
+        inputs = io.inputs_of(record)
+    return RegionModel(domain, marginals, total, residual, loss, gap, inputs)

@@ -7,7 +7,7 @@ import dataclasses
 import os
 import pathlib
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ def write(
     seed: int = 0,
     overwrite: bool = False,
     show_progress: bool | None = None,
+    metadata: Mapping[str, str] | None = None,
 ) -> pathlib.Path:
     """Write blocks of rows as they are generated.
 
@@ -50,6 +51,7 @@ def write(
         seed: of the draws within bins, which are the same for blocks of any size.
         overwrite: replace an existing file, once all rows are written.
         show_progress: None shows a bar in terminals and notebooks only, False never.
+        metadata: of a .parquet file.
 
     Returns:
         The path.
@@ -66,7 +68,7 @@ def write(
     with (
         Progress("rows", rows, show_progress) as progress,
         _partial(target, overwrite) as partial,
-        _writer(partial, target.suffix, columns) as writer,
+        _writer(partial, target.suffix, columns, metadata or {}) as writer,
         WorkerThread(lambda block: _write_block(writer, columns, block)) as behind,
     ):
         pending = False
@@ -109,12 +111,13 @@ def _partial(target: pathlib.Path, overwrite: bool) -> Iterator[pathlib.Path]:
         raise
 
 
-def _writer(path: pathlib.Path, suffix: str, columns: Sequence[_Column]) -> Any:
+def _writer(path: pathlib.Path, suffix: str, columns: Sequence[_Column], metadata: Mapping[str, str]) -> Any:
     arrow = checks.optional("pyarrow", extra="tables")
     schema = arrow.schema([(c.name, c.array(np.zeros(0, np.int64)).type) for c in columns])
     if suffix == ".csv":
         return checks.optional("pyarrow.csv", extra="tables").CSVWriter(path, schema)
-    return checks.optional("pyarrow.parquet", extra="tables").ParquetWriter(path, schema, compression="zstd")
+    parquet = checks.optional("pyarrow.parquet", extra="tables")
+    return parquet.ParquetWriter(path, schema.with_metadata(dict(metadata)), compression="zstd")
 
 
 def _write_block(writer: Any, columns: Sequence[_Column], block: Sequence[np.ndarray]) -> int:

@@ -21,6 +21,7 @@ from pgmjax._internal.elsewhere import told
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.inference.oracles.host import HostModel
+from pgmjax.measurements.inputs import Input, marks
 from pgmjax.model import completion, device_sampling, row_file, sampling
 from pgmjax.model.clique_vector import CliqueVector
 
@@ -30,6 +31,7 @@ class ModelRows:
 
     domain: Domain
     total: float
+    inputs: tuple[Input, ...]
     potentials: CliqueVector
 
     if TYPE_CHECKING:
@@ -126,6 +128,7 @@ class ModelRows:
             seed=seed,
             overwrite=overwrite,
             show_progress=show_progress,
+            metadata=marks(self.inputs),
         )
 
     def complete(

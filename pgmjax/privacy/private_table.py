@@ -617,7 +617,7 @@ class Journal(Protocol):
 
     @property
     def secure(self) -> bool | None:
-        """Whether each answer so far was drawn with secure noise, by whatever run; None before the first."""
+        """True if each answer so far was drawn with secure noise, by whatever run; None before the first."""
         ...
 
     def begin(self, run: object, budget: Budget, relation: Relation, secure: bool) -> None:

@@ -160,8 +160,8 @@ def _warning(record: Mapping[str, Any]) -> str:
     told = "; ".join(each["name"] for each in record["inputs"] if each["secure"] is False)
     seed = "" if record["seed"] is None else f" (seed {record['seed']})"
     return f"""<p class="warn"><strong>Not for publication.</strong> Noise can be repeated{seed} or is of a
-    source that nobody has vetted, so anyone who knows how can remove it: {escape(told)}. Such a release is
-for repeatable research and protects nobody.</p>
+    source of somebody's own, so anyone who knows how can remove it: {escape(told)}. Such a release is for
+repeatable research and protects nobody.</p>
 """
 
 

@@ -89,7 +89,7 @@ class RunFolder:
 
     @property
     def secure(self) -> bool:
-        """Whether every stored answer was drawn with secure noise."""
+        """True if every stored answer was drawn with secure noise."""
         return all(path.stem.endswith(f"-{_SECURE}") for path in (self.folder / _ANSWERS).glob("*.npy"))
 
     def bind(self, request: Mapping[str, Any], data: Dataset) -> None:

@@ -1,4 +1,4 @@
-"""What inputs promise together, in words: their sum, each with its cost, and what an epsilon means.
+"""The promise of several inputs together, in words: their sum, each with its cost, and what an epsilon means.
 
 The words for an epsilon change at 1 and at 10. NIST SP 800-226 asks for such words (section 2.2: a large
 epsilon may promise nothing) and leaves the numbers to policy; these are the tiers of Ponomareva et al. 2023.
@@ -105,11 +105,11 @@ def of_epsilon(epsilon: Fraction) -> str:
 
     Example:
         >>> of_epsilon(Fraction(3))
-        'The factor exp(3) is 20.09: the odds of a guess about one unit may grow that much. That is moderate.'
+        'The factor exp(3) is 20.09: odds of a guess about one unit may grow by that much. That is moderate.'
     """
     text = as_text(epsilon)
     much = f"{math.exp(epsilon):,.4g}" if epsilon < _LARGEST_FACTOR else "more than 10^21"
-    said = f"The factor exp({text}) is {much}: the odds of a guess about one unit may grow that much."
+    said = f"The factor exp({text}) is {much}: odds of a guess about one unit may grow by that much."
     if epsilon <= STRONG:
         return f"{said} That is a strong guarantee."
     if epsilon <= WEAK:
@@ -156,6 +156,6 @@ def not_secure(inputs: Sequence[Input]) -> str:
         return ""
     names = "; ".join(each.name for each in inputs if each.secure is False)
     return (
-        "NOT FOR PUBLICATION: noise of this release can be repeated, or is of a source that nobody has "
-        f"vetted, so that it protects nothing ({names})."
+        f"NOT FOR PUBLICATION: the noise of {names} can be repeated, or is of a source of somebody's own, so "
+        "that it protects nothing."
     )

@@ -16,8 +16,8 @@ from pgmjax._internal.memory import available_bytes, readable_bytes
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.population import Population
-from pgmjax.measurements.inputs import KEY as INPUTS
-from pgmjax.measurements.inputs import Input, of_measurements, to_list
+from pgmjax.measurements.inputs import Input, of_measurements
+from pgmjax.measurements.inputs import marks as inputs_marks
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.published import POPULATION, QUERIES, described
 from pgmjax.queries.product import Product, marginal
@@ -55,9 +55,8 @@ def write_measurements(
     """
     table = measurements_table(measurements)
     told = of_measurements(measurements) if inputs is None else inputs
-    stated = [each.secure for each in told if each.secure is not None]
-    marks = {} if secure is None and not stated else _mark(secure is not False and all(stated), seed)
-    marks[INPUTS] = json.dumps(to_list(told))
+    marks = inputs_marks(told, secure)
+    marks |= {} if seed is None or "secure" not in marks else {"seed": str(seed)}
     marks |= {} if population is None else {POPULATION: json.dumps(population.to_dict())}
     table = table.replace_schema_metadata({**marks, QUERIES: described(measurements)})
     checks.optional("pyarrow.parquet", extra="tables").write_table(table, path, compression="zstd")

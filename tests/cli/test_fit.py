@@ -41,12 +41,12 @@ def test_what_is_not_measured_follows_the_earlier_release(table):
     assert np.allclose(after, first * (margin / first.sum(axis=1))[:, None], atol=0.5)
     assert np.abs(after - table).sum() < 0.1 * np.abs(alone - table).sum()
     record = json.loads(pathlib.Path("next/release.json").read_text())
-    assert record["prior"] == {
-        "mechanism": "auto",
-        "spent": {"epsilon": "10", "delta": "0"},
-        "relation": "replace-one",
-    }
-    assert "nearest to the model of an earlier release" in pathlib.Path("next/report.html").read_text()
+    assert [(each["name"], each["role"], each["cost"]) for each in record["inputs"]] == [
+        ("a release by 'auto'", role, {"epsilon": "10", "delta": "0"}) for role in ("measured", "prior")
+    ]
+    assert record["spent"] == {"epsilon": "20", "delta": "0"} and record["secure"] is True
+    page = pathlib.Path("next/report.html").read_text()
+    assert "nearest to the model of the earlier release" in page and "epsilon = 20" in page
 
 
 def test_more_rows(table, capsys):

@@ -198,8 +198,9 @@ def test_cost_sentence_warns_of_seeded_noise(small_release):
 def test_gaussian_release_shows_rho(small_release):
     from fractions import Fraction
 
-    spent = dataclasses.replace(small_release.spent, delta=Fraction(1, 10**6), rho=Fraction(1, 50))
-    release = dataclasses.replace(small_release, delta=Fraction(1, 10**6), spent=spent)
+    (own,) = small_release.inputs
+    own = dataclasses.replace(own, cost={"epsilon": "1", "delta": "0.000001", "rho": "0.02"})
+    release = dataclasses.replace(small_release, delta=Fraction(1, 10**6), inputs=(own,))
     record = folder.describe(release)
     assert dict(report_text.spent_rows(record))["rho spent"] == "0.02"
     page = report.render(record, release.model, release.estimates, show_progress=False)

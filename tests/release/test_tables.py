@@ -8,6 +8,7 @@ import pytest
 
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
+from pgmjax.measurements.inputs import Input, with_inputs
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms import Marginals
 from pgmjax.privacy.seeded import SeededBackend
@@ -128,22 +129,23 @@ def test_answers_say_that_their_noise_was_seeded(small_release, tmp_path):
 
 
 def test_answers_say_that_they_are_secure(small_release, tmp_path):
-    secure = dataclasses.replace(small_release, secure=True, seed=None)
+    inputs = [dataclasses.replace(each, secure=True) for each in small_release.inputs]
+    secure = dataclasses.replace(small_release, inputs=tuple(inputs), seed=None)
     tables.write_answers(secure, tmp_path / "answers.parquet")
     metadata = parquet.read_schema(tmp_path / "answers.parquet").metadata
     assert metadata[b"secure"] == b"true" and b"seed" not in metadata
 
 
-@pytest.mark.parametrize(
-    ("mark", "found"),
-    [
-        ({"secure": True}, {b"secure": b"true"}),
-        ({"secure": False, "seed": 5}, {b"secure": b"false", b"seed": b"5"}),
-    ],
-)
-def test_measurements_are_marked_as_told(small_release, tmp_path, mark, found):
+@pytest.mark.parametrize("own", [True, False, None])
+@pytest.mark.parametrize("said", [True, False, None])
+def test_measurements_are_marked_by_their_own_noise(small_release, tmp_path, own, said):
+    """The caller can deny that noise is secure, and never claim it for noise that is not."""
     path = tmp_path / "measurements.parquet"
-    tables.write_measurements(small_release.measurements, path, **mark)
+    told = () if own is None else (Input("answers", own),)
+    measured = [with_inputs(each, told) for each in small_release.measurements]
+    tables.write_measurements(measured, path, secure=said, seed=5)
+    stated = [each for each in (own, said) if each is not None]
+    found = {b"secure": b"true" if all(stated) else b"false", b"seed": b"5"} if stated else {}
     metadata = parquet.read_schema(path).metadata
     assert {name: value for name, value in metadata.items() if name in (b"secure", b"seed")} == found
     assert tables.read(path).num_rows == sum(m.values.size for m in small_release.measurements)

@@ -213,7 +213,7 @@ class LedgerJournal:
 
     @property
     def secure(self) -> bool | None:
-        """Whether the charge is for secure noise, which is part of its request; None before `begin`."""
+        """True if the charge is for secure noise, which is part of its request; None before `begin`."""
         return self._secure
 
     def receipt(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pgmjax.history.bayes.noise_sum import NoiseSum
 from pgmjax.history.session import session as sessions
 from pgmjax.history.session.requirement import AccuracyRequirement, interval
 from pgmjax.history.session.state import SessionState, query_of
+from pgmjax.measurements.inputs import with_inputs
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.privacy import private_table
@@ -200,7 +201,9 @@ def test_an_insecure_session_says_so_wherever_its_answers_go(ledger, tmp_path):
     session.history.save(tmp_path / "h")
     kept = History.load(tmp_path / "h")
     assert kept.secure is False
-    fresh = History(DOMAIN, kept.measurements, relation="add-remove")
+    assert not History(DOMAIN, kept.measurements, relation="add-remove").secure  # each answer says so itself
+    unsaid = [with_inputs(measurement, ()) for measurement in kept.measurements]
+    fresh = History(DOMAIN, unsaid, relation="add-remove")
     assert fresh.secure and not fresh.append(kept).secure and fresh.append(fresh).secure
     with pytest.raises(ValueError, match="noise that can be repeated and protects nobody"):
         begin(ledger, cap="0.1", seed=None, given=kept, name="other")

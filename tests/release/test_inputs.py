@@ -1,0 +1,381 @@
+"""A release is a function of all its inputs: each mechanism, crossed with each way that an answer comes in.
+
+Every way is tried with answers of secure noise and with answers of a source of somebody's own: the first
+must be called secure, the second must not, in memory and in every file, and no account of secure noise may
+take it.
+"""
+
+import contextlib
+import itertools
+import json
+import shutil
+from fractions import Fraction
+
+import numpy as np
+import pyarrow.parquet as parquet
+import pytest
+
+import pgmjax as pj
+from pgmjax import mechanisms
+from pgmjax.cli import main
+from pgmjax.history import History
+from pgmjax.job import Job
+from pgmjax.measurements.inputs import MEASURED, PRIOR, START, Input, in_role, merged, with_inputs
+from pgmjax.measurements.published import read_published
+from pgmjax.mechanisms import RunFolder
+from pgmjax.privacy import Ledger, SeededBackend, tape
+from pgmjax.privacy.exact import as_text, exact
+from pgmjax.privacy.opendp import OpenDPBackend
+from pgmjax.release import folder as release_folder
+from pgmjax.release import published as published_folder
+from pgmjax.release.statement import Spent, of_epsilon, of_inputs
+
+REPLACE = pj.Relation.REPLACE_ONE
+DOMAIN = pj.Domain({"a": 2, "b": 3, "c": 2})
+RNG = np.random.default_rng(5)
+DATA = pj.Dataset.from_columns(DOMAIN, {name: RNG.integers(DOMAIN[name], size=300) for name in DOMAIN})
+WORKLOAD = pj.Workload.all_kway(DOMAIN, 2)
+FAST = pj.Estimator(max_steps=20, progress=False)
+NAMES = sorted(mechanisms.names())
+PLAIN = pj.mechanisms.Marginals(epsilon="0.01", relation=REPLACE, estimator=FAST)
+
+
+class Own(OpenDPBackend):
+    """A source of somebody's own that says nothing of itself: its seed is None, as that of secure noise."""
+
+    def draw(self, distribution, size):
+        return np.zeros(size, np.int64)
+
+
+def mechanism(name, backend=None):
+    kind = mechanisms.names()[name]
+    delta = "0.000001" if name in ("aim", "dual-query") else 0
+    given = {"epsilon": 4, "delta": delta, "relation": REPLACE, "estimator": FAST}
+    return kind(**given, backend=backend, **kind.audited_with)
+
+
+def backend(secure):
+    return None if secure else Own()
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A release by each mechanism and source, and its folder; each is made once."""
+    place, kept = tmp_path_factory.mktemp("made"), {}
+
+    def make(name, secure):
+        if (name, secure) not in kept:
+            release = mechanism(name, backend(secure)).run(DATA, WORKLOAD)
+            folder = place / f"{name}-{secure}"
+            release.save(folder)
+            kept[name, secure] = release, folder
+        return kept[name, secure]
+
+    return make
+
+
+@pytest.fixture
+def stop(monkeypatch):
+    """Interrupt a run once it has stored so many answers, and give back how many there were."""
+    store = RunFolder.store
+
+    def stopped(number, call):
+        stored = []
+
+        def counted(self, *given):
+            store(self, *given)
+            stored.append(given)
+            if len(stored) == number:
+                raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(RunFolder, "store", counted)
+            with contextlib.suppress(KeyboardInterrupt):
+                call()
+        return len(stored)
+
+    return stopped
+
+
+def begun_by(source, name, place, stop, number):
+    """Begin a run by a source, and interrupt it."""
+    folder = RunFolder(place)
+    if source == "tape":
+        with tape.Tape().recording():
+            stop(number, lambda: mechanism(name).run(DATA, WORKLOAD, folder=folder))
+    else:
+        own = {"secure": None, "own": Own()}[source]
+        stop(number, lambda: mechanism(name, own).run(DATA, WORKLOAD, folder=folder))
+    folder.close()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("first", "then", "number"),
+    [
+        (*pair, number)
+        for pair in itertools.product(("secure", "own", "tape"), repeat=2)
+        for number in (1, 99)
+    ],
+)
+def test_a_run_that_changes_its_source_is_as_secure_as_its_worst_answer(
+    tmp_path, stop, name, first, then, number
+):
+    begun_by(first, name, tmp_path / "run", stop, number)
+    before = {path.name for path in (tmp_path / "run" / "answers").iterdir()}
+    assert before and all(path.endswith("-secure.npy") == (first == "secure") for path in before)
+    folder = RunFolder(tmp_path / "run")
+    if then == "tape":
+        with tape.Tape().recording():
+            release = mechanism(name).run(DATA, WORKLOAD, folder=folder)
+        folder.close()
+        assert not release.secure  # nothing that was made under a tape is
+        return
+    release = mechanism(name, None if then == "secure" else Own()).run(DATA, WORKLOAD, folder=folder)
+    folder.close()
+    names = [path.name for path in (tmp_path / "run" / "answers").iterdir()]
+    each = all(path.endswith("-secure.npy") for path in names)
+    assert each == (first == "secure" and (then == "secure" or before == set(names)))
+    assert release.secure is each and all(i.secure is each for m in release.measurements for i in m.inputs)
+    if release.measurements and name != "randomized-response":  # which counts, and measures nothing
+        marks = parquet.read_schema(tmp_path / "run" / "measurements.parquet").metadata
+        assert marks[b"secure"] == str(each).lower().encode()
+    assert ("NOT FOR PUBLICATION" not in release.statement()) is each
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("first", ["own", "tape"])
+def test_a_ledger_takes_no_answer_that_protects_nobody(tmp_path, stop, name, first):
+    for research, number in itertools.product((False, True), (1, 99)):
+        place = tmp_path / f"{research}-{number}"
+        place.mkdir()
+        begun_by(first, name, place / "run", stop, number)
+        folder = RunFolder(place / "run")
+        with Ledger.create(place / "b.ledger") as ledger:
+            given = {"relation": REPLACE, "digest": ledger.digest_of(DATA), "domain": DOMAIN}
+            cap = (
+                {"epsilon": 50, "delta": "0.001"}
+                if mechanism(name).budget().unit == "rho"
+                else {"epsilon": 9}
+            )
+            ledger.register("t", **cap, research=research, **given)
+            if not research:
+                with pytest.raises(ValueError, match="takes secure noise only"):
+                    mechanism(name).run(DATA, WORKLOAD, folder=folder, ledger=ledger)
+                assert ledger.account("t").spent == 0 and not ledger.charges("t")
+            else:
+                release = mechanism(name).run(DATA, WORKLOAD, folder=folder, ledger=ledger)
+                assert not release.secure and [charge.secure for charge in ledger.charges("t")] == [False]
+            assert ledger.verify().ok
+        folder.close()
+
+
+@pytest.mark.parametrize("secure", [True, False])
+@pytest.mark.parametrize("name", NAMES)
+def test_every_file_of_a_release_says_whether_it_is_secure(made, name, secure):
+    release, folder = made(name, secure)
+    own = release.inputs
+    assert release.secure is secure and [each.role for each in own] == [MEASURED]
+    record = json.loads((folder / "release.json").read_text())
+    assert record["secure"] is secure and record["inputs"] == [each.to_dict() for each in own]
+    assert pj.load(folder / "model").inputs == own
+    word = str(secure).lower()
+    for path in folder.glob("*.parquet"):
+        assert parquet.read_schema(path).metadata[b"secure"].decode() == word, path
+    for path in folder.glob("transcript.json"):
+        assert json.loads(path.read_text())["secure"] is secure
+    assert ("Not for publication" in (folder / "report.html").read_text()) is not secure
+
+
+def next_by_command(folder, tmp_path):
+    rows = zip(*(RNG.integers(DOMAIN[name], size=50) for name in DOMAIN), strict=True)
+    (tmp_path / "t.csv").write_text("a,b,c\n" + "".join(f"{a},{b},{c}\n" for a, b, c in rows))
+    DOMAIN.write(tmp_path / "d.json")
+    words = ["release", str(tmp_path / "t.csv"), "--domain", str(tmp_path / "d.json"), "--all-kway", "1"]
+    words += ["--epsilon", "0.01", "--relation", "replace-one", "--from", str(folder), "--quiet"]
+    assert main([*words, "--out", str(tmp_path / "next")]) == 0
+    found = pj.load(tmp_path / "next")
+    record = found.record
+    return record["secure"], record["spent"], record["statement"], found.model.inputs
+
+
+def next_by_job(folder, tmp_path):
+    job = Job(records=DATA, domain=DOMAIN, epsilon="0.01", relation="replace-one", prior=folder)
+    return of(job.run())
+
+
+def next_by_prior(folder, tmp_path):
+    return of(PLAIN.run(DATA, WORKLOAD).with_prior(pj.load(folder / "model")))
+
+
+def next_by_prior_of_a_release(folder, tmp_path):
+    return of(PLAIN.run(DATA, WORKLOAD).with_prior(pj.load(folder).model))
+
+
+def of(release):
+    return release.secure, release.spent.to_dict(), release.statement(), release.model.inputs
+
+
+@pytest.mark.parametrize("secure", [True, False])
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "way",
+    [next_by_command, next_by_job, next_by_prior, next_by_prior_of_a_release],
+    ids=lambda way: way.__name__,
+)
+def test_what_follows_a_release_costs_both_and_is_secure_if_both_are(made, tmp_path, name, secure, way):
+    release, folder = made(name, secure)
+    found, spent, said, told = way(folder, tmp_path)
+    assert found is secure and ("NOT FOR PUBLICATION" not in said) is secure
+    assert Fraction(spent["epsilon"]) == release.spent.epsilon + Fraction("0.01")
+    assert Fraction(spent["delta"]) == release.spent.delta
+    assert f"epsilon = {spent['epsilon']}" in said and f"as prior, a release by {name!r}" in said
+    assert [each.role for each in told] == [MEASURED, PRIOR]
+
+
+@pytest.mark.parametrize("secure", [True, False])
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "dual-query"])
+def test_answers_read_from_a_file_stay_what_they_are(made, tmp_path, name, secure):
+    release, folder = made(name, secure)
+    found = read_published(folder / "measurements.parquet", DOMAIN)
+    assert found.secure is secure and found.inputs == release.inputs
+    fit = FAST.fit(DOMAIN, found.measurements)
+    assert fit.model.inputs == release.inputs
+    out = published_folder.write(found, fit, tmp_path / "fit", synthetic_rows=5)
+    record = json.loads((out / "fit.json").read_text())
+    assert record["secure"] is secure and release.inputs[0].words in record["statement"]
+    again = read_published(out / "measurements.parquet", DOMAIN)
+    assert again.secure is secure and History(DOMAIN, again.measurements).secure is secure
+    assert PLAIN.run(DATA, WORKLOAD).with_prior(release_folder.model_in(out)[0]).secure is secure
+    begun = FAST.fit(DOMAIN, [pj.LinearMeasurement(("a",), [3, 4], 1.0)], warm_start=pj.load(out / "model"))
+    assert [(each.secure, each.role) for each in begun.model.inputs] == [(secure, START)]
+
+
+def test_further_rows_say_what_they_cost(made, capsys):
+    for secure in (True, False):
+        _, folder = made("marginals", secure)
+        assert main(["release", str(folder), "--add-rows", "5", "--json"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert told["secure"] is secure and told["spent"]["epsilon"] == "4"
+        assert main(["release", str(folder), "--add-rows", "5"]) == 0
+        assert ("NOBODY" in capsys.readouterr().out) is not secure
+
+
+def test_a_perturbed_table_says_it_of_its_counts():
+    for secure in (True, False):
+        source = None if secure else SeededBackend(3, insecure=True)
+        response = pj.mechanisms.RandomizedResponse(4, REPLACE, backend=source)
+        table = response.perturb(DATA, ["a", "b"], row_order="sorted")
+        (each,) = FAST.fit(DOMAIN, table.measurements([["a"]]), 300).model.inputs
+        assert each.secure is secure and each.cost["epsilon"] == "4"
+
+
+def test_costs_of_other_people_or_another_relation_do_not_add_up(tmp_path, capsys):
+    earlier = pj.mechanisms.Marginals(epsilon=1, relation="add-remove", estimator=FAST).run(DATA, WORKLOAD)
+    earlier.save(tmp_path / "r")
+    with pytest.raises(ValueError, match=r"made under add-remove for one record.*do not add up"):
+        PLAIN.run(DATA, WORKLOAD).with_prior(earlier.model)
+    job = Job(records=DATA, domain=DOMAIN, epsilon=1, relation="replace-one", prior=tmp_path / "r")
+    with pytest.raises(ValueError, match="do not add up"):
+        job.make(tmp_path / "next")  # before anything is spent
+    assert not list(tmp_path.glob("next*"))
+
+
+def test_an_input_that_comes_in_twice_is_one(made):
+    release, _ = made("marginals", True)
+    twice = release.with_prior(release.model)
+    assert twice.spent == release.spent and len(twice.inputs) == 1
+    other = mechanism("marginals").run(DATA, WORKLOAD)
+    assert release.with_prior(other.model).spent.epsilon == 8  # the same request, and other answers
+
+
+def test_public_facts_are_named(made):
+    release, _ = made("marginals", True)
+    prior = pj.GraphicalModel.from_potentials(DOMAIN, {("a",): [0.0, 1.0]})
+    after = release.with_prior(prior)
+    assert after.secure and after.spent == release.spent
+    assert "also rests on what is taken to be public: as prior, a prior." in after.statement()
+    fixed = pj.FixedMarginal(("a",), [100, 200])
+    model = FAST.fit(DOMAIN, release.measurements, constraints=[fixed]).model
+    assert [each.name for each in model.inputs] == ["a release by 'marginals'", "a fixed marginal over a"]
+
+
+def test_sums_are_those_of_fractions():
+    """Against sums written out: epsilons and deltas of all, rho only where every cost has one."""
+    costs = [
+        {"epsilon": "0.1", "delta": "0", "rho": "1/3"},
+        {"epsilon": "1/3", "delta": "0.00001", "rho": "0.5"},
+    ]
+    inputs = [Input(f"r{k}", True, cost) for k, cost in enumerate(costs)]
+    assert Spent.of(inputs) == Spent(Fraction(13, 30), Fraction(1, 10**5), Fraction(5, 6))
+    assert Spent.of([*inputs, Input("p", True, {"epsilon": "1"})]).rho is None
+    assert Spent.of([*inputs, Input("public", None)]) == Spent.of(inputs)
+    with pytest.raises(ValueError, match="without an epsilon"):
+        Spent.of([Input("r", True, {"rho": "1"})])
+    assert merged(inputs, inputs) == tuple(inputs)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "words", "warns"),
+    [
+        ("1", "2.718", False),
+        ("1.001", "moderate", False),
+        ("10", "2.203e+04", False),
+        ("10.001", "little", True),
+    ],
+)
+def test_words_change_with_the_size_of_epsilon(epsilon, words, warns):
+    said = of_epsilon(exact("epsilon", epsilon))
+    assert words in said and ("WARNING" in said) is warns
+    assert ("strong" in said) is (epsilon == "1")
+
+
+def test_a_statement_says_what_the_delta_of_a_label_search_is():
+    frame = {"name": ["ann"] * 150 + ["bob"] * 150}
+    import pyarrow as pa
+
+    job = Job(
+        records=pa.table(frame),
+        epsilon=8,
+        delta="0.001",
+        relation="add-remove",
+        discovery=pj.discovery.Discovery("0.5"),
+        workload=pj.queries.workload.KWay(1),
+    )
+    release = job.run()
+    (own,) = release.inputs
+    assert own.label_delta == as_text(Fraction("0.0005"))
+    assert "Of delta, 0.0005 went to the search for labels" in release.statement()
+    assert "probability that a rare label" in release.statement()
+    assert of_inputs([Input("r", True, {"epsilon": "1"})]) == ""
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        None,
+        [{}],
+        [{"name": "\x1b[2J", "secure": True}],
+        [{"name": "r", "secure": 1}],
+        [{"name": "r", "secure": True, "cost": {"epsilon": "-1"}}],
+        [{"name": "r", "secure": True, "cost": {"epsilon": 1}}],
+        [{"name": "r", "secure": True, "relation": "none"}],
+        [{"name": "r", "secure": True, "unit": {"column": "p", "max_records": "4"}}],
+    ],
+)
+def test_a_model_without_a_word_of_its_inputs_is_refused(made, tmp_path, wrong):
+    _, folder = made("marginals", True)
+    shutil.copytree(folder / "model", tmp_path / "model")
+    path = tmp_path / "model" / "model.json"
+    record = json.loads(path.read_text())
+    assert record.pop("inputs")
+    path.write_text(json.dumps(record if wrong is None else {**record, "inputs": wrong}))
+    with pytest.raises(ValueError, match="corrupt"):
+        pj.load(tmp_path / "model")
+
+
+def test_copies_share_what_they_hold():
+    one = pj.LinearMeasurement(("a",), [1, 2], 1.0)
+    told = in_role((), PRIOR, "a prior")
+    two = with_inputs(one, told)
+    assert two.values is one.values and one.inputs == () and two.inputs == told
