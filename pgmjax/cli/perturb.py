@@ -227,9 +227,9 @@ def statement(table: PerturbedTable) -> str:
         f"Every record was perturbed by itself by randomised response, in {len(table.groups):,} group(s) of "
         f"attributes. Taken together, {whose}{count} are differentially private with epsilon = {epsilon} "
         f"(local differential privacy): if {whole} are changed, the probability of any answers changes at "
-        f"most by a factor of exp({epsilon}). {of_epsilon(table.epsilon)} The number of "
-        f"records{counted} is public. All answers are of {table.population}. The rows are sorted by their answers, so their order says "
-        "nothing about the order of the table. "
+        f"most by a factor of exp({epsilon}). {of_epsilon(table.epsilon)} The number of records{counted} is "
+        f"public. All answers are of {table.population}. The rows are sorted by their answers, so their "
+        "order says nothing about the order of the table. "
     )
     if table.secure:
         return promise + "The noise came from a vetted sampler and cannot be repeated."

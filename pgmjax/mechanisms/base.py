@@ -444,7 +444,7 @@ class Run:
             self.table.secure,
             spent.to_dict(),
             "0" if self.found is None else self.found.cost["delta"],
-            mechanism.relation.value,
+            mechanism._neighbours.value,
             None if unit is None else unit.to_dict(),
             digest_of((each.values for each in measurements), played),
         )

@@ -449,9 +449,14 @@ class PrivateTable(SingleProcess):
 
     def _input(self, cost: Mapping[str, str], released: np.ndarray) -> Input:
         """Return what is to be said of released answers wherever they go."""
-        unit = None if self.unit is None else self.unit.to_dict()
-        told = {"relation": self._relation.value, "unit": unit, "answers": digest_of([released])}
-        return Input("answers of a private table", self.secure, dict(cost), **told)
+        return Input(
+            "answers of a private table",
+            self.secure,
+            cost,
+            relation=self._relation.value,
+            unit=None if self.unit is None else self.unit.to_dict(),
+            answers=digest_of([released]),
+        )
 
     def _weight_bound(self) -> int | None:
         return self._data.max_weight if self._data.weighted else None

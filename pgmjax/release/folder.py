@@ -427,6 +427,7 @@ def model_in(folder: str | os.PathLike[str]) -> tuple[GraphicalModel | MixtureMo
         ValueError: the folder does not exist, is none of these, or is damaged.
     """
     fitted = pathlib.Path(folder) / FIT_RECORD
+    record: Mapping[str, Any]
     if fitted.is_file():
         record = files.read(fitted, formats.FIT)
         model = load_model(pathlib.Path(folder) / "model")

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from pgmjax.data.relation import Relation
+from pgmjax.data.relation import AnyRelation, Relation
 from pgmjax.data.unit import Unit
 from pgmjax.measurements.inputs import Input, are_secure
 from pgmjax.privacy.exact import as_text, exact
@@ -75,13 +75,13 @@ class Spent:
         return ", ".join(f"{name} {text}" for name, text in self.to_dict().items())
 
 
-def check_addable(inputs: Iterable[Input], relation: Relation, unit: Unit | None) -> None:
+def check_addable(inputs: Iterable[Input], relation: AnyRelation, unit: Unit | None) -> None:
     """Refuse inputs whose costs do not add up to one promise under a relation and a unit.
 
     Raises:
         ValueError: another relation or unit, or no epsilon.
     """
-    wanted = relation.value, None if unit is None else unit.to_dict()
+    wanted = Relation.parse(relation).value, None if unit is None else unit.to_dict()
     for each in inputs:
         if each.cost is None:
             continue
