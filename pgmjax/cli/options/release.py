@@ -222,7 +222,8 @@ def add_prior_option(group: Any) -> None:
         "--from",
         dest="prior",
         metavar="DIR",
-        help="an earlier release over the same domain; the model follows it where nothing is measured now",
+        help="an earlier release over the same domain; the model follows it where nothing is measured now. "
+        "Its cost is added to that of this release, which is secure only if both are",
     )
 
 
