@@ -144,7 +144,7 @@ class BatchAIM(Mechanism):
             published[number] = model, [dataclasses.replace(each, round=number) for each in distances]
             costs = split(cost - (budget.spent - before), list(shares.values()))
             measured += run.measure(list(map(marginal, shares)), costs)
-        fit = fit_merged(run, request.estimator, measured, model)
+        fit = fit_merged(run, run.estimator, measured, model)
         counted = [set(each.clique) for each in measured]
         last = {
             each.clique: (model, each)
