@@ -316,7 +316,7 @@ class Job:
                 raise
             self.check()  # a library may have turned an interrupt into another error
             kept, unseen = folder.folder.exists(), isinstance(error, AnswerNotKept)
-            if not (kept or self.drawn or release is not None or isinstance(error, FitError)):
+            if not (self.drawn or release is not None or isinstance(error, FitError)):
                 raise
             if unseen and not kept and ledger is None:
                 raise RuntimeError(f"{error} It was the first, so that nothing is spent yet.") from error

@@ -184,6 +184,7 @@ class Synthesizer:
             with self._folder_of(job) as folder:
                 release = job.run(ledger=ledger, key=key, show_progress=show_progress, folder=folder)
                 self._release, self._frame = release, held
+            self._attempt = None
         return self
 
     @property
@@ -239,14 +240,10 @@ class Synthesizer:
 
     def _spent_already(self, job: Job) -> str:
         kept = "" if self.run_folder is None else f" Its noisy answers are in {self.run_folder}."
-        goes_on = (
-            ""
-            if job.named.repeatable
-            else " Give the same frame and arguments, which go on from there, or make"
-        )
+        goes_on = "Make" if job.named.repeatable else "Repeat the call as it was, which goes on, or make"
         return (
             f"An earlier fit of this Synthesizer did not end, and its budget is spent ({price(job.named)}): "
-            f"another one would spend it again.{kept}{goes_on or ' Make'} a new one: "
+            f"another one would spend it again.{kept} {goes_on} a new one: "
             "Synthesizer(**synth.get_params()). Nothing further was spent."
         )
 

@@ -59,6 +59,13 @@ def room_for_programs():
         jax.clear_caches()
 
 
+@pytest.fixture(autouse=True)
+def no_unfinished_runs():
+    """No test goes on from a run that another one left unfinished."""
+    yield
+    shutil.rmtree(os.environ["XDG_STATE_HOME"], ignore_errors=True)
+
+
 @pytest.fixture(scope="session")
 def data_dir():
     """The folder of real tables; tests that need it are skipped where it is not set."""

@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> None:
             record = _perturb(arguments, job, attributes, out, ledger)
         release.tell(arguments, out, record, lambda: _print(arguments, job, out, record))
     except KeyboardInterrupt as error:
-        raise KeyboardInterrupt(_after_interrupt(arguments, error, out)) from None
+        raise KeyboardInterrupt(_after_interrupt(arguments, job, out, error)) from None
     for name, why in record.get("missing", {}).items():
         raise RuntimeError(
             f"{name} could not be written to {out} ({why}). The answers are not lost: they are in table/ "
@@ -77,7 +77,9 @@ def run(arguments: argparse.Namespace) -> None:
         )
 
 
-def _after_interrupt(arguments: argparse.Namespace, error: KeyboardInterrupt, out: pathlib.Path) -> str:
+def _after_interrupt(
+    arguments: argparse.Namespace, job: Job, out: pathlib.Path, error: KeyboardInterrupt
+) -> str:
     """Return a message on what an interrupt left: the folder is there in full or not at all."""
     if (out / "release.json").is_file():
         return f"interrupted; the perturbed table is at {out}"
@@ -85,6 +87,8 @@ def _after_interrupt(arguments: argparse.Namespace, error: KeyboardInterrupt, ou
         return f"interrupted; nothing was written. {jobs.AGAIN}"
     if getattr(error, "folder", None) is not None:  # which its message names
         return f"interrupted; nothing was written. {error}"
+    if job.drawn:
+        return f"interrupted; nothing was written; {jobs.price(job.named)} counts as spent"
     return "interrupted; nothing was spent"
 
 

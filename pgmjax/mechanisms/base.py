@@ -34,8 +34,8 @@ from pgmjax.measurements.total import estimate_total
 from pgmjax.measurements.transcript import Transcript
 from pgmjax.mechanisms.work import Work
 from pgmjax.model.graphical import GraphicalModel
-from pgmjax.privacy.accounting.zcdp import rho_for
 from pgmjax.privacy import tape
+from pgmjax.privacy.accounting.zcdp import rho_for
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.exact import as_text, exact, exact_delta, exact_epsilon

@@ -131,7 +131,7 @@ class BatchAIM(Mechanism):
 
     def execute(self, run: Run) -> Release:
         """Measure all attributes; then, round by round, score the candidates and measure those worth it."""
-        request, budget = run.request, run.budget
+        budget = run.budget
         attributes, wide = _by_width(run.plan)
         start = budget.cap * (self.start if wide else 1)
         measured = run.measure(list(map(marginal, attributes)), split(start, [1] * len(attributes)))

@@ -90,7 +90,7 @@ class Estimate(abc.ABC):
     def update(self, measurements: Sequence[LinearMeasurement], total: float, last: bool = True) -> None:
         """Update from all measurements so far, the newest last; `last` is true after the last round."""
 
-    def ends_with(self, estimator: Estimator) -> None:
+    def ends_with(self, estimator: Estimator) -> None:  # noqa: B027
         """Take another estimator for the last update; the multiplicative weights have none."""
 
     @abc.abstractmethod

@@ -94,7 +94,7 @@ class RunFolder(SingleProcess):
 
     def _prepare(self) -> None:
         super().__init__()
-        self.begun = False
+        self.begun = self.answered = False  # whether the run has begun to spend, and has an answer
         self._lock: int | None = None
         self._running = threading.Lock()  # of a run
         self._step = threading.Lock()  # of an answer, from the look for a stored one until it is stored
@@ -256,9 +256,10 @@ class RunFolder(SingleProcess):
         """Add measurements to `measurements.parquet`, which is there in full at any time."""
         self._measured += measured
         partial = self.folder / f".{MEASUREMENTS}.partial"
-        marks = {"secure": secure, "seed": seed, "population": population}
         try:
-            tables.write_measurements(self._measured, partial, **marks)
+            tables.write_measurements(
+                self._measured, partial, secure=secure, seed=seed, population=population
+            )
             with partial.open("rb+") as file:
                 os.fsync(file.fileno())
             os.replace(partial, self.folder / MEASUREMENTS)
@@ -420,6 +421,7 @@ class FolderJournal:
                 values = compute() if stored is None else stored
             if stored is None:
                 self._folder.store(self._step, asked, values)
+            self._folder.answered = True
             self._step += 1
             return values
 

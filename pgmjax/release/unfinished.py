@@ -45,6 +45,7 @@ class UnfinishedRun(RunFolder):
         self.asked = ""
         self._after = after if after is not None and after.begun else None
         self.begun = self._after is not None
+        self.answered = self._after is not None and self._after.answered
 
     def bind(self, request: Mapping[str, Any], data: Dataset) -> None:
         """Find the folder of the same run on the same table, or make one.
@@ -68,6 +69,8 @@ class UnfinishedRun(RunFolder):
 
     def _take(self, request: Mapping[str, Any], data: Dataset) -> None:
         before = None if self._after is None else self._after.folder
+        if before is not None and self.answered and not before.is_dir():
+            raise OtherRun(f"The answers of the run that was begun were in {before}, which is gone.")
         for number in itertools.count(1):
             name = self.asked[:_LENGTH] + ("" if number == 1 else f"-{number}")
             folder = place() / name if before is None else before
@@ -79,7 +82,7 @@ class UnfinishedRun(RunFolder):
             except OtherRun as error:
                 self.close()
                 other = error
-            self.folder = None  # type: ignore[assignment]
+            self.folder = None
             if before is not None:
                 raise other
 
