@@ -34,7 +34,7 @@ from pgmjax.release import folder as release_folder
 from pgmjax.release import run_folder
 from pgmjax.release.folder import SavedRelease
 from pgmjax.release.release import Release, check_prior
-from pgmjax.release.run_folder import AnswerNotKept
+from pgmjax.release.run_folder import NotKept
 
 AGAIN = "Run the same command again: it continues under the same charge in the ledger, at no further cost."
 _RESUME = "Run the same command again, or pgmjax release --resume {}: it {} at no further cost"
@@ -315,7 +315,7 @@ class Job:
             if not isinstance(error, Exception):
                 raise
             self.check()  # a library may have turned an interrupt into another error
-            kept, unseen = folder.folder.exists(), isinstance(error, AnswerNotKept)
+            kept, unseen = folder.folder.exists(), isinstance(error, NotKept)
             if not (self.drawn or release is not None or isinstance(error, FitError)):
                 raise
             if unseen and not kept and ledger is None:
@@ -433,7 +433,7 @@ def after_failure(error: Exception, mechanism: Any, out: pathlib.Path) -> str:
     reason = str(cause).strip().rstrip(".") or type(cause).__name__
     partial = run_folder.partial_of(out)
     measured = (partial / run_folder.MEASUREMENTS).is_file()
-    measured = measured and not isinstance(error, AnswerNotKept)
+    measured = measured and not isinstance(error, NotKept)
     stage = "fit" if isinstance(error, FitError) else "writing" if measured else "measuring"
     said = f"The {stage} failed: {reason}. The budget is spent ({price(mechanism)})"
     kept = f"; the noisy answers are in {partial}. {_RESUME.format(partial, _ANSWERS)}"

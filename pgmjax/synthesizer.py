@@ -189,7 +189,7 @@ class Synthesizer:
 
     @property
     def run_folder(self) -> pathlib.Path | None:
-        """Where the answers of a fit that did not end are kept; None if there are none."""
+        """The folder with the answers of a fit that did not end; None if there are none."""
         found = None if self._attempt is None or self._attempt.folder is None else self._attempt.folder.folder
         return found if found is not None and found.is_dir() else None
 

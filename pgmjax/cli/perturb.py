@@ -32,6 +32,7 @@ from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.private_table import holder_log
 from pgmjax.release import folder as release_folder
+from pgmjax.release.run_folder import NotKept
 from pgmjax.release.unfinished import UnfinishedRun
 
 _MOST_VALUES = 50_000_000  # of a plain file
@@ -171,6 +172,9 @@ def _perturb(
         said = f"The answers could not be written: {reason}. The budget is spent ({jobs.price(mechanism)})."
         if ledger is not None:
             said += f" {jobs.AGAIN}"
+        elif isinstance(error, NotKept):  # all answers of the records are one
+            said = f"{reason}. Nothing is spent yet."
+        said += "".join(f" {note}" for note in getattr(error, "__notes__", ()))
         raise RuntimeError(said) from error
 
 

@@ -501,7 +501,7 @@ class Dataset(metaclass=Telling):
 
     @property
     def reading(self) -> dict[str, Any]:
-        """What decides which records are read and how, for JSON: files by name, form, population. Public."""
+        """The files by name, their form, and which of their records count, for JSON. Public."""
         return {**self._source.reading, "population": self.population.facts()}
 
     def fingerprint(self, key: bytes) -> str:

@@ -45,8 +45,8 @@ class OtherRun(Error, ValueError):
     """A folder holds the answers of another run, or about another table; nothing was spent."""
 
 
-class AnswerNotKept(Error, RuntimeError):
-    """An answer could not be put on disk, and was not shown."""
+class NotKept(Error, RuntimeError):
+    """A run's answer could not be put on disk, and was not shown."""
 
 
 class RunFolder(SingleProcess):
@@ -108,7 +108,8 @@ class RunFolder(SingleProcess):
         """
         self.folder = folder
         while True:
-            (folder / _ANSWERS).mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            (folder / _ANSWERS).mkdir(mode=0o700, exist_ok=True)
             lock = files.try_lock(folder)
             if lock is None or _stands_at(lock, folder):
                 break
@@ -156,8 +157,7 @@ class RunFolder(SingleProcess):
         if not path.exists():
             key = os.urandom(32)
             record = {"request": asked, "key": key.hex(), "table": data.identity(key)}
-            text = json.dumps({**formats.RUN.heading(), **record})
-            _write(path, lambda file: file.write(text.encode()))
+            self._note({**formats.RUN.heading(), **record})
             return
         record = files.read(path, formats.RUN)
         if record["request"] != asked:
@@ -170,6 +170,20 @@ class RunFolder(SingleProcess):
                 f"The answers in {self.folder} are about another table, or the table was changed: use "
                 "the original table. Nothing was spent."
             )
+
+    def _note(self, record: Mapping[str, Any]) -> None:
+        """Write what tells the run and its table from others.
+
+        Raises:
+            ValueError: that failed.
+        """
+        text = json.dumps(record)
+        try:
+            _write(self.folder / RUN, lambda file: file.write(text.encode()))
+        except OSError as error:
+            raise ValueError(
+                f"{self.folder} cannot be written: {_reason(error)}. Nothing was spent."
+            ) from error
 
     def rounds_fitted_by(self, estimator: Estimator) -> Estimator:
         """Return the estimator by which the run, which is bound, decides what it measures.
@@ -189,8 +203,7 @@ class RunFolder(SingleProcess):
         record = files.read(self.folder / RUN, formats.RUN)
         if "estimator" not in record:
             record["estimator"] = given
-            text = json.dumps(record)
-            _write(self.folder / RUN, lambda file: file.write(text.encode()))
+            self._note(record)
         began = record["estimator"]
         for name, value in began.items():
             if isinstance(value, dict) and value != given[name]:
@@ -239,21 +252,25 @@ class RunFolder(SingleProcess):
         """Put the answer of a step on disk.
 
         Raises:
-            AnswerNotKept: that failed; nothing of the answer is there.
+            NotKept: that failed; nothing of the answer is there.
         """
         path = self.folder / _ANSWERS / f"{number:06d}-{asked}.npy"
         try:
             _write(path, lambda file: np.save(file, values, allow_pickle=False))
         except OSError as error:
-            raise AnswerNotKept(
-                f"An answer could not be written to {self.folder} ({error.strerror or error}), and was not "
-                "shown: make room there."
+            raise NotKept(
+                f"An answer could not be written to {self.folder} ({_reason(error)}), and was not shown: make "
+                "room there."
             ) from error
 
     def record(
         self, measured: Sequence[LinearMeasurement], secure: bool, seed: int | None, population: Population
     ) -> None:
-        """Add measurements to `measurements.parquet`, which is there in full at any time."""
+        """Add measurements to `measurements.parquet`, which is there in full at any time.
+
+        Raises:
+            NotKept: that failed; their answers are stored.
+        """
         self._measured += measured
         partial = self.folder / f".{MEASUREMENTS}.partial"
         try:
@@ -264,6 +281,10 @@ class RunFolder(SingleProcess):
                 os.fsync(file.fileno())
             os.replace(partial, self.folder / MEASUREMENTS)
             files.sync(self.folder)
+        except OSError as error:
+            raise NotKept(
+                f"{MEASUREMENTS} could not be written to {self.folder} ({_reason(error)}): make room there."
+            ) from error
         finally:
             partial.unlink(missing_ok=True)
 
@@ -409,7 +430,7 @@ class FolderJournal:
         Raises:
             IdempotencyConflict: the stored answer is one to another request.
             LedgerError: the ledger could not store it; it is not shown.
-            AnswerNotKept: the folder could not; it is not shown.
+            NotKept: the folder could not; it is not shown.
         """
         asked = digest_of("request", request)
         with self._folder.step_at_a_time():
@@ -424,6 +445,10 @@ class FolderJournal:
             self._folder.answered = True
             self._step += 1
             return values
+
+
+def _reason(error: OSError) -> str:
+    return os.strerror(error.errno) if error.errno else str(error)
 
 
 def _public(value: Any) -> Any:

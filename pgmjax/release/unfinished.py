@@ -57,17 +57,6 @@ class UnfinishedRun(RunFolder):
         self.asked = digest_of("request", request)
         if self._after is not None and self._after.asked != self.asked:
             raise OtherRun("The run that was begun asked for something else.")
-        try:
-            self._take(request, data)
-        except OSError as error:
-            self.leave()
-            raise ValueError(
-                f"{place()}, where a run keeps its noisy answers until it is done, cannot be written: "
-                f"{error.strerror}. Give folder=RunFolder(...), or set XDG_STATE_HOME to another folder. "
-                "Nothing was spent."
-            ) from error
-
-    def _take(self, request: Mapping[str, Any], data: Dataset) -> None:
         before = None if self._after is None else self._after.folder
         if before is not None and self.answered and not before.is_dir():
             raise OtherRun(f"The answers of the run that was begun were in {before}, which is gone.")
@@ -85,6 +74,19 @@ class UnfinishedRun(RunFolder):
             self.folder = None
             if before is not None:
                 raise other
+
+    def _open(self, folder: pathlib.Path) -> None:
+        try:
+            super()._open(folder)
+        except BlockingIOError:
+            raise
+        except OSError as error:
+            self.folder = None
+            raise ValueError(
+                f"{folder}, where a run keeps its noisy answers until it is done, cannot be written: "
+                f"{error.strerror}. Give folder=RunFolder(...), or set XDG_STATE_HOME to another folder. "
+                "Nothing was spent."
+            ) from error
 
     def record(self, *given: Any) -> None:
         """Write nothing: of these folders only the answers are read."""
