@@ -1,5 +1,7 @@
 """An interrupt at every draw of every mechanism: the same call goes on, and the budget is spent once."""
 
+import shutil
+import threading
 from fractions import Fraction
 
 import numpy as np
@@ -10,6 +12,7 @@ import pgmjax as pj
 from pgmjax import mechanisms
 from pgmjax.cli import main
 from pgmjax.privacy.opendp import OpenDPBackend
+from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.release import unfinished
 from pgmjax.release.run_folder import FolderJournal
 
@@ -161,3 +164,203 @@ def test_an_interrupt_at_any_draw(name, front, tmp_path, monkeypatch):
         assert answers.computed == len(answers.given) - len(first)
         assert not left() and not partial.exists()
     assert stop > 1
+
+
+def begun_synthesizer(monkeypatch, **changes):
+    """A synthesizer whose fit was interrupted after its first draw."""
+    source = Source(monkeypatch)
+    made = pj.Synthesizer(**{"epsilon": 1, "relation": RELATION, "mechanism": "aim", **changes})
+    source.begin(2)
+    with pytest.raises(KeyboardInterrupt):
+        made.fit(FRAME, DOMAIN, show_progress=False)
+    source.begin()
+    return made, source
+
+
+def test_a_synthesizer_spends_once_whatever_comes_second(monkeypatch):
+    synth, source = begun_synthesizer(monkeypatch)
+    folder = synth.run_folder
+    stored = {path: path.read_bytes() for path in folder.rglob("*.npy")}
+    longer = pd.concat([FRAME, FRAME[:1]], ignore_index=True)
+    coarser = pj.Domain({"a": {"labels": ["x", "y", "z"]}, "b": 3, "c": 3})
+    for frame, domain, more in (
+        (longer, DOMAIN, {}),
+        (FRAME, coarser, {}),
+        (FRAME, DOMAIN, {"workload": pj.Workload([["a"]])}),
+        (FRAME[["a", "b", "c"]].astype({"a": "category"})[::-1].reset_index(drop=True), DOMAIN, {}),
+    ):
+        with pytest.raises(ValueError, match=r"its budget is spent \(epsilon = 1\)") as told:
+            synth.fit(frame, domain, show_progress=False, **more)
+        assert str(folder) in str(told.value) and synth.run_folder == folder
+    for name, value in {
+        "epsilon": 2,
+        "mechanism": "mst",
+        "insecure_seed": 3,
+        "relation": "add-remove",
+    }.items():
+        before = synth.get_params()[name]
+        with pytest.raises(ValueError, match="its budget is spent"):
+            synth.set_params(**{name: value}).fit(FRAME, DOMAIN, show_progress=False)
+        synth.set_params(**{name: before})
+    assert source.number == 0 and stored == {path: path.read_bytes() for path in folder.rglob("*.npy")}
+    assert synth.fit(FRAME, DOMAIN, show_progress=False).release.spent.epsilon == 1
+    assert synth.run_folder is None and not left()
+    with pytest.raises(ValueError, match="already fitted"):
+        synth.fit(FRAME, DOMAIN)
+
+
+def test_a_synthesizer_whose_answers_are_gone_is_refused(monkeypatch):
+    synth, source = begun_synthesizer(monkeypatch)
+    shutil.rmtree(synth.run_folder)
+    with pytest.raises(ValueError, match=r"its budget is spent .* a new one: Synthesizer"):
+        synth.fit(FRAME, DOMAIN, show_progress=False)
+    assert source.number == 0
+
+
+def test_a_synthesizer_with_a_seed_does_not_go_on(monkeypatch):
+    draw = SeededBackend.draw
+    monkeypatch.setattr(SeededBackend, "draw", interrupting)
+    synth = pj.Synthesizer(epsilon=1, relation=RELATION, mechanism="marginals", insecure_seed=1)
+    with pytest.raises(KeyboardInterrupt):
+        synth.fit(FRAME, DOMAIN)
+    monkeypatch.setattr(SeededBackend, "draw", draw)
+    with pytest.raises(ValueError, match=r"its budget is spent .* Make a new one"):
+        synth.fit(FRAME, DOMAIN)
+    assert synth.run_folder is None
+
+
+def interrupting(*given, **more):
+    raise KeyboardInterrupt
+
+
+def test_a_refused_fit_leaves_a_synthesizer_as_it_was():
+    synth = pj.Synthesizer(epsilon=1, relation=RELATION, mechanism="marginals")
+    strange = FRAME.assign(a="w")
+    with pytest.raises(ValueError, match=r"not in the domain|rows"):
+        synth.fit(strange, DOMAIN, show_progress=False)
+    assert synth.run_folder is None and not left()
+    synth.fit(FRAME, DOMAIN, show_progress=False)
+
+
+def test_a_failed_fit_goes_on_from_its_answers(monkeypatch):
+    answers = Answers(monkeypatch)
+    fit = pj.Estimator.fit
+    monkeypatch.setattr(pj.Estimator, "fit", failing)
+    synth = pj.Synthesizer(epsilon=1, relation=RELATION, mechanism="mst")
+    with pytest.raises(mechanisms.FitError, match="running the same again goes on") as told:
+        synth.fit(FRAME, DOMAIN, show_progress=False)
+    assert told.value.folder == synth.run_folder and told.value.measurements
+    first = list(answers.given)
+    monkeypatch.setattr(pj.Estimator, "fit", fit)
+    answers.begin()
+    synth.fit(FRAME, DOMAIN, show_progress=False)
+    assert answers.given[: len(first)] == first and answers.computed == len(answers.given) - len(first)
+
+
+def failing(*given, **more):
+    raise MemoryError("the fit needs more")
+
+
+def test_two_threads_fit_a_synthesizer_once(monkeypatch):
+    ready, said = threading.Barrier(4), []
+    synth = pj.Synthesizer(epsilon=1, relation=RELATION, mechanism="marginals")
+
+    def fit():
+        ready.wait()
+        try:
+            said.append(synth.fit(FRAME, DOMAIN, show_progress=False))
+        except ValueError as error:
+            said.append(str(error))
+
+    threads = [threading.Thread(target=fit) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    refused = [each for each in said if isinstance(each, str)]
+    assert len(refused) == 3 and all("another" in each.lower() for each in refused)
+
+
+def open_tables(place):
+    """A call that finds open columns and goes on with the rest of the budget."""
+    synth = pj.Synthesizer(epsilon=8, delta="1e-6", relation="add-remove", mechanism="marginals")
+    frame = FRAME.assign(b=FRAME["b"] * 10)
+
+    def call():
+        return synth.fit(frame, discover="0.5", show_progress=False).release.spent.epsilon / 8
+
+    return call
+
+
+def charged(place):
+    """A call of one run in a ledger by one object."""
+    table = pj.Dataset.from_frame(DOMAIN, FRAME)
+    ledger = pj.privacy.Ledger.create(place / "b.ledger")
+    ledger.register("t", epsilon=9, relation=RELATION, digest=ledger.digest_of(table), domain=DOMAIN)
+    synth = pj.Synthesizer(epsilon=1, relation=RELATION, mechanism="mst")
+
+    def call():
+        synth.fit(FRAME, DOMAIN, ledger=ledger, show_progress=False)
+        assert [charge.cost for charge in ledger.charges("t")] == [1]
+        ledger.verify().raise_if_bad()
+        return synth.release.spent.epsilon
+
+    return call
+
+
+def every_record(order):
+    def front(place):
+        table = pj.Dataset.from_frame(DOMAIN, FRAME)
+        made = mechanisms.RandomizedResponse(epsilon=3, relation=RELATION, useless="answer")
+
+        def call():
+            public = order == "table"
+            found = made.perturb(table, row_order=order, row_order_is_public=public, out=place / "out")
+            assert (place / "out").is_dir()
+            return found.epsilon / 3
+
+        return call
+
+    return front
+
+
+@pytest.mark.parametrize("front", [open_tables, charged, every_record("sorted"), every_record("table")])
+def test_an_interrupt_at_any_draw_of_other_runs(front, tmp_path, monkeypatch):
+    monkeypatch.setattr("pgmjax.privacy.responding._MOST_ROWS", 100)
+    monkeypatch.setattr("pgmjax.privacy.responding._FEWEST_ROWS", 100)
+    source, answers, stop = Source(monkeypatch), Answers(monkeypatch), 0
+    while True:
+        stop += 1
+        place = tmp_path / str(stop)
+        place.mkdir()
+        call = front(place)
+        source.begin(stop, after=stop % 2 == 0)
+        answers.begin()
+        try:
+            call()
+            break
+        except KeyboardInterrupt as error:
+            first = answers.given
+            assert (getattr(error, "folder", None) is not None) == bool(first)
+        source.begin()
+        answers.begin()
+        assert call() <= 1
+        assert answers.given[: len(first)] == first
+        assert answers.computed == len(answers.given) - len(first)
+        assert not left()
+    assert stop > 2
+
+
+def test_a_discovery_that_allows_no_run_spends_once(monkeypatch):
+    """The domain that was found may not allow the run: a second fit is no other one."""
+    source, answers = Source(monkeypatch), Answers(monkeypatch)
+    synth = pj.Synthesizer(epsilon=8, delta="1e-6", relation="add-remove", mechanism="marginals")
+    frame = FRAME.assign(b=FRAME["b"] * 10)
+    asked = pj.queries.workload.KWay(3, 2)
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"at the cost of the discovery.*the same again goes on"):
+            synth.fit(frame, discover="0.5", workload=asked, show_progress=False)
+    drawn = source.number
+    with pytest.raises(ValueError, match="its budget is spent"):
+        synth.fit(frame, discover="0.4", show_progress=False)
+    assert source.number == drawn and answers.computed == len(answers.given) // 2

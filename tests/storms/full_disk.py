@@ -59,8 +59,9 @@ def disk(kibibytes):
     mount = ["mount", "-t", "tmpfs", "-o", f"size={kibibytes}k"]
     subprocess.run([*mount, "pgmjax-storm", place], check=True)
     try:
-        yield pathlib.Path(place), lambda: subprocess.run(
-            ["mount", "-o", "remount,size=64m", place], check=True
+        yield (
+            pathlib.Path(place),
+            lambda: subprocess.run(["mount", "-o", "remount,size=64m", place], check=True),
         )
     finally:
         subprocess.run(["umount", "--lazy", place], check=True)  # errors in hand keep files open
@@ -112,7 +113,9 @@ def trial(front, mechanism, size, given, tables):
         first, wrong = given.values, []
         if "No space left" not in said and "incomplete" not in said:
             wrong.append(f"it said {said!r}")
-        stage = f"{len(first)} answers" + (", then writing" if (place / "out.partial/release").exists() else "")
+        stage = f"{len(first)} answers" + (
+            ", then writing" if (place / "out.partial/release").exists() else ""
+        )
         enlarge()
         given.begin()
         said, done = call()
