@@ -259,8 +259,8 @@ class RunFolder(SingleProcess):
             _write(path, lambda file: np.save(file, values, allow_pickle=False))
         except OSError as error:
             raise NotKept(
-                f"An answer could not be written to {self.folder} ({_reason(error)}), and was not shown: make "
-                "room there."
+                f"An answer could not be written to {self.folder} ({_reason(error)}), and was not shown: "
+                "make room there."
             ) from error
 
     def record(

@@ -2,9 +2,9 @@
 
     python tests/storms/kills.py [KILLS]
 
-Each trial runs `pgmjax release`, `session ask`, `perturb` or `Synthesizer.fit` in a process and kills it after
-a random time, until one run of it ends by itself. A release that is resumed is given other settings of the fit
-each time. Then every noisy answer that was on disk after a kill must be in the
+Each trial runs `pgmjax release`, `session ask`, `perturb` or `Synthesizer.fit` in a process and kills it
+after a random time, until one run of it ends by itself. A release that is resumed is given other settings of
+the fit each time. Then every noisy answer that was on disk after a kill must be in the
 result to the bit, a ledger must have one charge for the command, and only the result may be left. It prints
 how many kills hit which stage, and exits with 1 if an answer was lost or charged twice.
 """
@@ -54,7 +54,7 @@ def in_a_process(words):
 
 
 def killed(words, seconds):
-    """Kill the command or call after some seconds; its exit code if it ended before, None if it was killed."""
+    """Kill the command after some seconds; its exit code if it ended before, None if it was killed."""
     child, until = in_a_process(words), time.monotonic() + seconds
     while time.monotonic() < until:
         done, status = os.waitpid(child, os.WNOHANG)
