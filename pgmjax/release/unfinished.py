@@ -13,6 +13,7 @@ import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pgmjax._internal import files
 from pgmjax.data.dataset import Dataset
 from pgmjax.privacy.ledger.chain import digest_of
 from pgmjax.release.run_folder import OtherRun, RunFolder
@@ -60,6 +61,7 @@ class UnfinishedRun(RunFolder):
         before = None if self._after is None else self._after.folder
         if before is not None and self.answered and not before.is_dir():
             raise OtherRun(f"The answers of the run that was begun were in {before}, which is gone.")
+        files.sweep(place())
         for number in itertools.count(1):
             name = self.asked[:_LENGTH] + ("" if number == 1 else f"-{number}")
             folder = place() / name if before is None else before

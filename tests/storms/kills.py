@@ -30,7 +30,7 @@ from pgmjax.release import folder as release_folder
 from pgmjax.release import unfinished
 
 DOMAIN = pj.Domain({"a": {"labels": ["x", "y", "z"]}, "b": 3, "c": 2})
-LONGEST = 1.2
+LONGEST = 4.0
 
 
 def table(path):
@@ -233,7 +233,7 @@ def storm(kills):
                 stages, wrong = trial(place, command, is_charged, dice)
         counts.update(stages)
         faults += [f"{command}{' in a ledger' * is_charged}: {each}" for each in wrong]
-        print(f"{sum(counts.values())} kills, {dict(counts)}, faults {len(faults)}", flush=True)
+        print(f"{sum(counts.values())} kills, {dict(counts)}, faults {faults}", flush=True)
     print("\n".join(faults))
     return len(faults)
 
