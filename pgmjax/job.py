@@ -34,6 +34,7 @@ from pgmjax.release import folder as release_folder
 from pgmjax.release import run_folder
 from pgmjax.release.folder import SavedRelease
 from pgmjax.release.release import Release, check_prior
+from pgmjax.release.run_folder import NotKept
 from pgmjax.release.statement import check_addable
 
 AGAIN = "Run the same command again: it continues under the same charge in the ledger, at no further cost."
@@ -313,16 +314,19 @@ class Job:
             self.check()
             output |= {"show_progress": show_progress, "check": self.check}
             missing = release_folder.fill(folder.to_write(), release, **output)
-            folder.publish(target, keep=bool(missing))
+            folder.publish(target, asked or {}, shown or {}, keep=bool(missing))
         except BaseException as error:
             folder.leave()
             if not isinstance(error, Exception):
                 raise
             self.check()  # a library may have turned an interrupt into another error
+            kept, unseen = folder.folder.exists(), isinstance(error, NotKept)
             if not (self.drawn or release is not None or isinstance(error, FitError)):
                 raise
+            if unseen and not kept and ledger is None:
+                raise RuntimeError(f"{error} It was the first, so that nothing is spent yet.") from error
             said = after_failure(error, self.chosen, target)
-            if ledger is not None and not folder.folder.exists():
+            if ledger is not None and not kept:
                 said += f" {AGAIN}"
             raise RuntimeError(said) from error
         return release_folder.read(target), missing
@@ -437,6 +441,7 @@ def after_failure(error: Exception, mechanism: Any, out: pathlib.Path) -> str:
     reason = str(cause).strip().rstrip(".") or type(cause).__name__
     partial = run_folder.partial_of(out)
     measured = (partial / run_folder.MEASUREMENTS).is_file()
+    measured = measured and not isinstance(error, NotKept)
     stage = "fit" if isinstance(error, FitError) else "writing" if measured else "measuring"
     said = f"The {stage} failed: {reason}. The budget is spent ({price(mechanism)})"
     kept = f"; the noisy answers are in {partial}. {_RESUME.format(partial, _ANSWERS)}"

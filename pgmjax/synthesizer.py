@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import inspect
 import os
-from collections.abc import Callable, Mapping
+import pathlib
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +23,7 @@ from pgmjax.data.population import Population
 from pgmjax.data.relation import AnyRelation, Relation
 from pgmjax.data.unit import Unit, check_unit
 from pgmjax.discovery import Discovery
-from pgmjax.job import Job
+from pgmjax.job import Job, price
 from pgmjax.model.row_file import VALUES, arrow_column
 from pgmjax.model.sampling import ROUND
 from pgmjax.queries import text as query_text
@@ -27,6 +31,10 @@ from pgmjax.queries.workload import KWay, Workload
 from pgmjax.release import folder as release_folder
 from pgmjax.release.release import Release
 from pgmjax.release.report import render
+from pgmjax.release.run_folder import OtherRun, RunFolder
+from pgmjax.release.unfinished import UnfinishedRun
+
+_ONE_FIT = threading.Lock()
 
 
 class Answer(NamedTuple):
@@ -82,7 +90,8 @@ class Synthesizer:
 
     Guarantees:
         `release`, rows, answers and report together are (epsilon, delta)-differentially private under the
-        relation, for the unit; see `Release.statement`.
+        relation, for the unit; see `Release.statement`. However often `fit` is called, and whatever ended it,
+        a synthesizer spends epsilon and delta once.
 
     Example:
         >>> import pandas as pd
@@ -114,6 +123,8 @@ class Synthesizer:
         self.insecure_seed = insecure_seed
         self._release: Release | None = None
         self._frame: _Frame | None = None
+        self._attempt: _Attempt | None = None
+        self._fitting = False
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the arguments by name, as scikit-learn's estimators do."""
@@ -147,6 +158,9 @@ class Synthesizer:
     ) -> Synthesizer:
         """Measure a frame and fit a model. This spends epsilon and delta, once: a second call is refused.
 
+        Every noisy answer is on disk before it is used, in `run_folder`. If the fit is interrupted or fails,
+        the same call goes on from there at no further cost, and another call is refused.
+
         Args:
             frame: pandas, polars, pyarrow, DuckDB, or anything that Arrow can read.
             domain: what the columns may hold, which is public: a `Domain`, a domain file, or its content.
@@ -159,14 +173,88 @@ class Synthesizer:
 
         Raises:
             TypeError: the frame is none that Arrow can read, or an argument has the wrong type.
-            ValueError: fitted already, the frame does not fit the domain, or nothing says what its columns
-                may hold. Nothing was spent.
+            ValueError: fitted already, or by another thread now, an earlier fit has begun to spend on
+                something else, the frame does not fit the domain, or nothing says what its columns may hold.
+                Nothing was spent.
         """
-        if self._release is not None:
-            raise ValueError(
-                "This Synthesizer is already fitted, and another fit would spend epsilon again. If "
-                "you want that, make a new one: Synthesizer(**synth.get_params()). Nothing was spent."
-            )
+        with self._only_fit():
+            job, held = self._described_job(frame, domain, discover, workload)
+            if self._attempt is not None and self._attempt.spent:  # what is forecast may be another limit now
+                job = dataclasses.replace(job, max_cells=self._attempt.job.recipe.max_cells)
+            with self._folder_of(job) as folder:
+                release = job.run(ledger=ledger, key=key, show_progress=show_progress, folder=folder)
+                self._release, self._frame = release, held
+            self._attempt = None
+        return self
+
+    @property
+    def run_folder(self) -> pathlib.Path | None:
+        """The folder with the answers of a fit that did not end; None if there are none."""
+        found = None if self._attempt is None or self._attempt.folder is None else self._attempt.folder.folder
+        return found if found is not None and found.is_dir() else None
+
+    @contextlib.contextmanager
+    def _only_fit(self) -> Iterator[None]:
+        """Refuse a fit when there was one, or another thread makes one; see `fit`."""
+        with _ONE_FIT:
+            if self._release is not None:
+                raise ValueError(
+                    "This Synthesizer is already fitted, and another fit would spend epsilon again. If "
+                    "you want that, make a new one: Synthesizer(**synth.get_params()). Nothing was spent."
+                )
+            if self._fitting:
+                raise ValueError(
+                    "Another thread is fitting this Synthesizer: wait for it. Nothing was spent."
+                )
+            self._fitting = True
+        try:
+            yield
+        finally:
+            self._fitting = False
+
+    @contextlib.contextmanager
+    def _folder_of(self, job: Job) -> Iterator[RunFolder | None]:
+        """Give a fit its folder while the block runs: that of the attempt before, if it began to spend.
+
+        Noise of a seed is not kept, so that a fit with it cannot go on.
+
+        Raises:
+            ValueError: that attempt was another run, or cannot go on.
+        """
+        before = self._attempt
+        if before is not None and before.spent and (before.folder is None or job.named.repeatable):
+            raise ValueError(self._spent_already(before.job))
+        if job.named.repeatable:
+            self._attempt = _Attempt(job, None)
+            yield None
+            return
+        folder = UnfinishedRun(None if before is None else before.folder)
+        first, self._attempt = self._attempt, _Attempt(job, folder)
+        try:
+            with folder.kept():
+                yield folder
+        except OtherRun as error:
+            assert first is not None
+            self._attempt = first
+            raise ValueError(self._spent_already(first.job)) from error
+
+    def _spent_already(self, job: Job) -> str:
+        kept = "" if self.run_folder is None else f" Its noisy answers are in {self.run_folder}."
+        goes_on = "Make" if job.named.repeatable else "Repeat the call as it was, which goes on, or make"
+        return (
+            f"An earlier fit of this Synthesizer did not end, and its budget is spent ({price(job.named)}): "
+            f"another one would spend it again.{kept} {goes_on} a new one: "
+            "Synthesizer(**synth.get_params()). Nothing further was spent."
+        )
+
+    def _described_job(
+        self,
+        frame: Any,
+        domain: Domain | Draft | Mapping[str, Any] | str | os.PathLike[str] | None,
+        discover: Any,
+        workload: Workload | KWay | None,
+    ) -> tuple[Job, _Frame]:
+        """Return what a fit does, and the kind of the frame; raises as `fit` does."""
         known = _described(domain)
         check_unit(self.unit, () if known is None else _columns(known))
         held, table = _Frame.of(frame, self.unit)
@@ -194,9 +282,7 @@ class Synthesizer:
             discovery=None if discover is None else Discovery(discover),
         )
         _check_records(job)
-        self._release = job.run(ledger=ledger, key=key, show_progress=show_progress)
-        self._frame = held
-        return self
+        return job, held
 
     @property
     def release(self) -> Release:
@@ -323,6 +409,23 @@ def _check_records(job: Job) -> None:
 
 def _columns(known: Domain | Draft) -> tuple[str, ...]:
     return known.attributes if isinstance(known, Domain) else known.columns
+
+
+class _Attempt(NamedTuple):
+    """A fit that may have begun to spend.
+
+    Attributes:
+        job: what it was.
+        folder: where its answers are; None if its noise can be repeated.
+    """
+
+    job: Job
+    folder: UnfinishedRun | None
+
+    @property
+    def spent(self) -> bool:
+        """True if it has begun to spend."""
+        return self.job.drawn if self.folder is None else self.folder.begun
 
 
 class _Frame:

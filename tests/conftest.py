@@ -22,7 +22,10 @@ program_cache.switch_on()
 _USERS = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
 os.environ.setdefault("MPLCONFIGDIR", os.path.join(_USERS, "matplotlib"))
 os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="pgmjax-cache-")
-atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
+# nor does an interrupted run of a test go on from one of theirs
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="pgmjax-state-")
+for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME"):
+    atexit.register(shutil.rmtree, os.environ[name], ignore_errors=True)
 # a run meets thousands of structures and comes back to many: dropping their programs costs time
 os.environ.setdefault("PGMJAX_MAX_MAPS", "30000")
 
@@ -54,6 +57,13 @@ def room_for_programs():
         import jax
 
         jax.clear_caches()
+
+
+@pytest.fixture(autouse=True)
+def no_unfinished_runs():
+    """No test goes on from a run that another one left unfinished."""
+    yield
+    shutil.rmtree(os.environ["XDG_STATE_HOME"], ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ direct encoding, a plain file of the rows. Rows are sorted, so that nothing is l
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import json
 import pathlib
@@ -31,7 +32,9 @@ from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.private_table import holder_log
 from pgmjax.release import folder as release_folder
+from pgmjax.release.run_folder import NotKept
 from pgmjax.release.statement import of_epsilon
+from pgmjax.release.unfinished import UnfinishedRun
 
 _MOST_VALUES = 50_000_000  # of a plain file
 _OPTIONS = {  # what messages of the library call by its names in Python
@@ -67,8 +70,8 @@ def run(arguments: argparse.Namespace) -> None:
         with release.named_as_options(_OPTIONS), opened as ledger, holder_log(arguments.holder_log):
             record = _perturb(arguments, job, attributes, out, ledger)
         release.tell(arguments, out, record, lambda: _print(arguments, job, out, record))
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(_after_interrupt(arguments, job, out)) from None
+    except KeyboardInterrupt as error:
+        raise KeyboardInterrupt(_after_interrupt(arguments, job, out, error)) from None
     for name, why in record.get("missing", {}).items():
         raise RuntimeError(
             f"{name} could not be written to {out} ({why}). The answers are not lost: they are in table/ "
@@ -76,12 +79,16 @@ def run(arguments: argparse.Namespace) -> None:
         )
 
 
-def _after_interrupt(arguments: argparse.Namespace, job: Job, out: pathlib.Path) -> str:
+def _after_interrupt(
+    arguments: argparse.Namespace, job: Job, out: pathlib.Path, error: KeyboardInterrupt
+) -> str:
     """Return a message on what an interrupt left: the folder is there in full or not at all."""
     if (out / "release.json").is_file():
         return f"interrupted; the perturbed table is at {out}"
     if arguments.ledger is not None:
         return f"interrupted; nothing was written. {jobs.AGAIN}"
+    if getattr(error, "folder", None) is not None:  # which its message names
+        return f"interrupted; nothing was written. {error}"
     if job.drawn:
         return f"interrupted; nothing was written; {jobs.price(job.named)} counts as spent"
     return "interrupted; nothing was spent"
@@ -126,7 +133,10 @@ def _perturb(
     show, data = release.show_progress(arguments), job.table
     mechanism: Any = job.named
     try:
-        with files.reserve(out) as folder:
+        with contextlib.ExitStack() as stack:
+            keeps = ledger is None and not mechanism.repeatable
+            kept = stack.enter_context(UnfinishedRun().kept()) if keeps else None
+            folder = stack.enter_context(files.reserve(out))
             process.check()
             table = mechanism.perturb(
                 data,
@@ -136,6 +146,7 @@ def _perturb(
                 ledger=ledger,
                 key=arguments.key,
                 show_progress=show,
+                folder=kept,
             )
             process.check()
             record: dict[str, Any] = {**describe(table), "responses": None}
@@ -162,6 +173,9 @@ def _perturb(
         said = f"The answers could not be written: {reason}. The budget is spent ({jobs.price(mechanism)})."
         if ledger is not None:
             said += f" {jobs.AGAIN}"
+        elif isinstance(error, NotKept):  # all answers of the records are one
+            said = f"{reason}. Nothing is spent yet."
+        said += "".join(f" {note}" for note in getattr(error, "__notes__", ()))
         raise RuntimeError(said) from error
 
 

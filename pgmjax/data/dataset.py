@@ -499,6 +499,11 @@ class Dataset(metaclass=Telling):
         """The file's columns by attribute, with key "" for the weights; empty if in memory. Public."""
         return self._source.layout
 
+    @property
+    def reading(self) -> dict[str, Any]:
+        """The files by name, their form, and which of their records count, for JSON. Public."""
+        return {**self._source.reading, "population": self.population.facts()}
+
     def fingerprint(self, key: bytes) -> str:
         """Return a keyed digest that identifies the table. It reveals nothing without the key.
 

@@ -180,6 +180,12 @@ class FileSource:
         return {**self.columns, **({"": self.weights[0]} if self.weights else {})}
 
     @property
+    def reading(self) -> dict[str, Any]:
+        """The file by its path, and what is said of its form."""
+        form = {"table": self.table, "text": self.text, "header": self.header, "encoding": self.encoding}
+        return {"path": os.path.abspath(self.path), **form, "rows_outside": self.rows_outside}
+
+    @property
     def population(self) -> Population:
         """The records that count."""
         bound = None if self.weight_bound is None else self.weight_bound[1]
@@ -762,6 +768,11 @@ class NpySource:
     def layout(self) -> dict[str, str]:
         """The column numbers by attribute, as text."""
         return {name: str(place) for place, name in enumerate(self.domain)}
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """The file by its path."""
+        return {"path": os.path.abspath(self.path), "rows_outside": self.rows_outside}
 
     @property
     def population(self) -> Population:

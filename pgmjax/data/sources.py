@@ -109,6 +109,11 @@ class Source(Protocol):
         """The records that count, by public facts alone."""
         ...
 
+    @property
+    def reading(self) -> dict[str, Any]:
+        """The files by name and how they are read, for JSON; empty in memory."""
+        ...
+
 
 class ColumnSource:
     """Columns of codes held in memory.
@@ -172,6 +177,11 @@ class ColumnSource:
     def stamp(self) -> tuple[Any, ...]:
         """Return nothing: columns in memory are this object's own and do not change."""
         return ()
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """Nothing: there is no file."""
+        return {}
 
     def under(self, definition: TableDefinition) -> ColumnSource:
         """Return this source, if its codes and weights follow from the definition's."""
@@ -296,6 +306,11 @@ class DerivedSource:
     def stamp(self) -> tuple[Any, ...]:
         """Return the marks of the source's files."""
         return self._source.stamp()
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """The files of the source and how they are read."""
+        return self._source.reading
 
     @property
     def population(self) -> Population:

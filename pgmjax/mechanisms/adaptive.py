@@ -88,7 +88,7 @@ def fit_of_chosen(run: Run, measured: Sequence[LinearMeasurement]) -> Fit:
         FitError: the fit failed. The error carries the measurements, whose cost is spent.
     """
     with carry_measurements(measured):
-        estimator = pulled_less(run.request.estimator, run.request.domain, measured, run.total)
+        estimator = pulled_less(run.estimator, run.request.domain, measured, run.total)
     return run.fit(measured, estimator=estimator)
 
 

@@ -126,7 +126,7 @@ class AIM(Mechanism):
             clique = self._choose(run, estimates, queries, now)
             measured += run.measure([marginal(clique)], [budget.remaining if now.last else now.measure])
             if now.last:
-                return run.release(measured, fit_merged(run, request.estimator, measured, model))
+                return run.release(measured, fit_merged(run, run.estimator, measured, model))
             model = fit_on_the_way(run, measured, self.steps, model)
             after = model.marginal(clique)
             quiet = is_noise(estimates[clique], after, measured[-1], self._kept(request))

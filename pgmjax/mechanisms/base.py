@@ -36,6 +36,7 @@ from pgmjax.measurements.total import estimate_total
 from pgmjax.measurements.transcript import Transcript
 from pgmjax.mechanisms.work import Work
 from pgmjax.model.graphical import GraphicalModel
+from pgmjax.privacy import tape
 from pgmjax.privacy.accounting.zcdp import rho_for
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.budget import Budget
@@ -49,6 +50,7 @@ from pgmjax.queries.workload import KWay, Workload
 from pgmjax.release.release import Release
 from pgmjax.release.run_folder import RunFolder
 from pgmjax.release.statement import Spent
+from pgmjax.release.unfinished import UnfinishedRun
 
 _LOG = logging.getLogger("pgmjax")
 """What it is told is public: names, numbers of tables, how fits ended."""
@@ -100,6 +102,11 @@ class PrivacyParameters:
     def _neighbours(self) -> Relation:
         """The relation, for type checkers: the field takes its name too."""
         return Relation.parse(self.relation)
+
+    @property
+    def repeatable(self) -> bool:
+        """True if the noise can be repeated, from a seed or a tape, so that no answer has to be kept."""
+        return tape.active() is not None or (self.backend is not None and self.backend.seed is not None)
 
     def _set(self, **values: Any) -> None:
         """Replace settings by their checked values during initialisation."""
@@ -176,7 +183,8 @@ class PrivacyParameters:
         """Return the table under a budget, with the journal of what is asked; see `_open_table`."""
         kept = self._journal(data, asked, ledger, key, held)
         if folder is not None:
-            folder.bind({**asked, **self._parameters()}, data)
+            place = None if kept is None else {name: kept.receipt()[name] for name in ("account", "key")}
+            folder.bind({**asked, **self._parameters(), "reading": data.reading, "ledger": place}, data)
         if kept is not None and isinstance(kept.data, Dataset):
             data = kept.data
         journal = kept if folder is None else folder.journal(kept)
@@ -247,7 +255,7 @@ class Request:
         relation: the neighbouring relation.
         budget: the run's budget, still unspent.
         max_weight: the public bound on a record's weight; None without weights.
-        estimator: the estimator that fits the model.
+        estimator: the estimator by which a run decides what to measure, between rounds too.
         max_records: the largest number of records of a unit of privacy; 1 if it is one record.
     """
 
@@ -300,6 +308,8 @@ class Run:
         show_progress: None shows progress bars in terminals only, False never.
         folder: where the run's noisy answers are kept, or None.
         found: what discovery found before, or None.
+        last: the estimator of the last fit. A run that goes on from its folder may be given another one than
+            it began with, which is still the one that decides what it measures.
     """
 
     mechanism: Mechanism
@@ -309,6 +319,12 @@ class Run:
     show_progress: bool | None = None
     folder: RunFolder | None = None
     found: Found | None = None
+    last: Estimator | None = None
+
+    @property
+    def estimator(self) -> Estimator:
+        """The estimator of the last fit."""
+        return self.request.estimator if self.last is None else self.last
 
     @property
     def budget(self) -> Budget:
@@ -370,12 +386,12 @@ class Run:
         Args:
             measurements: the noisy answers.
             warm_start: an earlier model to start from.
-            estimator: the estimator. Default: the request's.
+            estimator: the estimator. Default: that of the last fit.
 
         Raises:
             FitError: the fit failed. The error carries the measurements, whose cost is spent.
         """
-        estimator = self.request.estimator if estimator is None else estimator
+        estimator = self.estimator if estimator is None else estimator
         with carry_measurements(measurements):
             return estimator.fit(self.request.domain, measurements, self.total, warm_start)
 
@@ -475,6 +491,8 @@ class Mechanism(PrivacyParameters, abc.ABC):
     """Settings with which it measures a marginal of more than 2^18 cells; None if it never does."""
     chooses: ClassVar[bool] = False
     """Whether it chooses what to measure among the marginals of the workload, so that not all must fit."""
+    adapts: ClassVar[bool] = True
+    """Whether what it measures may depend on a fit of earlier answers."""
     discovers: ClassVar[bool] = True
     """Whether it runs within the rest of a budget, as it has to after discovery."""
 
@@ -501,7 +519,9 @@ class Mechanism(PrivacyParameters, abc.ABC):
                 same name returns the same answers at no cost, also after an interruption.
             show_progress: None shows a progress bar in terminals only, False never.
             folder: where every noisy answer is on disk before it is used; a run that was interrupted goes on
-                from it at no further cost. Default: answers are kept by the ledger, if any.
+                from it at no further cost. Default: the ledger keeps the answers, if there is one. Without,
+                they are in the user's state folder until this returns, see `release.unfinished`: the same
+                call goes on from there. Repeatable noise (a seed) is not kept.
 
         Raises:
             TypeError: an argument is not a table, a workload or a ledger.
@@ -510,18 +530,34 @@ class Mechanism(PrivacyParameters, abc.ABC):
             BudgetExceeded: the table's budget in the ledger does not suffice; nothing was spent.
             LedgerError: the ledger cannot be used; nothing was spent.
             FitError: the fit failed after budget was spent. The error carries the measurements.
+            BaseException: any of these, and an interrupt, says where the answers so far are kept, if they
+                are, and carries the path as `folder`.
         """
-        if isinstance(data, OpenTable):
-            return self.execute(
-                self._discovered(data, workload, discover, ledger, key, show_progress, folder)
-            )
-        if discover is not None:
-            raise ValueError(
-                "discover goes with an OpenTable, and this table's domain is given: leave it out."
-            )
-        if isinstance(workload, KWay):
-            workload = self.asked(data.domain, workload)
-        return self.execute(self._start(data, workload, ledger, key, show_progress, folder))
+        with self._in_folder(ledger, folder) as kept:
+            if isinstance(data, OpenTable):
+                return self.execute(
+                    self._discovered(data, workload, discover, ledger, key, show_progress, kept)
+                )
+            if discover is not None:
+                raise ValueError(
+                    "discover goes with an OpenTable, and this table's domain is given: leave it out."
+                )
+            if isinstance(workload, KWay):
+                workload = self.asked(data.domain, workload)
+            return self.execute(self._start(data, workload, ledger, key, show_progress, kept))
+
+    @contextlib.contextmanager
+    def _in_folder(self, ledger: Ledger | None, folder: RunFolder | None) -> Iterator[RunFolder | None]:
+        """Give a run its folder while the block runs: the one that was given, or one until it is done.
+
+        A ledger keeps the answers itself, and noise that can be repeated is kept by its seed.
+        """
+        with contextlib.ExitStack() as stack:
+            if folder is None and ledger is None and not self.repeatable:
+                folder = stack.enter_context(UnfinishedRun().kept())
+            if folder is not None:
+                stack.enter_context(folder.running())
+            yield folder
 
     def asked(self, domain: Domain, every: KWay) -> Workload:
         """Return what all marginals of k attributes are over a domain, within the limit of cells.
@@ -591,8 +627,12 @@ class Mechanism(PrivacyParameters, abc.ABC):
         plan = self.plan(request)
         settings = {"mechanism": self.name, **self.describe(plan)}
         table = self._open_table(data, workload, settings, ledger, key, folder)
+        began = estimator if folder is None or not self.adapts else folder.rounds_fitted_by(estimator)
+        if began != estimator:
+            request = dataclasses.replace(request, estimator=began)
+            plan = self.plan(request)
         self._log_begin(len(data.domain))
-        return Run(self, request, plan, table, show_progress, folder)
+        return Run(self, request, plan, table, show_progress, folder, last=estimator)
 
     def _discovered(
         self,
@@ -641,14 +681,15 @@ class Mechanism(PrivacyParameters, abc.ABC):
             over = self.asked(found.domain, workload) if isinstance(workload, KWay) else workload
             check_table_and_workload(data, over)
             estimator = self._fitted_by(show_progress)
-            request = Request(found.domain, over, self._neighbours, rest, None, estimator, opened.max_records)
+            began = estimator if folder is None or not self.adapts else folder.rounds_fitted_by(estimator)
+            request = Request(found.domain, over, self._neighbours, rest, None, began, opened.max_records)
             plan = self.plan(request)
         except ValueError as error:
             raise ValueError(
                 f"The domain that was found, at the cost of the discovery, does not allow this run: {error} "
                 f"Its columns are {', '.join(found.domain)}."
             ) from error
-        return Run(self, request, plan, opened.over(data, rest), show_progress, folder, found)
+        return Run(self, request, plan, opened.over(data, rest), show_progress, folder, found, estimator)
 
     def _whole(self, table: OpenTable, settings: Discovery) -> Budget:
         """Return the budget of discovery and run together: of delta, a share is kept for labels of text."""
@@ -710,6 +751,8 @@ class MeasureOnce(Mechanism):
     Many runs, such as trials or budgets, can be measured first and fitted together with `release_together`.
     """
 
+    adapts: ClassVar[bool] = False
+
     @abc.abstractmethod
     def plan(self, request: Request) -> MeasurementPlan:
         """Return the queries to measure, with weights that divide the budget.
@@ -728,8 +771,9 @@ class MeasureOnce(Mechanism):
         show_progress: bool | None = None,
         folder: RunFolder | None = None,
     ) -> Measured:
-        """Measure like `run`, without the fit; see `release_together`."""
-        return self._measured(self._start(data, workload, ledger, key, show_progress, folder))
+        """Measure like `run`, without the fit; see `release_together`. Answers are kept as they are there."""
+        with self._in_folder(ledger, folder) as kept:
+            return self._measured(self._start(data, workload, ledger, key, show_progress, kept))
 
     def execute(self, run: Run) -> Release:
         """Measure, fit and return the release."""
@@ -793,7 +837,7 @@ def release_together(runs: Sequence[Measured]) -> list[Release]:
     totals = [each.run.total for each in several]
     public = [total for total in totals if total is not None]
     with carry_measurements([measurement for each in several for measurement in each.measurements]):
-        fits = request.estimator.fit_batch(
+        fits = several[0].run.estimator.fit_batch(
             request.domain,
             [each.measurements for each in several],
             totals=public if len(public) == len(several) else None,

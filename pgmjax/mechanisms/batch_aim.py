@@ -131,7 +131,7 @@ class BatchAIM(Mechanism):
 
     def execute(self, run: Run) -> Release:
         """Measure all attributes; then, round by round, score the candidates and measure those worth it."""
-        request, budget = run.request, run.budget
+        budget = run.budget
         attributes, wide = _by_width(run.plan)
         start = budget.cap * (self.start if wide else 1)
         measured = run.measure(list(map(marginal, attributes)), split(start, [1] * len(attributes)))
@@ -144,7 +144,7 @@ class BatchAIM(Mechanism):
             published[number] = model, [dataclasses.replace(each, round=number) for each in distances]
             costs = split(cost - (budget.spent - before), list(shares.values()))
             measured += run.measure(list(map(marginal, shares)), costs)
-        fit = fit_merged(run, request.estimator, measured, model)
+        fit = fit_merged(run, run.estimator, measured, model)
         counted = [set(each.clique) for each in measured]
         last = {
             each.clique: (model, each)

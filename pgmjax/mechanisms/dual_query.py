@@ -146,10 +146,9 @@ class DualQuery(Mechanism):
         return run.release((), fit, transcript=transcript, spent=self._spent(run, game, rounds))
 
     def _fit(self, run: Run, transcript: Transcript) -> Fit:
-        request = run.request
         if self.estimate == "paper":
-            return fit_of_records(transcript, request.workload, request.estimator)
-        own = dataclasses.replace(request.estimator, loss=Draws(transcript))
+            return fit_of_records(transcript, run.request.workload, run.estimator)
+        own = dataclasses.replace(run.estimator, loss=Draws(transcript))
         try:
             return run.fit((), estimator=own)
         except FitError as error:

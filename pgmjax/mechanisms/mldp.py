@@ -139,7 +139,7 @@ class MLDP(Mechanism):
                 domain, encoding, training_sets, answers, self._learners(), validations, self.training_seed
             )
             total = _total(predictor, measured) if run.total is None else run.total
-            fit = run.request.estimator.fit(domain, measured, total=total)
+            fit = run.estimator.fit(domain, measured, total=total)
         made = run.release(
             measured,
             fit,

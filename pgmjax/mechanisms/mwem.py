@@ -133,6 +133,7 @@ class MWEM(Mechanism):
     def execute(self, run: Run) -> Release:
         """Make the rounds."""
         rounds: Rounds = run.plan
+        rounds.estimate.ends_with(run.estimator)
         return run.release(rounds.make(run), rounds.estimate.fit())
 
     def _check_sizes(self, candidates: Candidates, estimate: Estimate) -> None:

@@ -90,6 +90,9 @@ class Estimate(abc.ABC):
     def update(self, measurements: Sequence[LinearMeasurement], total: float, last: bool = True) -> None:
         """Update from all measurements so far, the newest last; `last` is true after the last round."""
 
+    def ends_with(self, estimator: Estimator) -> None:  # noqa: B027
+        """Take another estimator for the last update; the multiplicative weights have none."""
+
     @abc.abstractmethod
     def marginals(self, cliques: Sequence[Clique], total: float) -> list[np.ndarray]:
         """Return the estimate's marginals [size of each attribute] (counts)."""
@@ -130,6 +133,10 @@ class Engine(Estimate):
         self._estimator.plan(self._domain, [smallest])
         if most is not None:
             check_cells(min(most, self._domain.size(self._domain.attributes)), self._estimator)
+
+    def ends_with(self, estimator: Estimator) -> None:
+        """Take another estimator for the last fit."""
+        self._estimator = dataclasses.replace(estimator, progress=False)
 
     def update(self, measurements: Sequence[LinearMeasurement], total: float, last: bool = True) -> None:
         """Fit all measurements."""

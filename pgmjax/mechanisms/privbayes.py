@@ -159,7 +159,7 @@ class PrivBayes(Mechanism):
         measurements = run.measure(queries, run.budget.split([1] * len(queries)))
         if self.estimate == "engine":
             return run.release(measurements, fit_of_chosen(run, measurements))
-        count, estimator = run.table.public_count(), run.request.estimator
+        count, estimator = run.table.public_count(), run.estimator
         return run.release(measurements, conditional_fit(run.request.domain, measurements, count, estimator))
 
     def _search(self) -> Search:

@@ -38,6 +38,7 @@ from pgmjax.privacy.responding import ENCODINGS, Responses, check_size
 from pgmjax.privacy.response import LARGEST_UNARY_SIZE, response_for, unary_for
 from pgmjax.queries.workload import Workload
 from pgmjax.release.release import Release
+from pgmjax.release.run_folder import RunFolder
 
 USELESS = ("refuse", "answer")
 
@@ -145,12 +146,13 @@ class RandomizedResponse(Mechanism):
         ledger: Ledger | None = None,
         key: str | None = None,
         show_progress: bool | None = None,
+        folder: RunFolder | None = None,
     ) -> PerturbedTable:
         """Release every record's answer, in the order of the table or sorted.
 
         Tables in files are read and written in blocks, so they may be larger than memory; only sorted answers
-        have to fit in memory. An interruption leaves no file; under a ledger the same call continues, where
-        it stopped or, if sorted, from the start, at no further cost.
+        have to fit in memory. After an interruption the same call continues, where it stopped or, if sorted,
+        from the start unless all records had answered, at no further cost.
 
         Args:
             data: the private table, without weights.
@@ -165,6 +167,7 @@ class RandomizedResponse(Mechanism):
             ledger: see `Marginals.run`.
             key: see `Marginals.run`.
             show_progress: None shows a progress bar in terminals only, False never.
+            folder: as for `run`.
 
         Raises:
             TypeError: `data` is not a table.
@@ -192,13 +195,15 @@ class RandomizedResponse(Mechanism):
         if out is not None:
             check_target(out)
         settings = {"mechanism": f"{self.name}-rows", **plan.describe(), "row_order": row_order}
-        table = self._open_table(data, Workload([list(names)]), settings, ledger, key)
-        with contextlib.nullcontext() if out is None else reserve(out) as folder:
+        with contextlib.ExitStack() as stack:
+            kept = stack.enter_context(self._in_folder(ledger, folder))
+            table = self._open_table(data, Workload([list(names)]), settings, ledger, key, kept)
+            place = None if out is None else stack.enter_context(reserve(out))
             if not ordered:
                 sizes = [data.domain.size(group) for group in plan.groups]
                 check_sortable(sizes, plan.encodings, table.public_count(), in_ledger=ledger is not None)
             responses = self._respond(table, plan, list(plan.groups), show_progress, ordered)
-            columns = (columns_of if ordered else sorted_columns_of)(responses, folder)
+            columns = (columns_of if ordered else sorted_columns_of)(responses, place)
             made = PerturbedTable(
                 table.domain,
                 columns,
@@ -210,8 +215,8 @@ class RandomizedResponse(Mechanism):
                 table.unit,
                 table.population,
             )
-            if folder is not None:
-                made.write_record(folder)
+            if place is not None:
+                made.write_record(place)
         return made if out is None else load(out)
 
     def predicted_errors(

@@ -8,23 +8,28 @@ the others, all within the one budget of the run.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import json
 import os
 import pathlib
+import re
 import shlex
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from pgmjax._internal import checks, files, formats
+from pgmjax._internal.errors import Error
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.population import Population
 from pgmjax.data.relation import Relation
+from pgmjax.estimation.estimator import Estimator
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.privacy.budget import Budget
+from pgmjax.privacy.budget import Budget, SingleProcess
 from pgmjax.privacy.ledger import IdempotencyConflict
 from pgmjax.privacy.ledger.chain import digest_of
 from pgmjax.privacy.private_table import Journal
@@ -37,7 +42,15 @@ _SECURE, _INSECURE = "secure", "insecure"  # the end of an answer's name: of whi
 _LONGEST = 200  # bytes of a name, of the 255 that file systems allow
 
 
-class RunFolder:
+class OtherRun(Error, ValueError):
+    """A folder holds the answers of another run, or about another table; nothing was spent."""
+
+
+class NotKept(Error, RuntimeError):
+    """A run's answer could not be put on disk, and was not shown."""
+
+
+class RunFolder(SingleProcess):
     """A folder in which a run keeps its noisy answers.
 
     In it are `measurements.parquet`, what was measured so far, and `answers/`, every answer of the run in
@@ -50,7 +63,8 @@ class RunFolder:
         folder: path; made if it is missing. A run that was interrupted goes on from what is in it.
 
     Guarantees:
-        An answer is on disk before the run gets it. At most one answer to each step of a run is ever used.
+        An answer is on disk before the run gets it. At most one answer to each step of a run is ever used,
+        by one run at a time, of one thread in the process that made this object.
 
     Raises:
         ImportError: pyarrow is not installed.
@@ -72,15 +86,39 @@ class RunFolder:
 
     def __init__(self, folder: str | os.PathLike[str]):
         checks.optional("pyarrow.parquet", extra="tables")
-        self.folder = pathlib.Path(folder).absolute()
-        (self.folder / _ANSWERS).mkdir(parents=True, exist_ok=True)
+        self._prepare()
         try:
-            self._lock = files.try_lock(self.folder)
+            self._open(pathlib.Path(folder).absolute())
         except BlockingIOError:
             raise ValueError(
                 f"Another process is using {self.folder}: wait for it, or give another folder."
             ) from None
+
+    def _prepare(self) -> None:
+        super().__init__()
+        self.begun = self.answered = False  # whether the run has begun to spend, and has an answer
+        self._lock: int | None = None
+        self._running = threading.Lock()  # of a run
+        self._step = threading.Lock()  # of an answer, from the look for a stored one until it is stored
         self._measured: list[LinearMeasurement] = []
+
+    def _open(self, folder: pathlib.Path) -> None:
+        """Make and lock the folder, and remove what a write that ended in it left.
+
+        Raises:
+            BlockingIOError: another run is using it.
+        """
+        self.folder = folder
+        while True:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            (folder / _ANSWERS).mkdir(mode=0o700, exist_ok=True)
+            lock = files.try_lock(folder)
+            if lock is None or _stands_at(lock, folder):
+                break
+            os.close(lock)  # the run that held it has removed it meanwhile
+        self._lock = lock
+        for left in (folder / _ANSWERS).glob(".*.partial"):
+            left.unlink(missing_ok=True)
 
     @property
     def answers(self) -> int:
@@ -92,34 +130,96 @@ class RunFolder:
         """True if every stored answer was drawn with secure noise."""
         return all(path.stem.endswith(f"-{_SECURE}") for path in (self.folder / _ANSWERS).glob("*.npy"))
 
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """Give the folder to one run while the block runs.
+
+        Raises:
+            RuntimeError: this is not the process that made the object; nothing was spent.
+            ValueError: another thread has a run in it.
+        """
+        self._check_process()
+        if not self._running.acquire(blocking=False):
+            raise ValueError(
+                f"Another run of this process is using {self.folder}: wait for it, or give another folder."
+            )
+        try:
+            self._measured = []
+            yield
+        finally:
+            self._running.release()
+
     def bind(self, request: Mapping[str, Any], data: Dataset) -> None:
         """Bind the folder to a run and its table, or check that they are the ones it is bound to.
 
         Args:
-            request: what the run asks for, with all its parameters; public and JSON-able.
+            request: all that decides the run's answers, with the files that are read and how; public and
+                JSON-able.
             data: the private table, of which a digest is kept under a random key.
 
         Raises:
-            ValueError: the folder belongs to another run, or the table is another one or was changed.
+            OtherRun: the folder belongs to another run, or the table is another one or was changed.
         """
         path, asked = self.folder / RUN, digest_of("request", request)
         if not path.exists():
             key = os.urandom(32)
             record = {"request": asked, "key": key.hex(), "table": data.identity(key)}
-            text = json.dumps({**formats.RUN.heading(), **record})
-            _write(path, lambda file: file.write(text.encode()))
+            self._note({**formats.RUN.heading(), **record})
             return
         record = files.read(path, formats.RUN)
         if record["request"] != asked:
-            raise ValueError(
+            raise OtherRun(
                 f"{self.folder} holds the answers of another run: give another folder, or repeat that "
                 "run's request."
             )
         if data.identity(bytes.fromhex(record["key"])) != record["table"]:
-            raise ValueError(
+            raise OtherRun(
                 f"The answers in {self.folder} are about another table, or the table was changed: use "
                 "the original table. Nothing was spent."
             )
+
+    def _note(self, record: Mapping[str, Any]) -> None:
+        """Write what tells the run and its table from others.
+
+        Raises:
+            ValueError: that failed.
+        """
+        text = json.dumps(record)
+        try:
+            _write(self.folder / RUN, lambda file: file.write(text.encode()))
+        except OSError as error:
+            raise ValueError(
+                f"{self.folder} cannot be written: {_reason(error)}. Nothing was spent."
+            ) from error
+
+    def rounds_fitted_by(self, estimator: Estimator) -> Estimator:
+        """Return the estimator by which the run, which is bound, decides what it measures.
+
+        Args:
+            estimator: that of the last fit. A run that begins now decides by it too, and does so whenever it
+                goes on, whatever estimator it is given then.
+
+        Raises:
+            ValueError: the run decides by an object (a loss or solver) that is not given now.
+        """
+        given = {
+            field.name: _public(getattr(estimator, field.name))
+            for field in dataclasses.fields(estimator)
+            if field.name != "progress"
+        }
+        record = files.read(self.folder / RUN, formats.RUN)
+        if "estimator" not in record:
+            record["estimator"] = given
+            self._note(record)
+        began = record["estimator"]
+        for name, value in began.items():
+            if isinstance(value, dict) and value != given[name]:
+                raise ValueError(
+                    f"The run in {self.folder} began with the {name} {value['object']}, by which it decides "
+                    f"what to measure: give an estimator with this {name}. Nothing further was spent."
+                )
+        plain = {name: value for name, value in began.items() if not isinstance(value, dict)}
+        return dataclasses.replace(estimator, **plain)
 
     def key(self) -> bytes:
         """Return the secret of the run, which `finish` removes."""
@@ -128,6 +228,17 @@ class RunFolder:
     def journal(self, inner: Journal | None) -> FolderJournal:
         """Return the journal of the run: this folder's, in front of a ledger's if there is one."""
         return FolderJournal(self, inner)
+
+    @contextlib.contextmanager
+    def step_at_a_time(self) -> Iterator[None]:
+        """Let one thread take a step of the run while the block runs: the others wait.
+
+        Raises:
+            RuntimeError: this is not the process that made the object; nothing was drawn.
+        """
+        self._check_process()
+        with self._step:
+            yield
 
     def step(self, number: int, asked: str) -> tuple[np.ndarray, bool] | None:
         """Return the stored answer of a step, int64 [n], and whether its noise is secure; None without one.
@@ -146,21 +257,44 @@ class RunFolder:
         return None
 
     def store(self, number: int, asked: str, values: np.ndarray, secure: bool) -> None:
-        """Put the answer of a step on disk, under a name that says whether its noise is secure."""
+        """Put the answer of a step on disk, under a name that says whether its noise is secure.
+
+        Raises:
+            NotKept: that failed; nothing of the answer is there.
+        """
         path = self.folder / _ANSWERS / f"{number:06d}-{asked}-{_SECURE if secure else _INSECURE}.npy"
-        _write(path, lambda file: np.save(file, values, allow_pickle=False))
+        try:
+            _write(path, lambda file: np.save(file, values, allow_pickle=False))
+        except OSError as error:
+            raise NotKept(
+                f"An answer could not be written to {self.folder} ({_reason(error)}), and was not shown: "
+                "make room there."
+            ) from error
 
     def record(
         self, measured: Sequence[LinearMeasurement], secure: bool, seed: int | None, population: Population
     ) -> None:
-        """Add measurements to `measurements.parquet`, which is there in full at any time."""
+        """Add measurements to `measurements.parquet`, which is there in full at any time.
+
+        Raises:
+            NotKept: that failed; their answers are stored.
+        """
         self._measured += measured
-        partial = self.folder / f".{MEASUREMENTS}"
-        tables.write_measurements(self._measured, partial, secure=secure, seed=seed, population=population)
-        with partial.open("rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(partial, self.folder / MEASUREMENTS)
-        files.sync(self.folder)
+        partial = self.folder / f".{MEASUREMENTS}.partial"
+        try:
+            tables.write_measurements(
+                self._measured, partial, secure=secure, seed=seed, population=population
+            )
+            with partial.open("rb+") as file:
+                os.fsync(file.fileno())
+            os.replace(partial, self.folder / MEASUREMENTS)
+            files.sync(self.folder)
+        except OSError as error:
+            raise NotKept(
+                f"{MEASUREMENTS} could not be written to {self.folder} ({_reason(error)}): make room there."
+            ) from error
+        finally:
+            partial.unlink(missing_ok=True)
 
     @classmethod
     def beside(cls, out: pathlib.Path, asked: Mapping[str, Any], output: Mapping[str, Any]) -> RunFolder:
@@ -185,18 +319,27 @@ class RunFolder:
             folder = cls(partial)
         except OSError as error:
             raise ValueError(f"{out} cannot be written: {error.strerror}.") from error
-        command, found = {"asked": dict(asked), "output": dict(output)}, command_in(partial)
-        if folder.answers and found is not None and found["asked"] != command["asked"]:
+        found = command_in(partial)
+        if folder.answers and found is not None and found["asked"] != dict(asked):
             folder.close()
             raise ValueError(
                 f"{partial} holds the noisy answers of another run that was interrupted. Continue that "
                 f"run (pgmjax release --resume {shlex.quote(str(partial))}), give another --out, or "
                 "remove the folder. Nothing was spent."
             )
-        begun = partial / f".{_COMMAND}"  # renamed, so that a kill leaves none that cannot be read
-        begun.write_text(json.dumps(command, indent=1) + "\n", encoding="utf-8")
-        begun.replace(partial / _COMMAND)
+        if found is None or not folder.answers:
+            try:
+                folder.keep_command(asked, output)
+            except OSError as error:
+                folder.leave()
+                raise ValueError(f"{partial} cannot be written: {error.strerror}.") from error
         return folder
+
+    def keep_command(self, asked: Mapping[str, Any], output: Mapping[str, Any]) -> None:
+        """Write what was asked for, for whoever goes on: as the run began, and again once it succeeded."""
+        command = {"asked": dict(asked), "output": dict(output)}
+        text = json.dumps(command, indent=1) + "\n"
+        _write(self.folder / _COMMAND, lambda file: file.write(text.encode()))
 
     def to_write(self) -> pathlib.Path:
         """Return the empty folder for the release; what an earlier turn of the run wrote is gone."""
@@ -205,16 +348,22 @@ class RunFolder:
         (self.folder / _MADE).mkdir()
         return self.folder / _MADE
 
-    def publish(self, out: pathlib.Path, *, keep: bool) -> None:
+    def publish(
+        self, out: pathlib.Path, asked: Mapping[str, Any], output: Mapping[str, Any], *, keep: bool
+    ) -> None:
         """Turn what was written into the release OUT, in place of what an earlier turn of this run published.
 
         Args:
             out: the release.
+            asked: what it was asked for, see `beside`.
+            output: the rest of the command that succeeded, by which another turn goes on.
             keep: whether this folder stays, as the release lacks parts that can still be written.
 
         Raises:
             ValueError: another OUT has appeared meanwhile.
         """
+        if keep:
+            self.keep_command(asked, output)
         copied = self.folder / f".{_PUBLISHED}"
         shutil.copyfile(self.folder / _MADE / _RECORD, copied)  # the disk may be full, but is not below
         if is_own(out):
@@ -229,15 +378,14 @@ class RunFolder:
 
     def drop(self) -> None:
         """Remove the folder, whose release is published."""
-        self.close()
         files.drop(self.folder)
+        self.close()
 
     def leave(self) -> None:
         """Leave the folder to a later turn of the run; remove it if nothing in it was paid for."""
-        paid = self.answers
-        self.close()
-        if not paid:
+        if not self.answers:
             shutil.rmtree(self.folder, ignore_errors=True)
+        self.close()
 
     def close(self) -> None:
         """Let other processes use the folder."""
@@ -262,10 +410,18 @@ class FolderJournal:
         self.secure: bool | None = None
 
     def begin(self, run: object, budget: Budget, relation: Relation, secure: bool) -> None:
-        """Reserve the budget in the ledger, if there is one, which gets the answers of the folder too."""
+        """Note that the run spends from here on, and reserve its budget in the ledger, if there is one.
+
+        The ledger gets the answers of the folder too, so that their noise counts.
+        """
         self._fresh = secure
-        if self._inner is not None:
-            self._inner.begin(run, budget, relation, secure and self._folder.secure)
+        before, self._folder.begun = self._folder.begun, True
+        try:
+            if self._inner is not None:
+                self._inner.begin(run, budget, relation, secure and self._folder.secure)
+        except Exception:  # refused, which an interrupt is not
+            self._folder.begun = before
+            raise
 
     def receipt(self) -> dict[str, Any] | None:
         """Return where the ledger keeps the run's charge; None without a ledger."""
@@ -288,34 +444,57 @@ class FolderJournal:
         Raises:
             IdempotencyConflict: the stored answer is one to another request.
             LedgerError: the ledger could not store it; it is not shown.
-            OSError: the folder could not; it is not shown.
+            NotKept: the folder could not; it is not shown.
         """
         asked = digest_of("request", request)
-        stored = self._folder.step(self._step, asked)
-        kept, secure = (None, self._fresh) if stored is None else stored
-        if self._inner is not None:  # the ledger's answer counts, and it has had every answer first
-            # one that was restored from an older copy may lack it: it is not drawn a second time
-            values = self._inner.answer(request, compute if kept is None else lambda: kept)
-            secure = secure and self._inner.secure is True
-        else:
-            values = compute() if kept is None else kept
-        if kept is None:
-            self._folder.store(self._step, asked, values, secure)
-        self.secure = secure and self.secure is not False
-        self._step += 1
-        return values
+        with self._folder.step_at_a_time():
+            stored = self._folder.step(self._step, asked)
+            kept, secure = (None, self._fresh) if stored is None else stored
+            if self._inner is not None:  # the ledger's answer counts, and it has had every answer first
+                # one that was restored from an older copy may lack it: it is not drawn a second time
+                values = self._inner.answer(request, compute if kept is None else lambda: kept)
+                secure = secure and self._inner.secure is True
+            else:
+                values = compute() if kept is None else kept
+            if kept is None:
+                self._folder.store(self._step, asked, values, secure)
+            self.secure = secure and self.secure is not False
+            self._folder.answered = True
+            self._step += 1
+            return values
+
+
+def _reason(error: OSError) -> str:
+    return os.strerror(error.errno) if error.errno else str(error)
+
+
+def _public(value: Any) -> Any:
+    """Return a setting for JSON: an object, such as a loss, by its description."""
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    return {"object": re.sub(r" at 0x[0-9a-f]+", "", repr(value))}
+
+
+def _stands_at(handle: int, folder: pathlib.Path) -> bool:
+    """Return whether an open folder is the one that has this name now."""
+    with contextlib.suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(handle), folder.stat())
+    return False
 
 
 def _write(path: pathlib.Path, write: Callable[[Any], Any]) -> None:
     """Write a file that only its owner may read, in full or not at all; it is on disk when this returns."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        write(file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(partial, path)
-    files.sync(path.parent)
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+        files.sync(path.parent)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def partial_of(out: pathlib.Path) -> pathlib.Path:
@@ -362,7 +541,8 @@ def _check_ours(partial: pathlib.Path) -> None:
     if not os.path.lexists(partial) or command_in(partial) is not None:
         return
     begun = partial.is_dir() and all(
-        path.name in (RUN, f".{_COMMAND}") or (path.name == _ANSWERS and not any(path.iterdir()))
+        path.name in (RUN, f".{RUN}.partial", f".{_COMMAND}.partial")
+        or (path.name == _ANSWERS and not any(path.iterdir()))
         for path in partial.iterdir()
     )
     if not begun:

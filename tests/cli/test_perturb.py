@@ -198,7 +198,7 @@ def interrupted(*given, **more):
 def test_an_interrupt_says_what_was_spent(table, capsys, monkeypatch):
     monkeypatch.setattr(perturb, "describe", interrupted)
     assert main(arguments(table)) == 130
-    assert "nothing was written; epsilon = 6 counts as spent" in capsys.readouterr().err
+    assert "nothing was written. The noisy answers are in" in capsys.readouterr().err
     monkeypatch.setattr(RandomizedResponse, "perturb", interrupted)
     assert main(arguments(table)) == 130
     assert "nothing was spent" in capsys.readouterr().err

@@ -2,14 +2,16 @@
 
     python tests/storms/kills.py [KILLS]
 
-Each trial runs `pgmjax release`, `session ask` or `perturb` in a process and kills it after a random
-time, until one run of it ends by itself. Then every noisy answer that was on disk after a kill must be in the
+Each trial runs `pgmjax release`, `session ask`, `perturb` or `Synthesizer.fit` in a process and kills it
+after a random time, until one run of it ends by itself. A release that is resumed is given other settings of
+the fit each time. Then every noisy answer that was on disk after a kill must be in the
 result to the bit, a ledger must have one charge for the command, and only the result may be left. It prints
 how many kills hit which stage, and exits with 1 if an answer was lost or charged twice.
 """
 
 import collections
 import contextlib
+import itertools
 import os
 import pathlib
 import random
@@ -19,14 +21,16 @@ import tempfile
 import time
 
 import numpy as np
+import pandas
 import pyarrow.parquet as parquet
 
 import pgmjax as pj
 from pgmjax.cli import main
 from pgmjax.release import folder as release_folder
+from pgmjax.release import unfinished
 
 DOMAIN = pj.Domain({"a": {"labels": ["x", "y", "z"]}, "b": 3, "c": 2})
-LONGEST = 6.0
+LONGEST = 4.0
 
 
 def table(path):
@@ -39,13 +43,13 @@ def table(path):
 
 
 def in_a_process(words):
-    """Run a command in a forked process and return its number."""
+    """Run a command, or call a function, in a forked process and return its number."""
     child = os.fork()
     if child == 0:
         sink = os.open(os.devnull, os.O_WRONLY)
         os.dup2(sink, 1)
         os.dup2(sink, 2)
-        os._exit(main([str(word) for word in words]))
+        os._exit(words() if callable(words) else main([str(word) for word in words]))
     return child
 
 
@@ -71,7 +75,7 @@ def answers(folder):
     return stored, measured
 
 
-def trial(place, mechanism, in_a_ledger, dice):
+def trial(place, mechanism, in_a_ledger, dice, resumes=False):
     """One command, killed until it ends; return where the kills hit and what is wrong."""
     words = ["release", table(place / "t.csv"), "--domain", place / "d.json", "--all-kway", "2"]
     words += ["--epsilon", "1", "--relation", "add-remove", "--mechanism", mechanism, "--steps", "30"]
@@ -84,6 +88,14 @@ def trial(place, mechanism, in_a_ledger, dice):
         words += ["--ledger", place / "b.ledger"]
     partial, stages, wrong, seen = place / "out.partial", [], [], {}
     while True:
+        if resumes and (partial / "command.json").is_file():
+            fit = [
+                "--regularisation",
+                dice.choice(["auto", "none"]),
+                "--steps",
+                dice.choice(["1", "20", "40"]),
+            ]
+            words = ["release", "--resume", partial, *fit, "--dtype", dice.choice(["float32", "float64"])]
         code = killed(words, dice.uniform(0, LONGEST) if len(stages) < 8 else 60)
         if code is not None:
             break
@@ -170,23 +182,58 @@ def in_the_ledger(place, command, dice):
     return [f"{command}, {'answered' if then else 'before the first answer'}" for then in seen], wrong
 
 
+def in_python(place, mechanism, dice):
+    """One `Synthesizer.fit`, killed until it ends; return where the kills hit and what is wrong."""
+    os.environ["XDG_STATE_HOME"] = str(place / "state")
+    frame = pandas.read_csv(table(place / "t.csv"))
+
+    def fit():
+        made = pj.Synthesizer(epsilon=1, relation="add-remove", mechanism=mechanism)
+        release = made.fit(frame, DOMAIN, show_progress=False).release
+        np.save(place / "values.npy", np.concatenate([m.flat_values() for m in release.measurements]))
+        return 0
+
+    def look():
+        paths = unfinished.place().glob("*/answers/[0-9]*.npy")
+        return {path.name: np.load(path) for path in paths}
+
+    code, seen = until_it_ends(fit, dice, look)
+    wrong = [] if code == 0 else [f"the call ended with {code}"]
+    for before, after in itertools.pairwise(seen):
+        if before and after and any(not np.array_equal(after.get(name), before[name]) for name in before):
+            wrong.append("an answer was lost or drawn again")
+    if seen and code == 0:
+        stored = {v for values in seen[-1].values() if values.size > 1 for v in values.tolist()}
+        # a kill between the end of the fit and that of the process leaves nothing to go on from
+        if not stored <= set(np.load(place / "values.npy").tolist()):
+            wrong.append("the release lacks answers that were stored")
+    left = [str(path) for path in unfinished.place().rglob("*")]
+    if left:
+        wrong.append(f"left behind: {left}")
+    return [f"fit, {'answered' if then else 'before the first answer'}" for then in seen], wrong
+
+
 def storm(kills):
     """Kill until so many processes have died; return the number of faults."""
     dice, counts, faults = random.Random(7), collections.Counter(), []
     while sum(counts.values()) < kills:
         command, is_charged = (
-            dice.choice(["marginals", "aim", "mst", "session", "perturb"]),
+            dice.choice(["marginals", "aim", "mst", "session", "perturb", "fit", "resume", "resume", "fit"]),
             dice.random() < 0.5,
         )
         with tempfile.TemporaryDirectory() as folder:
             place = pathlib.Path(folder)
             if command in ("session", "perturb"):
                 stages, wrong = in_the_ledger(place, command, dice)
+            elif command == "fit":
+                stages, wrong = in_python(place, dice.choice(["marginals", "aim", "mst"]), dice)
+            elif command == "resume":
+                stages, wrong = trial(place, dice.choice(["aim", "mst"]), is_charged, dice, resumes=True)
             else:
                 stages, wrong = trial(place, command, is_charged, dice)
         counts.update(stages)
         faults += [f"{command}{' in a ledger' * is_charged}: {each}" for each in wrong]
-        print(f"{sum(counts.values())} kills, {dict(counts)}, faults {len(faults)}", flush=True)
+        print(f"{sum(counts.values())} kills, {dict(counts)}, faults {faults}", flush=True)
     print("\n".join(faults))
     return len(faults)
 

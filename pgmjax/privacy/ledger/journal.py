@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import io
 import json
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -174,7 +175,7 @@ class LedgerJournal:
         self._run: object = None
         self._charge: Charge | None = None
         self._secure: bool | None = None
-        self._step = 0
+        self._step, self._counting = 0, threading.Lock()
 
     @classmethod
     def of_table(
@@ -277,7 +278,8 @@ class LedgerJournal:
             LedgerError: the answer could not be stored; it is not shown.
         """
         assert self._charge is not None, "begin comes first"
-        step, self._step = self._step, self._step + 1
+        with self._counting:
+            step, self._step = self._step, self._step + 1
         return _unpacked(self._charge.answer(step, request, lambda: _packed(compute())))
 
     def holds(self, request: Mapping[str, Any]) -> bool:
