@@ -24,7 +24,9 @@ from pgmjax.measurements.inputs import MEASURED, PRIOR, START, Input, in_role, m
 from pgmjax.measurements.published import read_published
 from pgmjax.mechanisms import RunFolder
 from pgmjax.privacy import Ledger, SeededBackend, tape
+from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.exact import as_text, exact
+from pgmjax.privacy.ledger.journal import LedgerJournal
 from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.release import folder as release_folder
 from pgmjax.release import published as published_folder
@@ -144,30 +146,41 @@ def test_a_run_that_changes_its_source_is_as_secure_as_its_worst_answer(
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("first", ["own", "tape"])
-def test_a_ledger_takes_no_answer_that_protects_nobody(tmp_path, stop, name, first):
-    for research, number in itertools.product((False, True), (1, 99)):
-        place = tmp_path / f"{research}-{number}"
-        place.mkdir()
-        begun_by(first, name, place / "run", stop, number)
-        folder = RunFolder(place / "run")
-        with Ledger.create(place / "b.ledger") as ledger:
-            given = {"relation": REPLACE, "digest": ledger.digest_of(DATA), "domain": DOMAIN}
-            cap = (
-                {"epsilon": 50, "delta": "0.001"}
-                if mechanism(name).budget().unit == "rho"
-                else {"epsilon": 9}
-            )
-            ledger.register("t", **cap, research=research, **given)
-            if not research:
-                with pytest.raises(ValueError, match="takes secure noise only"):
-                    mechanism(name).run(DATA, WORKLOAD, folder=folder, ledger=ledger)
-                assert ledger.account("t").spent == 0 and not ledger.charges("t")
-            else:
-                release = mechanism(name).run(DATA, WORKLOAD, folder=folder, ledger=ledger)
-                assert not release.secure and [charge.secure for charge in ledger.charges("t")] == [False]
-            assert ledger.verify().ok
-        folder.close()
+@pytest.mark.parametrize(("first", "number"), itertools.product(("own", "tape"), (1, 99)))
+def test_a_ledger_takes_no_answer_that_protects_nobody(tmp_path, stop, name, first, number):
+    begun_by(first, name, tmp_path / "run", stop, number)
+    folder = RunFolder(tmp_path / "run")
+    with Ledger.create(tmp_path / "b.ledger") as ledger:
+        given = {"relation": REPLACE, "digest": ledger.digest_of(DATA), "domain": DOMAIN}
+        cap = {"epsilon": 50, "delta": "0.001"} if mechanism(name).budget().unit == "rho" else {"epsilon": 9}
+        ledger.register("t", **cap, **given)
+        with pytest.raises(ValueError, match="takes secure noise only|holds the answers of another run"):
+            mechanism(name).run(DATA, WORKLOAD, folder=folder, ledger=ledger)
+        assert ledger.account("t").spent == 0 and not ledger.charges("t") and ledger.verify().ok
+    folder.close()
+
+
+@pytest.mark.parametrize("research", [False, True])
+def test_answers_of_a_folder_count_where_its_ledger_gets_them(tmp_path, research):
+    """The two journals by themselves, whatever else a folder is bound to."""
+    with Ledger.create(tmp_path / "b.ledger") as ledger:
+        given = {"relation": REPLACE, "digest": ledger.digest_of(DATA), "domain": DOMAIN}
+        ledger.register("t", epsilon=9, research=research, **given)
+        folder = RunFolder(tmp_path / "run")
+        alone = folder.journal(None)
+        alone.begin(alone, Budget(1), REPLACE, False)
+        assert alone.answer({"step": 0}, lambda: np.array([5])) == [5] and alone.secure is False
+        inner = LedgerJournal.of_table(ledger, DATA, "run", {"mechanism": "test"})
+        both = folder.journal(inner)
+        if not research:
+            with pytest.raises(ValueError, match="takes secure noise only"):
+                both.begin(both, Budget(1), REPLACE, True)
+            assert not ledger.charges("t")
+            return
+        both.begin(both, Budget(1), REPLACE, True)
+        for step, value in enumerate((5, 7)):  # the first is stored, the second is drawn now
+            assert both.answer({"step": step}, lambda: np.array([7])) == [value] and both.secure is False
+        assert [charge.secure for charge in ledger.charges("t")] == [False] and ledger.verify().ok
 
 
 @pytest.mark.parametrize("secure", [True, False])
