@@ -13,7 +13,6 @@ import contextlib
 import dataclasses
 import functools
 import itertools
-import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
@@ -30,7 +29,7 @@ from pgmjax.data.ratings import Ratings
 from pgmjax.data.relation import AnyRelation, Relation
 from pgmjax.discovery import Discovery, Found, OpenTable, Purpose, discover, first_look
 from pgmjax.estimation.estimator import Estimator, Fit
-from pgmjax.measurements.inputs import PUBLIC, Input, digest_of, with_inputs
+from pgmjax.measurements.inputs import PUBLIC, Input, with_inputs
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
 from pgmjax.measurements.transcript import Transcript
@@ -49,7 +48,7 @@ from pgmjax.queries import Query
 from pgmjax.queries.workload import KWay, Workload
 from pgmjax.release.release import Release
 from pgmjax.release.run_folder import RunFolder
-from pgmjax.release.statement import Spent
+from pgmjax.release.statement import Spent, input_of
 from pgmjax.release.unfinished import UnfinishedRun
 
 _LOG = logging.getLogger("pgmjax")
@@ -421,7 +420,13 @@ class Run:
         fit = self.fit(measurements) if fit is None else fit
         mechanism, table = self.mechanism, self.table
         _LOG.info("%s: fit %s after %d steps, gap %g", mechanism.name, fit.status.name, fit.steps, fit.gap)
-        own = self._input(measurements, fields.get("transcript"), spent)
+        if spent is None and self.budget.whole.unit == "epsilon":
+            spent = Spent(self.budget.whole.spent, Fraction(0))
+        elif spent is None:
+            spent = Spent(mechanism.epsilon, mechanism.delta, self.budget.whole.spent)
+        keys = "0" if self.found is None else self.found.cost["delta"]
+        numbers, played = [each.values for each in measurements], fields.get("transcript")
+        own = input_of(mechanism.name, table, spent, numbers, played, keys)
         inputs = (own, *(Input(fact, None, role=PUBLIC) for fact in facts))
         fit = dataclasses.replace(fit, model=with_inputs(fit.model, inputs))
         made = {
@@ -444,26 +449,6 @@ class Run:
             "discovery": None if self.found is None else self.found.to_dict(),
         }
         return of(**{**made, **fields})
-
-    def _input(
-        self, measurements: Sequence[LinearMeasurement], transcript: Transcript | None, spent: Spent | None
-    ) -> Input:
-        """Return what is to be said of this run's answers wherever they go."""
-        mechanism, whole, unit = self.mechanism, self.budget.whole, self.table.unit
-        if spent is None and whole.unit == "epsilon":
-            spent = Spent(whole.spent, Fraction(0))
-        elif spent is None:
-            spent = Spent(mechanism.epsilon, mechanism.delta, whole.spent)
-        played = "" if transcript is None else json.dumps(transcript.to_dict())
-        return Input(
-            f"a release by {mechanism.name!r}",
-            self.table.secure,
-            spent.to_dict(),
-            "0" if self.found is None else self.found.cost["delta"],
-            mechanism._neighbours.value,
-            None if unit is None else unit.to_dict(),
-            digest_of((each.values for each in measurements), played),
-        )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,15 +12,20 @@ References:
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from pgmjax.data.relation import AnyRelation, Relation
 from pgmjax.data.unit import Unit
-from pgmjax.measurements.inputs import Input, are_secure
+from pgmjax.measurements.inputs import Input, are_secure, digest_of
+from pgmjax.measurements.transcript import Transcript
 from pgmjax.privacy.exact import as_text, exact
+from pgmjax.privacy.private_table import PrivateTable
 
 STRONG, WEAK = 1, 10
 """Up to the first epsilon a guarantee is called strong, above the second weak: a policy, see the module."""
@@ -73,6 +78,30 @@ class Spent:
 
     def __str__(self) -> str:
         return ", ".join(f"{name} {text}" for name, text in self.to_dict().items())
+
+
+def input_of(
+    mechanism: str,
+    table: PrivateTable,
+    spent: Spent,
+    numbers: Iterable[np.ndarray],
+    played: Transcript | None,
+    label_delta: str,
+) -> Input:
+    """Return what is to be said of the answers of a run wherever they go.
+
+    Args:
+        mechanism: its name.
+        table: the private table, which knows the noise of its answers.
+        spent: what they cost.
+        numbers: the released numbers.
+        played: the transcript of a game, which releases no numbers.
+        label_delta: the part of delta that went to the search for labels.
+    """
+    unit = None if table.unit is None else table.unit.to_dict()
+    told = digest_of(numbers, "" if played is None else json.dumps(played.to_dict()))
+    name, relation = f"a release by {mechanism!r}", table.relation.value
+    return Input(name, table.secure, spent.to_dict(), label_delta, relation, unit, told)
 
 
 def check_addable(inputs: Iterable[Input], relation: AnyRelation, unit: Unit | None) -> None:
