@@ -9,40 +9,77 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data import fingerprint
-from pgmjax.data.encoding import MISSING, Coder, Encoded
+from pgmjax.data.encoding import EXACT, MISSING, Coder, Encoded
+from pgmjax.data.value import key_of, keys_of_moments, shortest
+
+
+def storage_of(dtype: Any) -> str:
+    """Return how a column of an Arrow type stores its values, one of `STORAGES`.
+
+    Raises:
+        TypeError: no attribute reads values of that type.
+    """
+    types = checks.optional("pyarrow", extra="tables").types
+    if isinstance(dtype, str):  # of a file, in words
+        raise TypeError(f"its values are of type {dtype}: cast them to another in the file")
+    if types.is_dictionary(dtype):
+        return storage_of(dtype.value_type)
+    if _is_text(types, dtype):
+        return "text"
+    if types.is_boolean(dtype):
+        return "bool"
+    if types.is_integer(dtype) or types.is_floating(dtype) or types.is_decimal(dtype):
+        return "number"
+    if types.is_date(dtype) or types.is_timestamp(dtype):
+        return "date"
+    if types.is_null(dtype):
+        return "nothing"
+    raise TypeError(f"its values are of type {dtype}: cast them to numbers, dates or text")
+
+
+def check_type(coder: Coder, dtype: Any) -> None:
+    """Refuse a column by its type alone, before a value is read.
+
+    Raises:
+        TypeError: no value of that type has a place in the entry of the attribute.
+    """
+    refusal = coder.refusal(storage_of(dtype))
+    if refusal:
+        raise TypeError(f"its values are of type {dtype}, and {refusal}")
 
 
 def encode_array(coder: Coder, array: Any) -> Encoded:
     """Encode an Arrow array [rows] by the rules of one attribute.
 
     Raises:
-        TypeError: the array has a type that no attribute accepts.
+        TypeError: as `check_type`.
     """
     pa = checks.optional("pyarrow", extra="tables")
-    kind = pa.types
-    if kind.is_dictionary(array.type):
-        return _encode_dictionary(coder, array)
-    if _is_text(pa, array.type):
+    check_type(coder, array.type)
+    storage = storage_of(array.type)
+    if storage == "nothing":
+        return coder.finish(np.full(len(array), MISSING, dtype=np.int64))
+    if pa.types.is_dictionary(array.type):
+        if storage == "text":
+            return _encode_dictionary(coder, array)
+        return encode_array(coder, array.dictionary_decode())
+    if storage == "text":
         try:
             # not every release of Arrow can dictionary-encode string views, and the oldest cannot cast them
-            plain = array if kind.is_string(array.type) else array.cast(pa.large_string())
+            plain = array if pa.types.is_string(array.type) else array.cast(pa.large_string())
         except pa.ArrowNotImplementedError:
             return coder.encode_objects(array.to_pylist())
         numbers = _as_numbers(coder, plain) if coder.marks_of_bins is not None else None
         return _encode_dictionary(coder, plain.dictionary_encode()) if numbers is None else numbers
-    if kind.is_null(array.type):
-        return coder.finish(np.full(len(array), MISSING, dtype=np.int64))
-    if coder.takes_times and (kind.is_date(array.type) or kind.is_timestamp(array.type)):
+    if storage == "date":
         # a timestamp with a zone is stored in UTC
         return coder.encode_times(array.cast(_without_zone(pa, array.type)).to_numpy(zero_copy_only=False))
-    if kind.is_decimal(array.type):
-        array = array.cast(pa.float64())
-    if not (kind.is_integer(array.type) or kind.is_floating(array.type) or kind.is_boolean(array.type)):
-        raise TypeError(f"its values are of type {array.type}: cast them to numbers or text")
+    if pa.types.is_decimal(array.type):
+        return _encode_dictionary(coder, array.dictionary_encode())
     if not array.null_count:
         return coder.encode_numbers(array.to_numpy(zero_copy_only=False))
     null = array.is_null().to_numpy(zero_copy_only=False)
-    filled = array.fill_null(False if kind.is_boolean(array.type) else 0)
+    filled = array.fill_null(pa.scalar(0).cast(array.type))
     return coder.encode_numbers(filled.to_numpy(zero_copy_only=False), null)
 
 
@@ -51,9 +88,26 @@ def _without_zone(pa: Any, dtype: Any) -> Any:
     return pa.timestamp(dtype.unit) if pa.types.is_timestamp(dtype) else pa.date32()
 
 
-def _is_text(pa: Any, dtype: Any) -> bool:
-    view = getattr(pa.types, "is_string_view", lambda _: False)
-    return pa.types.is_string(dtype) or pa.types.is_large_string(dtype) or view(dtype)
+def _is_text(types: Any, dtype: Any) -> bool:
+    view = getattr(types, "is_string_view", lambda _: False)
+    return types.is_string(dtype) or types.is_large_string(dtype) or view(dtype)
+
+
+def keys_of_array(array: Any) -> Any:
+    """Return the canonical forms of an Arrow array [rows], as text; null where a value is missing."""
+    pa = checks.optional("pyarrow", extra="tables")
+    if pa.types.is_integer(array.type):
+        return array.cast(pa.large_string())
+    coded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+    distinct = coded.dictionary
+    if storage_of(distinct.type) == "date":
+        moments = distinct.cast(_without_zone(pa, distinct.type)).to_numpy(zero_copy_only=False)
+        keys = keys_of_moments(moments)
+    elif pa.types.is_floating(distinct.type):
+        keys = list(map(key_of, shortest(distinct.to_numpy(zero_copy_only=False)).tolist()))
+    else:
+        keys = list(map(key_of, distinct.to_pylist()))
+    return pa.array(keys, pa.large_string()).take(coded.indices)
 
 
 def _as_numbers(coder: Coder, texts: Any) -> Encoded | None:
@@ -65,6 +119,8 @@ def _as_numbers(coder: Coder, texts: Any) -> Encoded | None:
     try:
         numbers = compute.if_else(compute.is_in(trimmed, marks), None, trimmed).cast(pa.float64())
     except pa.ArrowInvalid:
+        return None
+    if (compute.max(compute.abs(numbers)).as_py() or 0) > EXACT:  # one by one, as whole numbers
         return None
     return encode_array(coder, numbers)
 
@@ -149,7 +205,10 @@ def _library(frame: Any) -> str:
 
 
 def column_of(frame: Any, which: str | int) -> Any:
-    """Return the column of a name or a place: an Arrow array, or a list if the values have mixed types."""
+    """Return the column of a name or a place: an Arrow array, or a list of values of any types.
+
+    What Python objects are is read off each of them alone: a type for all would follow from the others.
+    """
     pa = checks.optional("pyarrow", extra="tables")
     library = _library(frame)
     if library == "pyarrow":
@@ -158,9 +217,24 @@ def column_of(frame: Any, which: str | int) -> Any:
         series = frame[which]
     else:
         series = frame.to_series(which) if library == "polars" else frame.iloc[:, which]
-    if library == "polars":
-        return series.to_list() if str(series.dtype) == "Object" else series.to_arrow()
     try:
-        return pa.array(series, from_pandas=True)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):  # values of mixed types
-        return series.tolist()
+        if library == "polars":
+            return series.to_list() if str(series.dtype) == "Object" else series.to_arrow()
+        array = pa.array(series, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        # values of mixed types, or a type that Arrow has not
+        return series.to_list()
+    objects = getattr(series.dtype, "kind", "") == "O" and str(series.dtype) == "object"
+    return series.to_list() if objects and not _is_text(pa.types, array.type) else array
+
+
+def declared_types(frame: Any) -> dict[str, Any]:
+    """Return the Arrow type of each column of a table by name, None where nobody declared it.
+
+    An Arrow table has a schema. The types of a frame follow from its values: one that is missing turns whole
+    numbers into floats, one text turns them all into objects.
+    """
+    names = column_names(frame)
+    if _library(frame) != "pyarrow":
+        return dict.fromkeys(names)
+    return {name: frame.schema.field(place).type for place, name in enumerate(names)}

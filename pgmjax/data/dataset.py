@@ -230,7 +230,8 @@ class Dataset(metaclass=Telling):
                     f"The table has {names.count(unit.column) or 'no'} columns named {unit.column!r}, "
                     "which Unit names: correct the name there."
                 )
-            bounded = (unit, records_of(source_arrow.column_of(frame, unit.column)))
+            declared = source_arrow.declared_types(frame)[unit.column] is not None
+            bounded = (unit, records_of(source_arrow.column_of(frame, unit.column), declared))
         population = Population.of_table(domain, rows_outside, bound)
         return cls._in_memory(
             domain, encoded, given, (weights, bound), rows_outside, content, bounded, population

@@ -30,8 +30,8 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax._internal.files import absent, mapped
 from pgmjax.data import fingerprint
-from pgmjax.data.arrow import encode_array
-from pgmjax.data.bounding import UnitRecords, units_of
+from pgmjax.data.arrow import check_type, encode_array
+from pgmjax.data.bounding import UnitRecords, check_type_of_unit, units_of
 from pgmjax.data.definition import TableDefinition, coder_of, known_encoding
 from pgmjax.data.domain import Domain
 from pgmjax.data.encoding import Coder, Encoded, text_of
@@ -44,6 +44,7 @@ from pgmjax.data.sources import (
     weight_coder,
     without_rows_outside,
 )
+from pgmjax.data.value import sql_key_of_text
 
 SUFFIXES = (".csv", ".tsv", ".data", ".txt")
 EXCEL = ".xlsx"
@@ -58,7 +59,6 @@ _NOT_CP1252 = frozenset(b"\x81\x8d\x8f\x90\x9d")
 # limits given to DuckDB
 _MEMORY_LIMIT = "1GB"
 _THREADS = 4
-_SPACES = "' ' || chr(9) || chr(10) || chr(11) || chr(12) || chr(13)"  # in SQL
 
 
 @dataclass(frozen=True)
@@ -162,9 +162,10 @@ class FileSource:
             ValueError: the file has no such column, or cannot be read.
         """
         stored = _identifier(unit_column(self, column))
-        name = f"nullif(trim(CAST({stored} AS VARCHAR), {_SPACES}), '')"
-        if not self.text:  # NaN is text that names nobody in a column of numbers alone
-            name = f"nullif({name}, if(typeof({stored}) IN ('FLOAT', 'DOUBLE'), 'nan', ''))"
+        dtype = None if self.text else str(_types(pathlib.Path(self.path), self.table)[column])
+        # but for texts, values of one type are equal if their canonical forms are
+        name = sql_key_of_text(stored) if dtype in (None, "string") else stored
+        name = f"nullif({name}, 'nan')" if dtype in ("float", "double") else name
         with _spilling() as folder, self._readable() as table:
             query = (
                 f"WITH numbered AS (SELECT {name} AS name, row_number() OVER () - 1 AS place FROM {table}), "
@@ -262,7 +263,9 @@ def open_files(
         return open_npy(file, domain, weights, rows_outside)
     if file.is_dir() or kind == ".parquet":
         table = f"read_parquet({_files(file)}, hive_types_autocast=false)"
-        columns = _parquet_columns(file, table, names)
+        types = _types(file, table)
+        columns = _parquet_columns(file, types, names)
+        _check_types(types, domain, rows_outside)
     elif kind in (*SUFFIXES, EXCEL):
         if weights is not None and not header:
             raise ValueError("weights names a column of the header, so it needs header=True.")
@@ -304,7 +307,7 @@ def column_names(path: str | os.PathLike[str], encoding: str | None = None) -> l
     file, kind = _file_and_kind(path)
     encoding = _encoding_of(file, kind, encoding)
     if file.is_dir() or kind == ".parquet":
-        names = _present(file, f"read_parquet({_files(file)}, hive_types_autocast=false)")
+        names = [*_types(file, f"read_parquet({_files(file)}, hive_types_autocast=false)")]
     elif kind in (*SUFFIXES, EXCEL):
         line, _ = _first_line(file, encoding, strict=True)
         rows = [_split(line, delimiter) for delimiter in _DELIMITERS.get(kind, _DELIMITERS[""])]
@@ -322,14 +325,11 @@ def column_types(path: str | os.PathLike[str], encoding: str | None = None) -> d
     Raises:
         FileNotFoundError, ValueError: as `column_names`.
     """
-    names, place = column_names(path, encoding), pathlib.Path(path)
-    if place.is_dir():
-        parts = sorted(place.rglob("*.parquet"))
-        place = next(part for part in parts if not part.name.startswith((".", "_")))
-    if place.suffix.lower() != ".parquet":
+    names = column_names(path, encoding)
+    file, kind = _file_and_kind(path)
+    if not file.is_dir() and kind != ".parquet":
         return dict.fromkeys(names)
-    schema = checks.optional("pyarrow.parquet", extra="tables").read_schema(place)
-    return {name: schema.field(name).type for name in names}
+    return _types(file, f"read_parquet({_files(file)}, hive_types_autocast=false)")
 
 
 def _encoding_of(file: pathlib.Path, kind: str, encoding: str | None) -> str | None:
@@ -456,11 +456,7 @@ def _text_table(
 def _files(file: pathlib.Path) -> str:
     files = [file]
     if file.is_dir():
-        files = sorted(
-            part
-            for part in file.rglob("*.parquet")
-            if not part.name.startswith((".", "_")) and part.is_file()
-        )
+        files = sorted(part for part in file.rglob("*.parquet") if _is_part(part))
         if not files:
             raise ValueError(
                 f"The folder {file} holds no .parquet file, and only these are read from a folder: name a "
@@ -469,21 +465,48 @@ def _files(file: pathlib.Path) -> str:
     return "[" + ", ".join(_literal(_no_glob(part)) for part in files) + "]"
 
 
-def _present(file: pathlib.Path, table: str) -> list[str]:
-    """Return the names of the columns of a Parquet file or folder."""
+def _is_part(file: pathlib.Path) -> bool:
+    return not file.name.startswith((".", "_")) and file.is_file()
+
+
+def _types(file: pathlib.Path, table: str) -> dict[str, Any]:
+    """Return the Arrow types of the columns of a Parquet file or folder by name. Reads no record.
+
+    They are those in which batches come; "TYPE, which is read as TYPE" where that rounds.
+    """
     duckdb = checks.optional("duckdb", extra="tables")
-    present = None
+    parquet = checks.optional("pyarrow.parquet", extra="tables")
+    read = None
     with contextlib.suppress(duckdb.Error), _connect() as connection:
-        present = list(connection.sql(f"SELECT * FROM {table}").columns)
-    if present is None:
+        relation = connection.sql(f"SELECT * FROM {table} LIMIT 0")
+        read = (getattr(relation, "to_arrow_table", None) or relation.fetch_arrow_table)().schema
+    if read is None:
         raise ValueError(f"{file} cannot be read as Parquet.")
-    return present
+    part = next(part for part in (sorted(file.rglob("*.parquet")) if file.is_dir() else [file]) if _is_part(part))
+    stored = {field.name: field.type for field in parquet.read_schema(part)}
+    types = {name: read.field(name).type for name in read.names}
+    for name in types.keys() & stored.keys():
+        if str(stored[name]).startswith(("decimal256", "halffloat", "duration")):
+            types[name] = f"{stored[name]}, which DuckDB reads as {types[name]}"
+    return types
 
 
-def _parquet_columns(file: pathlib.Path, table: str, names: Sequence[str]) -> dict[str, str]:
-    present = _present(file, table)
+def _check_types(types: dict[str, Any], domain: Domain, rows_outside: str | None) -> None:
+    """Refuse a Parquet table by its schema, if a column has a type that its attribute can match nowhere.
+
+    Raises:
+        TypeError: it has one.
+    """
+    for name in domain:
+        try:
+            check_type(coder_of(domain.attribute(name), rows_outside), types[name])
+        except TypeError as error:
+            raise TypeError(f"Attribute {name!r}: {error}.") from None
+
+
+def _parquet_columns(file: pathlib.Path, types: dict[str, Any], names: Sequence[str]) -> dict[str, str]:
     for name in names:
-        if name not in present:
+        if name not in types:
             raise ValueError(f"{file} has no column named {name!r}: correct the name in the domain.")
     return {name: name for name in names}
 
@@ -506,7 +529,10 @@ def unit_column(source: FileSource, name: str) -> str:
         raise ValueError(f"The unit names the column {name!r} of a header, so it needs header=True.")
     try:
         if not source.text:
-            return _parquet_columns(file, source.table, [name])[name]
+            types = _types(file, source.table)
+            column = _parquet_columns(file, types, [name])[name]
+            check_type_of_unit(types[name])
+            return column
         return f"f{find_columns(file, kind, [*source.domain, name], True, source.encoding).positions[name]}"
     except ValueError as error:
         found = re.split(", and needs one|: correct", str(error))[0]

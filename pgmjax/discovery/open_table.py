@@ -108,9 +108,9 @@ class OpenTable:
         """
         unit = options.get("unit")
         if draft is None:
-            names = [name for name in source_arrow.column_names(frame) if unit is None or name != unit.column]
-            types = {name: getattr(source_arrow.column_of(frame, name), "type", None) for name in names}
-            draft = Draft({name: open_entry(kind) for name, kind in types.items()})
+            types = source_arrow.declared_types(frame)
+            hidden = None if unit is None else unit.column
+            draft = Draft({name: open_entry(kind) for name, kind in types.items() if name != hidden})
 
         def opener(domain: Domain, **given: Any) -> Dataset:
             return Dataset.from_frame(domain, frame, **given)

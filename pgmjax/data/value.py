@@ -1,0 +1,165 @@
+"""The canonical form of a value: which values are one, in whatever store and type they lie.
+
+A whole number is one value as an integer, a decimal and a floating-point number, exactly and of any size; -0.0
+is 0. Any other number is its shortest decimal notation: the single-precision number next to 0.1 is 0.1. A bool
+is `true` or `false`, a moment its ISO form in UTC. A text is itself without white space around it, but a whole
+number written with zeros after the point, as programs write a column of floats, is that whole number.
+
+The form of a value depends on nothing but this value, so that one record never changes how another is read.
+Labels, codes, missing markers, units of privacy and the keys that a discovery finds all go by it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import decimal
+import math
+import numbers
+import re
+from typing import Any
+
+import numpy as np
+
+_ZERO_FRACTION = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")
+SPACES = "".join(filter(str.isspace, map(chr, range(0x3001))))
+"""White space, which texts are read without."""
+_FURTHEST = 400  # decimal places from the point beyond which a number is infinite or zero
+
+
+def key_of(value: Any) -> str | None:
+    """Return the canonical form of a value as text; None if it is missing.
+
+    Example:
+        >>> [key_of(value) for value in (1.0, decimal.Decimal("1.00"), " 1.0 ", np.float32(0.1), True, "007")]
+        ['1', '1', '1', '0.1', 'true', '007']
+    """
+    if isinstance(value, str):
+        return _key_of_text(value)
+    if is_missing(value):
+        return None
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    number = number_of(value)
+    if number is not None:
+        return str(number) if isinstance(number, int) else _key_of_fraction(value, number)
+    if isinstance(value, (datetime.date, np.datetime64)):
+        return keys_of_moments(np.array([moment_of(value)]))[0]
+    return _key_of_text(str(value))
+
+
+def _key_of_text(text: str) -> str | None:
+    text = text.strip()
+    if text.lower() in ("true", "false"):
+        return text.lower()
+    if found := _ZERO_FRACTION.fullmatch(text):
+        text = found[1]
+    return ("0" if text == "-0" else text) or None
+
+
+def _key_of_fraction(value: Any, number: float) -> str:
+    exact = isinstance(value, decimal.Decimal) and math.isfinite(number) and abs(value.adjusted()) <= _FURTHEST
+    if exact and decimal.Decimal(repr(number)) != value:
+        return str(value.normalize(decimal.Context(prec=len(value.as_tuple().digits))))
+    return repr(number)
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a value is none: None, NaN, or pandas' NA and NaT."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    if isinstance(value, np.datetime64):
+        return bool(np.isnat(value))
+    if isinstance(value, decimal.Decimal):
+        return value.is_nan()
+    return isinstance(value, numbers.Number) and bool(value != value)
+
+
+def number_of(value: Any) -> int | float | None:
+    """Return a number as an int if it is whole, and otherwise as the nearest float; None if it is none.
+
+    Example:
+        >>> number_of(np.float32(0.7)), number_of(decimal.Decimal("9007199254740993.0")), number_of(True)
+        (0.7, 9007199254740993, None)
+    """
+    if isinstance(value, (bool, np.bool_)):
+        return None
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, decimal.Decimal):
+        return _number_of_decimal(value)
+    if isinstance(value, np.floating):
+        value = float(shortest(np.array([value]))[0])
+    elif isinstance(value, numbers.Real):
+        value = as_float(value)
+    else:
+        return None
+    return int(value) if value.is_integer() else value
+
+
+def _number_of_decimal(value: decimal.Decimal) -> int | float:
+    if value and value.is_finite() and abs(value.adjusted()) <= _FURTHEST and value == int(value):
+        return int(value)
+    return float(value) if value else 0
+
+
+def as_float(value: Any) -> float:
+    """Return a number as the nearest float, infinite if it is too large for one."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def number_of_text(text: str) -> int | float:
+    """Return the number that a text in Python's notation stands for, whole numbers exactly."""
+    return _number_of_decimal(decimal.Decimal(text))
+
+
+def shortest(values: np.ndarray) -> np.ndarray:
+    """Return numbers [n] of any precision as float64 [n]: whole ones exactly, others by shortest notation.
+
+    Example:
+        >>> shortest(np.array([0.1, 16777216], np.float32)).tolist()
+        [0.1, 16777216.0]
+    """
+    if values.dtype.kind != "f" or values.dtype.itemsize >= 8:
+        return values.astype(np.float64, copy=False)
+    distinct, places = np.unique(values, return_inverse=True)
+    whole = distinct == np.trunc(distinct)
+    found = np.where(whole, distinct.astype(np.float64), distinct.astype("U32").astype(np.float64))
+    return found[places]
+
+
+def moment_of(value: Any) -> np.datetime64:
+    """Return a date or a time of day, in UTC if it has a zone."""
+    if isinstance(value, np.datetime64):
+        return value
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        with contextlib.suppress(OverflowError):  # at an end of the calendar
+            value = value.astimezone(datetime.UTC)
+        value = value.replace(tzinfo=None)
+    return value.to_datetime64() if hasattr(value, "to_datetime64") else np.datetime64(value)
+
+
+def keys_of_moments(values: np.ndarray) -> list[str | None]:
+    """Return the canonical forms of datetime64 [n]: ISO texts, without a time of day at midnight."""
+    if np.datetime_data(values.dtype)[0] in ("Y", "M", "W", "D", "h", "m"):
+        values = values.astype("M8[s]")
+    return [_key_of_iso(text) for text in np.datetime_as_string(values).tolist()]
+
+
+def _key_of_iso(text: str) -> str | None:
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return None if text == "NaT" else text.removesuffix("T00:00:00")
+
+
+def sql_key_of_text(stored: str) -> str:
+    """Return the SQL expression that is for a text what `key_of` is; NULL if it is missing."""
+    text = f"trim({stored}, '{SPACES}')"
+    whole = f"regexp_replace({text}, '^{_ZERO_FRACTION.pattern}$', '\\1')"
+    return (
+        f"CASE WHEN lower({text}) IN ('true', 'false') THEN lower({text}) "
+        f"WHEN {whole} = '-0' THEN '0' ELSE nullif({whole}, '') END"
+    )
