@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -37,13 +37,18 @@ def storage_of(dtype: Any) -> str:
     raise TypeError(f"its values are of type {dtype}: cast them to numbers, dates or text")
 
 
-def check_type(coder: Coder, dtype: Any) -> None:
+def check_type(refusal_of: Callable[[str], str], dtype: Any) -> None:
     """Refuse a column by its type alone, before a value is read.
 
+    Args:
+        refusal_of: why a column of some storage has no place in an entry, "" if it has one: `Coder.refusal`,
+            `Draft.refusal`.
+        dtype: the Arrow type of the column.
+
     Raises:
-        TypeError: no value of that type has a place in the entry of the attribute.
+        TypeError: no value of that type has a place.
     """
-    refusal = coder.refusal(storage_of(dtype))
+    refusal = refusal_of(storage_of(dtype))
     if refusal:
         raise TypeError(f"its values are of type {dtype}, and {refusal}")
 
@@ -52,11 +57,12 @@ def encode_array(coder: Coder, array: Any) -> Encoded:
     """Encode an Arrow array [rows] by the rules of one attribute.
 
     Raises:
-        TypeError: as `check_type`.
+        TypeError: it has values of a type that has no place in the entry.
     """
     pa = checks.optional("pyarrow", extra="tables")
-    check_type(coder, array.type)
     storage = storage_of(array.type)
+    if array.null_count < len(array):
+        check_type(coder.refusal, array.type)
     if storage == "nothing":
         return coder.finish(np.full(len(array), MISSING, dtype=np.int64))
     if pa.types.is_dictionary(array.type):
@@ -131,6 +137,10 @@ def _encode_dictionary(coder: Coder, array: Any) -> Encoded:
     return coder.finish(table[array.indices.fill_null(len(table) - 1).to_numpy(zero_copy_only=False)])
 
 
+class RawColumns(dict[str, Any]):
+    """A table as columns of raw values [rows] by name: Arrow or NumPy arrays, or lists of any values."""
+
+
 def column_names(frame: Any) -> list[Any]:
     """Return the names of the columns of a pandas, polars or Arrow table.
 
@@ -139,6 +149,8 @@ def column_names(frame: Any) -> list[Any]:
     """
     library = _library(frame)
     known = library and type(frame).__name__ != "LazyFrame"
+    if isinstance(frame, RawColumns):
+        return list(frame)
     names = getattr(frame, "schema" if library == "pyarrow" else "columns", None) if known else None
     if names is None:
         raise TypeError(
@@ -213,19 +225,31 @@ def column_of(frame: Any, which: str | int) -> Any:
     library = _library(frame)
     if library == "pyarrow":
         return frame.column(which)
+    if isinstance(frame, RawColumns):
+        given = frame[which if isinstance(which, str) else list(frame)[which]]
+        return given if isinstance(given, (pa.Array, pa.ChunkedArray)) else _as_texts(pa, given)
     if isinstance(which, str):
         series = frame[which]
     else:
         series = frame.to_series(which) if library == "polars" else frame.iloc[:, which]
+    if str(series.dtype).lower() == "object":
+        return _as_texts(pa, series.to_list())
     try:
-        if library == "polars":
-            return series.to_list() if str(series.dtype) == "Object" else series.to_arrow()
-        array = pa.array(series, from_pandas=True)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        # values of mixed types, or a type that Arrow has not
+        return series.to_arrow() if library == "polars" else pa.array(series, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):  # a type that Arrow has not
         return series.to_list()
-    objects = getattr(series.dtype, "kind", "") == "O" and str(series.dtype) == "object"
-    return series.to_list() if objects and not _is_text(pa.types, array.type) else array
+
+
+def _as_texts(pa: Any, values: Any) -> Any:
+    """Return values [rows] as an Arrow array if all of them are texts, for speed, and else as they are."""
+    if isinstance(values, np.ndarray) and values.dtype != object:
+        return pa.array(values)
+    values = list(values)
+    try:
+        array = pa.array(values, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):  # of mixed types
+        return values
+    return array if _is_text(pa.types, array.type) else values
 
 
 def declared_types(frame: Any) -> dict[str, Any]:
@@ -235,6 +259,8 @@ def declared_types(frame: Any) -> dict[str, Any]:
     numbers into floats, one text turns them all into objects.
     """
     names = column_names(frame)
+    if isinstance(frame, RawColumns):
+        return {name: getattr(column, "type", None) for name, column in frame.items()}
     if _library(frame) != "pyarrow":
         return dict.fromkeys(names)
     return {name: frame.schema.field(place).type for place, name in enumerate(names)}

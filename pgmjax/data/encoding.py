@@ -251,7 +251,8 @@ class Coder:
         Raises:
             TypeError: nothing of that type can match.
         """
-        self._require("bool" if values.dtype.kind == "b" else "number", values.dtype)
+        there = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(len(values), bool)
+        self._require("bool" if values.dtype.kind == "b" else "number", values, there if null is None else there & ~null)
         if null is None and self._fits_as_it_is(values):
             return Encoded(values.astype(self.dtype, copy=False))
         if null is not None and null.any():
@@ -267,15 +268,16 @@ class Coder:
         Raises:
             TypeError: the attribute has neither dates nor labels that are some.
         """
-        self._require("date", values.dtype)
-        if self._labels is None:
+        self._require("date", values, ~np.isnat(values))
+        if self._notation.time is not None:
             return self.finish(self._into_bins(self._notation.moments(values)))
         distinct, places = np.unique(values, return_inverse=True)
         return self.finish(self.raw_codes(keys_of_moments(distinct))[places])
 
-    def _require(self, storage: str, dtype: Any) -> None:
-        if self.refusal(storage):
-            raise TypeError(f"its values are of type {dtype}, and {self.refusal(storage)}")
+    def _require(self, storage: str, values: np.ndarray, there: np.ndarray) -> None:
+        refusal = self.refusal(storage)
+        if refusal and there.any():  # a column without a value has the type of none
+            raise TypeError(f"its values are of type {values.dtype}, and {refusal}")
 
     def codes_of_numbers(self, values: np.ndarray) -> np.ndarray:
         """Return the codes, or OUTSIDE or MISSING, of float64 numbers [n]; of dates as they are counted."""
@@ -417,7 +419,7 @@ class ValueRules:
     def has_label_of(self, storage: str) -> bool:
         """Return whether a bool, a number or a date can be a label."""
         if storage == "bool":
-            return not self._labels.isdisjoint(("true", "false", "1", "0"))
+            return not self._labels.isdisjoint(("true", "false", *("01" if self._reads_numbers else "")))
         form = _ISO_DAY if storage == "date" else _NUMBER
         return any(form.fullmatch(key) for key in self._labels)
 
@@ -430,8 +432,7 @@ class ValueRules:
         if is_missing(value):
             return MISSING
         if isinstance(value, (bool, np.bool_)):
-            found = self.by_key.get(str(bool(value)).lower())
-            return self._number(int(value)) if found is None else found
+            return self._bool(str(bool(value)).lower())
         number = number_of(value)
         if number is not None:
             return self._number(number, value)
@@ -440,6 +441,12 @@ class ValueRules:
         if not self._has_labels:
             return OUTSIDE if self._bins is None else UNREADABLE
         return self.by_key.get(key_of(value) or "", OUTSIDE)
+
+    def _bool(self, key: str) -> int:
+        """Return the code of `true` or `false`: without a label of that name it is 1 or 0, if these are some."""
+        if key in self.by_key or (self._has_labels and not self._reads_numbers):
+            return self.by_key.get(key, OUTSIDE)
+        return self._number(int(key == "true"))
 
     def _number(self, number: float, value: Any = None) -> int:
         """Return the code of a canonical number, which a value was before."""
@@ -458,7 +465,7 @@ class ValueRules:
         edges, grid = self._bins, self._notation.grid
         assert edges is not None
         if abs(value) > _HUGE:  # a whole number that no float holds
-            value = math.copysign(math.inf, value)
+            value = math.inf if value > 0 else -math.inf
         if grid is not None and math.isfinite(value):
             step, off = _step(value, grid)
             if off and not self._clip:
@@ -479,6 +486,8 @@ class ValueRules:
             return MISSING
         if key in self.by_key:
             return self.by_key[key]
+        if key in ("true", "false"):
+            return self._bool(key)
         if self._bins is not None:
             number = self._notation.number(text)
             if number is None:

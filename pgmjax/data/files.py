@@ -21,9 +21,9 @@ import pathlib
 import re
 import tempfile
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -45,6 +45,8 @@ from pgmjax.data.sources import (
     without_rows_outside,
 )
 from pgmjax.data.value import sql_key_of_text
+
+_Result = TypeVar("_Result")
 
 SUFFIXES = (".csv", ".tsv", ".data", ".txt")
 EXCEL = ".xlsx"
@@ -112,19 +114,33 @@ class FileSource:
         """Yield batches with every record as it lies there; of all attributes if rows are dropped."""
         # a record is dropped for any of its values, so that it is one table whatever is asked of it
         names = [*self.domain] if self.rows_outside == "drop" else names
-        columns = [self.columns[name] for name in names] + ([self.weights[0]] if self.weights else [])
-        coders = [
-            (f"Attribute {name!r}", coder_of(self.domain.attribute(name), self.rows_outside))
-            for name in names
-        ]
-        if self.weights:
-            coders.append(("Weights", self.weights[1]))
-        for arrays in self._arrays(columns, ordered):
+        coders = self._coders(names)
+        for arrays in self._arrays([column for _, column, _ in coders], ordered):
             encoded = [
-                _encode(said, coder, array) for (said, coder), array in zip(coders, arrays, strict=True)
+                _named(said, encode_array, coder, array)
+                for (said, _, coder), array in zip(coders, arrays, strict=True)
             ]
             weights = encoded.pop() if self.weights else None
             yield Batch(dict(zip(names, encoded, strict=True)), weights, len(arrays[0]))
+
+    def _coders(self, names: Sequence[str]) -> list[tuple[str, str, Coder]]:
+        """Return for messages, in the file, and by its encoder each attribute, the weights last."""
+        found = [
+            (f"Attribute {n!r}", self.columns[n], coder_of(self.domain.attribute(n), self.rows_outside))
+            for n in names
+        ]
+        return [*found, *([("Weights", *self.weights)] if self.weights else [])]
+
+    def check_types(self) -> None:
+        """Refuse a Parquet table by its schema, if a column has a type that its attribute can match nowhere.
+
+        Raises:
+            TypeError: it has one.
+        """
+        types = {} if self.text else _types(pathlib.Path(self.path), self.table)
+        for said, column, coder in self._coders([*self.domain]):
+            if column in types:
+                _named(said, check_type, coder.refusal, types[column])
 
     def values(self, names: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Yield all records in batches as they are stored: Arrow arrays [rows] by attribute. Private.
@@ -214,6 +230,8 @@ class FileSource:
             definition.rows_outside,
             definition.encoding if self.text and not self.path.lower().endswith(EXCEL) else None,
         )
+        if isinstance(held, FileSource):
+            held.check_types()
         if self.encoding not in (None, getattr(held, "encoding", None)):
             told = "UTF-8" if definition.encoding is None else definition.encoding
             raise ValueError(
@@ -222,9 +240,10 @@ class FileSource:
         return RecodedSource(held, tables, weighted=self.weight_bound is not None)
 
 
-def _encode(said: str, coder: Coder, array: Any) -> Encoded:
+def _named(said: str, act: Callable[..., _Result], *given: Any) -> _Result:
+    """Return what `act` does, with the name of a column before its message on types."""
     try:
-        return encode_array(coder, array)
+        return act(*given)
     except TypeError as error:
         raise TypeError(f"{said}: {error}.") from None
 
@@ -263,9 +282,7 @@ def open_files(
         return open_npy(file, domain, weights, rows_outside)
     if file.is_dir() or kind == ".parquet":
         table = f"read_parquet({_files(file)}, hive_types_autocast=false)"
-        types = _types(file, table)
-        columns = _parquet_columns(file, types, names)
-        _check_types(types, domain, rows_outside)
+        columns = _parquet_columns(file, _types(file, table), names)
     elif kind in (*SUFFIXES, EXCEL):
         if weights is not None and not header:
             raise ValueError("weights names a column of the header, so it needs header=True.")
@@ -489,19 +506,6 @@ def _types(file: pathlib.Path, table: str) -> dict[str, Any]:
         if str(stored[name]).startswith(("decimal256", "halffloat", "duration")):
             types[name] = f"{stored[name]}, which DuckDB reads as {types[name]}"
     return types
-
-
-def _check_types(types: dict[str, Any], domain: Domain, rows_outside: str | None) -> None:
-    """Refuse a Parquet table by its schema, if a column has a type that its attribute can match nowhere.
-
-    Raises:
-        TypeError: it has one.
-    """
-    for name in domain:
-        try:
-            check_type(coder_of(domain.attribute(name), rows_outside), types[name])
-        except TypeError as error:
-            raise TypeError(f"Attribute {name!r}: {error}.") from None
 
 
 def _parquet_columns(file: pathlib.Path, types: dict[str, Any], names: Sequence[str]) -> dict[str, str]:
