@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from pgmjax._internal import checks
+import numpy as np
+
 from pgmjax.data import arrow as source_arrow
 from pgmjax.data import files
 from pgmjax.data.attribute import Attribute
@@ -23,13 +25,13 @@ _OPTIONS = ("unit", "encoding")
 
 def open_entry(kind: Any) -> Any:
     """Return the entry of a column of which only the Arrow type is known, or, with None, nothing."""
-    types = checks.optional("pyarrow", extra="tables").types
-    if kind is not None and types.is_boolean(kind):
-        return {"labels": [False, True], "missing": True}
-    if kind is not None and (types.is_date(kind) or types.is_timestamp(kind)):
-        return {"dates": OPEN}
-    if kind is not None and (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)):
-        return {"bins": OPEN}
+    entries = {
+        "bool": {"labels": [False, True], "missing": True},
+        "date": {"dates": OPEN},
+        "number": {"bins": OPEN},
+    }
+    with contextlib.suppress(TypeError):  # of a type that no entry reads, which the table is refused for
+        return OPEN if kind is None else entries.get(source_arrow.storage_of(kind), OPEN)
     return OPEN
 
 
@@ -160,6 +162,17 @@ class OpenTable:
         text = "encoding" in self._given or definition.encoding is not None
         given = {"unit": definition.unit, **({"encoding": definition.encoding} if text else {})}
         return OpenTable(definition.draft, self._opener, given, self._types, definition)
+
+    def reads(self, attribute: Attribute) -> bool:
+        """Return whether a column can match an attribute that was found for it, by what is public of both."""
+        dtype = self._types.get(attribute.name)
+        if dtype is not None and attribute.coder.refusal(source_arrow.storage_of(dtype)):
+            return False
+        if attribute.labels is not None:
+            codes = attribute.coder.raw_codes(attribute.labels)
+        else:
+            codes = attribute.coder.codes_of_numbers(np.array((attribute.bins or ())[:-1]))
+        return codes.tolist() == [*range(len(codes))]
 
     def under(
         self,
