@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -138,7 +138,16 @@ def _encode_dictionary(coder: Coder, array: Any) -> Encoded:
 
 
 class RawColumns(dict[str, Any]):
-    """A table as columns of raw values [rows] by name: Arrow or NumPy arrays, or lists of any values."""
+    """A table as columns of raw values [rows] by name: Arrow or NumPy arrays, or lists of any values.
+
+    Args:
+        columns: the columns.
+        declared: whether the types of Arrow arrays are those of a schema.
+    """
+
+    def __init__(self, columns: Mapping[str, Any], declared: bool = True):
+        super().__init__(columns)
+        self.declared = declared
 
 
 def column_names(frame: Any) -> list[Any]:
@@ -260,7 +269,7 @@ def declared_types(frame: Any) -> dict[str, Any]:
     """
     names = column_names(frame)
     if isinstance(frame, RawColumns):
-        return {name: getattr(column, "type", None) for name, column in frame.items()}
+        return {name: getattr(c, "type", None) if frame.declared else None for name, c in frame.items()}
     if _library(frame) != "pyarrow":
         return dict.fromkeys(names)
     return {name: frame.schema.field(place).type for place, name in enumerate(names)}

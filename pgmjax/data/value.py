@@ -2,8 +2,9 @@
 
 A whole number is one value as an integer, a decimal and a floating-point number, exactly and of any size; -0.0
 is 0. Any other number is its shortest decimal notation: the single-precision number next to 0.1 is 0.1. A bool
-is `true` or `false`, a moment its ISO form in UTC. A text is itself without white space around it, but a whole
-number written with zeros after the point, as programs write a column of floats, is that whole number.
+is `true` or `false`, a moment its ISO form in UTC, which is that of a day at midnight. A text is itself without
+white space around it, but for what a program writes into all rows of a column because of one: zeros after the
+point of whole numbers, where one is missing, and times of day of dates, where one is not at midnight.
 
 The form of a value depends on nothing but this value, so that one record never changes how another is read.
 Labels, codes, missing markers, units of privacy and the keys that a discovery finds all go by it.
@@ -21,9 +22,19 @@ from typing import Any
 
 import numpy as np
 
-_ZERO_FRACTION = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")
+_DAY, _MINUTE = "[0-9]{4}-[0-9]{2}-[0-9]{2}", "[0-9]{2}:[0-9]{2}"
+_FORMS = (
+    (r"^(-?(?:0|[1-9][0-9]*))\.0+$", r"\1"),
+    ("^-0$", "0"),
+    (rf"^({_DAY}) ({_MINUTE}(?::[0-9]{{2}}(?:\.[0-9]+)?)?)$", r"\1T\2"),
+    (rf"^({_DAY}T{_MINUTE})$", r"\1:00"),
+    (rf"^({_DAY}T{_MINUTE}:[0-9]{{2}}(?:\.[0-9]*[1-9])?)\.?0*$", r"\1"),
+    (rf"^({_DAY})T00:00:00$", r"\1"),
+)
+"""What a text is written as, and its canonical form, one after the other; both Python and DuckDB read them."""
 SPACES = "".join(filter(str.isspace, map(chr, range(0x3001))))
 """White space, which texts are read without."""
+_FIRST = frozenset("-0123456789")
 _FURTHEST = 400  # decimal places from the point beyond which a number is infinite or zero
 
 
@@ -52,9 +63,10 @@ def _key_of_text(text: str) -> str | None:
     text = text.strip()
     if text.lower() in ("true", "false"):
         return text.lower()
-    if found := _ZERO_FRACTION.fullmatch(text):
-        text = found[1]
-    return ("0" if text == "-0" else text) or None
+    if text[:1] in _FIRST:
+        for pattern, form in _FORMS:
+            text = re.sub(pattern, form, text)
+    return text or None
 
 
 def _key_of_fraction(value: Any, number: float) -> str:
@@ -146,20 +158,12 @@ def keys_of_moments(values: np.ndarray) -> list[str | None]:
     """Return the canonical forms of datetime64 [n]: ISO texts, without a time of day at midnight."""
     if np.datetime_data(values.dtype)[0] in ("Y", "M", "W", "D", "h", "m"):
         values = values.astype("M8[s]")
-    return [_key_of_iso(text) for text in np.datetime_as_string(values).tolist()]
-
-
-def _key_of_iso(text: str) -> str | None:
-    if "." in text:
-        text = text.rstrip("0").rstrip(".")
-    return None if text == "NaT" else text.removesuffix("T00:00:00")
+    return [None if text == "NaT" else _key_of_text(text) for text in np.datetime_as_string(values).tolist()]
 
 
 def sql_key_of_text(stored: str) -> str:
     """Return the SQL expression that is for a text what `key_of` is; NULL if it is missing."""
-    text = f"trim({stored}, '{SPACES}')"
-    whole = f"regexp_replace({text}, '^{_ZERO_FRACTION.pattern}$', '\\1')"
-    return (
-        f"CASE WHEN lower({text}) IN ('true', 'false') THEN lower({text}) "
-        f"WHEN {whole} = '-0' THEN '0' ELSE nullif({whole}, '') END"
-    )
+    form = text = f"trim({stored}, '{SPACES}')"
+    for pattern, replacement in _FORMS:
+        form = f"regexp_replace({form}, '{pattern}', '{replacement}')"
+    return f"CASE WHEN lower({text}) IN ('true', 'false') THEN lower({text}) ELSE nullif({form}, '') END"
