@@ -99,6 +99,27 @@ def _is_text(types: Any, dtype: Any) -> bool:
     return types.is_string(dtype) or types.is_large_string(dtype) or view(dtype)
 
 
+def check_not_rounded(said: str, column: Any) -> None:
+    """Refuse a column of an undeclared type whose whole numbers may have been rounded to floats.
+
+    Args:
+        said: the column, for the message.
+        column: an Arrow array [rows]; nothing is said against a list, which has no type for all its values.
+
+    Raises:
+        ValueError: it has floats beyond which not every whole number is one.
+    """
+    pa = checks.optional("pyarrow", extra="tables")
+    if isinstance(column, list) or not pa.types.is_floating(column.type):
+        return
+    sizes = np.abs(column.to_numpy(zero_copy_only=False) if isinstance(column, pa.Array) else column.to_numpy())
+    if (sizes[np.isfinite(sizes)] >= 2.0 ** (np.finfo(sizes.dtype).nmant + 1)).any():
+        raise ValueError(
+            f"{said} holds {sizes.dtype} numbers that are too large to be told apart, as whole numbers become "
+            "where one is missing: give it as integers or as text."
+        )
+
+
 def keys_of_array(array: Any) -> Any:
     """Return the canonical forms of an Arrow array [rows], as text; null where a value is missing."""
     pa = checks.optional("pyarrow", extra="tables")

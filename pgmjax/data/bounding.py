@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.data.arrow import keys_of_array, storage_of
+from pgmjax.data.arrow import check_not_rounded, keys_of_array, storage_of
 from pgmjax.data.definition import TableDefinition
 from pgmjax.data.population import Population
 from pgmjax.data.sources import Batch, DerivedSource, Source
@@ -201,7 +201,7 @@ def records_of(values: Any, declared: bool = False) -> UnitRecords:
         coded = pa.array([_written(key_of(value)) for value in values], pa.large_string())
     else:
         if not declared:
-            _check_not_rounded(values)
+            check_not_rounded("The column of the unit", values)
         check_type_of_unit(values.type)
         coded = keys_of_array(values)
     coded = coded.dictionary_encode()
@@ -214,18 +214,6 @@ def records_of(values: Any, declared: bool = False) -> UnitRecords:
 
 def _written(key: str | None) -> str | None:
     return None if key is None else key.encode(errors="backslashreplace").decode()
-
-
-def _check_not_rounded(values: Any) -> None:
-    pa = checks.optional("pyarrow", extra="tables")
-    if not pa.types.is_floating(values.type):
-        return
-    sizes = np.abs(values.to_numpy(zero_copy_only=False))
-    if (sizes[np.isfinite(sizes)] >= 2.0 ** (np.finfo(sizes.dtype).nmant + 1)).any():
-        raise ValueError(
-            f"The column of the unit holds {sizes.dtype} numbers that are too large to be told apart, as whole "
-            "numbers become where one is missing: read the column as integers or as text."
-        )
 
 
 def check_type_of_unit(dtype: Any) -> None:

@@ -96,7 +96,7 @@ def number_of(value: Any) -> int | float | None:
     """
     if isinstance(value, (bool, np.bool_)):
         return None
-    if isinstance(value, numbers.Integral):
+    if isinstance(value, numbers.Rational) and value.denominator == 1:
         return int(value)
     if isinstance(value, decimal.Decimal):
         return _number_of_decimal(value)

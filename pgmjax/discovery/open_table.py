@@ -114,12 +114,16 @@ class OpenTable:
         Raises:
             TypeError: `frame` is none of these, or a column of an Arrow table has a type that can have no
                 place in its entry.
+            ValueError: labels are to be found among numbers that may have been rounded to floats.
         """
         unit = options.get("unit")
         types = source_arrow.declared_types(frame)
         if draft is None:
             hidden = None if unit is None else unit.column
             draft = Draft({name: open_entry(kind) for name, kind in types.items() if name != hidden})
+        for name in types:
+            if draft.open.get(name) == "labels" and types[name] is None:
+                source_arrow.check_not_rounded(f"Column {name!r}", source_arrow.column_of(frame, name))
 
         def opener(domain: Domain, **given: Any) -> Dataset:
             return Dataset.from_frame(domain, frame, **given)
