@@ -114,16 +114,12 @@ class OpenTable:
         Raises:
             TypeError: `frame` is none of these, or a column of an Arrow table has a type that can have no
                 place in its entry.
-            ValueError: labels are to be found among numbers that may have been rounded to floats.
         """
         unit = options.get("unit")
         types = source_arrow.declared_types(frame)
         if draft is None:
             hidden = None if unit is None else unit.column
             draft = Draft({name: open_entry(kind) for name, kind in types.items() if name != hidden})
-        for name in types:
-            if draft.open.get(name) == "labels" and types[name] is None:
-                source_arrow.check_not_rounded(f"Column {name!r}", source_arrow.column_of(frame, name))
 
         def opener(domain: Domain, **given: Any) -> Dataset:
             return Dataset.from_frame(domain, frame, **given)
@@ -166,6 +162,10 @@ class OpenTable:
         text = "encoding" in self._given or definition.encoding is not None
         given = {"unit": definition.unit, **({"encoding": definition.encoding} if text else {})}
         return OpenTable(definition.draft, self._opener, given, self._types, definition)
+
+    def declares(self, name: str) -> bool:
+        """Return whether the type of a column is that of a schema."""
+        return self._types.get(name) is not None
 
     def reads(self, attribute: Attribute) -> bool:
         """Return whether a column can match an attribute that was found for it, by what is public of both."""
@@ -213,5 +213,5 @@ def key_column(table: OpenTable, name: str, like: Dataset | None = None) -> tupl
         name: the column.
         like: as for `OpenTable.under`.
     """
-    coder = KeyCoder(MISSING_TEXTS)
+    coder = KeyCoder(MISSING_TEXTS, exact=table.declares(name))
     return table.under([Probe(name, coder.size, rule=coder)], like=like), coder

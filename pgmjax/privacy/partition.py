@@ -17,7 +17,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data import encoding
 from pgmjax.data.encoding import Coder, Encoded
-from pgmjax.data.value import key_of, keys_of_moments, shortest
+from pgmjax.data.value import key_of, keys_of_moments, number_of, shortest
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy import measuring, tape
 from pgmjax.privacy.accounting.events import KeysEvent, TreeEvent
@@ -139,10 +139,13 @@ class KeyCoder(Coder):
 
     Args:
         markers: texts that are read as missing.
+        exact: whether numbers are as they were given. Those of an undeclared type may have become floats, as
+            whole numbers do where one value is missing; where that rounds them, they have OTHER.
     """
 
-    def __init__(self, markers: tuple[str, ...] = ()):
+    def __init__(self, markers: tuple[str, ...] = (), exact: bool = True):
         super().__init__((1 << 31) - 1)
+        self._exact = exact
         self._markers = {"", *markers}
         self._codes: dict[str, int] = {}
 
@@ -157,6 +160,8 @@ class KeyCoder(Coder):
         if key in self._markers:
             return MISSING
         if len(key) > LONGEST_KEY or not key.isprintable():
+            return OTHER
+        if not self._exact and abs(number_of(value) or 0) >= encoding.EXACT:
             return OTHER
         return self._codes.setdefault(key, FIRST + len(self._codes))
 

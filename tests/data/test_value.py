@@ -6,7 +6,6 @@ import fractions
 
 import duckdb
 import numpy as np
-import openpyxl
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -111,21 +110,16 @@ def test_found_labels_read_what_was_counted(values):
 WIDE = [2**53, 2**53 + 1, None, 2**53 + 2, 2**53 + 1]
 
 
-@pytest.mark.parametrize("kind", ["csv", "xlsx", "parquet", "pandas", "polars", "arrow", "object", "decimal"])
+@pytest.mark.parametrize("kind", ["csv", "parquet", "pandas", "polars", "arrow", "object", "decimal"])
 def test_units_beyond_53_bits_are_told_apart(tmp_path, kind):
     table = pa.table({"who": pa.array(WIDE, pa.int64()), "a": [0, 1, 0, 1, 0]})
     domain, unit = pj.Domain({"a": 2}), pj.Unit("who", 1)
     if kind == "decimal":
         table = table.set_column(0, "who", table["who"].cast(pa.decimal128(21, 0)).cast(pa.decimal128(23, 2)))
-    if kind in ("csv", "xlsx", "parquet", "decimal"):
+    if kind in ("csv", "parquet", "decimal"):
         path = tmp_path / f"t.{'parquet' if kind == 'decimal' else kind}"
         if kind == "csv":
             pd.DataFrame({"who": pd.Series(WIDE, dtype="Int64"), "a": [0, 1, 0, 1, 0]}).to_csv(path, index=False)
-        elif kind == "xlsx":
-            book = openpyxl.Workbook()
-            for row in [("who", "a"), *zip(WIDE, [0, 1, 0, 1, 0], strict=True)]:
-                book.active.append(row)
-            book.save(path)
         else:
             pq.write_table(table, path)
         data = pj.Dataset.read(path, domain, unit=unit)
@@ -145,9 +139,6 @@ def test_units_that_pandas_rounded_are_refused():
     assert frame["who"].dtype == np.float64
     with pytest.raises(ValueError, match="too large to be told apart"):
         pj.Dataset.from_frame(pj.Domain({"a": 2}), frame, unit=pj.Unit("who", 1))
-    with pytest.raises(ValueError, match="Column 'who' holds float64 numbers that are too large"):
-        draft = pj.discovery.Draft({"who": {"labels": "discover"}})
-        pj.discovery.OpenTable.from_frame(frame, draft)
     assert records_of(pa.array([1.0, 2.0, None])).names == records_of(["1", 2, None]).names == [b"1", b"2"]
 
 
