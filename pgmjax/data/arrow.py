@@ -112,11 +112,13 @@ def check_not_rounded(said: str, column: Any) -> None:
     pa = checks.optional("pyarrow", extra="tables")
     if isinstance(column, list) or not pa.types.is_floating(column.type):
         return
-    sizes = np.abs(column.to_numpy(zero_copy_only=False) if isinstance(column, pa.Array) else column.to_numpy())
+    sizes = np.abs(
+        column.to_numpy(zero_copy_only=False) if isinstance(column, pa.Array) else column.to_numpy()
+    )
     if (sizes[np.isfinite(sizes)] >= 2.0 ** (np.finfo(sizes.dtype).nmant + 1)).any():
         raise ValueError(
-            f"{said} holds {sizes.dtype} numbers that are too large to be told apart, as whole numbers become "
-            "where one is missing: give it as integers or as text."
+            f"{said} holds {sizes.dtype} numbers that are too large to be told apart, as whole numbers "
+            "become where one is missing: give it as integers or as text."
         )
 
 

@@ -19,7 +19,15 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax.data.value import is_missing, key_of, keys_of_moments, moment_of, number_of, number_of_text, shortest
+from pgmjax.data.value import (
+    is_missing,
+    key_of,
+    keys_of_moments,
+    moment_of,
+    number_of,
+    number_of_text,
+    shortest,
+)
 
 Label = str | int | float | bool
 
@@ -141,7 +149,7 @@ class Notation:
         except ValueError:
             return None
 
-    def moment(self, value: datetime.date) -> float:
+    def moment(self, value: datetime.date | np.datetime64) -> float:
         """Return the days or seconds since 1970-01-01 of a date, of a time of day in UTC if it has a zone."""
         return float(self.moments(np.array([moment_of(value)]))[0])
 
@@ -238,7 +246,9 @@ class Coder:
         if storage in ("text", "nothing"):
             return ""
         if self._labels is not None:
-            return "" if self._rules.has_label_of(storage) else f"it has labels, and none of them is a {storage}"
+            return (
+                "" if self._rules.has_label_of(storage) else f"it has labels, and none of them is a {storage}"
+            )
         if self._edges is None:
             return f"it takes codes 0..{self._regular - 1}" if storage == "date" else ""
         if self._notation.time is not None:
@@ -252,7 +262,9 @@ class Coder:
             TypeError: nothing of that type can match.
         """
         there = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(len(values), bool)
-        self._require("bool" if values.dtype.kind == "b" else "number", values, there if null is None else there & ~null)
+        self._require(
+            "bool" if values.dtype.kind == "b" else "number", values, there if null is None else there & ~null
+        )
         if null is None and self._fits_as_it_is(values):
             return Encoded(values.astype(self.dtype, copy=False))
         if null is not None and null.any():
@@ -443,7 +455,7 @@ class ValueRules:
         return self.by_key.get(key_of(value) or "", OUTSIDE)
 
     def _bool(self, key: str) -> int:
-        """Return the code of `true` or `false`: without a label of that name it is 1 or 0, if these are some."""
+        """Return the code of `true` or `false`: with no label of that name 1 or 0, if these are any."""
         if key in self.by_key or (self._has_labels and not self._reads_numbers):
             return self.by_key.get(key, OUTSIDE)
         return self._number(int(key == "true"))

@@ -34,7 +34,7 @@ from pgmjax.data.arrow import check_type, encode_array
 from pgmjax.data.bounding import UnitRecords, check_type_of_unit, units_of
 from pgmjax.data.definition import TableDefinition, coder_of, known_encoding
 from pgmjax.data.domain import Domain
-from pgmjax.data.encoding import Coder, Encoded, text_of
+from pgmjax.data.encoding import Coder, text_of
 from pgmjax.data.population import Population
 from pgmjax.data.sources import (
     BATCH_ROWS,
@@ -499,7 +499,9 @@ def _types(file: pathlib.Path, table: str) -> dict[str, Any]:
         read = (getattr(relation, "to_arrow_table", None) or relation.fetch_arrow_table)().schema
     if read is None:
         raise ValueError(f"{file} cannot be read as Parquet.")
-    part = next(part for part in (sorted(file.rglob("*.parquet")) if file.is_dir() else [file]) if _is_part(part))
+    part = next(
+        part for part in (sorted(file.rglob("*.parquet")) if file.is_dir() else [file]) if _is_part(part)
+    )
     stored = {field.name: field.type for field in parquet.read_schema(part)}
     types = {name: read.field(name).type for name in read.names}
     for name in types.keys() & stored.keys():

@@ -1,10 +1,10 @@
 """The canonical form of a value: which values are one, in whatever store and type they lie.
 
-A whole number is one value as an integer, a decimal and a floating-point number, exactly and of any size; -0.0
-is 0. Any other number is its shortest decimal notation: the single-precision number next to 0.1 is 0.1. A bool
-is `true` or `false`, a moment its ISO form in UTC, which is that of a day at midnight. A text is itself without
-white space around it, but for what a program writes into all rows of a column because of one: zeros after the
-point of whole numbers, where one is missing, and times of day of dates, where one is not at midnight.
+A whole number is one value as an integer, a decimal and a floating-point number, exactly and of any size;
+-0.0 is 0. Any other number is its shortest decimal notation: the single-precision number next to 0.1 is 0.1.
+A bool is `true` or `false`, a moment its ISO form in UTC, which is that of a day at midnight. A text is itself
+without white space around it, but for what a program writes into all rows of a column because of one: zeros
+after the point of whole numbers, where one is missing, and times of day of dates, where one has some.
 
 The form of a value depends on nothing but this value, so that one record never changes how another is read.
 Labels, codes, missing markers, units of privacy and the keys that a discovery finds all go by it.
@@ -31,7 +31,7 @@ _FORMS = (
     (rf"^({_DAY}T{_MINUTE}:[0-9]{{2}}(?:\.[0-9]*[1-9])?)\.?0*$", r"\1"),
     (rf"^({_DAY})T00:00:00$", r"\1"),
 )
-"""What a text is written as, and its canonical form, one after the other; both Python and DuckDB read them."""
+"""What a text is written as, and its canonical form, one after the other; Python and DuckDB read them."""
 SPACES = "".join(filter(str.isspace, map(chr, range(0x3001))))
 """White space, which texts are read without."""
 _FIRST = frozenset("-0123456789")
@@ -70,7 +70,9 @@ def _key_of_text(text: str) -> str | None:
 
 
 def _key_of_fraction(value: Any, number: float) -> str:
-    exact = isinstance(value, decimal.Decimal) and math.isfinite(number) and abs(value.adjusted()) <= _FURTHEST
+    exact = (
+        isinstance(value, decimal.Decimal) and math.isfinite(number) and abs(value.adjusted()) <= _FURTHEST
+    )
     if exact and decimal.Decimal(repr(number)) != value:
         return str(value.normalize(decimal.Context(prec=len(value.as_tuple().digits))))
     return repr(number)
@@ -97,7 +99,7 @@ def number_of(value: Any) -> int | float | None:
     if isinstance(value, (bool, np.bool_)):
         return None
     if isinstance(value, numbers.Rational) and value.denominator == 1:
-        return int(value)
+        return int(value.numerator)
     if isinstance(value, decimal.Decimal):
         return _number_of_decimal(value)
     if isinstance(value, np.floating):

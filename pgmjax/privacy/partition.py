@@ -133,9 +133,9 @@ def tree_step(distribution: DiscreteLaplace) -> int:
 class KeyCoder(Coder):
     """An encoder that gives every value the next code when it first meets it. Its codes are private.
 
-    Values are told apart by their canonical form, `data.value.key_of`, whatever type they are stored in. Forms
-    that no label can be, for their length or their characters, have the code OTHER; empty ones, null and the
-    markers have MISSING.
+    Values are told apart by their canonical form, `data.value.key_of`, whatever type they are stored in.
+    Forms that no label can be, for their length or their characters, have the code OTHER; empty ones, null
+    and the markers have MISSING.
 
     Args:
         markers: texts that are read as missing.

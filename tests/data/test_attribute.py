@@ -75,7 +75,10 @@ SECRETS = ["Zaphod", 424242, 424242.5, "424242"]
 def test_errors_count_rows_and_show_no_value(attribute, values):
     with pytest.raises((ValueError, TypeError), match=f"Attribute '{attribute.name}': ") as caught:
         attribute.encode(values)
-    assert any(said in str(caught.value) for said in ("3 rows lie outside", "2 rows", "3 rows have a value", "of type int64"))
+    assert any(
+        said in str(caught.value)
+        for said in ("3 rows lie outside", "2 rows", "3 rows have a value", "of type int64")
+    )
     assert "4242" not in str(caught.value) and "Zaphod" not in str(caught.value)
     assert caught.value.__context__ is None
 

@@ -223,10 +223,17 @@ def test_what_is_no_table(tmp_path, name, kind, message):
 
 def test_types_that_no_attribute_takes(tmp_path):
     pq.write_table(arrow_table(), tmp_path / "t.parquet")
-    with pytest.raises(TypeError, match=r"Attribute 'when': its values are of type timestamp.* bins of numbers"):
+    with pytest.raises(
+        TypeError, match=r"Attribute 'when': its values are of type timestamp.* bins of numbers"
+    ):
         Dataset.read(tmp_path / "t.parquet", Domain({"when": {"bins": [0, 10]}}))
     pq.write_table(pa.table({"n": [0.0, 1.0]}), tmp_path / "f.parquet")
-    assert Dataset.read(tmp_path / "f.parquet", Domain({"n": 4})).marginals([("n",)])[0].tolist() == [1, 1, 0, 0]
+    assert Dataset.read(tmp_path / "f.parquet", Domain({"n": 4})).marginals([("n",)])[0].tolist() == [
+        1,
+        1,
+        0,
+        0,
+    ]
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pgmjax as pj
-from pgmjax.data.attribute import Attribute
 from pgmjax.data.arrow import encode_array, keys_of_array
+from pgmjax.data.attribute import Attribute
 from pgmjax.data.bounding import records_of
 from pgmjax.data.encoding import OUTSIDE
 from pgmjax.data.value import SPACES, key_of, number_of, shortest, sql_key_of_text
@@ -29,7 +29,11 @@ WHOLE = st.one_of(st.integers(-(2**70), 2**70), st.sampled_from([2**53, 2**53 + 
 @given(WHOLE)
 def test_a_whole_number_is_one_value_in_every_type(number):
     forms = [number, fractions.Fraction(number), D(number), D(f"{number}.000"), f" {number}", f"{number}.00"]
-    forms += [dtype(number) for dtype in (np.int64, np.uint64) if np.iinfo(dtype).min <= number <= np.iinfo(dtype).max]
+    forms += [
+        dtype(number)
+        for dtype in (np.int64, np.uint64)
+        if np.iinfo(dtype).min <= number <= np.iinfo(dtype).max
+    ]
     forms += [dtype(number) for dtype in (float, np.float32) if int(dtype(number)) == number]
     assert {key_of(form) for form in forms} == {str(number)}
 
@@ -48,12 +52,25 @@ def test_single_precision_by_shortest_notation_of_numpy():
     drawn = np.random.default_rng(0).integers(0, 2**32, 4000, dtype=np.uint32).view(np.float32)
     for value in drawn[np.isfinite(drawn)]:
         number = number_of(value)
-        assert np.float32(number) == value and (isinstance(number, int) or str(number) == str(float(str(value))))
+        assert np.float32(number) == value and (
+            isinstance(number, int) or str(number) == str(float(str(value)))
+        )
 
 
 def test_no_two_values_are_merged():
     big = 2**53
-    forms = [big, big + 1, big + 2, D(big) + D("0.5"), 0.1, D("0.10000000000000000001"), "01", "1", True, "1.10"]
+    forms = [
+        big,
+        big + 1,
+        big + 2,
+        D(big) + D("0.5"),
+        0.1,
+        D("0.10000000000000000001"),
+        "01",
+        "1",
+        True,
+        "1.10",
+    ]
     forms += ["1.1 ", 1e23, 10**23, datetime.date(2020, 1, 1), datetime.datetime(2020, 1, 1, 5), "x", "X"]
     assert len({key_of(form) for form in forms}) == len(forms)
 
@@ -61,7 +78,13 @@ def test_no_two_values_are_merged():
 def test_moments_are_one_value_in_every_unit_and_zone():
     noon = datetime.datetime(2020, 1, 1, 12)
     zoned = pd.Timestamp("2020-01-01 13:00", tz="Europe/Paris")
-    for form in (noon, zoned, np.datetime64("2020-01-01T12"), np.datetime64(noon, "ns"), "2020-01-01 12:00:00.0"):
+    for form in (
+        noon,
+        zoned,
+        np.datetime64("2020-01-01T12"),
+        np.datetime64(noon, "ns"),
+        "2020-01-01 12:00:00.0",
+    ):
         assert key_of(form) == "2020-01-01T12:00:00"
     for form in (datetime.date(2020, 1, 1), pd.Timestamp("2020-01-01"), "2020-01-01T00:00", "2020-01-01"):
         assert key_of(form) == "2020-01-01"
@@ -82,7 +105,9 @@ def test_duckdb_reads_texts_alike(texts):
     with duckdb.connect() as connection:
         connection.register("texts", texts_table)
         assert [row[0] for row in connection.execute(query).fetchall()] == [key_of(text) for text in texts]
-    assert keys_of_array(texts_table["column0"].combine_chunks()).to_pylist() == [key_of(text) for text in texts]
+    assert keys_of_array(texts_table["column0"].combine_chunks()).to_pylist() == [
+        key_of(text) for text in texts
+    ]
     assert all(text.strip() == text.strip(SPACES) for text in texts)
 
 
@@ -119,7 +144,9 @@ def test_units_beyond_53_bits_are_told_apart(tmp_path, kind):
     if kind in ("csv", "parquet", "decimal"):
         path = tmp_path / f"t.{'parquet' if kind == 'decimal' else kind}"
         if kind == "csv":
-            pd.DataFrame({"who": pd.Series(WIDE, dtype="Int64"), "a": [0, 1, 0, 1, 0]}).to_csv(path, index=False)
+            pd.DataFrame({"who": pd.Series(WIDE, dtype="Int64"), "a": [0, 1, 0, 1, 0]}).to_csv(
+                path, index=False
+            )
         else:
             pq.write_table(table, path)
         data = pj.Dataset.read(path, domain, unit=unit)
@@ -156,4 +183,8 @@ def test_cells_and_labels_are_alike_in_every_type(dtype):
         (numbers, {"bins": [float(n) for n in numbers] + [9]}),
     ):
         coder = Attribute.from_spec("x", spec).coder
-        assert encode_array(coder, array).codes.tolist() == [0, 1, 2] == coder.encode_objects(values).codes.tolist()
+        assert (
+            encode_array(coder, array).codes.tolist()
+            == [0, 1, 2]
+            == coder.encode_objects(values).codes.tolist()
+        )

@@ -1,7 +1,7 @@
 """Discovery on neighbours that differ in the type of one value: nothing beside noisy counts may differ.
 
-What a program makes of a column because of one value (floats, objects, a longer way of writing) is no more than
-another way of storing the other values.
+What a program makes of a column because of one value (floats, objects, a longer way of writing) is no more
+than another way of storing the other values.
 """
 
 import datetime
@@ -95,7 +95,13 @@ def test_one_value_of_another_type(store, base, tmp_path):
 
 @pytest.mark.parametrize("base", ["whole", "real", "flag", "day", "text"])
 def test_a_declared_type_says_what_a_column_may_be(base, tmp_path):
-    kind = {"whole": pa.int64(), "real": pa.float64(), "flag": pa.bool_(), "day": pa.date32(), "text": pa.string()}
+    kind = {
+        "whole": pa.int64(),
+        "real": pa.float64(),
+        "flag": pa.bool_(),
+        "day": pa.date32(),
+        "text": pa.string(),
+    }
     shapes = {"whole": "bins", "real": "bins", "day": "dates", "text": "any"}
     values = (BASES[base] * ROWS)[:ROWS]
     for store in ("arrow", "parquet"):
@@ -126,7 +132,7 @@ def test_one_value_decides_neither_scale_nor_labels():
 
 
 def test_the_rows_that_come_out_have_types_of_the_domain():
-    """One missing value makes floats of a column, one text objects: neither shows in the types of sampled rows."""
+    """One missing value makes floats of a column, one text objects: sampled rows have neither type."""
     domain = {"c": {"min": 0, "max": 9, "missing": "x"}, "d": {"labels": [1, 2], "missing": True}}
     shown = set()
     for odd in (1, None, 1.0, "x"):
@@ -145,5 +151,3 @@ def test_unfit_pairs_are_refused_before_anything_is_read(kind, shape):
     table = pa.table({"c": pa.nulls(3, kind)})
     with pytest.raises(TypeError, match=r"Column 'c': its values are of type .*Nothing was spent"):
         OpenTable.from_frame(table, Draft({"c": {shape: "discover"}}))
-
-

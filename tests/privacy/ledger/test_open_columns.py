@@ -197,7 +197,9 @@ def test_what_a_column_cannot_be_is_refused_before_any_charge(ledger, tmp_path, 
     register(ledger, path, {"c": {shape: "discover"}})
     with pytest.raises(TypeError, match=f"'c': .* and {shape} are to be discovered in it. Nothing was spent"):
         find(path, ledger)
-    ledger.set_domain("t", pj.Domain({"c": {"bins": [0, 1]} if kind == "date" else {"dates": ["2020-01-01", "2021-01-01"]}}))
+    ledger.set_domain(
+        "t", pj.Domain({"c": {"bins": [0, 1]} if kind == "date" else {"dates": ["2020-01-01", "2021-01-01"]}})
+    )
     with pytest.raises(TypeError, match="Attribute 'c': its values are of type"):
         plain().run(pj.Dataset.read(path, ledger.account("t").definition.domain), KWay(1), ledger=ledger)
     assert not ledger.charges("t")
