@@ -2,9 +2,9 @@
 
 A whole number is one value as an integer, a decimal and a floating-point number, exactly and of any size;
 -0.0 is 0. Any other number is its shortest decimal notation: the single-precision number next to 0.1 is 0.1.
-A bool is `true` or `false`, a moment its ISO form in UTC, which is that of a day at midnight. A text is itself
-without white space around it, but for what a program writes into all rows of a column because of one: zeros
-after the point of whole numbers, where one is missing, and times of day of dates, where one has some.
+A bool is `true` or `false`, a moment its ISO form in UTC, which is that of a day at midnight. A text is
+itself without white space around it, but for what a program writes into all rows of a column because of one:
+zeros after the point of whole numbers, where one is missing, and times of day of dates, where one has some.
 
 The form of a value depends on nothing but this value, so that one record never changes how another is read.
 Labels, codes, missing markers, units of privacy and the keys that a discovery finds all go by it.

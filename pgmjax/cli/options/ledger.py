@@ -86,8 +86,8 @@ def _add_set_domain(parts: Any) -> None:
         "set-domain",
         help="give an account a domain, or correct it while nothing was released by it",
         description="Give a domain to an account that was made without one, or correct the domain of an "
-        "account by which nothing was released. It costs nothing, gives back nothing that was spent, and stays in "
-        "the ledger. Run this command as the holder of the table: every record is checked.",
+        "account by which nothing was released. It costs nothing, gives back nothing that was spent, and "
+        "stays in the ledger. Run this command as the holder of the table: every record is checked.",
         epilog="Example: pgmjax ledger set-domain budgets.ledger people people.csv.gz --domain people.yaml",
     )
     parser.add_argument("file", metavar="FILE", help="the ledger")

@@ -232,8 +232,9 @@ def last_definition(connection: sqlite3.Connection, account: str) -> tuple[int, 
 def rests_on_definition(connection: sqlite3.Connection, account: str) -> bool:
     """Return whether an answer was released by the definition of an account: any but those that found it."""
     query = (
-        "SELECT 1 FROM answer JOIN charge ON charge.id = answer.charge WHERE charge.account = ? AND NOT "
-        "EXISTS (SELECT 1 FROM discovery WHERE discovery.charge = charge.id AND answer.step < discovery.answers)"
+        "SELECT 1 FROM answer JOIN charge ON charge.id = answer.charge WHERE charge.account = ? "
+        "AND NOT EXISTS (SELECT 1 FROM discovery "
+        "WHERE discovery.charge = charge.id AND answer.step < discovery.answers)"
     )
     return connection.execute(query, (account,)).fetchone() is not None
 
