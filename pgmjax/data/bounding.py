@@ -238,7 +238,9 @@ def units_of(batches: Iterable[Any]) -> Iterator[UnitRecords]:
     for batch in batches:
         if not batch.num_rows:
             continue
-        batch = pa.record_batch([keys_of_array(batch.column(0)), batch.column(1)], names=["name", "place"])
+        if not pa.types.is_string(batch.column(0).type):  # texts have their canonical form already
+            keys = keys_of_array(batch.column(0))
+            batch = pa.record_batch([keys, batch.column(1)], names=["name", "place"])
         last = batch.column(0)[batch.num_rows - 1]
         begins = int(compute.index(batch.column(0), last).as_py())  # of the last unit, which may go on
         if left and left[0].column(0)[0] == last and not begins:

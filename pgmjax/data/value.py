@@ -140,8 +140,18 @@ def shortest(values: np.ndarray) -> np.ndarray:
     if values.dtype.kind != "f" or values.dtype.itemsize >= 8:
         return values.astype(np.float64, copy=False)
     distinct, places = np.unique(values, return_inverse=True)
-    whole = distinct == np.trunc(distinct)
-    found = np.where(whole, distinct.astype(np.float64), distinct.astype("U32").astype(np.float64))
+    found = distinct.astype(np.float64)
+    left = np.flatnonzero((distinct != np.trunc(distinct)) & np.isfinite(distinct))
+    plain = (np.abs(found[left]) > 1e-9) & (np.abs(found[left]) < 1e9)  # by powers of 10 that are exact
+    left, text = left[plain], left[~plain]
+    found[text] = distinct[text].astype("U32").astype(np.float64)
+    powers = np.floor(np.log10(np.abs(found[left]))).astype(np.int64)
+    for digits in range(1, 10):
+        scale = 10.0 ** (digits - 1 - powers)
+        rounded = np.rint(found[left] * scale) / scale
+        same = rounded.astype(values.dtype) == distinct[left]
+        found[left[same]] = rounded[same]
+        left, powers = left[~same], powers[~same]
     return found[places]
 
 
@@ -168,4 +178,8 @@ def sql_key_of_text(stored: str) -> str:
     form = text = f"trim({stored}, '{SPACES}')"
     for pattern, replacement in _FORMS:
         form = f"regexp_replace({form}, '{pattern}', '{replacement}')"
-    return f"CASE WHEN lower({text}) IN ('true', 'false') THEN lower({text}) ELSE nullif({form}, '') END"
+    first = ", ".join(f"'{each}'" for each in sorted(_FIRST))
+    return (
+        f"CASE WHEN lower({text}) IN ('true', 'false') THEN lower({text}) "
+        f"WHEN left({text}, 1) IN ({first}) THEN {form} ELSE nullif({text}, '') END"
+    )
