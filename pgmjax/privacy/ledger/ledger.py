@@ -271,8 +271,15 @@ class Ledger:
             kept = self._account(connection, name)[0]
             defined = kept.definition is not None or kept.open is not None
             if defined and ledger_account.rests_on_definition(connection, name) and not completes(kept, row):
+                hint = ""
+                if kept.open is not None and kept.found_by is None:
+                    hint = (
+                        " Its open columns may be described, if all others stay as they are, with "
+                        f"rows_outside {kept.open.rows_outside!r}."
+                    )
                 raise ValueError(
-                    f"Account {name!r} has a domain already, and it stays: what was released rests on it."
+                    f"Account {name!r} has a domain already, and it stays: what was released rests on "
+                    f"it.{hint}"
                 )
             chain.add(connection, "definition", {**row, "created": now()})
         return self.account(name)
