@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import datetime
 import inspect
 import os
 import pathlib
@@ -15,6 +16,7 @@ import numpy as np
 
 from pgmjax import random
 from pgmjax._internal import checks, html
+from pgmjax.data.arrow import RawColumns, column_names, column_of
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.domain import Domain
 from pgmjax.data.draft import Draft
@@ -431,7 +433,8 @@ class _Attempt(NamedTuple):
 class _Frame:
     """The kind of a frame, to make another one: names and types of columns, and nothing of the records.
 
-    Categories are no part of a type here: pandas takes them from the records, of which they would tell.
+    Neither categories nor the types that pandas infers are part of it: they are taken from the records, of
+    which they would tell. One missing value makes floats of whole numbers, one text objects.
 
     Attributes:
         names: of the columns that are released, in order.
@@ -442,11 +445,11 @@ class _Frame:
 
     @classmethod
     def of(cls, frame: Any, unit: Unit | None) -> tuple[_Frame, Any]:
-        """Return the kind of a frame, and its columns as an Arrow table, both checked.
+        """Return the kind of a frame and its columns, both checked; only Arrow declares types of columns.
 
         Raises:
             TypeError: Arrow cannot read it.
-            ValueError: names or an index that cannot be released, a column of mixed types, or no row.
+            ValueError: names or an index that cannot be released, or no row.
         """
         arrow = checks.optional("pyarrow", extra="tables")
         _check_kind(frame)
@@ -457,18 +460,22 @@ class _Frame:
             _check_index(frame)
         if names is not None:
             _check_names(names)
+        table: Any
         if kind == "pandas":
-            table = arrow.table({name: _column(arrow, frame, name) for name in names or ()})
+            table = RawColumns({name: column_of(frame, name) for name in names or ()}, declared=False)
         else:
             plain = _without_categories(frame) if kind == "polars" else frame
             read = plain if isinstance(plain, arrow.Table) else _read(arrow.table, plain)
             table = _without_views(arrow, read)
-        _check_names(table.column_names)
-        if not table.num_rows:
+            _check_names(table.column_names)
+        rows, names = len(frame) if kind == "pandas" else table.num_rows, column_names(table)
+        if not rows:
             raise ValueError("The frame has no row, and needs at least one. Nothing was spent.")
-        released = [name for name in table.column_names if unit is None or name != unit.column]
+        released = [name for name in names if unit is None or name != unit.column]
         types = {name: _type(kind, frame, name) for name in released}
-        stored = {name: table.schema.field(name).type for name in released}
+        stored = {} if kind == "pandas" else {name: table.schema.field(name).type for name in released}
+        if kind in ("polars", "duckdb"):
+            table = RawColumns({name: table.column(name) for name in names}, declared=False)
         return cls(released, kind, stored, types), table
 
     def like(self, columns: dict[str, Any], domain: Domain) -> Any:
@@ -480,9 +487,9 @@ class _Frame:
         """
         arrow = checks.optional("pyarrow", extra="tables")
         names = [name for name in self.names if name in columns]
-        table = arrow.table({name: _cast(columns[name], self._stored[name]) for name in names})
         if self._kind == "pandas":
-            return self._pandas(table, domain)
+            return self._pandas(arrow.table({name: columns[name] for name in names}), domain)
+        table = arrow.table({name: _cast(columns[name], self._stored[name]) for name in names})
         if self._kind == "polars":
             polars = checks.optional("polars", extra="tables")
             found = polars.from_arrow(table)
@@ -496,23 +503,25 @@ class _Frame:
         return table
 
     def _pandas(self, table: Any, domain: Domain) -> Any:
-        """Return a pandas frame with the types of the one that came in, where the values allow it."""
+        """Return a pandas frame with the types of the one that came in, where the values allow it.
+
+        Types that pandas infers follow from the domain instead.
+        """
         found = table.to_pandas(date_as_object=True, integer_object_nulls=True)
         pandas = checks.optional("pandas", extra="demo")
         for name in found.columns:
             wanted = self._types[name]
+            if wanted is None:
+                wanted = _natural(table.schema.field(name).type, domain.attribute(name))
             try:
                 if isinstance(wanted, _Categories):
                     sampled = found[name].astype("category").cat
                     values = _values(domain.attribute(name)) or sorted(sampled.categories)
                     index = pandas.Index(values, dtype=wanted.dtype)
                     found[name] = sampled.set_categories(index, ordered=wanted.ordered)
-                elif isinstance(wanted, np.dtype) and wanted.kind in "iub" and found[name].isna().any():
-                    whole = (
-                        "boolean" if wanted.kind == "b" else wanted.name.replace("u", "U").replace("i", "I")
-                    )
-                    found[name] = found[name].astype(whole)
-                else:
+                elif isinstance(wanted, np.dtype) and wanted.kind in "iu" and domain.attribute(name).missing:
+                    found[name] = found[name].astype(wanted.name.replace("u", "U").replace("i", "I"))
+                elif wanted is not None:
                     found[name] = found[name].astype(wanted)
             except (TypeError, ValueError):  # such as the label "other" in a column of numbers
                 continue
@@ -527,14 +536,40 @@ class _Categories(NamedTuple):
 
 
 def _type(kind: str, frame: Any, name: str) -> Any:
-    """Return the type of a column in its own library, without categories; None for those of Arrow."""
+    """Return the type of a column in its own library, without categories; None for those of Arrow.
+
+    It is None too for the types that pandas infers: those of some values of Python.
+    """
     if kind == "pandas":
         found = frame[name].dtype
-        return _Categories(found.categories.dtype, found.ordered) if str(found) == "category" else found
+        if str(found) == "category":
+            return _Categories(_declared(found.categories.dtype), found.ordered)
+        return _declared(found)
     if kind == "polars":
         enum = checks.optional("polars", extra="tables").Enum
         return enum if isinstance(frame.schema[name], enum) else frame.schema[name]
     return None
+
+
+def _declared(dtype: Any) -> Any:
+    """Return a type of pandas that no values have by themselves; None for others."""
+    pandas = checks.optional("pandas", extra="demo")
+    samples = ([1], [1 << 63], [1.5], [True], [1j], ["a"], [None], [datetime.datetime(2000, 1, 1)])
+    return None if dtype in [pandas.Series(values).dtype for values in samples] else dtype
+
+
+def _natural(stored: Any, attribute: Attribute) -> Any:
+    """Return the type of pandas for an Arrow column of an attribute, of which values are missing or not."""
+    types = checks.optional("pyarrow", extra="tables").types
+    if types.is_integer(stored):
+        return "Int64" if attribute.missing else "int64"
+    if types.is_boolean(stored):
+        return "boolean" if attribute.missing else "bool"
+    if types.is_floating(stored):
+        return "float64"
+    moment = types.is_date(stored) or types.is_timestamp(stored)
+    pandas = checks.optional("pandas", extra="demo")
+    return pandas.Series([datetime.datetime(2000, 1, 1) if moment else "a"]).dtype
 
 
 def _values(attribute: Attribute) -> list[Any] | None:
@@ -576,21 +611,6 @@ def _without_views(arrow: Any, table: Any) -> Any:
         for field in table.schema
     ]
     return table.cast(arrow.schema(plain))
-
-
-def _column(arrow: Any, frame: Any, name: str) -> Any:
-    try:
-        found = arrow.array(frame[name], from_pandas=True)
-        # digits of a decimal type that was not given would be those of the records
-        inferred = arrow.types.is_decimal(found.type) and frame[name].dtype == object
-        return found.cast(arrow.float64()) if inferred else found
-    except (arrow.ArrowException, TypeError, ValueError, OverflowError):
-        pass
-    # raised out here, so that the error does not carry along the other one, which quotes a value
-    raise ValueError(
-        f"Column {name!r} has values of several types, or numbers beyond 64 bits. Convert it to one "
-        f"type, such as frame[{name!r}].astype(str). Nothing was spent."
-    )
 
 
 def _read(reader: Callable[[Any], Any], frame: Any) -> Any:

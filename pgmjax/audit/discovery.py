@@ -10,6 +10,7 @@ Each check raises `primitives.AuditFailure` or `NonInterferenceError` on a fault
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import functools
 import itertools
 import math
@@ -376,6 +377,7 @@ _EXTREMES = (
     ("no number", "no date", ""),
     ("-1e300", "29/02/2020", "rare"),
     ("127", "2021-03-01 10:30", "a" * 300),
+    (2**60, datetime.date(2021, 3, 1), 1.5),  # of another type than all others
 )
 _FEW = (1, 40, 300)
 _MANY = 1200

@@ -2,47 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data import fingerprint
-from pgmjax.data.encoding import MISSING, Coder, Encoded
+from pgmjax.data.encoding import EXACT, MISSING, Coder, Encoded
+from pgmjax.data.value import key_of, keys_of_moments, shortest
+
+
+def storage_of(dtype: Any) -> str:
+    """Return how a column of an Arrow type stores its values, one of `STORAGES`.
+
+    Raises:
+        TypeError: no attribute reads values of that type.
+    """
+    types = checks.optional("pyarrow", extra="tables").types
+    if isinstance(dtype, str):  # of a file, in words
+        raise TypeError(f"its values are of type {dtype}: cast them to another in the file")
+    if types.is_dictionary(dtype):
+        return storage_of(dtype.value_type)
+    if _is_text(types, dtype):
+        return "text"
+    if types.is_boolean(dtype):
+        return "bool"
+    if types.is_integer(dtype) or types.is_floating(dtype) or types.is_decimal(dtype):
+        return "number"
+    if types.is_date(dtype) or types.is_timestamp(dtype):
+        return "date"
+    if types.is_null(dtype):
+        return "nothing"
+    raise TypeError(f"its values are of type {dtype}: cast them to numbers, dates or text")
+
+
+def check_type(refusal_of: Callable[[str], str], dtype: Any) -> None:
+    """Refuse a column by its type alone, before a value is read.
+
+    Args:
+        refusal_of: why a column of some storage has no place in an entry, "" if it has one: `Coder.refusal`,
+            `Draft.refusal`.
+        dtype: the Arrow type of the column.
+
+    Raises:
+        TypeError: no value of that type has a place.
+    """
+    refusal = refusal_of(storage_of(dtype))
+    if refusal:
+        raise TypeError(f"its values are of type {dtype}, and {refusal}")
 
 
 def encode_array(coder: Coder, array: Any) -> Encoded:
     """Encode an Arrow array [rows] by the rules of one attribute.
 
     Raises:
-        TypeError: the array has a type that no attribute accepts.
+        TypeError: it has values of a type that has no place in the entry.
     """
     pa = checks.optional("pyarrow", extra="tables")
-    kind = pa.types
-    if kind.is_dictionary(array.type):
-        return _encode_dictionary(coder, array)
-    if _is_text(pa, array.type):
+    storage = storage_of(array.type)
+    if array.null_count < len(array):
+        check_type(coder.refusal, array.type)
+    if storage == "nothing":
+        return coder.finish(np.full(len(array), MISSING, dtype=np.int64))
+    if pa.types.is_dictionary(array.type):
+        if storage == "text":
+            return _encode_dictionary(coder, array)
+        return encode_array(coder, array.dictionary_decode())
+    if storage == "text":
         try:
             # not every release of Arrow can dictionary-encode string views, and the oldest cannot cast them
-            plain = array if kind.is_string(array.type) else array.cast(pa.large_string())
+            plain = array if pa.types.is_string(array.type) else array.cast(pa.large_string())
         except pa.ArrowNotImplementedError:
             return coder.encode_objects(array.to_pylist())
         numbers = _as_numbers(coder, plain) if coder.marks_of_bins is not None else None
         return _encode_dictionary(coder, plain.dictionary_encode()) if numbers is None else numbers
-    if kind.is_null(array.type):
-        return coder.finish(np.full(len(array), MISSING, dtype=np.int64))
-    if coder.takes_times and (kind.is_date(array.type) or kind.is_timestamp(array.type)):
+    if storage == "date":
         # a timestamp with a zone is stored in UTC
         return coder.encode_times(array.cast(_without_zone(pa, array.type)).to_numpy(zero_copy_only=False))
-    if kind.is_decimal(array.type):
-        array = array.cast(pa.float64())
-    if not (kind.is_integer(array.type) or kind.is_floating(array.type) or kind.is_boolean(array.type)):
-        raise TypeError(f"its values are of type {array.type}: cast them to numbers or text")
+    if pa.types.is_decimal(array.type):
+        return _encode_dictionary(coder, array.dictionary_encode())
     if not array.null_count:
         return coder.encode_numbers(array.to_numpy(zero_copy_only=False))
     null = array.is_null().to_numpy(zero_copy_only=False)
-    filled = array.fill_null(False if kind.is_boolean(array.type) else 0)
+    filled = array.fill_null(pa.scalar(0).cast(array.type))
     return coder.encode_numbers(filled.to_numpy(zero_copy_only=False), null)
 
 
@@ -51,9 +94,49 @@ def _without_zone(pa: Any, dtype: Any) -> Any:
     return pa.timestamp(dtype.unit) if pa.types.is_timestamp(dtype) else pa.date32()
 
 
-def _is_text(pa: Any, dtype: Any) -> bool:
-    view = getattr(pa.types, "is_string_view", lambda _: False)
-    return pa.types.is_string(dtype) or pa.types.is_large_string(dtype) or view(dtype)
+def _is_text(types: Any, dtype: Any) -> bool:
+    view = getattr(types, "is_string_view", lambda _: False)
+    return types.is_string(dtype) or types.is_large_string(dtype) or view(dtype)
+
+
+def check_not_rounded(said: str, column: Any) -> None:
+    """Refuse a column of an undeclared type whose whole numbers may have been rounded to floats.
+
+    Args:
+        said: the column, for the message.
+        column: an Arrow array [rows]; nothing is said against a list, which has no type for all its values.
+
+    Raises:
+        ValueError: it has floats beyond which not every whole number is one.
+    """
+    pa = checks.optional("pyarrow", extra="tables")
+    if isinstance(column, list) or not pa.types.is_floating(column.type):
+        return
+    sizes = np.abs(
+        column.to_numpy(zero_copy_only=False) if isinstance(column, pa.Array) else column.to_numpy()
+    )
+    if (sizes[np.isfinite(sizes)] >= 2.0 ** (np.finfo(sizes.dtype).nmant + 1)).any():
+        raise ValueError(
+            f"{said} holds {sizes.dtype} numbers that are too large to be told apart, as whole numbers "
+            "become where one is missing: give it as integers or as text."
+        )
+
+
+def keys_of_array(array: Any) -> Any:
+    """Return the canonical forms of an Arrow array [rows], as text; null where a value is missing."""
+    pa = checks.optional("pyarrow", extra="tables")
+    if pa.types.is_integer(array.type):
+        return array.cast(pa.large_string())
+    coded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+    distinct = coded.dictionary
+    if storage_of(distinct.type) == "date":
+        moments = distinct.cast(_without_zone(pa, distinct.type)).to_numpy(zero_copy_only=False)
+        keys = keys_of_moments(moments)
+    elif pa.types.is_floating(distinct.type):
+        keys = list(map(key_of, shortest(distinct.to_numpy(zero_copy_only=False)).tolist()))
+    else:
+        keys = list(map(key_of, distinct.to_pylist()))
+    return pa.array(keys, pa.large_string()).take(coded.indices)
 
 
 def _as_numbers(coder: Coder, texts: Any) -> Encoded | None:
@@ -66,6 +149,8 @@ def _as_numbers(coder: Coder, texts: Any) -> Encoded | None:
         numbers = compute.if_else(compute.is_in(trimmed, marks), None, trimmed).cast(pa.float64())
     except pa.ArrowInvalid:
         return None
+    if (compute.max(compute.abs(numbers)).as_py() or 0) > EXACT:  # one by one, as whole numbers
+        return None
     return encode_array(coder, numbers)
 
 
@@ -73,6 +158,19 @@ def _encode_dictionary(coder: Coder, array: Any) -> Encoded:
     # only the distinct values are encoded one by one; unused ones may be outside the domain
     table = np.append(coder.raw_codes(array.dictionary.to_pylist()), MISSING)
     return coder.finish(table[array.indices.fill_null(len(table) - 1).to_numpy(zero_copy_only=False)])
+
+
+class RawColumns(dict[str, Any]):
+    """A table as columns of raw values [rows] by name: Arrow or NumPy arrays, or lists of any values.
+
+    Args:
+        columns: the columns.
+        declared: whether the types of Arrow arrays are those of a schema.
+    """
+
+    def __init__(self, columns: Mapping[str, Any], declared: bool = True):
+        super().__init__(columns)
+        self.declared = declared
 
 
 def column_names(frame: Any) -> list[Any]:
@@ -83,6 +181,8 @@ def column_names(frame: Any) -> list[Any]:
     """
     library = _library(frame)
     known = library and type(frame).__name__ != "LazyFrame"
+    if isinstance(frame, RawColumns):
+        return list(frame)
     names = getattr(frame, "schema" if library == "pyarrow" else "columns", None) if known else None
     if names is None:
         raise TypeError(
@@ -149,18 +249,50 @@ def _library(frame: Any) -> str:
 
 
 def column_of(frame: Any, which: str | int) -> Any:
-    """Return the column of a name or a place: an Arrow array, or a list if the values have mixed types."""
+    """Return the column of a name or a place: an Arrow array, or a list of values of any types.
+
+    What Python objects are is read off each of them alone: a type for all would follow from the others.
+    """
     pa = checks.optional("pyarrow", extra="tables")
     library = _library(frame)
     if library == "pyarrow":
         return frame.column(which)
+    if isinstance(frame, RawColumns):
+        given = frame[which if isinstance(which, str) else list(frame)[which]]
+        return given if isinstance(given, (pa.Array, pa.ChunkedArray)) else _as_texts(pa, given)
     if isinstance(which, str):
         series = frame[which]
     else:
         series = frame.to_series(which) if library == "polars" else frame.iloc[:, which]
-    if library == "polars":
-        return series.to_list() if str(series.dtype) == "Object" else series.to_arrow()
+    if str(series.dtype).lower() == "object":
+        return _as_texts(pa, series.to_list())
     try:
-        return pa.array(series, from_pandas=True)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):  # values of mixed types
-        return series.tolist()
+        return series.to_arrow() if library == "polars" else pa.array(series, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):  # a type that Arrow has not
+        return series.to_list()
+
+
+def _as_texts(pa: Any, values: Any) -> Any:
+    """Return values [rows] as an Arrow array if all of them are texts, for speed, and else as they are."""
+    if isinstance(values, np.ndarray) and values.dtype != object:
+        return pa.array(values)
+    values = list(values)
+    try:
+        array = pa.array(values, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):  # of mixed types
+        return values
+    return array if _is_text(pa.types, array.type) else values
+
+
+def declared_types(frame: Any) -> dict[str, Any]:
+    """Return the Arrow type of each column of a table by name, None where nobody declared it.
+
+    An Arrow table has a schema. The types of a frame follow from its values: one that is missing turns whole
+    numbers into floats, one text turns them all into objects.
+    """
+    names = column_names(frame)
+    if isinstance(frame, RawColumns):
+        return {name: getattr(c, "type", None) if frame.declared else None for name, c in frame.items()}
+    if _library(frame) != "pyarrow":
+        return dict.fromkeys(names)
+    return {name: frame.schema.field(place).type for place, name in enumerate(names)}

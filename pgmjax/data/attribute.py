@@ -188,7 +188,7 @@ class Attribute:
             Codes, in the smallest unsigned integer type that holds all codes of the attribute.
 
         Raises:
-            TypeError: float values for an attribute with integer codes.
+            TypeError: values of a type that can match nothing.
             ValueError: values outside the domain, or missing values without a missing bucket. The
                 message gives their number but no value.
         """
@@ -197,14 +197,17 @@ class Attribute:
         array = values if isinstance(values, np.ndarray) else np.array([*values, None], dtype=object)[:-1]
         if array.ndim != 1:
             raise ValueError(f"Attribute {self.name!r}: values must be one-dimensional, got {array.ndim}.")
-        if array.dtype.kind in "biufM":
-            try:
+        problem = ""
+        try:
+            if array.dtype.kind in "biufM":
                 times = array.dtype.kind == "M"
                 encoded = self.coder.encode_times(array) if times else self.coder.encode_numbers(array)
-            except TypeError as error:
-                raise TypeError(f"Attribute {self.name!r}: {error}.") from None
-        else:
-            encoded = self.coder.encode_objects(array.tolist())
+            else:
+                encoded = self.coder.encode_objects(array.tolist())
+        except TypeError as error:
+            problem = f"Attribute {self.name!r}: {error}."
+        if problem:
+            raise TypeError(problem)
         problem = self.problem(encoded)
         if problem:
             raise ValueError(problem)

@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax.data.arrow import check_not_rounded, keys_of_array, storage_of
 from pgmjax.data.definition import TableDefinition
 from pgmjax.data.population import Population
 from pgmjax.data.sources import Batch, DerivedSource, Source
 from pgmjax.data.unit import Unit
+from pgmjax.data.value import key_of
 
 _WORD = 8  # bytes of a random priority
-_SPACES = " \t\n\r\f\v"
 
 
 @dataclass(frozen=True)
@@ -177,31 +178,33 @@ class BoundedSource(DerivedSource):
         return BoundedSource(self._source.under(definition), self.unit, self._records, self._key, self._rows)
 
 
-def records_of(values: Any) -> UnitRecords:
+def records_of(values: Any, declared: bool = False) -> UnitRecords:
     """Return the records of each unit, from the values of its column [rows]: an Arrow array or a sequence.
 
-    Values are compared as text without white space around it; those that are empty, null or NaN name nobody.
+    Values are compared in their canonical form; those that are empty, null or NaN name nobody.
+
+    Args:
+        values: the column.
+        declared: whether its type is that of a schema. Others follow from the values: where one is missing,
+            whole numbers have become floats, and those that were rounded are no longer told apart.
 
     Raises:
         TypeError: values that are no text, numbers or dates.
+        ValueError: floats of an undeclared type, so large that they may have been rounded.
     """
     pa = checks.optional("pyarrow", extra="tables")
-    compute = checks.optional("pyarrow.compute", extra="tables")
     if hasattr(values, "chunks"):
         values = pa.concat_arrays(values.chunks) if values.chunks else pa.array([], pa.string())
+    if isinstance(values, np.ndarray) and values.dtype.kind == "f":
+        values = pa.array(values)
     if not isinstance(values, pa.Array):
-        values = pa.array([_text(value) for value in values], pa.large_string())
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
-    if pa.types.is_floating(values.type):
-        values = compute.if_else(compute.is_nan(values), None, values)
-    try:
-        texts = compute.utf8_trim(values.cast(pa.large_string()), characters=_SPACES)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise TypeError(
-            f"The column of the unit must hold text, numbers or dates, got {values.type}: cast it to text."
-        ) from None
-    coded = compute.if_else(compute.equal(texts, ""), None, texts).dictionary_encode()
+        coded = pa.array([_written(key_of(value)) for value in values], pa.large_string())
+    else:
+        if not declared:
+            check_not_rounded("The column of the unit", values)
+        check_type_of_unit(values.type)
+        coded = keys_of_array(values)
+    coded = coded.dictionary_encode()
     numbers = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     places = np.argsort(numbers, kind="stable")
     sizes = np.bincount(numbers + 1, minlength=len(coded.dictionary) + 1)
@@ -209,21 +212,35 @@ def records_of(values: Any) -> UnitRecords:
     return UnitRecords(names, sizes[1:], places[sizes[0] :])
 
 
-def _text(value: Any) -> str | None:
-    if value is None or value != value or type(value).__name__ in ("NAType", "NaTType"):
-        return None
-    text = str(value.item() if isinstance(value, np.generic) else value)
-    return text.encode(errors="backslashreplace").decode()
+def _written(key: str | None) -> str | None:
+    return None if key is None else key.encode(errors="backslashreplace").decode()
+
+
+def check_type_of_unit(dtype: Any) -> None:
+    """Refuse a column of a unit by its Arrow type alone.
+
+    Raises:
+        TypeError: its values are no text, numbers or dates.
+    """
+    try:
+        storage_of(dtype)
+    except TypeError:
+        raise TypeError(
+            f"The column of the unit must hold text, numbers or dates, got {dtype}: cast it to text."
+        ) from None
 
 
 def units_of(batches: Iterable[Any]) -> Iterator[UnitRecords]:
-    """Yield the records of whole units, from Arrow batches of names and places that are sorted by both."""
+    """Yield the records of whole units, from Arrow batches of values and places that are sorted by both."""
     pa = checks.optional("pyarrow", extra="tables")
     compute = checks.optional("pyarrow.compute", extra="tables")
     left: list[Any] = []
     for batch in batches:
         if not batch.num_rows:
             continue
+        if not pa.types.is_string(batch.column(0).type):  # texts have their canonical form already
+            keys = keys_of_array(batch.column(0))
+            batch = pa.record_batch([keys, batch.column(1)], names=["name", "place"])
         last = batch.column(0)[batch.num_rows - 1]
         begins = int(compute.index(batch.column(0), last).as_py())  # of the last unit, which may go on
         if left and left[0].column(0)[0] == last and not begins:

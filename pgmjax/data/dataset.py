@@ -230,7 +230,8 @@ class Dataset(metaclass=Telling):
                     f"The table has {names.count(unit.column) or 'no'} columns named {unit.column!r}, "
                     "which Unit names: correct the name there."
                 )
-            bounded = (unit, records_of(source_arrow.column_of(frame, unit.column)))
+            declared = source_arrow.declared_types(frame)[unit.column] is not None
+            bounded = (unit, records_of(source_arrow.column_of(frame, unit.column), declared))
         population = Population.of_table(domain, rows_outside, bound)
         return cls._in_memory(
             domain, encoded, given, (weights, bound), rows_outside, content, bounded, population
@@ -271,6 +272,7 @@ class Dataset(metaclass=Telling):
         Raises:
             FileNotFoundError: there is no such file.
             ImportError: DuckDB, or openpyxl for an .xlsx file, is not installed.
+            TypeError: a column of a Parquet file has a type that its attribute, or a unit, does not accept.
             ValueError: the kind of file is not supported, a column is missing or occurs twice, or there is
                 no such encoding.
         """
@@ -279,6 +281,8 @@ class Dataset(metaclass=Telling):
         source: Source = files.open_files(
             path, domain, header, named, check_rows_outside(rows_outside), encoding
         )
+        if isinstance(source, files.FileSource):
+            source.check_types()
         if check_unit(unit, domain, weights) is not None:
             assert unit is not None
             if not isinstance(source, files.FileSource):

@@ -8,9 +8,12 @@ from typing import Any
 
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.domain import read_domain_file
+from pgmjax.data.encoding import STORAGES
 
 OPEN = "discover"
 SHAPES = ("any", "bins", "labels", "dates")
+_STORAGES = {"bins": ("text", "number", "nothing"), "dates": ("text", "date", "nothing")}
+"""The storage types of columns in which values of a shape may be found; any where nothing is said."""
 
 
 class Draft:
@@ -61,6 +64,18 @@ class Draft:
             ValueError: as `Domain.read`.
         """
         return read_domain_file(path, cls)
+
+    def refusal(self, name: str, storage: str) -> str:
+        """Return why a column of some storage type has no place in its entry; empty if it has one.
+
+        Args:
+            name: the column.
+            storage: one of `encoding.STORAGES`.
+        """
+        if name in self.closed:
+            return self.closed[name].coder.refusal(storage)
+        shape = self.open[name]
+        return "" if storage in _STORAGES.get(shape, STORAGES) else f"{shape} are to be discovered in it"
 
     @property
     def may_have_labels(self) -> bool:

@@ -1,9 +1,10 @@
 """Encoding raw values as integer codes, by whole columns (`Coder`) and value by value (`ValueRules`).
 
-Numbers are matched by equality and text according to the attribute's kind: the text `1` is the label 1,
-the code 1 or the number 1. White space around text is dropped. Null, NaN, empty text and the attribute's
-markers are missing values. Dates become numbers of days or seconds since 1970-01-01 (`Notation`). Rows
-without a code are counted and never shown.
+Values are matched in their canonical form (`data.value`), in whatever type they are stored: 1, 1.0 and the
+texts `1` and `1.0` are the label 1, the label "1", the code 1 or the number 1. Null, NaN, empty text and the
+attribute's markers are missing values. Dates become numbers of days or seconds since 1970-01-01 (`Notation`).
+Rows without a code are counted and never shown. A column of a type that an entry can match nowhere is refused
+as a whole (`Coder.refusal`).
 """
 
 from __future__ import annotations
@@ -11,13 +12,22 @@ from __future__ import annotations
 import bisect
 import datetime
 import math
-import numbers
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from pgmjax.data.value import (
+    is_missing,
+    key_of,
+    keys_of_moments,
+    moment_of,
+    number_of,
+    number_of_text,
+    shortest,
+)
 
 Label = str | int | float | bool
 
@@ -30,8 +40,12 @@ UNREADABLE = -3
 _LARGEST_TABLE = 1 << 12  # the widest range of integers encoded through a table of all of them
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 _NUMBER = re.compile(r"[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf(inity)?)", re.IGNORECASE)
-_EPOCH = datetime.date(1970, 1, 1).toordinal()
-_DAY = 86_400
+STORAGES = ("text", "number", "bool", "date", "nothing")
+"""The ways in which a column may store values, as far as it matters to what they can match."""
+_HUGE = 1 << 1000
+EXACT = 1 << 53
+"""The largest size up to which every whole number is a float64."""
+_ISO_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(T.*)?")
 _ON_GRID = 1e-6  # of a step of the grid
 
 
@@ -104,7 +118,7 @@ class Notation:
         return self.time is None and self.decimal == "." and not self.thousands
 
     def number(self, text: str) -> float | None:
-        """Return the number that a text stands for; None if it is none.
+        """Return the number that a text stands for, an int if it is whole; None if it is none.
 
         Example:
             >>> german = Notation(decimal=",", thousands=".")
@@ -125,7 +139,7 @@ class Notation:
             if "." in text:
                 return None
             text = text.replace(self.decimal, ".")
-        return float(text) if _NUMBER.fullmatch(text) else None
+        return number_of_text(text) if _NUMBER.fullmatch(text) else None
 
     def _date(self, text: str) -> float | None:
         try:
@@ -135,16 +149,9 @@ class Notation:
         except ValueError:
             return None
 
-    def moment(self, value: datetime.date) -> float:
+    def moment(self, value: datetime.date | np.datetime64) -> float:
         """Return the days or seconds since 1970-01-01 of a date, of a time of day in UTC if it has a zone."""
-        if isinstance(value, datetime.datetime) and value.tzinfo is not None:
-            value = value.astimezone(datetime.UTC)
-        days = value.toordinal() - _EPOCH
-        if self.time == "day":
-            return float(days)
-        if not isinstance(value, datetime.datetime):
-            return float(days * _DAY)
-        return float(days * _DAY + value.hour * 3600 + value.minute * 60 + value.second)
+        return float(self.moments(np.array([moment_of(value)]))[0])
 
     def moments(self, values: np.ndarray) -> np.ndarray:
         """Return the days or seconds since 1970-01-01, float64 [n], of datetime64 [n]; NaN for NaT."""
@@ -185,7 +192,8 @@ class Coder:
     @property
     def marks_of_bins(self) -> list[str] | None:
         """The texts read as missing; None without bins of numbers as Python writes them."""
-        return None if self._edges is None or not self._notation.is_plain else list(self._rules.by_text)
+        plain = self._edges is not None and self._notation.is_plain
+        return [*self._rules.by_text, *self._rules.by_key] if plain else None
 
     @property
     def takes_times(self) -> bool:
@@ -229,20 +237,34 @@ class Coder:
                 raw.append(OUTSIDE)
         return self.finish(np.array(raw, dtype=np.int64))
 
+    def refusal(self, storage: str) -> str:
+        """Return why a column of some storage type can match nothing; empty if it can.
+
+        Args:
+            storage: one of `STORAGES`.
+        """
+        if storage in ("text", "nothing"):
+            return ""
+        if self._labels is not None:
+            return (
+                "" if self._rules.has_label_of(storage) else f"it has labels, and none of them is a {storage}"
+            )
+        if self._edges is None:
+            return f"it takes codes 0..{self._regular - 1}" if storage == "date" else ""
+        if self._notation.time is not None:
+            return "" if storage == "date" else "it has cells of dates"
+        return "it has bins of numbers" if storage == "date" else ""
+
     def encode_numbers(self, values: np.ndarray, null: np.ndarray | None = None) -> Encoded:
         """Encode numbers or bools [rows]; `null` [rows] is true for missing values.
 
         Raises:
-            TypeError: the attribute has integer codes and the values are floats.
+            TypeError: nothing of that type can match.
         """
-        if self._labels is None and self._edges is None and values.dtype.kind == "f":
-            raise TypeError(
-                f"it takes integer codes 0..{self._regular - 1} and its values are {values.dtype}: "
-                "cast them to an integer type (a nullable one where values are missing)"
-            )
-        if self._notation.time is not None:  # numbers are no dates
-            nothing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), bool)
-            return self.finish(np.where(nothing if null is None else nothing | null, MISSING, UNREADABLE))
+        there = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(len(values), bool)
+        self._require(
+            "bool" if values.dtype.kind == "b" else "number", values, there if null is None else there & ~null
+        )
         if null is None and self._fits_as_it_is(values):
             return Encoded(values.astype(self.dtype, copy=False))
         if null is not None and null.any():
@@ -256,40 +278,51 @@ class Coder:
         """Encode dates or times, datetime64 [rows] in UTC or without a zone; NaT is a missing value.
 
         Raises:
-            TypeError: the attribute has no dates.
+            TypeError: the attribute has neither dates nor labels that are some.
         """
-        if self._notation.time is None:
-            raise TypeError("its values are dates and the attribute has none: cast them to numbers or text")
-        return self.finish(self._into_bins(self._notation.moments(values)))
+        self._require("date", values, ~np.isnat(values))
+        if self._notation.time is not None:
+            return self.finish(self._into_bins(self._notation.moments(values)))
+        distinct, places = np.unique(values, return_inverse=True)
+        return self.finish(self.raw_codes(keys_of_moments(distinct))[places])
+
+    def _require(self, storage: str, values: np.ndarray, there: np.ndarray) -> None:
+        refusal = self.refusal(storage)
+        if refusal and there.any():  # a column without a value has the type of none
+            raise TypeError(f"its values are of type {values.dtype}, and {refusal}")
 
     def codes_of_numbers(self, values: np.ndarray) -> np.ndarray:
         """Return the codes, or OUTSIDE or MISSING, of float64 numbers [n]; of dates as they are counted."""
         return self._into_bins(values)
 
     def _fits_as_it_is(self, values: np.ndarray) -> bool:
-        if self._labels is not None or self._edges is not None or self._rules.by_number or not len(values):
+        if self._labels is not None or self._edges is not None or self._rules.by_key or not len(values):
             return False
-        return bool(values.min() >= 0) and bool(values.max() < self._regular)
+        return values.dtype.kind in "biu" and bool(values.min() >= 0) and bool(values.max() < self._regular)
 
     def _raw_numbers(self, values: np.ndarray) -> np.ndarray:
-        if values.dtype.kind == "b":
-            values = values.view(np.uint8)
-        if self._labels is None and self._edges is None:
-            inside = (values >= 0) & (values < self._regular)
-            raw = np.where(inside, values, 0).astype(np.int64)
-            raw[~inside] = OUTSIDE
-            if self._clip:
-                raw[values < 0], raw[values >= self._regular] = 0, self._regular - 1
-        elif values.dtype.kind in "iu" and _few_between(values):
+        integers = values.dtype.kind in "iu"
+        if integers and _few_between(values):
             low = int(values.min())
             return self.raw_codes(range(low, int(values.max()) + 1))[values.astype(np.int64) - low]
-        elif self._labels is not None:
-            distinct, index = np.unique(values, return_inverse=True)
-            return self.raw_codes(distinct.tolist())[index]
-        else:
-            raw = self._into_bins(values.astype(np.float64, copy=False))
-        for marker, code in self._rules.by_number.items():
-            raw[values == marker] = code
+        values = shortest(values) if values.dtype.kind == "f" else values
+        exact = not integers or not len(values) or max(-int(values.min()), int(values.max())) <= EXACT
+        if self._labels is not None or values.dtype.kind == "b" or not exact:
+            distinct, places = np.unique(values, return_inverse=True)
+            return self.raw_codes(distinct.tolist())[places]
+        raw = self._into_codes(values) if self._edges is None else self._into_bins(values.astype(np.float64))
+        for marker in self._rules.numbers_missing:
+            raw[values == marker] = MISSING
+        return raw
+
+    def _into_codes(self, values: np.ndarray) -> np.ndarray:
+        """Return the codes, or OUTSIDE or MISSING, of numbers [n] that are codes themselves."""
+        inside = (values >= 0) & (values < self._regular) & (values == np.trunc(values))
+        raw = np.where(inside, values, 0).astype(np.int64)
+        raw[~inside] = OUTSIDE
+        if self._clip:
+            raw[values < 0], raw[values >= self._regular] = 0, self._regular - 1
+        raw[values != values] = MISSING
         return raw
 
     def _into_bins(self, values: np.ndarray) -> np.ndarray:
@@ -377,60 +410,74 @@ class ValueRules:
         self._clip = clip
         self._notation = notation
         self._other = codes - 1 if other else OUTSIDE
-        self._by_bool_text: dict[str, int] = {}
+        self.by_key: dict[str, int] = {}
         self.by_text: dict[str, int] = {}
-        self.by_number: dict[Any, int] = {}
         raw_values = [(mark, MISSING) for mark in markers]
         raw_values += [(label, code) for code, label in enumerate(labels or ())]
         raw_values += [(spelling, code) for code, group in enumerate(spellings) for spelling in group]
         for value, raw in raw_values:
             self.by_text[text_of(value)] = raw
+        # a value that is written as its canonical form comes before others of the same form
+        for value, raw in sorted(raw_values, key=lambda each: text_of(each[0]) != key_of(each[0])):
+            self.by_key.setdefault(key_of(value) or "", raw)
+        for value, raw in raw_values:
             if isinstance(value, bool):
-                self._by_bool_text[text_of(value)] = raw
-            if not isinstance(value, str):
-                self.by_number[value] = raw
+                self.by_key.setdefault(str(int(value)), raw)
+        marks = [key for key, raw in self.by_key.items() if raw == MISSING and _NUMBER.fullmatch(key)]
+        self.numbers_missing = [number_of_text(key) for key in marks]
+        self._labels = {key for key, raw in self.by_key.items() if raw != MISSING}
         self._reads_numbers = bins is not None or any(not isinstance(label, str) for label in labels or ())
+
+    def has_label_of(self, storage: str) -> bool:
+        """Return whether a bool, a number or a date can be a label."""
+        if storage == "bool":
+            return not self._labels.isdisjoint(("true", "false", *("01" if self._reads_numbers else "")))
+        form = _ISO_DAY if storage == "date" else _NUMBER
+        return any(form.fullmatch(key) for key in self._labels)
 
     def raw_code(self, value: Any) -> int:
         """Return the code of a value, or OUTSIDE, MISSING or UNREADABLE."""
-        code = self._raw_code(value)
+        code = self._text(value) if isinstance(value, str) else self._raw_code(value)
         return self._other if code == OUTSIDE else code
 
     def _raw_code(self, value: Any) -> int:
-        if value is None:
+        if is_missing(value):
             return MISSING
-        if isinstance(value, str):
-            return self._text(value)
-        if isinstance(value, np.generic):
-            value = value.item() if not isinstance(value, np.datetime64) else value.astype("M8[s]").item()
-            if value is None:  # of NaT
-                return MISSING
-        if isinstance(value, numbers.Real):
-            return self._number(value)
-        # pandas.NA and NaT, which are not equal to themselves
-        if type(value).__name__ in ("NAType", "NaTType"):
-            return MISSING
-        if self._notation.time is not None and isinstance(value, datetime.date):
+        if isinstance(value, (bool, np.bool_)):
+            return self._bool(str(bool(value)).lower())
+        number = number_of(value)
+        if number is not None:
+            return self._number(number, value)
+        if self._notation.time is not None and isinstance(value, (datetime.date, np.datetime64)):
             return self._bin(self._notation.moment(value))
-        return OUTSIDE if self._bins is None else UNREADABLE
+        if not self._has_labels:
+            return OUTSIDE if self._bins is None else UNREADABLE
+        return self.by_key.get(key_of(value) or "", OUTSIDE)
 
-    def _number(self, value: Any) -> int:
-        if value != value:
-            return MISSING
-        if value in self.by_number:
-            return self.by_number[value]
+    def _bool(self, key: str) -> int:
+        """Return the code of `true` or `false`: with no label of that name 1 or 0, if these are any."""
+        if key in self.by_key or (self._has_labels and not self._reads_numbers):
+            return self.by_key.get(key, OUTSIDE)
+        return self._number(int(key == "true"))
+
+    def _number(self, number: float, value: Any = None) -> int:
+        """Return the code of a canonical number, which a value was before."""
+        found = self.by_key.get(key_of(number if value is None else value) or "")
+        if found is not None:
+            return found
         if self._has_labels:
             return OUTSIDE
         if self._bins is not None:
-            return UNREADABLE if self._notation.time is not None else self._bin(_as_float(value))
-        if not isinstance(value, numbers.Integral):
-            return OUTSIDE
-        code = min(max(int(value), 0), self._codes - 1) if self._clip else int(value)
-        return code if 0 <= code < self._codes else OUTSIDE
+            return UNREADABLE if self._notation.time is not None else self._bin(number)
+        if self._clip and not 0 <= number < self._codes:
+            return 0 if number < 0 else self._codes - 1
+        return number if isinstance(number, int) and 0 <= number < self._codes else OUTSIDE
 
     def _bin(self, value: float) -> int:
         edges, grid = self._bins, self._notation.grid
         assert edges is not None
+        if abs(value) > _HUGE:  # a whole number that no float holds
+            value = math.inf if value > 0 else -math.inf
         if grid is not None and math.isfinite(value):
             step, off = _step(value, grid)
             if off and not self._clip:
@@ -444,27 +491,23 @@ class ValueRules:
 
     def _text(self, text: str) -> int:
         text = text.strip()
-        raw = self.by_text.get(text, self._by_bool_text.get(text.lower()))
-        if raw is not None:
-            return raw
-        if not text:
+        if text in self.by_text:
+            return self.by_text[text]
+        key = key_of(text)
+        if key is None:
             return MISSING
+        if key in self.by_key:
+            return self.by_key[key]
+        if key in ("true", "false"):
+            return self._bool(key)
         if self._bins is not None:
             number = self._notation.number(text)
             if number is None:
                 return UNREADABLE
-            return MISSING if number != number else self._place(number)
-        if self._reads_numbers:
-            return self._number(float(text)) if _NUMBER.fullmatch(text) else OUTSIDE
-        takes_codes = not self._has_labels
-        return self._number(int(text)) if takes_codes and _INTEGER.fullmatch(text) else OUTSIDE
-
-    def _place(self, number: float) -> int:
-        return self._bin(number) if self._notation.time is not None else self._number(number)
-
-
-def _as_float(value: Any) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
+            if number != number:
+                return MISSING
+            return self._bin(number) if self._notation.time is not None else self._number(number)
+        if self._has_labels:
+            number = number_of_text(text) if self._reads_numbers and _NUMBER.fullmatch(text) else None
+            return OUTSIDE if number is None else MISSING if number != number else self._number(number)
+        return self._number(int(key)) if _INTEGER.fullmatch(key) else OUTSIDE

@@ -378,8 +378,9 @@ def _dated(attribute: Any) -> dict[str, Any]:
     possible = [names.get(width * second, width), *_MONTHS]
     for step in possible:
         spec = {"from": texts[0], "to": last, "step": step}
-        if step in _MONTHS and len(edges) > (edges[-1] - edges[0]) * second // (27 * _DAY) + 2:
-            continue
+        days = (edges[-1] - edges[0]) * second / _DAY
+        if step in _MONTHS and not days / (31 * _MONTHS[step]) <= len(edges) <= days // 27 + 2:
+            continue  # edges of that step would be more, or fewer
         if step not in _MONTHS and len(edges) != -(-(edges[-1] - edges[0]) // width) + 1:
             continue
         if date_edges(attribute.name, spec) == (tuple(edges), attribute.time):

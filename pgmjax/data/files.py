@@ -21,20 +21,20 @@ import pathlib
 import re
 import tempfile
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.files import absent, mapped
 from pgmjax.data import fingerprint
-from pgmjax.data.arrow import encode_array
-from pgmjax.data.bounding import UnitRecords, units_of
+from pgmjax.data.arrow import check_type, encode_array
+from pgmjax.data.bounding import UnitRecords, check_type_of_unit, units_of
 from pgmjax.data.definition import TableDefinition, coder_of, known_encoding
 from pgmjax.data.domain import Domain
-from pgmjax.data.encoding import Coder, Encoded, text_of
+from pgmjax.data.encoding import Coder, text_of
 from pgmjax.data.population import Population
 from pgmjax.data.sources import (
     BATCH_ROWS,
@@ -44,6 +44,9 @@ from pgmjax.data.sources import (
     weight_coder,
     without_rows_outside,
 )
+from pgmjax.data.value import sql_key_of_text
+
+_Result = TypeVar("_Result")
 
 SUFFIXES = (".csv", ".tsv", ".data", ".txt")
 EXCEL = ".xlsx"
@@ -58,7 +61,6 @@ _NOT_CP1252 = frozenset(b"\x81\x8d\x8f\x90\x9d")
 # limits given to DuckDB
 _MEMORY_LIMIT = "1GB"
 _THREADS = 4
-_SPACES = "' ' || chr(9) || chr(10) || chr(11) || chr(12) || chr(13)"  # in SQL
 
 
 @dataclass(frozen=True)
@@ -112,19 +114,33 @@ class FileSource:
         """Yield batches with every record as it lies there; of all attributes if rows are dropped."""
         # a record is dropped for any of its values, so that it is one table whatever is asked of it
         names = [*self.domain] if self.rows_outside == "drop" else names
-        columns = [self.columns[name] for name in names] + ([self.weights[0]] if self.weights else [])
-        coders = [
-            (f"Attribute {name!r}", coder_of(self.domain.attribute(name), self.rows_outside))
-            for name in names
-        ]
-        if self.weights:
-            coders.append(("Weights", self.weights[1]))
-        for arrays in self._arrays(columns, ordered):
+        coders = self._coders(names)
+        for arrays in self._arrays([column for _, column, _ in coders], ordered):
             encoded = [
-                _encode(said, coder, array) for (said, coder), array in zip(coders, arrays, strict=True)
+                _named(said, encode_array, coder, array)
+                for (said, _, coder), array in zip(coders, arrays, strict=True)
             ]
             weights = encoded.pop() if self.weights else None
             yield Batch(dict(zip(names, encoded, strict=True)), weights, len(arrays[0]))
+
+    def _coders(self, names: Sequence[str]) -> list[tuple[str, str, Coder]]:
+        """Return for messages, in the file, and by its encoder each attribute, the weights last."""
+        found = [
+            (f"Attribute {n!r}", self.columns[n], coder_of(self.domain.attribute(n), self.rows_outside))
+            for n in names
+        ]
+        return [*found, *([("Weights", *self.weights)] if self.weights else [])]
+
+    def check_types(self) -> None:
+        """Refuse a Parquet table by its schema, if a column has a type that its attribute can match nowhere.
+
+        Raises:
+            TypeError: it has one.
+        """
+        types = {} if self.text else _types(pathlib.Path(self.path), self.table)
+        for said, column, coder in self._coders([*self.domain]):
+            if column in types:
+                _named(said, check_type, coder.refusal, types[column])
 
     def values(self, names: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Yield all records in batches as they are stored: Arrow arrays [rows] by attribute. Private.
@@ -162,9 +178,10 @@ class FileSource:
             ValueError: the file has no such column, or cannot be read.
         """
         stored = _identifier(unit_column(self, column))
-        name = f"nullif(trim(CAST({stored} AS VARCHAR), {_SPACES}), '')"
-        if not self.text:  # NaN is text that names nobody in a column of numbers alone
-            name = f"nullif({name}, if(typeof({stored}) IN ('FLOAT', 'DOUBLE'), 'nan', ''))"
+        dtype = None if self.text else str(_types(pathlib.Path(self.path), self.table)[column])
+        # but for texts, values of one type are equal if their canonical forms are
+        name = sql_key_of_text(stored) if dtype in (None, "string") else stored
+        name = f"nullif({name}, 'nan')" if dtype in ("float", "double") else name
         with _spilling() as folder, self._readable() as table:
             query = (
                 f"WITH numbered AS (SELECT {name} AS name, row_number() OVER () - 1 AS place FROM {table}), "
@@ -219,6 +236,8 @@ class FileSource:
             definition.rows_outside,
             definition.encoding if self.text and not self.path.lower().endswith(EXCEL) else None,
         )
+        if isinstance(held, FileSource):
+            held.check_types()
         if self.encoding not in (None, getattr(held, "encoding", None)):
             told = "UTF-8" if definition.encoding is None else definition.encoding
             raise ValueError(
@@ -227,9 +246,10 @@ class FileSource:
         return RecodedSource(held, tables, weighted=self.weight_bound is not None)
 
 
-def _encode(said: str, coder: Coder, array: Any) -> Encoded:
+def _named(said: str, act: Callable[..., _Result], *given: Any) -> _Result:
+    """Return what `act` does, with the name of a column before its message on types."""
     try:
-        return encode_array(coder, array)
+        return act(*given)
     except TypeError as error:
         raise TypeError(f"{said}: {error}.") from None
 
@@ -268,7 +288,7 @@ def open_files(
         return open_npy(file, domain, weights, rows_outside)
     if file.is_dir() or kind == ".parquet":
         table = f"read_parquet({_files(file)}, hive_types_autocast=false)"
-        columns = _parquet_columns(file, table, names)
+        columns = _parquet_columns(file, _types(file, table), names)
     elif kind in (*SUFFIXES, EXCEL):
         if weights is not None and not header:
             raise ValueError("weights names a column of the header, so it needs header=True.")
@@ -310,7 +330,7 @@ def column_names(path: str | os.PathLike[str], encoding: str | None = None) -> l
     file, kind = _file_and_kind(path)
     encoding = _encoding_of(file, kind, encoding)
     if file.is_dir() or kind == ".parquet":
-        names = _present(file, f"read_parquet({_files(file)}, hive_types_autocast=false)")
+        names = [*_types(file, f"read_parquet({_files(file)}, hive_types_autocast=false)")]
     elif kind in (*SUFFIXES, EXCEL):
         line, _ = _first_line(file, encoding, strict=True)
         rows = [_split(line, delimiter) for delimiter in _DELIMITERS.get(kind, _DELIMITERS[""])]
@@ -328,14 +348,11 @@ def column_types(path: str | os.PathLike[str], encoding: str | None = None) -> d
     Raises:
         FileNotFoundError, ValueError: as `column_names`.
     """
-    names, place = column_names(path, encoding), pathlib.Path(path)
-    if place.is_dir():
-        parts = sorted(place.rglob("*.parquet"))
-        place = next(part for part in parts if not part.name.startswith((".", "_")))
-    if place.suffix.lower() != ".parquet":
+    names = column_names(path, encoding)
+    file, kind = _file_and_kind(path)
+    if not file.is_dir() and kind != ".parquet":
         return dict.fromkeys(names)
-    schema = checks.optional("pyarrow.parquet", extra="tables").read_schema(place)
-    return {name: schema.field(name).type for name in names}
+    return _types(file, f"read_parquet({_files(file)}, hive_types_autocast=false)")
 
 
 def _encoding_of(file: pathlib.Path, kind: str, encoding: str | None) -> str | None:
@@ -462,11 +479,7 @@ def _text_table(
 def _files(file: pathlib.Path) -> str:
     files = [file]
     if file.is_dir():
-        files = sorted(
-            part
-            for part in file.rglob("*.parquet")
-            if not part.name.startswith((".", "_")) and part.is_file()
-        )
+        files = sorted(part for part in file.rglob("*.parquet") if _is_part(part))
         if not files:
             raise ValueError(
                 f"The folder {file} holds no .parquet file, and only these are read from a folder: name a "
@@ -475,21 +488,37 @@ def _files(file: pathlib.Path) -> str:
     return "[" + ", ".join(_literal(_no_glob(part)) for part in files) + "]"
 
 
-def _present(file: pathlib.Path, table: str) -> list[str]:
-    """Return the names of the columns of a Parquet file or folder."""
+def _is_part(file: pathlib.Path) -> bool:
+    return not file.name.startswith((".", "_")) and file.is_file()
+
+
+def _types(file: pathlib.Path, table: str) -> dict[str, Any]:
+    """Return the Arrow types of the columns of a Parquet file or folder by name. Reads no record.
+
+    They are those in which batches come; "TYPE, which is read as TYPE" where that rounds.
+    """
     duckdb = checks.optional("duckdb", extra="tables")
-    present = None
+    parquet = checks.optional("pyarrow.parquet", extra="tables")
+    read = None
     with contextlib.suppress(duckdb.Error), _connect() as connection:
-        present = list(connection.sql(f"SELECT * FROM {table}").columns)
-    if present is None:
+        relation = connection.sql(f"SELECT * FROM {table} LIMIT 0")
+        read = (getattr(relation, "to_arrow_table", None) or relation.fetch_arrow_table)().schema
+    if read is None:
         raise ValueError(f"{file} cannot be read as Parquet.")
-    return present
+    part = next(
+        part for part in (sorted(file.rglob("*.parquet")) if file.is_dir() else [file]) if _is_part(part)
+    )
+    stored = {field.name: field.type for field in parquet.read_schema(part)}
+    types = {name: read.field(name).type for name in read.names}
+    for name in types.keys() & stored.keys():
+        if str(stored[name]).startswith(("decimal256", "halffloat", "duration")):
+            types[name] = f"{stored[name]}, which DuckDB reads as {types[name]}"
+    return types
 
 
-def _parquet_columns(file: pathlib.Path, table: str, names: Sequence[str]) -> dict[str, str]:
-    present = _present(file, table)
+def _parquet_columns(file: pathlib.Path, types: dict[str, Any], names: Sequence[str]) -> dict[str, str]:
     for name in names:
-        if name not in present:
+        if name not in types:
             raise ValueError(f"{file} has no column named {name!r}: correct the name in the domain.")
     return {name: name for name in names}
 
@@ -512,7 +541,10 @@ def unit_column(source: FileSource, name: str) -> str:
         raise ValueError(f"The unit names the column {name!r} of a header, so it needs header=True.")
     try:
         if not source.text:
-            return _parquet_columns(file, source.table, [name])[name]
+            types = _types(file, source.table)
+            column = _parquet_columns(file, types, [name])[name]
+            check_type_of_unit(types[name])
+            return column
         return f"f{find_columns(file, kind, [*source.domain, name], True, source.encoding).positions[name]}"
     except ValueError as error:
         found = re.split(", and needs one|: correct", str(error))[0]

@@ -334,6 +334,9 @@ class _Search:
             if column.attribute is None:
                 self._left_out.setdefault(name, column.note or "it has no values")
                 continue
+            if not self._table.reads(column.attribute):  # an account would keep what matches nothing
+                self._left_out[name] = "what was found in it does not read its values"
+                continue
             attributes[name] = column.attribute
             notes[name] = column.note
         if not attributes:
@@ -354,8 +357,8 @@ class _Search:
 
 _NO_DELTA = (
     "Labels of text cannot be found without a delta, as the absence of a rare label would tell: give a "
-    "delta above 0 (--delta), or say in a domain what the columns are, {bins: discover} for numbers. "
-    "Nothing was spent."
+    "delta above 0 (--delta), or say in a domain what the columns are, {bins: discover} for numbers (a frame "
+    "does not say it: its types follow from its values). Nothing was spent."
 )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from pgmjax._internal import checks
+import numpy as np
+
 from pgmjax.data import arrow as source_arrow
 from pgmjax.data import files
 from pgmjax.data.attribute import Attribute
@@ -23,13 +25,13 @@ _OPTIONS = ("unit", "encoding")
 
 def open_entry(kind: Any) -> Any:
     """Return the entry of a column of which only the Arrow type is known, or, with None, nothing."""
-    types = checks.optional("pyarrow", extra="tables").types
-    if kind is not None and types.is_boolean(kind):
-        return {"labels": [False, True], "missing": True}
-    if kind is not None and (types.is_date(kind) or types.is_timestamp(kind)):
-        return {"dates": OPEN}
-    if kind is not None and (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)):
-        return {"bins": OPEN}
+    entries = {
+        "bool": {"labels": [False, True], "missing": True},
+        "date": {"dates": OPEN},
+        "number": {"bins": OPEN},
+    }
+    with contextlib.suppress(TypeError):  # of a type that no entry reads, which the table is refused for
+        return OPEN if kind is None else entries.get(source_arrow.storage_of(kind), OPEN)
     return OPEN
 
 
@@ -44,7 +46,7 @@ class OpenTable:
     Example:
         >>> table = OpenTable.from_columns({"age": [31, 45, 28], "job": ["baker", "cook", "cook"]})
         >>> table.draft.open
-        {'age': 'bins', 'job': 'any'}
+        {'age': 'any', 'job': 'any'}
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class OpenTable:
         draft: Draft,
         opener: Callable[..., Dataset],
         given: Mapping[str, Any],
+        types: Mapping[str, Any],
         definition: OpenDefinition | None = None,
     ):
         unknown = [name for name, value in given.items() if name not in _OPTIONS and value is not None]
@@ -60,7 +63,11 @@ class OpenTable:
                 f"An open table takes {' and '.join(_OPTIONS)}, got {', '.join(unknown)}: its records have "
                 "no weights, its columns have names, and what happens to rows outside is found."
             )
+        for name, dtype in types.items():
+            if dtype is not None and name in draft.columns:
+                _check_type(draft, name, dtype)
         self.draft = draft
+        self._types = types
         self._opener = opener
         self._given = dict(given)
         self._definition = definition
@@ -84,15 +91,15 @@ class OpenTable:
 
         Raises:
             FileNotFoundError: there is no such file.
+            TypeError: a column of a Parquet file has a type that can have no place in its entry.
             ValueError: the kind of file is not supported, or it does not name its columns.
         """
         unit = options.get("unit")
         hidden = {*leave_out, *([] if unit is None else [unit.column])}
+        types = files.column_types(path, options.get("encoding"))
         if draft is None:
-            types = files.column_types(path, options.get("encoding"))
             draft = Draft({name: open_entry(kind) for name, kind in types.items() if name not in hidden})
-
-        return cls(draft, functools.partial(Dataset.read, path), options)
+        return cls(draft, functools.partial(Dataset.read, path), options, types)
 
     @classmethod
     def from_frame(cls, frame: Any, draft: Draft | None = None, **options: Any) -> OpenTable:
@@ -100,30 +107,31 @@ class OpenTable:
 
         Args:
             frame: the table.
-            draft: what is known of the columns. Default: nothing; all columns are open.
+            draft: what is known of the columns. Default: nothing; all columns are open, and only an Arrow
+                table, which has a schema, says what a column may be.
             options: of `Dataset.from_frame`: `unit`.
 
         Raises:
-            TypeError: `frame` is none of these.
+            TypeError: `frame` is none of these, or a column of an Arrow table has a type that can have no
+                place in its entry.
         """
         unit = options.get("unit")
+        types = source_arrow.declared_types(frame)
         if draft is None:
-            names = [name for name in source_arrow.column_names(frame) if unit is None or name != unit.column]
-            types = {name: getattr(source_arrow.column_of(frame, name), "type", None) for name in names}
-            draft = Draft({name: open_entry(kind) for name, kind in types.items()})
+            hidden = None if unit is None else unit.column
+            draft = Draft({name: open_entry(kind) for name, kind in types.items() if name != hidden})
 
         def opener(domain: Domain, **given: Any) -> Dataset:
             return Dataset.from_frame(domain, frame, **given)
 
-        return cls(draft, opener, options)
+        return cls(draft, opener, options, types)
 
     @classmethod
     def from_columns(
         cls, columns: Mapping[str, Any], draft: Draft | None = None, **options: Any
     ) -> OpenTable:
-        """Open columns of raw values [rows], by name, as `from_frame` does."""
-        pa = checks.optional("pyarrow", extra="tables")
-        return cls.from_frame(pa.table(dict(columns)), draft, **options)
+        """Open columns of raw values [rows], by name, as `from_frame` does; Arrow arrays say their type."""
+        return cls.from_frame(source_arrow.RawColumns(columns), draft, **options)
 
     @property
     def unit(self) -> Any:
@@ -153,7 +161,22 @@ class OpenTable:
                 )
         text = "encoding" in self._given or definition.encoding is not None
         given = {"unit": definition.unit, **({"encoding": definition.encoding} if text else {})}
-        return OpenTable(definition.draft, self._opener, given, definition)
+        return OpenTable(definition.draft, self._opener, given, self._types, definition)
+
+    def declares(self, name: str) -> bool:
+        """Return whether the type of a column is that of a schema."""
+        return self._types.get(name) is not None
+
+    def reads(self, attribute: Attribute) -> bool:
+        """Return whether a column can match an attribute that was found for it, by what is public of both."""
+        dtype = self._types.get(attribute.name)
+        if dtype is not None and attribute.coder.refusal(source_arrow.storage_of(dtype)):
+            return False
+        if attribute.labels is not None:
+            codes = attribute.coder.raw_codes(attribute.labels)
+        else:
+            codes = attribute.coder.codes_of_numbers(np.array((attribute.bins or ())[:-1]))
+        return codes.tolist() == [*range(len(codes))]
 
     def under(
         self,
@@ -175,6 +198,13 @@ class OpenTable:
         return data if like is None else data.as_old_as(like)
 
 
+def _check_type(draft: Draft, name: str, dtype: Any) -> None:
+    try:
+        source_arrow.check_type(functools.partial(draft.refusal, name), dtype)
+    except TypeError as error:
+        raise TypeError(f"Column {name!r}: {error}. Nothing was spent.") from None
+
+
 def key_column(table: OpenTable, name: str, like: Dataset | None = None) -> tuple[Dataset, KeyCoder]:
     """Return one column of a table encoded by its texts, and the encoder. Private.
 
@@ -183,5 +213,5 @@ def key_column(table: OpenTable, name: str, like: Dataset | None = None) -> tupl
         name: the column.
         like: as for `OpenTable.under`.
     """
-    coder = KeyCoder(MISSING_TEXTS)
+    coder = KeyCoder(MISSING_TEXTS, exact=table.declares(name))
     return table.under([Probe(name, coder.size, rule=coder)], like=like), coder

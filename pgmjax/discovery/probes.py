@@ -18,6 +18,7 @@ import numpy as np
 from pgmjax.data import encoding
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.encoding import Coder, Encoded, Notation
+from pgmjax.data.value import as_float, is_missing, key_of, moment_of, number_of, shortest
 
 MISSING_TEXTS = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "?")
 """Texts that are read as missing values in a column that nobody described."""
@@ -112,13 +113,10 @@ class ProbeCoder(Coder):
 
     def raw_code(self, value: Any) -> int:
         """Return the code of one value."""
-        if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        if is_missing(value):
             return self._null
-        if isinstance(value, np.generic):
-            value = value.item()
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return int(self._numbers(np.array([_float(value)]))[0])
-        return self._one(value)
+        number = number_of(value)
+        return self._one(value) if number is None else int(self._numbers(np.array([as_float(number)]))[0])
 
     def raw_codes(self, values: Iterable[Any]) -> np.ndarray:
         """Return the codes [values] of values encoded one by one."""
@@ -134,24 +132,19 @@ class ProbeCoder(Coder):
 
     def encode_numbers(self, values: np.ndarray, null: np.ndarray | None = None) -> Encoded:
         """Encode numbers or bools [rows]; `null` [rows] is true for missing values."""
-        raw = self._numbers(np.asarray(values, dtype=np.float64))
+        if values.dtype.kind == "b":
+            raw = self.raw_codes((False, True))[values.astype(np.intp)]
+        else:
+            raw = self._numbers(shortest(values))
         return self.finish(raw if null is None else np.where(null, self._null, raw))
 
-    @property
-    def takes_times(self) -> bool:
-        """True."""
-        return True
+    def refusal(self, storage: str) -> str:
+        """Return nothing: every value has a code."""
+        return ""
 
     def encode_times(self, values: np.ndarray) -> Encoded:
         """Encode dates or times, datetime64 [rows]."""
         return self.finish(self._times(values))
-
-
-def _float(value: Any) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
 
 
 def kind_probe(name: str) -> Probe:
@@ -167,14 +160,10 @@ def kind_of(value: Any) -> int:
         >>> [KINDS[kind_of(text)] for text in ("007", "12", "1,5", "2024-05-01")]
         ['text', 'number, 0 decimals', 'decimal comma, 1 decimal', 'date']
     """
-    if isinstance(value, datetime.datetime):
-        return TIME if value.time() != datetime.time() else DATE
-    if isinstance(value, datetime.date):
-        return DATE
-    text = str(value).strip()
-    if text in MISSING_TEXTS:
-        return MISSING
-    return TEXT if isinstance(value, bool) else _kind_of_text(text)
+    if isinstance(value, (datetime.date, np.datetime64)):
+        return int(_kinds_of_times(np.array([moment_of(value)]))[0])
+    text = key_of(value) or ""
+    return MISSING if text in MISSING_TEXTS else _kind_of_text(text)
 
 
 def _kind_of_text(text: str) -> int:
@@ -240,10 +229,10 @@ class Reading:
             >>> german.number("1.234,5"), Reading(time="day").number("1970-01-03")
             (1234.5, 2.0)
         """
-        if isinstance(value, datetime.date):
+        if isinstance(value, (datetime.date, np.datetime64)):
             return self.notation.moment(value) if self.time is not None else math.nan
         found = None if isinstance(value, bool) else self.notation.number(str(value).strip())
-        return math.nan if found is None else found
+        return math.nan if found is None else as_float(found)
 
     @functools.cached_property
     def notation(self) -> Notation:

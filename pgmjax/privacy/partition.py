@@ -17,6 +17,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data import encoding
 from pgmjax.data.encoding import Coder, Encoded
+from pgmjax.data.value import key_of, keys_of_moments, number_of, shortest
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy import measuring, tape
 from pgmjax.privacy.accounting.events import KeysEvent, TreeEvent
@@ -130,37 +131,39 @@ def tree_step(distribution: DiscreteLaplace) -> int:
 
 
 class KeyCoder(Coder):
-    """An encoder that gives every text the next code when it first meets it. Its codes are private.
+    """An encoder that gives every value the next code when it first meets it. Its codes are private.
 
-    Texts that no label can be, for their length or their characters, and values that are no text have the
-    code OTHER; empty ones, null and the markers have MISSING.
+    Values are told apart by their canonical form, `data.value.key_of`, whatever type they are stored in.
+    Forms that no label can be, for their length or their characters, have the code OTHER; empty ones, null
+    and the markers have MISSING.
 
     Args:
         markers: texts that are read as missing.
+        exact: whether numbers are as they were given. Those of an undeclared type may have become floats, as
+            whole numbers do where one value is missing; where that rounds them, they have OTHER.
     """
 
-    def __init__(self, markers: tuple[str, ...] = ()):
+    def __init__(self, markers: tuple[str, ...] = (), exact: bool = True):
         super().__init__((1 << 31) - 1)
+        self._exact = exact
         self._markers = {"", *markers}
         self._codes: dict[str, int] = {}
 
     @property
     def keys(self) -> list[str]:
-        """The texts met so far, in the order of their codes. Private."""
+        """The canonical forms met so far, in the order of their codes. Private."""
         return list(self._codes)
 
     def raw_code(self, value: Any) -> int:
         """Return the code of one value."""
-        if value is None or (isinstance(value, float) and value != value):
+        key = key_of(value) or ""
+        if key in self._markers:
             return MISSING
-        if type(value).__name__ in ("NAType", "NaTType"):
-            return MISSING
-        text = str(value).strip()
-        if text in self._markers:
-            return MISSING
-        if len(text) > LONGEST_KEY or not text.isprintable():
+        if len(key) > LONGEST_KEY or not key.isprintable():
             return OTHER
-        return self._codes.setdefault(text, FIRST + len(self._codes))
+        if not self._exact and abs(number_of(value) or 0) >= encoding.EXACT:
+            return OTHER
+        return self._codes.setdefault(key, FIRST + len(self._codes))
 
     def raw_codes(self, values: Any) -> np.ndarray:
         """Return the codes [values] of values encoded one by one."""
@@ -175,20 +178,21 @@ class KeyCoder(Coder):
         return self.finish(self.raw_codes(values))
 
     def encode_numbers(self, values: np.ndarray, null: np.ndarray | None = None) -> Encoded:
-        """Encode numbers or bools [rows] as their texts; `null` [rows] is true for missing values."""
-        distinct, index = np.unique(values, return_inverse=True)
+        """Encode numbers or bools [rows]; `null` [rows] is true for missing values."""
+        distinct, index = np.unique(
+            shortest(values) if values.dtype.kind == "f" else values, return_inverse=True
+        )
         raw = self.raw_codes(distinct.tolist())[index]
         return self.finish(raw if null is None else np.where(null, MISSING, raw))
 
-    @property
-    def takes_times(self) -> bool:
-        """True."""
-        return True
+    def refusal(self, storage: str) -> str:
+        """Return nothing: every value has a form."""
+        return ""
 
     def encode_times(self, values: np.ndarray) -> Encoded:
-        """Encode dates or times, datetime64 [rows], as their ISO texts."""
-        texts = [None if text == "NaT" else text for text in np.datetime_as_string(values).tolist()]
-        return self.encode_objects(texts)
+        """Encode dates or times, datetime64 [rows], by their ISO forms."""
+        distinct, index = np.unique(values, return_inverse=True)
+        return self.finish(self.raw_codes(keys_of_moments(distinct))[index])
 
 
 def find_keys(

@@ -331,8 +331,8 @@ FRAME = pandas.DataFrame({"a": [0, 1], "b": [1, 1], "k": [1, 2]})
         (
             FRAME.assign(a=[0, np.nan]),
             {},
-            TypeError,
-            "Column 'a': it takes integer codes 0..2 and its values are float64",
+            ValueError,
+            "Attribute 'a': 1 rows have no value and it has no missing bucket",
         ),
         (FRAME.assign(a=["x", "y"]), {}, ValueError, "Attribute 'a': 2 rows lie outside its codes 0..2"),
         (

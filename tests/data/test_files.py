@@ -146,7 +146,7 @@ def test_names_of_columns_are_exact(tmp_path):
             "Attribute 'n': 1 rows",
         ),
         (
-            "w,n\na,1.0\na,Zaphod\na,\n",
+            "w,n\na,1.5\na,Zaphod\na,\n",
             "t.csv",
             "'n': 2 rows lie outside its codes 0..3 and 1 rows have no value",
         ),
@@ -223,16 +223,17 @@ def test_what_is_no_table(tmp_path, name, kind, message):
 
 def test_types_that_no_attribute_takes(tmp_path):
     pq.write_table(arrow_table(), tmp_path / "t.parquet")
-    data = Dataset.read(tmp_path / "t.parquet", Domain({"when": {"bins": [0, 10]}}))
     with pytest.raises(
-        TypeError, match=r"Attribute 'when': its values are of type timestamp.* cast them to numbers"
+        TypeError, match=r"Attribute 'when': its values are of type timestamp.* bins of numbers"
     ):
-        data.validate()
+        Dataset.read(tmp_path / "t.parquet", Domain({"when": {"bins": [0, 10]}}))
     pq.write_table(pa.table({"n": [0.0, 1.0]}), tmp_path / "f.parquet")
-    with pytest.raises(
-        TypeError, match=r"Attribute 'n': it takes integer codes 0\.\.3 and its values are float64"
-    ):
-        Dataset.read(tmp_path / "f.parquet", Domain({"n": 4})).validate()
+    assert Dataset.read(tmp_path / "f.parquet", Domain({"n": 4})).marginals([("n",)])[0].tolist() == [
+        1,
+        1,
+        0,
+        0,
+    ]
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -260,7 +261,7 @@ def test_weights_that_are_no_integers(tmp_path):
     with pytest.raises(ValueError, match=re.escape("Weights: 3 rows are not integers in 0..7.")):
         data.validate()
     pq.write_table(pa.table({"w": ["a"], "n": [0], "k": [1.5]}), tmp_path / "t.parquet")
-    with pytest.raises(TypeError, match=r"Weights: it takes integer codes 0..7 and its values are float64"):
+    with pytest.raises(ValueError, match=r"Weights: 1 rows are not integers in 0..7"):
         Dataset.read(tmp_path / "t.parquet", DOMAIN, weights="k", max_weight=7).validate()
 
 

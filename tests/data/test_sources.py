@@ -33,7 +33,7 @@ def test_columns_come_in_batches_of_all_rows():
 def test_coders_of_codes_and_weights_take_their_ends():
     assert code_coder(3).encode_numbers(np.array([0, 2, 3, -1])).outside == 2
     assert weight_coder(3).encode_numbers(np.array([0, 3, 4, -1])).outside == 2
-    assert weight_coder(3).encode_objects(["3", "1.0", None]).codes.tolist() == [3, 0, 0]
+    assert weight_coder(3).encode_objects(["3", "1.0", "1.5", None]).codes.tolist() == [3, 1, 0, 0]
 
 
 def test_all_problems_in_one_message():

@@ -66,8 +66,9 @@ def test_bins_have_about_as_many_records_and_spikes_one_of_their_own():
     assert bins[:2] == (0.0, 1.0) and bins[-1] > 60_000
     for unit_of_budget in ("rho", "epsilon"):
         found, _ = search(
-            pd.DataFrame({"x": RNG.exponential(1.0, ROWS)}), rho="1", unit_of_budget=unit_of_budget
-        )
+            pd.DataFrame({"x": RNG.exponential(1.0, ROWS)}), rho="1", unit_of_budget=unit_of_budget,
+            draft={"x": {"bins": "discover"}},
+        )  # fmt: skip
         counts = pj.Dataset.from_frame(
             found.domain, pd.DataFrame({"x": RNG.exponential(1.0, ROWS)})
         ).marginals([("x",)])

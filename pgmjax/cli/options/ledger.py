@@ -84,9 +84,10 @@ def _add_init(parts: Any) -> None:
 def _add_set_domain(parts: Any) -> None:
     parser = parts.add_parser(
         "set-domain",
-        help="give an account a domain if it has none, such as one made by pgmjax 0.1",
-        description="Give a domain to an account that was made without one. The domain cannot be changed "
-        "later. Run this command as the holder of the table: every record is checked.",
+        help="give an account a domain, or correct it while nothing was released by it",
+        description="Give a domain to an account that was made without one, or correct the domain of an "
+        "account by which nothing was released. It costs nothing, gives back nothing that was spent, and "
+        "stays in the ledger. Run this command as the holder of the table: every record is checked.",
         epilog="Example: pgmjax ledger set-domain budgets.ledger people people.csv.gz --domain people.yaml",
     )
     parser.add_argument("file", metavar="FILE", help="the ledger")

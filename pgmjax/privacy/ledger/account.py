@@ -54,7 +54,7 @@ class Account:
         digest: the keyed digest of the table.
         created: when it was registered, UTC.
         definition: the table's, by its holder, or as it was found by the run of charge `found_by`; None
-            until `Ledger.set_domain` gives it, or a run finds it.
+            until `Ledger.set_domain` gives it, or a run finds it. A correction replaces it.
         open: what the holder left to be discovered; None if nothing.
         found_by: number of the charge of the run that found the definition, or None.
         label_delta: the part of delta that is kept for the discovery of labels.
@@ -208,19 +208,35 @@ def _holding(connection: sqlite3.Connection, account: str) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "versions": tuple(digest for (digest,) in connection.execute(query, (account,)))
     }
-    query = "SELECT definition, unit FROM definition WHERE account = ?"
-    row = connection.execute(query, (account,)).fetchone()
+    row = last_definition(connection, account)
     if row is None:
         return fields
-    record, fields["unit"] = json.loads(row[0]), row[1]
+    record, fields["unit"] = json.loads(row[1]), row[2]
+    fields["label_delta"] = exact("label_delta", record["label_delta"])
     if "draft" not in record:
         return {**fields, "definition": TableDefinition.from_dict(record)}
-    query = "SELECT definition, charge FROM discovery WHERE account = ?"
-    found = connection.execute(query, (account,)).fetchone()
+    query = "SELECT definition, charge FROM discovery WHERE draft = ?"
+    found = connection.execute(query, (row[0],)).fetchone()
     if found is not None:
         fields |= {"definition": TableDefinition.from_dict(json.loads(found[0])), "found_by": found[1]}
-    label_delta = exact("label_delta", record["label_delta"])
-    return {**fields, "open": OpenDefinition.from_dict(record), "label_delta": label_delta}
+    return {**fields, "open": OpenDefinition.from_dict(record)}
+
+
+def last_definition(connection: sqlite3.Connection, account: str) -> tuple[int, str, str] | None:
+    """Return number, text and unit of the definition that an account has, the last one that was given."""
+    query = "SELECT id, definition, unit FROM definition WHERE account = ? ORDER BY id DESC LIMIT 1"
+    found: tuple[int, str, str] | None = connection.execute(query, (account,)).fetchone()
+    return found
+
+
+def rests_on_definition(connection: sqlite3.Connection, account: str) -> bool:
+    """Return whether an answer was released by the definition of an account: any but those that found it."""
+    query = (
+        "SELECT 1 FROM answer JOIN charge ON charge.id = answer.charge WHERE charge.account = ? "
+        "AND NOT EXISTS (SELECT 1 FROM discovery "
+        "WHERE discovery.charge = charge.id AND answer.step < discovery.answers)"
+    )
+    return connection.execute(query, (account,)).fetchone() is not None
 
 
 def charges(connection: sqlite3.Connection, meter: Meter, account: str) -> list[ChargeRecord]:
@@ -363,11 +379,20 @@ def definition_row(
             'rows_outside "drop" makes the number of records private, and replace-one makes it public: take '
             '"missing" or "clip", or the relation add-remove.'
         )
-    record = definition.to_dict()
-    if isinstance(definition, OpenDefinition):
-        record["label_delta"] = as_text(label_delta)
-    text = json.dumps(record)
+    text = json.dumps({**definition.to_dict(), "label_delta": as_text(label_delta)})
     return {"account": account, "definition": text, "unit": "" if unit is None else word("unit", unit)}
+
+
+def completes(account: Account, row: dict[str, Any]) -> bool:
+    """Return whether a row of a definition describes the open columns of an account, and changes no other."""
+    record = json.loads(row["definition"])
+    if account.open is None or account.found_by is not None or "draft" in record:
+        return False
+    wanted = TableDefinition.from_dict(record)
+    try:
+        return account.open.closed_by(wanted.domain) == wanted
+    except ValueError:
+        return False
 
 
 def word(name: str, value: Any) -> str:

@@ -73,14 +73,15 @@ CREATE TABLE chain(
     seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, row INTEGER NOT NULL, previous TEXT NOT NULL,
     hash TEXT NOT NULL UNIQUE, UNIQUE(kind, row)) STRICT;
 CREATE TABLE definition(
-    id INTEGER PRIMARY KEY, account TEXT NOT NULL UNIQUE REFERENCES budget(account),
+    id INTEGER PRIMARY KEY, account TEXT NOT NULL REFERENCES budget(account),
     definition TEXT NOT NULL, unit TEXT NOT NULL, created TEXT NOT NULL) STRICT;
 CREATE TABLE version(
     id INTEGER PRIMARY KEY, account TEXT NOT NULL REFERENCES budget(account),
     digest TEXT NOT NULL UNIQUE, created TEXT NOT NULL) STRICT;
 CREATE TABLE discovery(
-    id INTEGER PRIMARY KEY, account TEXT NOT NULL UNIQUE REFERENCES budget(account),
-    charge INTEGER NOT NULL REFERENCES charge(id),
+    id INTEGER PRIMARY KEY, account TEXT NOT NULL REFERENCES budget(account),
+    draft INTEGER NOT NULL UNIQUE REFERENCES definition(id),
+    charge INTEGER NOT NULL REFERENCES charge(id), answers INTEGER NOT NULL CHECK(answers >= 0),
     definition TEXT NOT NULL, created TEXT NOT NULL) STRICT;
 """
 
@@ -94,9 +95,9 @@ _UNIQUE = {
     "attempt": "id = NEW.id",
     "answer": "id = NEW.id OR (charge = NEW.charge AND step = NEW.step)",
     "chain": "seq = NEW.seq OR hash = NEW.hash OR (kind = NEW.kind AND row = NEW.row)",
-    "definition": "id = NEW.id OR account = NEW.account",
+    "definition": "id = NEW.id",
     "version": "id = NEW.id OR digest = NEW.digest",
-    "discovery": "id = NEW.id OR account = NEW.account",
+    "discovery": "id = NEW.id OR draft = NEW.draft",
 }
 
 _KEPT = """

@@ -28,12 +28,13 @@ from pgmjax.privacy.ledger.account import (
     Account,
     ChargeRecord,
     budget_row,
+    completes,
     definition_row,
     flag,
     label_delta_of,
     word,
 )
-from pgmjax.privacy.ledger.charge import Charge, now
+from pgmjax.privacy.ledger.charge import Charge, answers_of, now
 from pgmjax.privacy.ledger.database import LedgerFile
 from pgmjax.privacy.ledger.errors import LedgerError, told
 from pgmjax.privacy.ledger.meter import Meter
@@ -233,9 +234,13 @@ class Ledger:
         *,
         unit: str | Unit | None = None,
     ) -> Account:
-        """Complete an account that was registered without a domain, for good.
+        """Complete an account that was registered without a domain, or correct one on which nothing rests.
 
-        This is an act of the table's holder, who has checked all its versions: `Dataset.validate`.
+        This is an act of the table's holder, who has checked all its versions: `Dataset.validate`. It costs
+        nothing and gives nothing back: what was charged stays spent. An account whose domain turns out to be
+        wrong is corrected this way as long as no answer was released by it; the answers by which a run found
+        the domain are none. Columns that are still open may be described at any time. Every definition stays
+        in the chain.
 
         Args:
             name: the account.
@@ -244,33 +249,43 @@ class Ledger:
 
         Raises:
             TypeError: an argument of the wrong type.
-            ValueError: no such account, or one that has a domain; a unit of privacy where something was
-                charged already, for one record; or open columns that may be text, for whose labels the
-                account keeps no part of its delta.
+            ValueError: no such account, or one by whose domain an answer was released; another unit of
+                privacy than that for which something was charged already; or open columns that may be text,
+                for whose labels the account keeps no part of its delta.
         """
         known = self.account(name)
-        if label_delta_of(domain, known.delta):
+        if label_delta_of(domain, known.delta) and not known.label_delta:
             raise ValueError(
                 f"The whole delta of account {name!r} is promised for its charges, and none is kept for "
                 "labels of text: describe the open columns that may be text, or say {bins: discover}."
             )
-        row = definition_row(name, domain, unit, known.relation)
-        if known.charges and json.loads(row["definition"]).get("unit") is not None:
+        row = definition_row(name, domain, unit, known.relation, known.label_delta)
+        asked, whom = Unit.from_dict(json.loads(row["definition"]).get("unit")), known.unit_of_privacy
+        if known.charges and asked != whom:
+            protected = "one record" if whom is None else f"{whom.max_records} records of one {whom.column}"
             raise ValueError(
-                f"Account {name!r} has charges for releases that protect one record, and costs on two units "
-                "cannot be added up: complete it without a unit of privacy."
+                f"Account {name!r} has charges for releases that protect {protected}, and costs on two units "
+                "cannot be added up: give it a domain with that unit of privacy."
             )
         with self._file.writing("given the domain", "Nothing was changed.") as connection:
             kept = self._account(connection, name)[0]
-            if kept.definition is not None or kept.open is not None:
+            defined = kept.definition is not None or kept.open is not None
+            if defined and ledger_account.rests_on_definition(connection, name) and not completes(kept, row):
+                hint = ""
+                if kept.open is not None and kept.found_by is None:
+                    hint = (
+                        " Its open columns may be described, if all others stay as they are, with "
+                        f"rows_outside {kept.open.rows_outside!r}."
+                    )
                 raise ValueError(
-                    f"Account {name!r} has a domain already, and it stays: what was released rests on it."
+                    f"Account {name!r} has a domain already, and it stays: what was released rests on "
+                    f"it.{hint}"
                 )
             chain.add(connection, "definition", {**row, "created": now()})
         return self.account(name)
 
     def set_discovered(self, name: str, charge: int, domain: Domain) -> Account:
-        """Give an account the domain that a run found for the columns its holder left open; for good.
+        """Give an account the domain that a run found for the columns its holder left open.
 
         Args:
             name: the account.
@@ -292,7 +307,14 @@ class Ledger:
                 raise ValueError(f"Account {name!r} has no charge {charge}.")
             definition = account.open.closed_by(domain)
             if account.found_by is None:
-                row = {"account": name, "charge": charge, "definition": json.dumps(definition.to_dict())}
+                draft = ledger_account.last_definition(connection, name)
+                row = {
+                    "account": name,
+                    "draft": None if draft is None else draft[0],
+                    "charge": charge,
+                    "answers": answers_of(connection, charge),
+                    "definition": json.dumps(definition.to_dict()),
+                }
                 chain.add(connection, "discovery", {**row, "created": now()})
             elif (account.found_by, account.definition) != (charge, definition):
                 raise ValueError(

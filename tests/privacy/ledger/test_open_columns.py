@@ -2,10 +2,13 @@
 
 import importlib
 import json
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import pgmjax as pj
@@ -159,6 +162,87 @@ def test_only_what_is_open_may_be_found(path, ledger):
     )
     with pytest.raises(ValueError, match="no open columns"):
         ledger.set_discovered("u", 1, closed)
+
+
+TYPED = {
+    "date": pa.array(np.array(["2020-01-01", "2020-02-01"] * 500, "M8[D]")),
+    "moment": pa.array(np.array(["2020-01-01T05", "2020-02-01"] * 500, "M8[us]")),
+    "whole": pa.array([1, 2**53 + 1] * 500),
+    "bool": pa.array([True, False] * 500),
+    "single": pa.array([0.1, 2.0] * 500, pa.float32()),
+    "decimal": pa.array([Decimal("0.10"), Decimal("2.00")] * 500),
+    "categories": pa.array(["a", "1.0"] * 500).dictionary_encode(),
+}
+
+
+@pytest.mark.parametrize("kind", TYPED)
+def test_labels_of_typed_columns_are_those_that_match(ledger, tmp_path, kind):
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"c": TYPED[kind]}), path)
+    register(ledger, path, {"c": {"labels": "discover"}})
+    release = find(path, ledger)
+    domain = ledger.account("t").definition.domain
+    assert len(domain.attribute("c").labels) == 2
+    assert (np.abs(release.measurements[0].values[:2] - 500) < 100).all()  # standard deviations of about 7
+    again = plain("0.5", "1e-7").run(pj.Dataset.read(path, domain), pj.Workload([["c"]]), ledger=ledger)
+    assert (np.abs(again.measurements[0].values[:2] - 500) < 200).all() and ledger.account("t").charges == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape"), [("date", "bins"), ("whole", "dates"), ("bool", "bins"), ("bool", "dates")]
+)
+def test_what_a_column_cannot_be_is_refused_before_any_charge(ledger, tmp_path, kind, shape):
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"c": TYPED[kind]}), path)
+    register(ledger, path, {"c": {shape: "discover"}})
+    with pytest.raises(TypeError, match=f"'c': .* and {shape} are to be discovered in it. Nothing was spent"):
+        find(path, ledger)
+    ledger.set_domain(
+        "t", pj.Domain({"c": {"bins": [0, 1]} if kind == "date" else {"dates": ["2020-01-01", "2021-01-01"]}})
+    )
+    with pytest.raises(TypeError, match="Attribute 'c': its values are of type"):
+        plain().run(pj.Dataset.read(path, ledger.account("t").definition.domain), KWay(1), ledger=ledger)
+    assert not ledger.charges("t")
+
+
+def test_an_account_is_repaired_while_nothing_was_released_by_its_domain(path, ledger, monkeypatch):
+    register(ledger, path)
+
+    def fail(*given, **more):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pj.mechanisms.Marginals, "execute", fail)
+        with pytest.raises(KeyboardInterrupt):
+            find(path, ledger)
+    before = ledger.account("t")
+    assert before.found_by and before.charges == 1
+    with pytest.raises(ValueError, match="costs on two units"):
+        ledger.set_domain("t", before.definition.domain, unit=pj.Unit("id", 2))
+    described = pj.Domain({"sex": {"labels": ["F", "M"]}, "age": {"bins": [0, 50, 99], "missing": "?"}})
+    after = ledger.set_domain("t", described)
+    assert after.definition.domain == described and after.found_by is None
+    assert (after.spent, after.cap, after.label_delta) == (before.spent, before.cap, before.label_delta)
+    opened = OpenDefinition(Draft({**NUMBERS, "age": {"labels": "discover"}}), ADD)
+    assert ledger.set_domain("t", opened).open == opened  # as often as it takes
+    ledger.set_domain("t", described)
+    data = pj.Dataset.read(path, described)
+    plain("0.5", "1e-7").run(data, pj.Workload([["age"]]), ledger=ledger)
+    with pytest.raises(ValueError, match="what was released rests on it"):
+        ledger.set_domain("t", before.definition.domain)
+    assert ledger.verify().ok and ledger.account("t").definition.domain == described
+
+
+def test_what_a_search_did_not_find_is_described_by_hand(path, ledger):
+    """Columns that are still open may be described although others were asked about, but those stay."""
+    register(ledger, path, NUMBERS)
+    sex = {"sex": {"labels": ["F", "M"]}}
+    plain("0.5", "1e-7").run(pj.Dataset.read(path, pj.Domain(sex)), pj.Workload([["sex"]]), ledger=ledger)
+    with pytest.raises(ValueError, match="what was released rests on it"):
+        ledger.set_domain("t", pj.Domain({"sex": 2, "age": {"bins": [0, 99], "missing": "?"}}))
+    whole = pj.Domain({**sex, "age": {"bins": [0, 99], "missing": "?"}})
+    held = pj.privacy.TableDefinition(whole, rows_outside="drop")
+    assert ledger.set_domain("t", held).definition == held and ledger.verify().ok
 
 
 @pytest.mark.parametrize(
