@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks, files, formats
+from pgmjax._internal.private_files import open_private
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.population import Population
 from pgmjax.data.relation import Relation
@@ -71,7 +72,8 @@ class RunFolder:
     def __init__(self, folder: str | os.PathLike[str]):
         checks.optional("pyarrow.parquet", extra="tables")
         self.folder = pathlib.Path(folder).absolute()
-        (self.folder / _ANSWERS).mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(0o700, parents=True, exist_ok=True)  # nobody else sees answers before the release
+        (self.folder / _ANSWERS).mkdir(0o700, exist_ok=True)
         try:
             self._lock = files.try_lock(self.folder)
         except BlockingIOError:
@@ -148,6 +150,7 @@ class RunFolder:
         """Add measurements to `measurements.parquet`, which is there in full at any time."""
         self._measured += measured
         partial = self.folder / f".{MEASUREMENTS}"
+        open_private(partial, "wb").close()
         tables.write_measurements(self._measured, partial, secure=secure, seed=seed, population=population)
         with partial.open("rb+") as file:
             os.fsync(file.fileno())
@@ -186,7 +189,8 @@ class RunFolder:
                 "remove the folder. Nothing was spent."
             )
         begun = partial / f".{_COMMAND}"  # renamed, so that a kill leaves none that cannot be read
-        begun.write_text(json.dumps(command, indent=1) + "\n", encoding="utf-8")
+        with open_private(begun, "w") as file:
+            file.write(json.dumps(command, indent=1) + "\n")
         begun.replace(partial / _COMMAND)
         return folder
 
@@ -295,8 +299,7 @@ class FolderJournal:
 def _write(path: pathlib.Path, write: Callable[[Any], Any]) -> None:
     """Write a file that only its owner may read, in full or not at all; it is on disk when this returns."""
     partial = path.with_name(f".{path.name}.{os.getpid()}")
-    handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "wb") as file:
+    with open_private(partial, "wb") as file:
         write(file)
         file.flush()
         os.fsync(file.fileno())
@@ -345,11 +348,15 @@ def _check_ours(partial: pathlib.Path) -> None:
     Raises:
         ValueError: it is another one, whose contents would be lost.
     """
-    if not os.path.lexists(partial) or command_in(partial) is not None:
+    if not os.path.lexists(partial) or (command_in(partial) is not None and not partial.is_symlink()):
         return
-    begun = partial.is_dir() and all(
-        path.name in (RUN, f".{_COMMAND}") or (path.name == _ANSWERS and not any(path.iterdir()))
-        for path in partial.iterdir()
+    begun = (
+        partial.is_dir()
+        and not partial.is_symlink()
+        and all(
+            path.name in (RUN, f".{_COMMAND}") or (path.name == _ANSWERS and not any(path.iterdir()))
+            for path in partial.iterdir()
+        )
     )
     if not begun:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""A process that is killed while it reads a table leaves none of its bytes in the folder of temporary files."""
+"""A process killed while it reads a table leaves none of its bytes in the folder of temporary files."""
 
 import gzip
 import os
