@@ -32,9 +32,12 @@ def open_private(path: str | os.PathLike[str], mode: str = "a") -> IO[Any]:
         pathlib.Path(path).unlink(missing_ok=True)
     made = os.O_APPEND if "a" in mode else os.O_EXCL
     quiet = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # a pipe without a reader would wait
-    if os.path.islink(path) and "a" in mode:  # in words, where the system says that there are too many links
-        raise ValueError(f"{os.fspath(path)} is a link: name the file itself.")
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | made | quiet, 0o600)
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | made | quiet, 0o600)
+    except OSError:
+        if "a" in mode and os.path.islink(path):  # in words, where the system counts links
+            raise ValueError(f"{os.fspath(path)} is a link: name the file itself.") from None
+        raise
     try:
         refuse_shared(path, os.fstat(handle))
         binary = "b" in mode

@@ -404,8 +404,8 @@ BOUNDARY = (
     Fault(
         "the holder's log follows links",
         "private files",
-        "if os.path.islink(path) and",
-        "if False and",
+        'getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)',
+        'getattr(os, "O_NONBLOCK", 0)',
     ),
     Fault(
         "the holder's log keeps the mode of the file that is there",
