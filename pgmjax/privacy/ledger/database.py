@@ -318,8 +318,6 @@ def connect(path: pathlib.Path, timeout: float, owner: object, new: bool = False
         )
     with told(path, "opened", "Nothing was granted."), _ALL_LOCK:
         before = identity(path)
-        if os.name == "posix" and path.stat().st_mode & 0o077:  # as the key's file; SQLite's others follow it
-            raise LedgerError(f"The ledger {path} may be read or written by others: run  chmod 600 {path}")
         connection = sqlite3.connect(
             f"{path.as_uri()}?mode=rw",
             uri=True,
@@ -333,6 +331,10 @@ def connect(path: pathlib.Path, timeout: float, owner: object, new: bool = False
         try:
             if not new:
                 _check_format(connection, path)
+            if os.name == "posix" and path.stat().st_mode & 0o077:  # SQLite's other files get the same mode
+                raise LedgerError(
+                    f"The ledger {path} may be read or written by others: run  chmod 600 {path}"
+                )
             _configure(connection, path)
             if identity(path) != before:
                 raise LedgerError(f"The ledger {path} was replaced while it was being opened. Open it again.")
