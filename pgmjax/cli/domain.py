@@ -23,6 +23,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal import files as package_files
+from pgmjax._internal.private_files import open_private
 from pgmjax.data import files
 from pgmjax.data.arrow import encode_array
 from pgmjax.data.attribute import Attribute
@@ -447,8 +448,7 @@ def _for_out_of_range(attribute: Attribute, texts: Iterable[str]) -> list[str]:
 def _log(findings: dict[str, _Findings], out: str) -> None:
     """Write the offending values with their counts, the most frequent of a column first."""
     reasons = {MISSING: "missing", UNREADABLE: "unreadable", OUTSIDE: "outside"}
-    handle = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+    with open_private(out, "x") as file:
         rows = csv.writer(file)
         rows.writerow(["column", "value", "reason", "rows"])
         for name, found in findings.items():

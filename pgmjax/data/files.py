@@ -3,8 +3,9 @@
 Text files are read as text and encoded according to each attribute's kind. Their delimiter and columns are
 found from the domain's names and the first line alone: the delimiter is the one for which that line fits
 the domain. Nothing is inferred from records. Text in another encoding than UTF-8, and the first sheet of an
-Excel file, are copied as UTF-8 text for the time of a scan. The reader's own messages are not passed on,
-because they may quote a record. NumPy files already contain codes and are memory-mapped.
+Excel file, are copied as UTF-8 text for the time of a scan, to a file without a name. Nothing else is written
+to disk. The reader's own messages are not passed on, because they may quote a record. NumPy files already
+contain codes and are memory-mapped.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ import itertools
 import os
 import pathlib
 import re
-import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from typing import IO, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from pgmjax._internal import checks
+from pgmjax._internal import checks, private_files
 from pgmjax._internal.files import absent, mapped
 from pgmjax.data import fingerprint
 from pgmjax.data.arrow import check_type, encode_array
@@ -61,6 +61,7 @@ _NOT_CP1252 = frozenset(b"\x81\x8d\x8f\x90\x9d")
 # limits given to DuckDB
 _MEMORY_LIMIT = "1GB"
 _THREADS = 4
+_MOST_PARTS = 1 << 10  # in which the names of units are grouped
 
 
 @dataclass(frozen=True)
@@ -164,11 +165,11 @@ class FileSource:
         if _COPY not in self.table:
             yield self.table
             return
-        with _copied(pathlib.Path(self.path), self.encoding) as copy:
-            yield self.table.replace(_COPY, _literal(_no_glob(copy)))
+        with private_files.copied(_pieces(pathlib.Path(self.path), self.encoding)) as copy:
+            yield self.table.replace(_COPY, _literal(_no_glob(pathlib.Path(copy))))
 
     def unit_records(self, column: str, most: int) -> Iterator[UnitRecords]:
-        """Yield the records of all units that have more than a number, grouped on disk if memory is short.
+        """Yield the records of all units that have more than a number, in parts where memory is short.
 
         Args:
             column: the column that names the unit.
@@ -182,14 +183,23 @@ class FileSource:
         # but for texts, values of one type are equal if their canonical forms are
         name = sql_key_of_text(stored) if dtype in (None, "string") else stored
         name = f"nullif({name}, 'nan')" if dtype in ("float", "double") else name
-        with _spilling() as folder, self._readable() as table:
-            query = (
-                f"WITH numbered AS (SELECT {name} AS name, row_number() OVER () - 1 AS place FROM {table}), "
-                "large AS (SELECT name FROM numbered WHERE name IS NOT NULL GROUP BY name "
-                f"HAVING count(*) > {most}) "
-                "SELECT name, place FROM numbered JOIN large USING (name) ORDER BY name, place"
-            )
-            yield from units_of(_stream(query, self.path, True, folder))
+        with self._readable() as table:
+            numbered = f"SELECT {name} AS name, row_number() OVER () - 1 AS place FROM {table}"
+            parts = [(1, 0)]  # units whose hashed name leaves a remainder; names never go to the disk
+            while parts:
+                of, part = parts.pop()
+                query = (
+                    f"WITH chosen AS (SELECT name, place FROM ({numbered}) WHERE name IS NOT NULL "
+                    f"AND hash(name) % {of} = {part}), "
+                    f"large AS (SELECT name FROM chosen GROUP BY name HAVING count(*) > {most}) "
+                    "SELECT name, place FROM chosen JOIN large USING (name) ORDER BY name, place"
+                )
+                try:
+                    yield from units_of(_stream(query, self.path, True))
+                except MemoryError:
+                    if of == _MOST_PARTS:
+                        raise
+                    parts += [(2 * of, part), (2 * of, part + of)]
 
     @property
     def layout(self) -> dict[str, str]:
@@ -439,18 +449,6 @@ def _cell_text(value: Any) -> str:
     return value.isoformat() if isinstance(value, datetime.date | datetime.time) else str(value)
 
 
-@contextlib.contextmanager
-def _copied(file: pathlib.Path, encoding: str | None) -> Iterator[pathlib.Path]:
-    """Make a copy of a file as UTF-8 text that only its owner can read, for the time of the block."""
-    with tempfile.TemporaryDirectory(prefix="pgmjax-") as folder:
-        copy = pathlib.Path(folder) / "table.csv"
-        with open(
-            os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", -1, "utf-8", newline=""
-        ) as to:
-            to.writelines(_pieces(file, encoding))
-        yield copy
-
-
 def _sheet(kind: str) -> str:
     """Return how to save a sheet, for a message."""
     sheets = (".xls", ".xlsb", ".ods")
@@ -523,13 +521,6 @@ def _parquet_columns(file: pathlib.Path, types: dict[str, Any], names: Sequence[
     return {name: name for name in names}
 
 
-@contextlib.contextmanager
-def _spilling() -> Iterator[str]:
-    """Make a folder that only its owner can read, for names of units that memory does not hold."""
-    with tempfile.TemporaryDirectory(prefix="pgmjax-") as folder:
-        yield folder
-
-
 def unit_column(source: FileSource, name: str) -> str:
     """Return the name in SQL of the column that names the unit.
 
@@ -551,19 +542,29 @@ def unit_column(source: FileSource, name: str) -> str:
     raise ValueError(f"{found}, and the unit of privacy (--unit) needs one: correct the unit's name.")
 
 
-def _stream(query: str, path: str, ordered: bool, spill: str = "") -> Iterator[Any]:
-    """Yield the Arrow record batches of a query as they are read; what does not fit goes to `spill`."""
+def _stream(query: str, path: str, ordered: bool) -> Iterator[Any]:
+    """Yield the Arrow record batches of a query as they are read.
+
+    Raises:
+        MemoryError: the query needs more memory than it may have; nothing was yielded.
+        ValueError: the file cannot be read.
+    """
     duckdb = checks.optional("duckdb", extra="tables")
     pa = checks.optional("pyarrow", extra="tables")
-    failure = None
-    with _connect(ordered, spill) as connection:
+    failure, begun, short = None, False, False
+    with _connect(ordered) as connection:
         try:
             # a relation is streamed; the result of execute() would be read into memory first
             relation = connection.sql(query)
             reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
-            yield from reader(BATCH_ROWS)
+            for batch in reader(BATCH_ROWS):
+                begun = True
+                yield batch
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             failure = str(error)
+            short = not begun and re.search("out of memory", failure, re.IGNORECASE) is not None
+    if short:
+        raise MemoryError(f"{path} cannot be read: the names of its units need more than {_MEMORY_LIMIT}.")
     if failure is not None:
         # raised here so that the reader's message, which may quote a record, is not in the exception context
         line = re.search(r"CSV Error on Line: (\d+)", failure)
@@ -574,13 +575,13 @@ def _stream(query: str, path: str, ordered: bool, spill: str = "") -> Iterator[A
         raise ValueError(f"{path} cannot be read{place}")
 
 
-def _connect(ordered: bool = False, spill: str = "") -> Any:
+def _connect(ordered: bool = False) -> Any:
     duckdb = checks.optional("duckdb", extra="tables")
     return duckdb.connect(
         ":memory:",
         config={
             "memory_limit": _MEMORY_LIMIT,
-            "temp_directory": spill,  # no record is ever written to disk, but names of units where they must
+            "temp_directory": "",  # no record is ever written to disk
             "threads": min(_THREADS, os.cpu_count() or 1),
             "preserve_insertion_order": ordered,
             "autoinstall_known_extensions": False,

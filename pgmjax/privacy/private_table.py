@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from pgmjax._internal.private_files import open_private
 from pgmjax.data.cliques import Clique
 from pgmjax.data.counting import check_memory
 from pgmjax.data.dataset import Dataset
@@ -599,7 +600,13 @@ def holder_log(path: str | os.PathLike[str] | None) -> Iterator[None]:
 
     Args:
         path: the file, made with mode 0600 if it is missing and appended to; None writes nothing.
+
+    Raises:
+        OSError: it cannot be opened.
+        ValueError: it is a link or no regular file, or others may read or write it.
     """
+    if path is not None:
+        open_private(path).close()  # before anything is spent
     token = _holder_log.set(None if path is None else pathlib.Path(path).absolute())
     try:
         yield
@@ -611,10 +618,8 @@ def _tell_holder(doing: str, error: Exception) -> None:
     path = _holder_log.get()
     if path is None:
         return
-    with contextlib.suppress(OSError):
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        with os.fdopen(handle, "a", encoding="utf-8") as file:
-            file.write(f"{doing} failed.\n{''.join(traceback.format_exception(error))}\n")
+    with contextlib.suppress(OSError, ValueError), open_private(path) as file:
+        file.write(f"{doing} failed.\n{''.join(traceback.format_exception(error))}\n")
 
 
 class Journal(Protocol):

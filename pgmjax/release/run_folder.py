@@ -24,6 +24,7 @@ import numpy as np
 
 from pgmjax._internal import checks, files, formats
 from pgmjax._internal.errors import Error
+from pgmjax._internal.private_files import open_private
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.population import Population
 from pgmjax.data.relation import Relation
@@ -282,6 +283,7 @@ class RunFolder(SingleProcess):
         self._measured += measured
         partial = self.folder / f".{MEASUREMENTS}.partial"
         try:
+            open_private(partial, "wb").close()
             tables.write_measurements(
                 self._measured, partial, secure=secure, seed=seed, population=population
             )
@@ -486,8 +488,7 @@ def _write(path: pathlib.Path, write: Callable[[Any], Any]) -> None:
     """Write a file that only its owner may read, in full or not at all; it is on disk when this returns."""
     partial = path.with_name(f".{path.name}.partial")
     try:
-        handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(handle, "wb") as file:
+        with open_private(partial, "wb") as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())
@@ -538,9 +539,10 @@ def _check_ours(partial: pathlib.Path) -> None:
     Raises:
         ValueError: it is another one, whose contents would be lost.
     """
-    if not os.path.lexists(partial) or command_in(partial) is not None:
+    if not os.path.lexists(partial) or (command_in(partial) is not None and not partial.is_symlink()):
         return
-    begun = partial.is_dir() and all(
+    is_folder = partial.is_dir() and not partial.is_symlink()
+    begun = is_folder and all(
         path.name in (RUN, f".{RUN}.partial", f".{_COMMAND}.partial")
         or (path.name == _ANSWERS and not any(path.iterdir()))
         for path in partial.iterdir()

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from pgmjax.data import files
 from pgmjax.data.bounding import LeftOut, left_out, records_of
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.definition import TableDefinition
@@ -239,3 +240,24 @@ def test_a_choice_of_records_that_are_all_dropped_is_no_error(tmp_path):
         Dataset.read(path, domain, unit=Unit("person", 1), rows_outside="drop").snapshot() for _ in range(3)
     ]
     assert all(each.marginals([["a"]])[0].sum() == each.count() <= 1 for each in found)
+
+
+def test_records_are_left_out_in_the_order_in_which_they_are_numbered(tmp_path, monkeypatch):
+    """A reader that may deliver batches in any order does so here."""
+    unsettled = files.FileSource.unsettled
+
+    def shuffled(self, names, ordered=False):
+        found = list(unsettled(self, names, ordered=True))
+        assert len(found) > 1
+        return iter(found if ordered else found[::-1])
+
+    rows = 6000
+    codes = np.arange(rows) % 7
+    (tmp_path / "t.csv").write_text("who,n\n" + "".join(f"{k // 3},{n}\n" for k, n in enumerate(codes)))
+    domain, unit = Domain({"n": 7}), Unit("who", 1)
+    memory = Dataset.from_columns(domain, {"n": codes, "who": np.arange(rows) // 3}, unit=unit)
+    monkeypatch.setattr(files, "BATCH_ROWS", 2048)
+    monkeypatch.setattr(files.FileSource, "unsettled", shuffled)
+    stored = Dataset.read(tmp_path / "t.csv", domain, unit=unit)
+    expected, found = (data.chosen_by(b"2" * 16).marginals([("n",)])[0] for data in (memory, stored))
+    assert np.array_equal(found, expected)

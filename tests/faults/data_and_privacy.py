@@ -382,7 +382,53 @@ LEDGER = (
     ),
 )
 
+BOUNDARY = (
+    Fault(
+        "the secret of a run is a hash of its public request",
+        "run folder",
+        "            key = os.urandom(32)\n            record = {",
+        "            key = bytes.fromhex(asked)\n            record = {",
+    ),
+    Fault(
+        "a bounded table is read in any order of its batches",
+        "bounding",
+        "for batch in self._source.unsettled(names, ordered=True):",
+        "for batch in self._source.unsettled(names, ordered=ordered):",
+    ),
+    Fault(
+        "a temporary copy of a table keeps its name",
+        "private files",
+        "with tempfile.TemporaryFile() if _nameless() else _named() as file:",
+        "with tempfile.NamedTemporaryFile() if _nameless() else _named() as file:",
+    ),
+    Fault(
+        "the holder's log follows links",
+        "private files",
+        'getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)',
+        'getattr(os, "O_NONBLOCK", 0)',
+    ),
+    Fault(
+        "the holder's log keeps the mode of the file that is there",
+        "private files",
+        "    if found.st_mode & _OTHERS:\n",
+        "    if False:\n",
+    ),
+    Fault(
+        "a sweep removes the copies of living processes",
+        "private files",
+        "        return _lock(handle)\n",
+        "        return True\n",
+    ),
+    Fault(
+        "names of units that memory does not hold are read in half",
+        "files",
+        "parts += [(2 * of, part), (2 * of, part + of)]",
+        "parts += [(2 * of, part)]",
+    ),
+)
+
 FAULTS = (
+    *BOUNDARY,
     *TABLES,
     *PLANS,
     *INFERENCE,

@@ -4,6 +4,12 @@ from source import Fault
 
 MECHANISMS = (
     Fault(
+        "a log line gives the number of records",
+        "mechanisms",
+        '_LOG.info("%s: measured %d tables", self.mechanism.name, len(measured))',
+        '_LOG.info("%s: read %d", self.mechanism.name, self.table._data.count())',
+    ),
+    Fault(
         "AIM lets models grow with what one round costs alone",
         "aim",
         "limit = int(self.max_cells * (budget.spent + now.cost) / budget.cap)",

@@ -456,3 +456,22 @@ def test_a_full_disk_at_any_write(tmp_path, monkeypatch, name):
         mechanism(name).run(DATA, WORKLOAD, folder=folder)
         assert given[: len(first)] == first and not list(folder.folder.rglob(".*.partial"))
     assert fails > 5
+
+
+def test_the_secret_of_a_run_does_not_follow_from_what_is_public(tmp_path):
+    keys = []
+    for name in "ab":
+        folder = RunFolder(tmp_path / name)
+        folder.bind({"mechanism": "MST"}, DATA)
+        keys.append(folder.key())
+    assert len(set(keys)) == 2 and min(map(len, keys)) == 32
+
+
+def test_no_log_line_gives_the_number_of_records(tmp_path, caplog):
+    rows = 7919  # in no other number of the run
+    data = pj.Dataset.from_columns(DOMAIN, {name: np.zeros(rows, np.int64) for name in DOMAIN})
+    caplog.set_level("DEBUG")
+    for name in ("marginals", "mst", "aim"):
+        mechanism(name, epsilon="0.01").run(data, WORKLOAD, folder=RunFolder(tmp_path / name))
+    said = caplog.text.replace(",", "")
+    assert "begun" in said and str(rows) not in said

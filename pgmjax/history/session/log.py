@@ -18,6 +18,7 @@ import numpy as np
 
 from pgmjax._internal import formats
 from pgmjax._internal.files import parse_json
+from pgmjax._internal.private_files import open_private
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.relation import Relation
 from pgmjax.history.history import History
@@ -207,7 +208,7 @@ def turn(path: pathlib.Path) -> Iterator[None]:
     except ImportError:  # no such locks on this system
         yield
         return
-    with path.with_name(path.name + ".turn").open("a") as file:
+    with open_private(path.with_name(path.name + ".turn")) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 

@@ -332,6 +332,10 @@ def connect(path: pathlib.Path, timeout: float, owner: object, new: bool = False
         try:
             if not new:
                 _check_format(connection, path)
+            if os.name == "posix" and path.stat().st_mode & 0o077:  # SQLite's other files get the same mode
+                raise LedgerError(
+                    f"The ledger {path} may be read or written by others: run  chmod 600 {path}"
+                )
             _configure(connection, path)
             if identity(path) != before:
                 raise LedgerError(f"The ledger {path} was replaced while it was being opened. Open it again.")
