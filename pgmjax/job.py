@@ -203,8 +203,13 @@ class Job:
         """The model of the earlier release and what is to be said of it, None without one.
 
         Raises:
-            ValueError: no release is there, or it is over another domain.
+            ValueError: no release is there, it is over another domain, or the mechanism cannot follow one.
         """
+        if self.prior is not None and not self.named.follows:
+            raise ValueError(
+                f"--from {self.prior}: {self.named.name} cannot follow an earlier release, because its answers "
+                "are not those of a model fitted to measurements. Leave --from out, or name another mechanism."
+            )
         return None if self.prior is None else read_prior(self.prior, self.domain)
 
     def forecast(self, records: int | None = None) -> ReleaseForecast:
@@ -391,7 +396,8 @@ def read_prior(folder: str | os.PathLike[str], domain: Any) -> tuple[Any, dict[s
     Raises:
         ValueError: no release is there, or it is over another domain.
     """
-    model, record = release_folder.model_in(folder)
+    earlier = release_folder.opened(folder)
+    model, record = earlier.model, earlier.record
     try:
         check_prior(model, domain)
     except ValueError as error:

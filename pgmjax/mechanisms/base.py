@@ -453,6 +453,8 @@ class Mechanism(PrivacyParameters, abc.ABC):
     """Whether it chooses what to measure among the marginals of the workload, so that not all must fit."""
     discovers: ClassVar[bool] = True
     """Whether it runs within the rest of a budget, as it has to after discovery."""
+    follows: ClassVar[bool] = True
+    """Whether its model is fitted to measurements alone, so that it can follow an earlier release."""
 
     def run(
         self,

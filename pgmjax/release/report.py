@@ -210,7 +210,7 @@ def _tables(tables: Sequence[Mapping[str, Any]]) -> str:
 
 def _verdict(one: Mapping[str, Any]) -> str:
     alone = one["verdict"] == accuracy.VERDICTS[-1]
-    return f"{one['verdict']}: rests on {accuracy.MODEL_ALONE}" if alone else escape(one["verdict"])
+    return f"{one['verdict']}: {accuracy.rests_on(False)}" if alone else escape(one["verdict"])
 
 
 def _shares(one: Mapping[str, Any]) -> str:
