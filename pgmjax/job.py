@@ -207,8 +207,9 @@ class Job:
         """
         if self.prior is not None and not self.named.follows:
             raise ValueError(
-                f"--from {self.prior}: {self.named.name} cannot follow an earlier release, because its answers "
-                "are not those of a model fitted to measurements. Leave --from out, or name another mechanism."
+                f"--from {self.prior}: {self.named.name} cannot follow an earlier release, because its "
+                "answers are not those of a model fitted to measurements. Leave --from out, or name another "
+                "mechanism."
             )
         return None if self.prior is None else read_prior(self.prior, self.domain)
 

@@ -52,15 +52,14 @@ def run(arguments: argparse.Namespace) -> None:
             _perturbed_conditions(perturbed, arguments.condition, arguments.json)
         return
     saved = release_folder.opened(arguments.folder)
-    population = Population.from_dict(saved.record["population"]) if "population" in saved.record else None
     if arguments.marginal:
-        _marginal(saved, population, arguments.marginal, arguments.json)
+        _marginal(saved, arguments.marginal, arguments.json)
     else:
-        _conditions(saved, population, arguments.condition, arguments.json)
+        _conditions(saved, arguments.condition, arguments.json)
 
 
-def _conditions(saved: SavedRelease, population: Population | None, texts: list[str], as_json: bool) -> None:
-    model = saved.model
+def _conditions(saved: SavedRelease, texts: list[str], as_json: bool) -> None:
+    model, population = saved.model, saved.population
     found = [saved.report(query_text.parse(text, model.domain)) for text in texts]
     estimates = [float(each.estimates[0]) for each in found]
     shares = [float(each.share(model.total)[0]) for each in found]
@@ -122,8 +121,8 @@ def _print_population(population: Population | None, codes: Mapping[str, Iterabl
         print(line)
 
 
-def _marginal(saved: SavedRelease, population: Population | None, text: str, as_json: bool) -> None:
-    model = saved.model
+def _marginal(saved: SavedRelease, text: str, as_json: bool) -> None:
+    model, population = saved.model, saved.population
     clique = read_names(text, model.domain)
     shape = model.domain.shape_of(clique)
     names = [model.domain.attribute(name).code_names() for name in clique]

@@ -329,11 +329,11 @@ def _finite(value: float | None) -> float | None:
 
 @dataclass(frozen=True)
 class SavedRelease:
-    """A release read back from its folder.
+    """A release read back from its folder, or a fit to answers that were published elsewhere.
 
     Attributes:
         folder: path of the folder.
-        record: content of `release.json`.
+        record: content of `release.json`, of a fit that of `fit.json`.
     """
 
     folder: pathlib.Path
@@ -345,9 +345,10 @@ class SavedRelease:
         return self.record.get("missing", {})
 
     @property
-    def population(self) -> Population:
-        """The records that all counts and shares are of."""
-        return Population.from_dict(self.record["population"])
+    def population(self) -> Population | None:
+        """The records that all counts and shares are of; None for a fit whose answers do not say it."""
+        told = self.record.get("population")
+        return None if told is None else Population.from_dict(told)
 
     @functools.cached_property
     def model(self) -> GraphicalModel | MixtureModel:
