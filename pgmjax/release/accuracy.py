@@ -387,7 +387,9 @@ class TableAccuracy:
         """Return the accuracy for JSON; null where nothing is determined."""
         numbers = {name: getattr(self, name) for name in _FIGURES}
         known = {name: round(value, 4) if math.isfinite(value) else None for name, value in numbers.items()}
-        wrong: dict[str, Any] = {} if self.misplaced is None else {"misplaced": [round(end, 4) for end in self.misplaced]}
+        wrong: dict[str, Any] = (
+            {} if self.misplaced is None else {"misplaced": [round(end, 4) for end in self.misplaced]}
+        )
         told = {"verdict": self.verdict, "share_verdict": self.share_verdict}
         wrong |= {"merged": True} if self.merged else {}
         return {"attributes": list(self.clique), **told, **known, **wrong}
