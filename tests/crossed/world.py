@@ -25,10 +25,16 @@ PAIRS = [("a", "b"), ("a", "c"), ("b", "c")]
 PERTURB = "perturb"
 MECHANISMS = [*mechanisms.names(), PERTURB]
 CONTEXTS = ["plain", "unit", "drop", "clip", "weights", "discovery"]
+CONTEXTS += ["unit+drop", "weights+clip", "unit+discovery"]
 NO_WEIGHTS = ("dual-query", "privbayes", "randomized-response", PERTURB)
 ONLY_REPLACE = NO_WEIGHTS
 NO_DISCOVERY = ("dual-query", "randomized-response", PERTURB)
-_COLUMNS = {"unit": ["id", "a", "b", "c"], "weights": ["w", "a", "b", "c"]}
+_COLUMNS = {"unit": "id", "weights": "w"}
+
+
+def has(context, *kinds):
+    """Return whether a context is of one of some kinds."""
+    return not set(kinds).isdisjoint(context.split("+"))
 
 
 def frames():
@@ -40,25 +46,34 @@ def frames():
     c, number, weight = rng.integers(0, 8, people), rng.integers(1, 5, people), rng.integers(1, 4, people)
     whole = pandas.DataFrame({"id": np.arange(people), "w": weight, "a": a, "b": b, "c": c})
     whole = whole.loc[np.repeat(np.arange(people), number)].reset_index(drop=True)
-    made = {name: whole[_COLUMNS.get(name, ["a", "b", "c"])].copy() for name in CONTEXTS}
-    made["drop"].loc[::17, "a"] = "elsewhere"
-    for name in ("drop", "clip"):
-        made[name].loc[::13, "c"] = 99
+    made = {}
+    for name in CONTEXTS:
+        frame = whole.copy()
+        if has(name, "drop"):
+            frame.loc[frame["id"] % 17 == 0, "a"] = "elsewhere"
+        if has(name, "drop", "clip"):
+            frame.loc[frame["id"] % 13 == 0, "c"] = 99
+        more = [column for kind, column in _COLUMNS.items() if has(name, kind)]
+        made[name] = frame[[*more, "a", "b", "c"]]
     return made
 
 
 FRAMES = frames()
 
 
+def counted(context):
+    """Return the records that count within a unit of privacy."""
+    frame = FRAMES[context]
+    return frame.groupby("id").head(2) if has(context, "unit") else frame
+
+
 def truth(context):
     """Return the exact counts over a, b, c of what counts, by pandas alone [3, 2, 4]."""
-    frame = FRAMES[context].copy()
-    if context == "unit":
-        frame = frame.groupby("id").head(2)
-    if context == "drop":
+    frame = counted(context).copy()
+    if has(context, "drop"):
         frame = frame[frame["a"].isin(LABELS["a"]) & (frame["c"] <= 7)]
     frame["c"] = np.minimum(frame["c"], 7) // 2
-    weight = frame["w"] if context == "weights" else pandas.Series(1, frame.index)
+    weight = frame["w"] if has(context, "weights") else pandas.Series(1, frame.index)
     counts = weight.groupby([frame["a"], frame["b"], frame["c"]]).sum()
     cells = itertools.product(LABELS["a"], LABELS["b"], range(4))
     return np.array([counts.get(cell, 0) for cell in cells], float).reshape(3, 2, 4)
@@ -131,7 +146,7 @@ class World:
         return "replace-one" if mechanism in ONLY_REPLACE else "add-remove"
 
     def delta(self, context):
-        return DELTA if context == "discovery" else "0"
+        return DELTA if has(context, "discovery") else "0"
 
     def words(self, mechanism, context, *, ledger=False, workload=None):
         """Return the words of the command that makes a release, without where it goes and its noise."""
@@ -142,19 +157,20 @@ class World:
         else:
             given += ["--mechanism", mechanism, "--steps", "300"]
             given += ["--all-kway", "2"] if workload is None else ["--workload", workload]
-            given += ["--rows", "40"] if context == "weights" else []
+            given += ["--rows", "40"] if has(context, "weights") else []
         if mechanism == "randomized-response":
             given += ["--option", "useless=answer"]
-        if context == "discovery":
-            return [*given, "--discover", "0.3", "--delta", DELTA]
+        if has(context, "discovery"):
+            return [*given, "--discover", "0.3", "--delta", DELTA, *self.defined(context)]
         return [*given, "--domain", self.folder / "domain.json", *self.defined(context, ledger)]
 
     def defined(self, context, ledger=False):
         """Return the words that define a table, without those that its holder fixes in a ledger."""
-        if context in ("drop", "clip"):
-            return [] if ledger else ["--rows-outside", context]
         unit, weights = ["--unit", "id", "--max-records", "2"], ["--weights", "w", "--max-weight", "3"]
-        return {"unit": unit, "weights": weights}.get(context, [])
+        words = {"unit": unit, "weights": weights}
+        if not ledger:
+            words |= {kind: ["--rows-outside", kind] for kind in ("drop", "clip")}
+        return [word for kind in context.split("+") for word in words.get(kind, [])]
 
     @functools.cache  # noqa: B019 one world to a run of the tests
     def out(self, mechanism, context):
@@ -177,11 +193,11 @@ class World:
     @functools.cache  # noqa: B019
     def counts(self, mechanism, context):
         """Return the exact counts of what counts over the domain of the release."""
-        if context != "discovery":
+        if not has(context, "discovery"):
             return truth(context)
         domain = self.saved(mechanism, context).model.domain
         outside = "drop" if self.relation(mechanism) == "add-remove" else None
-        data = Dataset.from_frame(domain, FRAMES[context], rows_outside=outside)
+        data = Dataset.from_frame(domain, counted(context)[["a", "b", "c"]], rows_outside=outside)
         return np.asarray(data.marginals([("a", "b", "c")])[0], float)
 
     def ledger(self, mechanism, context, name):
@@ -189,7 +205,7 @@ class World:
         place = self.folder / f"{mechanism}-{context}-{name}.ledger"
         words = ["ledger", "init", place, self.folder / f"{context}.csv", "--name", "t", "--epsilon", "16"]
         words += ["--relation", self.relation(mechanism)]
-        found = context == "discovery"
+        found = has(context, "discovery")
         words += ["--domain", self.folder / ("open.json" if found else "domain.json")]
         good(*words, *(["--delta", "0.00001"] if found else []), *self.defined(context))
         return place
