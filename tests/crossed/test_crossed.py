@@ -142,8 +142,8 @@ def query(world, mechanism, context, tmp_path):
 def query_marginal(world, mechanism, context, tmp_path):
     """A pair as a table: the numbers of the JSON, with the intervals of the answers that were released."""
     place = world.out(mechanism, context)
-    said = good("query", place, "--marginal", "b,a", "--json").json
-    lines = [line.split("\t") for line in good("query", place, "--marginal", "b,a").out.splitlines()]
+    said = good("query", place, "--marginal", "c,b", "--json").json
+    lines = [line.split("\t") for line in good("query", place, "--marginal", "c,b").out.splitlines()]
     cells = list(itertools.product(*said["values"].values()))
     assert [tuple(line[:2]) for line in lines[1 : 1 + len(cells)]] == cells
     column = lines[0].index("estimate")
@@ -151,14 +151,14 @@ def query_marginal(world, mechanism, context, tmp_path):
     np.testing.assert_allclose(shown, np.ravel(said["estimate"]), atol=0.0501)
     told_population([line[0] for line in lines[1 + len(cells) :]], world, mechanism, context)
     true = worlds.truth(context) if mechanism == PERTURB else world.counts(mechanism, context)
-    true = true.sum(axis=2).T
+    true = true.sum(axis=0).T
     if mechanism == PERTURB:
         assert (np.abs(np.array(said["estimate"]) - true) <= 6 * np.array(said["stddev"])).all()
         return
-    expected = own(world, mechanism, context, ("a", "b")).T
+    expected = own(world, mechanism, context, ("b", "c")).T
     check_answers(said["estimate"], said.get("low"), said.get("high"), expected, true)
     released = world.saved(mechanism, context).answers().to_pandas()
-    released = released[released["query"] == "a,b"]
+    released = released[released["query"] == "b,c"]
     assert bool(released["determined"].all()) == said["determined"]
     if world.saved(mechanism, context).record["answered_by"] in ("engine", "learner"):
         of_release = released["estimate"].to_numpy().reshape(true.T.shape).T
