@@ -205,10 +205,17 @@ class Job:
         """The model of the earlier release, with what it was computed from; None without one.
 
         Raises:
-            ValueError: no release is there, it is over another domain, or of another relation or unit.
+            ValueError: no release is there, it is over another domain, or of another relation or unit, or the
+                mechanism cannot follow one.
         """
         if self.prior is None:
             return None
+        if not self.named.follows:
+            raise ValueError(
+                f"--from {self.prior}: {self.named.name} cannot follow an earlier release, because its "
+                "answers are not those of a model fitted to measurements. Leave --from out, or name another "
+                "mechanism."
+            )
         return read_prior(self.prior, self.domain, self.named.relation, self.unit)
 
     def forecast(self, records: int | None = None) -> ReleaseForecast:
@@ -402,7 +409,7 @@ def read_prior(
     Raises:
         ValueError: no release is there, it is over another domain, or of another relation or unit.
     """
-    model, _ = release_folder.model_in(folder)
+    model = release_folder.opened(folder).model
     try:
         check_prior(model, domain)
     except ValueError as error:

@@ -337,7 +337,7 @@ class Synthesizer:
         """
         release = self.release
         asked = query_text.parse(text, release.domain)
-        found = release.estimates.report(asked, release.model.answer(asked))
+        found = release.report(asked)
         low, high = found.intervals[0].tolist() if found.determined[0] else (None, None)
         share = float(found.share(release.model.total)[0])
         least, most = found.shares[0].tolist() if np.isfinite(found.shares[0]).all() else (None, None)

@@ -142,7 +142,7 @@ FOLDERS = (
         "transcript.json",
         lambda folder: release_folder.read(folder).transcript(),
     ),
-    Kept(formats.FIT, save_fit, "fit.json", release_folder.model_in),
+    Kept(formats.FIT, save_fit, "fit.json", lambda place: release_folder.opened(place).model),
     Kept(formats.PERTURBED, perturb, "release.json", _perturbed),
     Kept(formats.RUN, begin_run, ".run.json", _run),
 )

@@ -96,7 +96,7 @@ def _after_interrupt(
 
 def _check_combination(arguments: argparse.Namespace) -> None:
     """Reject incompatible options before anything is read."""
-    if arguments.weights is not None:
+    if arguments.weights is not None or arguments.max_weight is not None:
         raise ValueError(
             "Randomised response cannot use weights, because each record counts once: leave out "
             "--weights and --max-weight."

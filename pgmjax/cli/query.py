@@ -26,14 +26,14 @@ from pgmjax.data.population import Population
 from pgmjax.local.answers import UnbiasedAnswers
 from pgmjax.local.conditions import answer_cells, answer_conditions
 from pgmjax.local.table import PerturbedTable
-from pgmjax.model.base import Model
 from pgmjax.queries import marginal
 from pgmjax.queries import text as query_text
 from pgmjax.release import accuracy
 from pgmjax.release import folder as release_folder
-from pgmjax.release.accuracy import CountEstimates
+from pgmjax.release.folder import SavedRelease
 
-_NO_INTERVAL = "no interval, because what was measured does not determine it: it rests on the model alone"
+_NO_INTERVAL = "no interval, because what was measured does not determine it: it rests on {} alone"
+_LEARNED = "Answers are those of the trained model in predictor/ where it learned the attributes together."
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -51,24 +51,21 @@ def run(arguments: argparse.Namespace) -> None:
         else:
             _perturbed_conditions(perturbed, arguments.condition, arguments.json)
         return
-    model, record = release_folder.model_in(arguments.folder)
-    estimates = release_folder.estimates_in(arguments.folder, model, record)
-    population = Population.from_dict(record["population"]) if "population" in record else None
+    saved = release_folder.opened(arguments.folder)
     if arguments.marginal:
-        _marginal(model, estimates, population, arguments.marginal, arguments.json)
+        _marginal(saved, arguments.marginal, arguments.json)
     else:
-        _conditions(model, estimates, population, arguments.condition, arguments.json)
+        _conditions(saved, arguments.condition, arguments.json)
 
 
-def _conditions(
-    model: Model, known: CountEstimates, population: Population | None, texts: list[str], as_json: bool
-) -> None:
-    asked = [query_text.parse(text, model.domain) for text in texts]
-    found = [known.report(query, model.answer(query)) for query in asked]
+def _conditions(saved: SavedRelease, texts: list[str], as_json: bool) -> None:
+    model, population = saved.model, saved.population
+    found = [saved.report(query_text.parse(text, model.domain)) for text in texts]
     estimates = [float(each.estimates[0]) for each in found]
     shares = [float(each.share(model.total)[0]) for each in found]
     ends = [_ends(each.intervals) for each in found]
     around = [_ends(each.shares) for each in found]
+    told = texts, estimates, ends, shares, around, found
     if as_json:
         answers = [
             {
@@ -78,20 +75,22 @@ def _conditions(
                 "share": share,
                 "share_interval": near,
                 "determined": interval is not None,
-                "rests_on": accuracy.MODEL_ALONE if interval is None else accuracy.MEASURED,
+                "rests_on": accuracy.rests_on(interval is not None, one.given_by),
             }
-            for text, n, interval, share, near in zip(texts, estimates, ends, shares, around, strict=True)
+            for text, n, interval, share, near, one in zip(*told, strict=True)
         ]
         print(json.dumps({"total": model.total, "population": _described(population), "answers": answers}))
         return
     rows = "rows" if population is None or population.max_weight is None else "in weight"
-    for text, estimate, interval, share, near in zip(texts, estimates, ends, shares, around, strict=True):
-        said = _NO_INTERVAL
+    for text, estimate, interval, share, near, one in zip(*told, strict=True):
+        said = _NO_INTERVAL.format(one.given_by)
         if interval is not None:
             said = f"{LEVEL:.0%} interval {interval[0]:,.1f} to {interval[1]:,.1f}"
         if near is not None:
             said += f", as a share {near[0]:.2%} to {near[1]:.2%}"
         print(f"{text}: {estimate:,.1f} of {model.total:,.1f} {rows} ({share:.2%}); {said}")
+    if any(one.given_by == accuracy.LEARNER for one in found):
+        print(_LEARNED)
     _print_population(population, _codes_of(texts, model.domain))
 
 
@@ -122,13 +121,12 @@ def _print_population(population: Population | None, codes: Mapping[str, Iterabl
         print(line)
 
 
-def _marginal(
-    model: Model, known: CountEstimates, population: Population | None, text: str, as_json: bool
-) -> None:
+def _marginal(saved: SavedRelease, text: str, as_json: bool) -> None:
+    model, population = saved.model, saved.population
     clique = read_names(text, model.domain)
     shape = model.domain.shape_of(clique)
     names = [model.domain.attribute(name).code_names() for name in clique]
-    found = known.report(marginal(clique), model.marginal(clique))
+    found = saved.report(marginal(clique))
     sure = bool(found.determined.all())
     columns = {"estimate": found.estimates.reshape(shape)}
     for kind, intervals in (("", found.intervals), ("share_", found.shares)):
@@ -137,7 +135,7 @@ def _marginal(
             columns |= {f"{kind}low": low, f"{kind}high": high}
     if as_json:
         values = dict(zip(clique, names, strict=True))
-        rests_on = accuracy.MEASURED if sure else accuracy.MODEL_ALONE
+        rests_on = accuracy.rests_on(sure, found.given_by)
         record = {"total": model.total, "population": _described(population), "values": values}
         listed = {name: column.tolist() for name, column in columns.items()}
         print(json.dumps({**record, **listed, "determined": sure, "rests_on": rests_on}))
@@ -145,7 +143,9 @@ def _marginal(
     for line in _lines(clique, names, **columns):
         print("\t".join(line))
     if not sure:
-        print(f"These counts have {_NO_INTERVAL}.")
+        print(f"These counts have {_NO_INTERVAL.format(found.given_by)}.")
+    if found.given_by == accuracy.LEARNER:
+        print(_LEARNED)
     _print_population(population, {name: range(model.domain[name]) for name in clique})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import math
 import os
@@ -109,7 +110,7 @@ def read_published(
     else:
         found = [_measurement(group, domain, given) for group in _groups(table, domain)]
     if not found:
-        raise ValueError(f"{path} holds no number.")
+        raise ValueError("the file holds no number, as that of a mechanism which measures nothing.")
     told = (table.schema.metadata or {}).get(POPULATION.encode())
     population = None if told is None else Population.from_dict(json.loads(told))
     inputs = _inputs(table, path)
@@ -278,7 +279,7 @@ def _own_groups(table: Any, domain: Domain, asked: Sequence[Any] | None) -> Iter
         name: table.column(name).to_pylist() for name in ("stddev", "noise") if name in table.column_names
     }
     starts = [k for k in range(len(rows)) if k == 0 or cliques[k] != cliques[k - 1] or rows[k] <= rows[k - 1]]
-    for number, (first, end) in enumerate(zip(starts, [*starts[1:], len(rows)], strict=True)):
+    for number, (first, end) in enumerate(itertools.pairwise([*starts, len(rows)])):
         spec = asked[number] if asked is not None else None
         if spec is False:
             yield None

@@ -480,6 +480,8 @@ class Mechanism(PrivacyParameters, abc.ABC):
     """Whether what it measures may depend on a fit of earlier answers."""
     discovers: ClassVar[bool] = True
     """Whether it runs within the rest of a budget, as it has to after discovery."""
+    follows: ClassVar[bool] = True
+    """Whether its model is fitted to measurements alone, so that it can follow an earlier release."""
 
     def run(
         self,

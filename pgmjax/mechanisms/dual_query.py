@@ -74,6 +74,7 @@ class DualQuery(Mechanism):
     seed: int = 0
 
     discovers: ClassVar[bool] = False
+    follows: ClassVar[bool] = False
     name: ClassVar[str] = "dual-query"
     summary: ClassVar[str] = "draw queries that synthetic records answer badly, and fit a model to the draws"
     audited_values: ClassVar[dict[str, tuple[Any, ...]]] = {

@@ -83,6 +83,7 @@ class MLDP(Mechanism):
     validation_share: Any = "1/5"
     training_seed: int = 0
 
+    follows: ClassVar[bool] = False
     name: ClassVar[str] = "mldp"
     summary: ClassVar[str] = "train a regressor on noisy answers to few queries, which then answers any other"
     audited_values: ClassVar[dict[str, tuple[Any, ...]]] = {

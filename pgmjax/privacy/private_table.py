@@ -94,9 +94,8 @@ class PrivateTable(SingleProcess):
         self._relation = Relation.parse(relation)
         if data.rows_outside == "drop" and self._relation is Relation.REPLACE_ONE:
             raise ValueError(
-                "The table leaves out records that lie outside its domain, so the number of the others is "
-                'private, and Relation.REPLACE_ONE makes it public: take rows_outside "missing", "clip" or'
-                " Relation.ADD_REMOVE."
+                'rows_outside "drop" makes the number of records private, and replace-one makes it public: '
+                'take rows_outside "missing" or "clip", or the relation add-remove.'
             )
         budget.bind(self._relation, data.unit)
         self._budget = budget

@@ -45,8 +45,8 @@ GOOD_MOVED, COARSE_MOVED = 0.02, 0.2
 NOT_WHOLE = "not the whole table"
 """The best verdict on counts where records may have been left out."""
 VERDICTS = ("good", "coarse", NOT_WHOLE, "noise", "not determined")
-MEASURED, MODEL_ALONE = "noisy counts and the model", "the model alone"
-"""What an answer rests on, in words."""
+MODEL, LEARNER = "the model", "the trained model"
+"""What gives the answers of a release, besides its noisy counts."""
 _FIGURES = ("half_width", "relative", "small", "moved", "share")
 _ENDLESS = 10.0
 _SMALL = 5  # the small groups are one fifth of the values
@@ -62,12 +62,14 @@ class Reported:
         stddevs: standard errors of the unbiased estimates [rows], NaN where not determined.
         intervals: ends of 95 % intervals [rows, 2], which contain the estimates; NaN where not determined.
         shares: ends of 95 % intervals of the shares in the total [rows, 2], NaN where not determined.
+        given_by: what gave the answers that the noisy counts correct, `MODEL` or `LEARNER`.
     """
 
     estimates: np.ndarray
     stddevs: np.ndarray
     intervals: np.ndarray
     shares: np.ndarray
+    given_by: str = MODEL
 
     @property
     def determined(self) -> np.ndarray:
@@ -172,20 +174,25 @@ class CountEstimates:
         nonnegative = not may_be_negative and query.is_nonnegative(self.domain)
         return Unbiased(found[0], np.sqrt(found[1]), self.width, nonnegative, best is not None)
 
-    def report(self, query: Query, fitted: np.ndarray, may_be_negative: bool = False) -> Reported:
+    def report(
+        self, query: Query, fitted: np.ndarray, may_be_negative: bool = False, given_by: str = MODEL
+    ) -> Reported:
         """Return the one answer to each row of a query, with its interval.
 
         Args:
             query: of the domain.
-            fitted: the model's answers [rows].
+            fitted: the answers of the model, or of another estimator [rows].
             may_be_negative: whether `fitted` holds unbiased answers, which may be negative.
+            given_by: what gave them.
         """
         fitted = np.asarray(fitted, np.float64).reshape(-1)
+        if not may_be_negative and query.is_nonnegative(self.domain):
+            fitted = np.maximum(fitted, 0.0)  # a learner may say less
         found = self.unbiased(query, may_be_negative)
         if found is None:
             nothing = np.full(fitted.size, np.nan)
             nowhere = np.stack([nothing, nothing], axis=-1)
-            return Reported(fitted, nothing, nowhere, nowhere)
+            return Reported(fitted, nothing, nowhere, nowhere, given_by)
         reach = CONTRADICTED * found.stddevs
         bottom = np.maximum(found.values - reach, 0.0) if found.nonnegative else found.values - reach
         top = np.maximum(found.values, 0.0 if found.nonnegative else found.values) + reach
@@ -193,7 +200,7 @@ class CountEstimates:
         shares = self.shares(query, found)
         if self.records is not None:
             shares = _widened(shares, best / self.records[0])
-        return Reported(best, found.stddevs, _widened(found.intervals, best), shares)
+        return Reported(best, found.stddevs, _widened(found.intervals, best), shares, given_by)
 
     @functools.cached_property
     def records(self) -> tuple[float, float] | None:
@@ -278,6 +285,16 @@ class CountEstimates:
         noisy = noisy_marginal(self.domain, measurements, query.clique)
         if noisy is not None:
             yield np.ravel(noisy.values), np.square(np.ravel(noisy.stddevs))
+
+
+def rests_on(determined: bool, given_by: str = MODEL) -> str:
+    """Return what an answer rests on, in words.
+
+    Example:
+        >>> rests_on(True), rests_on(False, LEARNER)
+        ('noisy counts and the model', 'the trained model alone')
+    """
+    return f"noisy counts and {given_by}" if determined else f"{given_by} alone"
 
 
 def _widened(ends: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -370,7 +387,9 @@ class TableAccuracy:
         """Return the accuracy for JSON; null where nothing is determined."""
         numbers = {name: getattr(self, name) for name in _FIGURES}
         known = {name: round(value, 4) if math.isfinite(value) else None for name, value in numbers.items()}
-        wrong = {} if self.misplaced is None else {"misplaced": [round(end, 4) for end in self.misplaced]}
+        wrong: dict[str, Any] = (
+            {} if self.misplaced is None else {"misplaced": [round(end, 4) for end in self.misplaced]}
+        )
         told = {"verdict": self.verdict, "share_verdict": self.share_verdict}
         wrong |= {"merged": True} if self.merged else {}
         return {"attributes": list(self.clique), **told, **known, **wrong}

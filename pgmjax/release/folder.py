@@ -37,11 +37,12 @@ from pgmjax.model.mixture import MixtureModel
 from pgmjax.model.regions import RegionModel
 from pgmjax.model.sampling import METHODS, ROUND
 from pgmjax.privacy.exact import as_text
+from pgmjax.queries.query import Query
 from pgmjax.release import tables
-from pgmjax.release.accuracy import CountEstimates, NoisyDistance
+from pgmjax.release.accuracy import CountEstimates, NoisyDistance, Reported
 from pgmjax.release.release import Release
 from pgmjax.release.report import render
-from pgmjax.release.trained import TrainedRelease
+from pgmjax.release.trained import TrainedRelease, reported
 
 FIT_RECORD = "fit.json"
 SYNTHETIC_FORMATS = ("parquet", "csv")
@@ -330,11 +331,11 @@ def _finite(value: float | None) -> float | None:
 
 @dataclass(frozen=True)
 class SavedRelease:
-    """A release read back from its folder.
+    """A release read back from its folder, or a fit to answers that were published elsewhere.
 
     Attributes:
         folder: path of the folder.
-        record: content of `release.json`.
+        record: content of `release.json`, of a fit that of `fit.json`.
     """
 
     folder: pathlib.Path
@@ -346,9 +347,10 @@ class SavedRelease:
         return self.record.get("missing", {})
 
     @property
-    def population(self) -> Population:
-        """The records that all counts and shares are of."""
-        return Population.from_dict(self.record["population"])
+    def population(self) -> Population | None:
+        """The records that all counts and shares are of; None for a fit whose answers do not say it."""
+        told = self.record.get("population")
+        return None if told is None else Population.from_dict(told)
 
     @functools.cached_property
     def model(self) -> GraphicalModel | MixtureModel:
@@ -365,10 +367,10 @@ class SavedRelease:
         found = load_model(self.folder / "model")
         if isinstance(found, RegionModel):
             raise ValueError(
-                f"{self.folder} is corrupt: a release cannot hold a model of regions. Make or copy "
-                "the release again."
+                f"{self.folder} is corrupt: it cannot hold a model of regions. Make or copy it again."
             )
-        return found
+        told = inputs.merged(found.inputs, inputs_in(self.folder, self.record))
+        return inputs.with_inputs(found, told)
 
     def measurements(self) -> Any:
         """Return the noisy answers as an Arrow table: clique, row, value, stddev, noise."""
@@ -377,7 +379,9 @@ class SavedRelease:
     @functools.cached_property
     def estimates(self) -> CountEstimates:
         """Unbiased answers from the noisy ones, with intervals."""
-        return estimates_in(self.folder, self.model, self.record)
+        path, domain = self.folder / "measurements.parquet", self.model.domain
+        noisy = read_measurements(path, domain) if path.is_file() else ()
+        return CountEstimates(domain, noisy, self.model.total if self.record.get("total_public") else None)
 
     def distances(self) -> tuple[NoisyDistance, ...]:
         """Return the noisy distances that an adaptive mechanism published, () for other mechanisms."""
@@ -402,44 +406,28 @@ class SavedRelease:
         """
         return predictor.read(self.folder / "predictor")
 
+    def report(self, query: Query) -> Reported:
+        """Return the answers to a query with their intervals, as `pgmjax query` does."""
+        return reported(self.model, self.estimates, query, self._learned)
+
+    @functools.cached_property
+    def _learned(self) -> Predictor | None:
+        """The trained model, of a release that answers by it."""
+        return self.predictor() if self.record.get("answered_by") == "learner" else None
+
     def answers(self) -> Any:
         """Return the workload's answers as an Arrow table, with the columns of `tables.write_answers`."""
         return tables.read(self.folder / "answers.parquet")
 
 
-def estimates_in(folder: str | os.PathLike[str], model: Any, record: Mapping[str, Any]) -> CountEstimates:
-    """Return unbiased answers from the noisy ones in a folder of a release or a fit.
-
-    Args:
-        folder: the folder.
-        model: its model.
-        record: its `release.json` or `fit.json`.
-    """
-    path = pathlib.Path(folder) / "measurements.parquet"
-    noisy = read_measurements(path, model.domain) if path.is_file() else ()
-    return CountEstimates(model.domain, noisy, float(model.total) if record.get("total_public") else None)
-
-
-def model_in(folder: str | os.PathLike[str]) -> tuple[GraphicalModel | MixtureModel, Mapping[str, Any]]:
-    """Return the model of a folder that `pgmjax release` or `pgmjax fit` wrote, and its record.
+def opened(folder: str | os.PathLike[str]) -> SavedRelease:
+    """Open a folder that `pgmjax release` or `pgmjax fit` wrote.
 
     Raises:
         ValueError: the folder does not exist, is none of these, or is damaged.
     """
     fitted = pathlib.Path(folder) / FIT_RECORD
-    record: Mapping[str, Any]
-    if fitted.is_file():
-        record = files.read(fitted, formats.FIT)
-        model = load_model(pathlib.Path(folder) / "model")
-        if isinstance(model, RegionModel):
-            raise ValueError(
-                f"{folder} is corrupt: a fit cannot hold a model of regions. Make or copy the fit again."
-            )
-    else:
-        saved = read(folder)
-        model, record = saved.model, saved.record
-    told = inputs.merged(model.inputs, inputs_in(folder, record))
-    return inputs.with_inputs(model, told), record
+    return SavedRelease(fitted.parent, files.read(fitted, formats.FIT)) if fitted.is_file() else read(folder)
 
 
 def inputs_in(folder: str | os.PathLike[str], record: Mapping[str, Any]) -> tuple[Input, ...]:

@@ -14,10 +14,10 @@ from pgmjax.release.folder import SavedRelease
 
 
 def load(folder: Any) -> GraphicalModel | MixtureModel | RegionModel | SavedRelease:
-    """Read a release, or a model written by the `save` method of any model class.
+    """Read a release or a fit, or a model written by the `save` method of any model class.
 
     Args:
-        folder: path of the folder, of a model or as `pgmjax release` and `Release.save` write it.
+        folder: path of the folder, of a model, or as `pgmjax release`, `fit` and `Release.save` write it.
 
     Returns:
         The model, or the `SavedRelease` with its `model`, `record`, `estimates` and `answers()`.
@@ -26,6 +26,6 @@ def load(folder: Any) -> GraphicalModel | MixtureModel | RegionModel | SavedRele
         FileNotFoundError: the folder or one of its files is missing.
         ValueError: the files are corrupt, written by another program, or of a newer version.
     """
-    if (pathlib.Path(folder) / "release.json").is_file():
-        return release_folder.read(folder)
+    if any((pathlib.Path(folder) / name).is_file() for name in ("release.json", release_folder.FIT_RECORD)):
+        return release_folder.opened(folder)
     return load_model(folder)

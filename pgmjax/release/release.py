@@ -24,9 +24,10 @@ from pgmjax.measurements.linear import LinearMeasurement, spread_of
 from pgmjax.measurements.transcript import Transcript
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy.exact import as_text
+from pgmjax.queries.query import Query
 from pgmjax.queries.spec import in_words
 from pgmjax.queries.workload import Workload
-from pgmjax.release.accuracy import CountEstimates, NoisyDistance, ReleaseAccuracy, accuracy_of
+from pgmjax.release.accuracy import CountEstimates, NoisyDistance, ReleaseAccuracy, Reported, accuracy_of
 from pgmjax.release.asked import AskedModel
 from pgmjax.release.statement import Spent, check_addable, not_secure, of_epsilon, of_inputs
 from pgmjax.strategies import global_least_squares, local_least_squares
@@ -214,6 +215,14 @@ class Release:
         """The accuracy of every column, and of every measured or requested table, from released numbers."""
         asked = self.workload.cliques
         return accuracy_of(self.asked, self.estimates, asked, self.distances, self.population)
+
+    def report(self, query: Query) -> Reported:
+        """Return the answers to a query that are reported everywhere, with their intervals, at no cost.
+
+        Args:
+            query: of the domain.
+        """
+        return self.estimates.report(query, self.asked.answer(query))
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the release as a folder, as `pgmjax release` does; `pj.load` opens it.

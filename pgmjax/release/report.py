@@ -212,7 +212,7 @@ def _tables(tables: Sequence[Mapping[str, Any]]) -> str:
 
 def _verdict(one: Mapping[str, Any]) -> str:
     alone = one["verdict"] == accuracy.VERDICTS[-1]
-    return f"{one['verdict']}: rests on {accuracy.MODEL_ALONE}" if alone else escape(one["verdict"])
+    return f"{one['verdict']}: {accuracy.rests_on(False)}" if alone else escape(one["verdict"])
 
 
 def _shares(one: Mapping[str, Any]) -> str:
@@ -274,9 +274,16 @@ def _asking(model: AskedModel | GraphicalModel, record: Mapping[str, Any]) -> st
         "release.json": "the guarantee, the budget spent and the fit, for programs",
     }
     items = "".join(f"<li><code>{name}</code>: {words}</li>\n" for name, words in files.items())
+    by = record.get("answered_by", "engine")
+    own = {
+        "engine": "Answers come from the model",
+        "learner": "Answers come from the trained model in predictor/ where it learned the attributes "
+        "together, while the tables above show the fitted model; they",
+    }
+    least = f"answers.parquet comes from {by} least squares; other answers come from the model,"
     return _section(
         "Query the release",
-        "<p>DIR is the folder of this report. Answers come from the model and cost no further "
+        f"<p>DIR is the folder of this report. {own.get(by, least)} and cost no further "
         f"privacy.</p>\n<pre>{escape(commands)}</pre>\n<pre>{escape(python)}</pre>\n<ul>\n{items}</ul>",
     )
 

@@ -23,7 +23,7 @@ from pgmjax.measurements.published import POPULATION, QUERIES, described
 from pgmjax.queries.product import Product, marginal
 from pgmjax.queries.query import Query
 from pgmjax.queries.spec import in_words, row_names
-from pgmjax.release.accuracy import MEASURED, MODEL_ALONE, NoisyDistance
+from pgmjax.release.accuracy import LEARNER, MODEL, NoisyDistance, rests_on
 from pgmjax.release.release import Release
 
 _VALUE_BYTES = 8
@@ -96,7 +96,7 @@ def write_answers(release: Release, path: pathlib.Path) -> None:
     - `stddev`, the standard error of an unbiased estimate from the noisy answers, and `low` and `high`, the
       ends of its 95 % interval; null where it is not determined by what was measured (`release.accuracy`).
     - `determined`: whether it is. `rests_on`: the same in words, "noisy counts and the model" or "the model
-      alone".
+      alone"; of a trained model, "the trained model" in its place.
     - `share_low` and `share_high`: the ends of the 95 % interval of the share of the total; null where that
       is not determined.
     - `noise_stddev` of the measurement of this exact query, null if there was none.
@@ -209,7 +209,8 @@ class _Answers:
             columns[column] = arrow.array(_joined(found), from_pandas=True)
         known = ~np.isnan(_joined(numbers["stddev"]))
         columns["determined"] = arrow.array(known)
-        words = arrow.array([MODEL_ALONE, MEASURED], arrow.string())
+        given_by = LEARNER if self._release.answered_by == "learner" else MODEL
+        words = arrow.array([rests_on(each, given_by) for each in (False, True)], arrow.string())
         columns["rests_on"] = arrow.DictionaryArray.from_arrays(known.astype(np.int32), words)
         return arrow.table(columns)
 

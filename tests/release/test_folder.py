@@ -259,7 +259,7 @@ def test_parts_that_are_missing_or_damaged(folder, tmp_path):
         _ = saved.model
     table = pj.model.CliqueVector((("age",),), (np.full(5, 0.2),))
     pj.model.RegionModel(pj.Domain({"age": 5}), table, 9.0, 0.0).save(tmp_path / "model")
-    with pytest.raises(ValueError, match="a release cannot hold a model of regions"):
+    with pytest.raises(ValueError, match="it cannot hold a model of regions"):
         _ = saved.model
     with pytest.raises(ValueError, match="incomplete"):
         saved.answers()

@@ -259,7 +259,7 @@ def test_answers_read_from_a_file_stay_what_they_are(made, tmp_path, name, secur
     assert record["secure"] is secure and release.inputs[0].words in record["statement"]
     again = read_published(out / "measurements.parquet", DOMAIN)
     assert again.secure is secure and History(DOMAIN, again.measurements).secure is secure
-    assert PLAIN.run(DATA, WORKLOAD).with_prior(release_folder.model_in(out)[0]).secure is secure
+    assert PLAIN.run(DATA, WORKLOAD).with_prior(release_folder.opened(out).model).secure is secure
     begun = FAST.fit(DOMAIN, [pj.LinearMeasurement(("a",), [3, 4], 1.0)], warm_start=pj.load(out / "model"))
     assert [(each.secure, each.role) for each in begun.model.inputs] == [(secure, START)]
 

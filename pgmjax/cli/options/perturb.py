@@ -40,13 +40,14 @@ def add_parser(commands: Any) -> None:
     group.add_argument("--out", required=True, metavar="DIR", help="folder to write; it must not exist")
     group.add_argument("--json", action="store_true", help="print one JSON object")
     group.add_argument("--quiet", action="store_true", help="print nothing, and show no progress")
-    parser.set_defaults(run="perturb:run", max_weight=None)
+    parser.set_defaults(run="perturb:run")
 
 
 def _add_table(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("table and attributes")
     release.add_table_options(group, encoding="--text-encoding")
-    group.add_argument("--weights", help=argparse.SUPPRESS)  # refused with the reason
+    for name in ("--weights", "--max-weight"):
+        group.add_argument(name, help=argparse.SUPPRESS)  # refused with the reason
     group.add_argument(
         "--rows-outside",
         choices=("clip", "missing"),
