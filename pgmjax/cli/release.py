@@ -256,12 +256,13 @@ def _add_rows(arguments: argparse.Namespace) -> None:
     if arguments.add_rows < 1:
         raise ValueError(f"--add-rows must be at least 1, got {arguments.add_rows}.")
     saved = release_folder.opened(arguments.table)
+    record = saved.record
     folder, number = pathlib.Path(arguments.table), 2
     kind = next((k for k in release_folder.SYNTHETIC_FORMATS if (folder / f"synthetic.{k}").exists()), None)
     kind = arguments.synthetic if "synthetic" in given or kind is None else kind
     while any((folder / f"synthetic-{number}.{k}").exists() for k in release_folder.SYNTHETIC_FORMATS):
         number += 1
-    codes = arguments.codes or saved.record.get("synthetic") == "codes"
+    codes = arguments.codes or record.get("synthetic") == "codes"
     place = folder / f"synthetic-{number}.{kind}"
     saved.model.sample_to(
         place,
