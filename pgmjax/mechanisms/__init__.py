@@ -49,7 +49,7 @@ from pgmjax.mechanisms.mwem import MWEM
 from pgmjax.mechanisms.online_weights import OnlineWeights
 from pgmjax.mechanisms.privbayes import PrivBayes
 from pgmjax.mechanisms.randomized_response import RandomizedResponse
-from pgmjax.release.run_folder import RunFolder
+from pgmjax.release.run_folder import NotKept, OtherRun, RunFolder
 
 __all__ = [
     "AIM",
@@ -68,7 +68,9 @@ __all__ = [
     "Mechanism",
     "MechanismComparison",
     "MechanismErrors",
+    "NotKept",
     "OnlineWeights",
+    "OtherRun",
     "PrivBayes",
     "RandomizedResponse",
     "Request",

@@ -44,7 +44,7 @@ def public_names(error):
 
 
 def test_there_are_errors():
-    assert len(ALL) == 20 and issubclass(pgmjax.Error, Exception)
+    assert len(ALL) == 22 and issubclass(pgmjax.Error, Exception)
 
 
 @pytest.mark.parametrize("error", ALL, ids=lambda error: error.__name__)
