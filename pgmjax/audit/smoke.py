@@ -19,6 +19,7 @@ from pgmjax.audit.mechanism import DOMAIN, AuditCase, short_fit
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
+from pgmjax.measurements.inputs import with_inputs
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.base import FitError
 from pgmjax.queries.workload import Workload
@@ -147,7 +148,7 @@ def _way_of_running(
         try:
             return _measurements(case.make(seed, estimator=no_fit).run(data, QUERY))
         except FitError as error:
-            return error.measurements
+            return _measurements(error)
 
     full = fitted(data, case.seed)
     if not full:
@@ -169,7 +170,8 @@ def _measurements(result: Any) -> Sequence[LinearMeasurement]:
             f"Black-box runs look at `measurements`, LinearMeasurements in a tuple, which a result of type "
             f"{type(result).__name__} does not have: use audit_blackbox with a number of your own."
         )
-    return found
+    # a release names itself as their source, an error the table
+    return [with_inputs(each, ()) for each in found]
 
 
 def _lean(measurement: LinearMeasurement, columns: tuple[Columns, Columns]) -> float:

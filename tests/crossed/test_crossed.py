@@ -224,8 +224,15 @@ def prior_of(world, mechanism, context, tmp_path):
     """A next release that measures one column: the rest given that column is as it was before."""
     next_release = [*next_words(world, mechanism, context), "--from", world.out(mechanism, context)]
     said = good(*next_release, "--out", tmp_path / "next", "--json").json
-    assert said["prior"]["mechanism"] == mechanism and said["spent"]["epsilon"] == EPSILON
+    check_inputs(said, mechanism)
     check_follows(tmp_path / "next", own_joint(world, mechanism, context))
+
+
+def check_inputs(said, earlier):
+    """The earlier release is named as an input, and its cost is in the sum."""
+    (prior,) = [each for each in said["inputs"] if each["role"] == "prior" and each["cost"]]
+    assert repr(earlier) in prior["name"] and prior["cost"]["epsilon"] == EPSILON
+    assert float(said["spent"]["epsilon"]) == 2 * float(EPSILON)
 
 
 def check_follows(place, before):
@@ -254,7 +261,8 @@ def next_words(world, mechanism, context, by="marginals"):
     if not has(context, "discovery"):
         words = world.words(by, context, workload=world.folder / "one.json")
     else:
-        words = world.words(by, "plain", workload=world.folder / "one.json")
+        of = "unit" if has(context, "unit") else "plain"  # the costs of one unit add up
+        words = world.words(by, of, workload=world.folder / "one.json")
         words[words.index("--domain") + 1] = world.out(mechanism, context) / "domain.json"
     return [*words, "--insecure-seed", "4"]
 
@@ -263,7 +271,7 @@ def prior_to(world, mechanism, context, tmp_path):
     """A release of this mechanism that follows an earlier one where it measures nothing."""
     words = next_words(world, "marginals", context, by=mechanism)
     said = good(*words, "--from", world.out("marginals", context), "--out", tmp_path / "next", "--json").json
-    assert said["prior"]["mechanism"] == "marginals" and said["spent"]["epsilon"] == EPSILON
+    check_inputs(said, "marginals")
     check_follows(tmp_path / "next", own_joint(world, "marginals", context))
 
 
@@ -495,7 +503,8 @@ REFUSED = [
     (["Synthesizer"], None, ["drop", "clip"], "lie outside its bins"),
     (["Synthesizer"], [PERTURB], None, "mechanism must be a mechanism or one of"),
     (["prior to"], ["dual-query", "mldp"], None, "cannot follow an earlier release"),
-    (["prior to"], ["randomized-response"], ["discovery"], None),  # over the domain that was found before
+    (["prior to"], ONLY_REPLACE, ["discovery"], "do not add up to one promise"),  # it was add-remove
+    (["prior to"], ONLY_REPLACE, ["drop"], None),
     (None, [PERTURB], ["drop"], "rows-outside"),
     (["prior to"], [PERTURB], ["plain", "unit", "clip", "weights", "discovery"], "--from"),
     (["ledger"], ONLY_REPLACE, ["drop"], "makes the number of records private"),

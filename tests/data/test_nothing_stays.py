@@ -33,7 +33,12 @@ def end(*found):
     os.kill(os.getpid(), signal.SIGKILL)
 
 unit = Unit("who", 2) if sys.argv[2] == "unit" else None
-setattr(files, "units_of" if unit else "_encode", lambda found, *_: next(iter(found), None) and 0 or end())
+
+def grouping(found):
+    next(iter(found), None)
+    end()
+
+setattr(files, "units_of" if unit else "encode_array", grouping if unit else end)
 Dataset.read(sys.argv[1], Domain({"kind": {"labels": ["Xiphosuran"]}}), unit=unit).count()
 """
 

@@ -75,9 +75,9 @@ def test_a_run_is_logged_without_a_count(caplog):
 def test_a_discovery_is_logged_too(caplog):
     table = pj.discovery.OpenTable.from_columns({"age": [31, 45, 28] * 100})
     with caplog.at_level("INFO", logger="pgmjax"):
-        pj.mechanisms.MST(8, "add-remove").run(
+        pj.mechanisms.MST(8, "add-remove", delta="1e-6").run(
             table, KWay(1), discover=pj.discovery.Discovery("0.5"), show_progress=False
         )
     said = [record.getMessage() for record in caplog.records]
-    assert said[0] == "mst: begun on 1 columns, epsilon 8, delta 0, add-remove"
+    assert said[0] == "mst: begun on 1 columns, epsilon 8, delta 0.000001, add-remove"
     assert said[1] == "mst: found the domain of 1 columns" and said[2] == "mst: measured 1 tables"
