@@ -236,6 +236,21 @@ def test_a_run_that_goes_on_from_its_folder_keeps_its_records(tmp_path):
     assert seeded[0]._choice == seeded[1]._choice
 
 
+def test_all_tables_of_a_run_choose_the_same_records():
+    """With records of one choice alone, a person moves all answers together by what one budget pays for."""
+    domain = Domain({"a": 400})
+    data = Dataset.from_columns(domain, {"a": np.arange(400), "who": ["me"] * 400}, unit=UNIT)
+    table = PrivateTable(data, ADD, Budget(1))
+    halves = data.recode(Domain({"a": 400}), {"a": np.arange(400)[::-1]})
+    part = table.budget.part("0.5")
+    (mine,), (within,), (other,), (after,) = (
+        each._records().marginals([["a"]])
+        for each in (table, table.within(part), table.over(halves, part), table.over(data, part).within(part))
+    )
+    assert mine.sum() == UNIT.max_records
+    assert (within == mine).all() and (other[::-1] == mine).all() and (after == mine).all()
+
+
 def test_a_session_protects_the_unit_of_its_account(tmp_path):
     path = visits(tmp_path, 600)
     with Ledger.create(tmp_path / "l.ledger") as ledger:

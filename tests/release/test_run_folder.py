@@ -1,5 +1,6 @@
 """A run's folder: nothing that was paid for is lost, drawn again or mixed with another run's."""
 
+import dataclasses
 import itertools
 import json
 import os
@@ -475,3 +476,17 @@ def test_no_log_line_gives_the_number_of_records(tmp_path, caplog):
         mechanism(name, epsilon="0.01").run(data, WORKLOAD, folder=RunFolder(tmp_path / name))
     said = caplog.text.replace(",", "")
     assert "begun" in said and str(rows) not in said
+
+
+@pytest.mark.parametrize("name", ["marginals", "mst"])
+def test_measurements_of_an_unfinished_run_say_of_which_noise_they_are(tmp_path, monkeypatch, name):
+    for seed in (3, None):
+        folder = RunFolder(tmp_path / f"{name}-{seed}")
+        backend = None if seed is None else SeededBackend(seed, insecure=True)
+        made = dataclasses.replace(mechanism(name), backend=backend)
+        stopped_after(monkeypatch, 0, lambda made=made, folder=folder: made.run(DATA, WORKLOAD, folder=folder))
+        secure = seed is None
+        marks = parquet.read_schema(folder.folder / run_folder.MEASUREMENTS).metadata
+        assert marks[b"secure"] == str(secure).lower().encode() and marks.get(b"seed") == (b"3" if seed else None)
+        assert {each["secure"] for each in json.loads(marks[b"inputs"])} == {secure}
+        assert folder.secure is secure
