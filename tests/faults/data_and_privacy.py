@@ -465,6 +465,12 @@ BOUNDARY = (
         "table = PrivateTable(data, *given)",
     ),
     Fault(
+        "a table as its holder defined it loses the numbers of its records",
+        "bounding",
+        "BoundedSource(self._source.under(definition), self.unit, self._records, self._key, self._rows)",
+        "BoundedSource(self._source.under(definition), self.unit, self._records, self._key)",
+    ),
+    Fault(
         "a temporary copy of a table keeps its name",
         "private files",
         "with tempfile.TemporaryFile() if _nameless() else _named() as file:",
