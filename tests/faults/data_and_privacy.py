@@ -471,6 +471,18 @@ BOUNDARY = (
         "BoundedSource(self._source.under(definition), self.unit, self._records, self._key)",
     ),
     Fault(
+        "the choice in a ledger follows from what is public",
+        "ledger",
+        'hmac.new(ledger._key(), b"pgmjax records',
+        'hmac.new(b"public", b"pgmjax records',
+    ),
+    Fault(
+        "measurements of an unfinished run can be read by others",
+        "run folder",
+        '            open_private(partial, "wb").close()\n',
+        "",
+    ),
+    Fault(
         "a temporary copy of a table keeps its name",
         "private files",
         "with tempfile.TemporaryFile() if _nameless() else _named() as file:",

@@ -193,6 +193,8 @@ def test_a_ledger_keeps_the_unit_and_the_choice(tmp_path):
         assert held.data.unit == UNIT and held.data.registered
         key = held.choice_key(ledger)
         assert key == again.choice_key(ledger) and len(key) == 32
+        with Ledger.create(tmp_path / "other.ledger") as other:  # of the same account, with another secret
+            assert held.choice_key(other) != key
         mechanism = Marginals(1, ADD, backend=None)
         release = mechanism.run(data, Workload([["a"]]), ledger=ledger, key="one", show_progress=False)
         assert release.unit == UNIT and ledger.account("visits").spent == 1

@@ -491,3 +491,4 @@ def test_measurements_of_an_unfinished_run_say_of_which_noise_they_are(tmp_path,
         assert marks[b"secure"] == str(secure).lower().encode() and marks.get(b"seed") == of_seed
         assert {each["secure"] for each in json.loads(marks[b"inputs"])} == {secure}
         assert folder.secure is secure
+        assert (folder.folder / run_folder.MEASUREMENTS).stat().st_mode & 0o077 == 0
