@@ -178,7 +178,7 @@ def test_dropped_rows_make_the_number_of_records_private(tmp_path, ledger):
         register(ledger, path, definition=definition, relation="replace-one")
     assert not ledger.accounts()
     data = pj.Dataset.read(path, WIDE, rows_outside="drop")
-    with pytest.raises(ValueError, match="number of the others is private"):
+    with pytest.raises(ValueError, match="makes the number of records private"):
         PrivateTable(data, pj.Relation.REPLACE_ONE, pj.privacy.Budget(1))
 
 
