@@ -483,6 +483,18 @@ BOUNDARY = (
         "",
     ),
     Fault(
+        "the ledger takes a folder's insecure answers for secure ones",
+        "run folder",
+        "secure and self._folder.secure)",
+        "secure)",
+    ),
+    Fault(
+        "a charge for secure noise takes answers of another",
+        "ledger",
+        "if self._secure and not secure:",
+        "if False:",
+    ),
+    Fault(
         "a temporary copy of a table keeps its name",
         "private files",
         "with tempfile.TemporaryFile() if _nameless() else _named() as file:",

@@ -183,6 +183,16 @@ def test_answers_of_a_folder_count_where_its_ledger_gets_them(tmp_path, research
         assert [charge.secure for charge in ledger.charges("t")] == [False] and ledger.verify().ok
 
 
+def test_a_charge_for_secure_noise_is_for_no_other(tmp_path):
+    with Ledger.create(tmp_path / "b.ledger") as ledger:
+        given = {"relation": REPLACE, "digest": ledger.digest_of(DATA), "domain": DOMAIN}
+        ledger.register("t", epsilon=9, **given)
+        journal = LedgerJournal.of_table(ledger, DATA, "run", {"mechanism": "test"})
+        journal.begin(journal, Budget(1), REPLACE, True)
+        with pytest.raises(ValueError, match="its source of noise has become another"):
+            journal.begin(journal, Budget(1), REPLACE, False)
+
+
 @pytest.mark.parametrize("secure", [True, False])
 @pytest.mark.parametrize("name", NAMES)
 def test_every_file_of_a_release_says_whether_it_is_secure(made, name, secure):
