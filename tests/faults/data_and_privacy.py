@@ -495,6 +495,24 @@ BOUNDARY = (
         "if False:",
     ),
     Fault(
+        "a second discovery on one account is admitted",
+        "ledger",
+        "if finder and finder != [key]:",
+        "if False:",
+    ),
+    Fault(
+        "an answer that the ledger held says of what noise the folder is",
+        "run folder",
+        "                secure = secure and self._inner.secure is True\n",
+        "",
+    ),
+    Fault(
+        "perturbed rows lie in the order of the table",
+        "perturb",
+        'row_order="sorted",\n                out',
+        'row_order="table",\n                row_order_is_public=True,\n                out',
+    ),
+    Fault(
         "a temporary copy of a table keeps its name",
         "private files",
         "with tempfile.TemporaryFile() if _nameless() else _named() as file:",
