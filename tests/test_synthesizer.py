@@ -92,6 +92,17 @@ def test_other_frames_come_out_as_they_went_in(kind):
     assert len(found["age"]) == 100
 
 
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_the_number_of_rows_that_come_out_is_that_of_the_release(kind):
+    """Where the number of records is private, none of their neighbours' numbers is told by a default."""
+    codes = [0, 0, 1] * 40
+    synth = made(epsilon="0.05", relation="add-remove", insecure_seed=3, mechanism="marginals")
+    synth.fit(kind({"a": codes}), {"a": {"size": 2}}, show_progress=False)
+    estimated = max(1, round(synth.release.model.total))
+    assert estimated != len(codes)  # of this seed
+    assert len(synth.sample()) == len(synth.sample(method="multinomial")) == estimated
+
+
 class Stream:
     """A frame of another library, of which only the Arrow C stream is known."""
 

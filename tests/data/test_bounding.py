@@ -134,7 +134,9 @@ def test_the_choice_is_made_before_rows_outside_are_dropped(tmp_path, where):
         data = Dataset.from_frame(DOMAIN, frame, rows_outside="drop", unit=unit)
     stay = sorted(place for places in kept(people, 4).values() for place in places)
     expected = np.bincount([codes[place] for place in stay if codes[place] < 4], minlength=4)
-    assert (data.chosen_by(KEY).marginals([["a"]])[0] == expected).all()
+    held = data.under(TableDefinition(DOMAIN, rows_outside="drop", unit=unit))
+    for each in (data, held, data.recode(DOMAIN, {})):
+        assert (each.chosen_by(KEY).marginals([["a"]])[0] == expected).all()
 
 
 def test_a_record_that_does_not_fit_is_found_whether_it_counts_or_not(tmp_path):

@@ -266,6 +266,44 @@ def test_files_that_change_during_the_search_end_it(tmp_path):
         later.snapshot()
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_all_steps_of_a_search_read_the_same_files(tmp_path, kind):
+    """A link leads to other files while one step reads, and back again: each step looks for itself."""
+    for name, rows in (("mine", FRAME[:600]), ("other", FRAME[600:1200])):
+        (tmp_path / name).mkdir()
+        table = rows[["age", "height", "job"]]
+        if kind == "csv":
+            table.to_csv(tmp_path / name / f"t.{kind}", index=False)
+        else:
+            table.to_parquet(tmp_path / name / f"t.{kind}")
+    link = tmp_path / "link"
+
+    def run(other):
+        """Search and measure, while one opening of the table leads elsewhere; return how many there were."""
+        table = OpenTable.read(link / f"t.{kind}")
+        opener, seen = table._opener, []
+
+        def opened(domain, **given):
+            seen.append(domain)
+            link.unlink()
+            link.symlink_to(tmp_path / ("other" if len(seen) == other else "mine"))
+            return opener(domain, **given)
+
+        table._opener = opened
+        backend = pj.privacy.SeededBackend(1, insecure=True)
+        estimator = pj.Estimator(max_steps=5, progress=False)
+        mechanism = pj.mechanisms.Marginals(20, ADD, delta="1e-6", backend=backend, estimator=estimator)
+        mechanism.run(table, KWay(1), discover=Discovery("0.5"), show_progress=False)
+        return len(seen)
+
+    link.symlink_to(tmp_path / "mine")
+    steps = run(other=None)
+    assert steps >= 6  # a look, the kinds, magnitudes, cells, keys, and what was found
+    for step in range(2, steps + 1):
+        with pytest.raises(pj.privacy.TableChangedError):
+            run(other=step)
+
+
 def test_a_workload_that_the_found_domain_cannot_answer():
     table = OpenTable.from_frame(FRAME[["age", "id"]])
     mechanism = pj.mechanisms.Marginals(epsilon=4, delta="1e-6", relation=ADD)

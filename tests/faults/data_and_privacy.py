@@ -396,6 +396,123 @@ BOUNDARY = (
         "for batch in self._source.unsettled(names, ordered=ordered):",
     ),
     Fault(
+        "keys of records that a bound left out are drawn for",
+        "partition",
+        "zip(coder.keys, exact[FIRST:], strict=False) if count]\n"
+        "        exact = np.append(exact[:FIRST], exact[FIRST:][exact[FIRST:] > 0])",
+        "zip(coder.keys, exact[FIRST:], strict=False)]",
+    ),
+    Fault(
+        "a frame's number of rows comes out where no other is asked for",
+        "synthesizer",
+        "                self._release, self._frame = release, held\n",
+        "                self._release, self._frame = release, held\n"
+        "                drawn = self.sample\n"
+        "                self.sample = lambda n=len(frame), *given, **more: drawn(n, *given, **more)\n",
+    ),
+    Fault(
+        "answers with insecure noise say that it is secure",
+        "private table",
+        '            "answers of a private table",\n            self.secure,',
+        '            "answers of a private table",\n            True,',
+    ),
+    Fault(
+        "the last answer of a run says of what noise all are",
+        "run folder",
+        "self.secure = secure and self.secure is not False",
+        "self.secure = secure",
+    ),
+    Fault(
+        "a stored answer forgets that its noise is insecure",
+        "run folder",
+        "{_SECURE if secure else _INSECURE}.npy",
+        "{_SECURE}.npy",
+    ),
+    Fault(
+        "discovery counts in whatever files are there now",
+        "discovery",
+        "data = self._table.under(attributes, like=self._look)",
+        "data = self._table.under(attributes)",
+    ),
+    Fault(
+        "discovery finds bins in whatever files are there now",
+        "discovery",
+        "data = self._table.under(probed, like=self._look)",
+        "data = self._table.under(probed)",
+    ),
+    Fault(
+        "discovery finds labels in whatever files are there now",
+        "discovery",
+        "data, coder = key_column(self._table, column.name, self._look)",
+        "data, coder = key_column(self._table, column.name)",
+    ),
+    Fault(
+        "what was found is measured in whatever files are there now",
+        "mechanism",
+        "data = table.under(attributes, found.rows_outside, like=look)",
+        "data = table.under(attributes, found.rows_outside)",
+    ),
+    Fault(
+        "sibling tables choose other records of a person each",
+        "private table",
+        "self._choice = self._choice_key() if choice is None else choice",
+        "self._choice = self._choice_key()",
+    ),
+    Fault(
+        "a table in other codes does not know the choice of its records",
+        "private table",
+        "table = PrivateTable(data, *given, choice=self._choice)",
+        "table = PrivateTable(data, *given)",
+    ),
+    Fault(
+        "a table as its holder defined it loses the numbers of its records",
+        "bounding",
+        "BoundedSource(self._source.under(definition), self.unit, self._records, self._key, self._rows)",
+        "BoundedSource(self._source.under(definition), self.unit, self._records, self._key)",
+    ),
+    Fault(
+        "the choice in a ledger follows from what is public",
+        "ledger",
+        'hmac.new(ledger._key(), b"pgmjax records',
+        'hmac.new(b"public", b"pgmjax records',
+    ),
+    Fault(
+        "measurements of an unfinished run can be read by others",
+        "run folder",
+        '            open_private(partial, "wb").close()\n',
+        "",
+    ),
+    Fault(
+        "the ledger takes a folder's insecure answers for secure ones",
+        "run folder",
+        "secure and self._folder.secure)",
+        "secure)",
+    ),
+    Fault(
+        "a charge for secure noise takes answers of another",
+        "ledger",
+        "if self._secure and not secure:",
+        "if False:",
+    ),
+    Fault(
+        "a second discovery on one account is admitted",
+        "ledger",
+        "if finder and finder != [key]:",
+        "if False:",
+    ),
+    Fault(
+        "an answer that the ledger held says of what noise the folder is",
+        "run folder",
+        "                secure = secure and self._inner.secure is True\n",
+        "",
+    ),
+    Fault(
+        "perturbed rows lie in the order of the table",
+        "perturb",
+        'row_order="sorted",\n                out',
+        'row_order="table",\n                row_order_is_public=True,\n                out',
+    ),
+    Fault(
         "a temporary copy of a table keeps its name",
         "private files",
         "with tempfile.TemporaryFile() if _nameless() else _named() as file:",

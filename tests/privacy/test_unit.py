@@ -193,6 +193,8 @@ def test_a_ledger_keeps_the_unit_and_the_choice(tmp_path):
         assert held.data.unit == UNIT and held.data.registered
         key = held.choice_key(ledger)
         assert key == again.choice_key(ledger) and len(key) == 32
+        with Ledger.create(tmp_path / "other.ledger") as other:  # of the same account, with another secret
+            assert held.choice_key(other) != key
         mechanism = Marginals(1, ADD, backend=None)
         release = mechanism.run(data, Workload([["a"]]), ledger=ledger, key="one", show_progress=False)
         assert release.unit == UNIT and ledger.account("visits").spent == 1
@@ -234,6 +236,21 @@ def test_a_run_that_goes_on_from_its_folder_keeps_its_records(tmp_path):
     assert tables[0]._choice != tables[1]._choice
     seeded = [PrivateTable(data, ADD, Budget(1), SeededBackend(4, insecure=True)) for _ in range(2)]
     assert seeded[0]._choice == seeded[1]._choice
+
+
+def test_all_tables_of_a_run_choose_the_same_records():
+    """With records of one choice alone, a person moves all answers together by what one budget pays for."""
+    domain = Domain({"a": 400})
+    data = Dataset.from_columns(domain, {"a": np.arange(400), "who": ["me"] * 400}, unit=UNIT)
+    table = PrivateTable(data, ADD, Budget(1))
+    halves = data.recode(Domain({"a": 400}), {"a": np.arange(400)[::-1]})
+    part = table.budget.part("0.5")
+    (mine,), (within,), (other,), (after,) = (
+        each._records().marginals([["a"]])
+        for each in (table, table.within(part), table.over(halves, part), table.over(data, part).within(part))
+    )
+    assert mine.sum() == UNIT.max_records
+    assert (within == mine).all() and (other[::-1] == mine).all() and (after == mine).all()
 
 
 def test_a_session_protects_the_unit_of_its_account(tmp_path):

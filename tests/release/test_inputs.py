@@ -183,6 +183,29 @@ def test_answers_of_a_folder_count_where_its_ledger_gets_them(tmp_path, research
         assert [charge.secure for charge in ledger.charges("t")] == [False] and ledger.verify().ok
 
 
+def test_answers_under_a_charge_for_insecure_noise_are_none_of_secure_noise(tmp_path):
+    with Ledger.create(tmp_path / "b.ledger") as ledger:
+        given = {"relation": REPLACE, "digest": ledger.digest_of(DATA), "domain": DOMAIN}
+        ledger.register("t", epsilon=9, research=True, **given)
+        folder = RunFolder(tmp_path / "run")
+        alone = folder.journal(None)
+        alone.begin(alone, Budget(1), REPLACE, True)
+        assert alone.answer({"step": 0}, lambda: np.array([5])) == [5] and alone.secure
+        both = folder.journal(LedgerJournal.of_table(ledger, DATA, "run", {"mechanism": "test"}))
+        both.begin(both, Budget(1), REPLACE, False)
+        assert both.answer({"step": 0}, lambda: np.array([7])) == [5] and both.secure is False
+
+
+def test_a_charge_for_secure_noise_is_for_no_other(tmp_path):
+    with Ledger.create(tmp_path / "b.ledger") as ledger:
+        given = {"relation": REPLACE, "digest": ledger.digest_of(DATA), "domain": DOMAIN}
+        ledger.register("t", epsilon=9, **given)
+        journal = LedgerJournal.of_table(ledger, DATA, "run", {"mechanism": "test"})
+        journal.begin(journal, Budget(1), REPLACE, True)
+        with pytest.raises(ValueError, match="its source of noise has become another"):
+            journal.begin(journal, Budget(1), REPLACE, False)
+
+
 @pytest.mark.parametrize("secure", [True, False])
 @pytest.mark.parametrize("name", NAMES)
 def test_every_file_of_a_release_says_whether_it_is_secure(made, name, secure):

@@ -1,5 +1,6 @@
 """A run's folder: nothing that was paid for is lost, drawn again or mixed with another run's."""
 
+import dataclasses
 import itertools
 import json
 import os
@@ -475,3 +476,19 @@ def test_no_log_line_gives_the_number_of_records(tmp_path, caplog):
         mechanism(name, epsilon="0.01").run(data, WORKLOAD, folder=RunFolder(tmp_path / name))
     said = caplog.text.replace(",", "")
     assert "begun" in said and str(rows) not in said
+
+
+@pytest.mark.parametrize("name", ["marginals", "mst"])
+def test_measurements_of_an_unfinished_run_say_of_which_noise_they_are(tmp_path, monkeypatch, name):
+    for seed, of_seed in ((3, b"3"), (None, None)):
+        folder, secure = RunFolder(tmp_path / f"{name}-{seed}"), seed is None
+        backend = None if seed is None else SeededBackend(seed, insecure=True)
+        made = dataclasses.replace(mechanism(name), backend=backend)
+        stopped_after(
+            monkeypatch, 0, lambda made=made, folder=folder: made.run(DATA, WORKLOAD, folder=folder)
+        )
+        marks = parquet.read_schema(folder.folder / run_folder.MEASUREMENTS).metadata
+        assert marks[b"secure"] == str(secure).lower().encode() and marks.get(b"seed") == of_seed
+        assert {each["secure"] for each in json.loads(marks[b"inputs"])} == {secure}
+        assert folder.secure is secure
+        assert (folder.folder / run_folder.MEASUREMENTS).stat().st_mode & 0o077 == 0
