@@ -117,8 +117,8 @@ def check_escape(escape_formulas: bool, kind: str) -> None:
         raise TypeError(f"escape_formulas must be True or False, got {type(escape_formulas).__name__}.")
     if escape_formulas and kind.removeprefix(".") != "csv":
         raise ValueError(
-            f"Formulas are escaped in CSV files only, got {kind.removeprefix('.')}: leave out escape_formulas, "
-            "or write CSV."
+            f"Formulas are escaped in CSV files only, got {kind.removeprefix('.')}: write CSV, or "
+            "leave out escape_formulas."
         )
 
 

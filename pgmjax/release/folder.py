@@ -187,25 +187,10 @@ def fill(
         "model": release.model.save,
         "accuracy": lambda path: record.update(accuracy=release.count_accuracy.to_dict()),
     }
-    if release.discovery is not None:
-        parts["domain.json"] = release.domain.write
-    if release.distances:
-        parts[DISTANCES] = lambda path: tables.write_distances(release.distances, path, **marks)
-    if release.transcript is not None:
-        played = {**marks, **release.transcript.to_dict()}
-        parts["transcript.json"] = lambda path: path.write_text(json.dumps(played) + "\n", encoding="utf-8")
-    if isinstance(release, TrainedRelease) and release.predictor is not None:
-        trained, seed = release.predictor, release.training_seed
-        parts["predictor"] = lambda path: predictor.write(trained, path, seed=seed)
-    decode = False if codes else "values"
+    parts |= _optional_parts(release, marks)
+    draw: dict[str, Any] = {"method": method, "decode": False if codes else "values", "show_progress": False}
     parts[f"synthetic.{synthetic_format}"] = lambda path: release.model.sample_to(
-        path,
-        rows,
-        synthetic_seed,
-        method=method,
-        decode=decode,
-        show_progress=False,
-        escape_formulas=escape_formulas,
+        path, rows, synthetic_seed, **draw, escape_formulas=escape_formulas
     )
     parts["report.html"] = report
     parts["answers.parquet"] = lambda path: tables.write_answers(release, path)
@@ -222,6 +207,22 @@ def fill(
             _write_record(folder, {**record, "missing": reasons} if reasons else record)
             progress.advance(note=name)
     return missing
+
+
+def _optional_parts(release: Release, marks: dict[str, Any]) -> dict[str, Callable[[pathlib.Path], Any]]:
+    """Return what writes the files that only some releases have."""
+    parts: dict[str, Callable[[pathlib.Path], Any]] = {}
+    if release.discovery is not None:
+        parts["domain.json"] = release.domain.write
+    if release.distances:
+        parts[DISTANCES] = lambda path: tables.write_distances(release.distances, path, **marks)
+    if release.transcript is not None:
+        played = {**marks, **release.transcript.to_dict()}
+        parts["transcript.json"] = lambda path: path.write_text(json.dumps(played) + "\n", encoding="utf-8")
+    if isinstance(release, TrainedRelease) and release.predictor is not None:
+        trained, seed = release.predictor, release.training_seed
+        parts["predictor"] = lambda path: predictor.write(trained, path, seed=seed)
+    return parts
 
 
 def _write_noisy_answers(release: Release, path: pathlib.Path) -> None:

@@ -121,7 +121,7 @@ def test_formulas_are_escaped_in_csv_on_request(tmp_path, monkeypatch, capsys):
     (tmp_path / "t.csv").write_text("a,b\n" + "=1+1,0\n-5,1\n" * 200)
     (tmp_path / "d.json").write_text('{"a": {"labels": ["=1+1", "-5"]}, "b": 2}')
     escape = ["--escape-formulas", "--quiet"]
-    assert release("--all-kway", "1", "--synthetic", "parquet", *escape) == 1
+    assert release("--all-kway", "1", "--synthetic", "parquet", *escape) == 2
     assert "--escape-formulas is for rows written as CSV" in capsys.readouterr().err
     assert release("--all-kway", "1", "--synthetic", "csv", *escape) == 0
     assert main(["release", "r", "--add-rows", "50", *escape]) == 0
