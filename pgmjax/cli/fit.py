@@ -30,6 +30,7 @@ def run(arguments: argparse.Namespace) -> None:
             f"--stddev must be finite and > 0, got {arguments.stddev:g}: it is the standard deviation of the "
             "noise that was added, in counts."
         )
+    escape = release.escapes(arguments, arguments.synthetic)
     domain = jobs.read_domain(arguments.domain)
     earlier = None if arguments.prior is None else jobs.read_prior(arguments.prior, domain)
     given = {"stddev": arguments.stddev, "rounded_to": arguments.rounded_to}
@@ -45,6 +46,7 @@ def run(arguments: argparse.Namespace) -> None:
     fit = release.estimator_of(arguments).fit(domain, found.measurements, arguments.total, prior=earlier)
     rows: dict[str, Any] = {"synthetic_rows": arguments.rows, "synthetic_format": arguments.synthetic}
     rows |= {"method": arguments.method, "codes": arguments.codes}
+    rows["escape_formulas"] = escape
     published_folder.write(found, fit, out, **rows)
     record = json.loads((out / release_folder.FIT_RECORD).read_text(encoding="utf-8"))
     release.tell(arguments, out, record, lambda: _print(out, found, fit, domain, record["statement"]))

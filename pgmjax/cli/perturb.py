@@ -102,6 +102,7 @@ def _check_combination(arguments: argparse.Namespace) -> None:
             "--weights and --max-weight."
         )
     release.check_table(arguments)
+    release.escapes(arguments, arguments.responses)
     given = [bool(arguments.groups), arguments.each, arguments.workload is not None]
     if sum(given) > 1:
         raise ValueError("Give only one of --groups, --each and --workload.")
@@ -152,7 +153,9 @@ def _perturb(
             record: dict[str, Any] = {**describe(table), "responses": None}
             plain, ended = f"responses.{arguments.responses}", None
             try:
-                record["responses"] = _write_responses(table, folder, arguments.responses, show)
+                record["responses"] = _write_responses(
+                    table, folder, arguments.responses, show, arguments.escape_formulas
+                )
                 process.check()
             except (Exception, KeyboardInterrupt) as error:  # the same answers are in table/
                 ended = error if isinstance(error, KeyboardInterrupt) else None
@@ -180,7 +183,7 @@ def _perturb(
 
 
 def _write_responses(
-    table: PerturbedTable, folder: pathlib.Path, kind: str, show_progress: bool | None
+    table: PerturbedTable, folder: pathlib.Path, kind: str, show_progress: bool | None, escape_formulas: bool
 ) -> str | None:
     """Write the rows as a plain file and return its name, unless they are bits or too many."""
     names = [name for group in table.groups for name in group]
@@ -190,7 +193,15 @@ def _write_responses(
         return None
     path = folder / f"responses.{kind}"
     domain = table.domain.project(tuple(names))
-    row_file.write(path, domain, _codes(table), table.rows, decode=True, show_progress=show_progress)
+    row_file.write(
+        path,
+        domain,
+        _codes(table),
+        table.rows,
+        decode=True,
+        show_progress=show_progress,
+        escape_formulas=escape_formulas,
+    )
     return path.name
 
 

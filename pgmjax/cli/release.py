@@ -44,6 +44,7 @@ _OUTPUT = (
         "method",
         "synthetic",
         "codes",
+        "escape_formulas",
         "out",
         "json",
         "quiet",
@@ -134,6 +135,7 @@ def run(arguments: argparse.Namespace) -> None:
                 synthetic_format=arguments.synthetic,
                 method=arguments.method,
                 codes=arguments.codes,
+                escape_formulas=escapes(arguments, arguments.synthetic),
                 source=demo.TERMS if arguments.demo else None,
             )
         tell(arguments, out, saved.record, lambda: _print(arguments, job, saved))
@@ -247,7 +249,19 @@ def _add_rows(arguments: argparse.Namespace) -> None:
         raise ValueError("--add-rows draws rows from a release: give its folder.")
     given = {name for name, value in vars(arguments).items() if value != DEFAULTS.get(name)}
     other = sorted(
-        given - {"table", "add_rows", "codes", "method", "synthetic", "json", "quiet", "run", "usage_error"}
+        given
+        - {
+            "table",
+            "add_rows",
+            "codes",
+            "escape_formulas",
+            "method",
+            "synthetic",
+            "json",
+            "quiet",
+            "run",
+            "usage_error",
+        }
     )
     if other:
         raise ValueError(
@@ -270,6 +284,7 @@ def _add_rows(arguments: argparse.Namespace) -> None:
         number - 1,  # seeds of the rows that are there are 0, 1, ...
         method=arguments.method,
         decode=False if codes else "values",
+        escape_formulas=escapes(arguments, kind),
         show_progress=show_progress(arguments),
     )
     if arguments.json:
@@ -278,6 +293,20 @@ def _add_rows(arguments: argparse.Namespace) -> None:
     elif not arguments.quiet:
         print(f"{arguments.add_rows:,} rows written to {place}")
         print(report_text.cost(record) if "spent" in record else record["statement"])
+
+
+def escapes(arguments: argparse.Namespace, kind: str) -> bool:
+    """Return whether labels in the file of rows get an apostrophe.
+
+    Raises:
+        ValueError: they are to get one in another format than CSV.
+    """
+    if arguments.escape_formulas and kind != "csv":
+        raise ValueError(
+            f"--escape-formulas is for rows written as CSV, and these are to be {kind}: leave it out, or ask "
+            "for csv."
+        )
+    return bool(arguments.escape_formulas)
 
 
 def open_ledger(arguments: argparse.Namespace) -> contextlib.AbstractContextManager[Ledger | None]:
@@ -392,6 +421,7 @@ def check_table(arguments: argparse.Namespace) -> None:
 
 def _check_combination(arguments: argparse.Namespace) -> None:
     """Reject incompatible options before anything is read."""
+    escapes(arguments, arguments.synthetic)
     check_table(arguments)
     if arguments.workload is not None and arguments.all_kway is not None:
         raise ValueError("Give either --workload or --all-kway, not both.")

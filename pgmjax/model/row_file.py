@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import os
 import pathlib
+import re
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -23,6 +24,8 @@ from pgmjax.data.entry import places_of
 
 SUFFIXES = (".parquet", ".csv")
 VALUES = "values"
+_FORMULA = tuple("=+-@")  # labels and names have no control characters
+_NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]*)?([eE][+-]?[0-9]+)?")
 
 
 def write(
@@ -36,6 +39,7 @@ def write(
     overwrite: bool = False,
     show_progress: bool | None = None,
     metadata: Mapping[str, str] | None = None,
+    escape_formulas: bool = False,
 ) -> pathlib.Path:
     """Write blocks of rows as they are generated.
 
@@ -52,17 +56,21 @@ def write(
         overwrite: replace an existing file, once all rows are written.
         show_progress: None shows a bar in terminals and notebooks only, False never.
         metadata: of a .parquet file.
+        escape_formulas: of a .csv file: put an apostrophe before labels and names of columns that begin with
+            `=`, `+`, `-` or `@`, unless they are numbers.
 
     Returns:
         The path.
 
     Raises:
-        ValueError: wrong extension, existing file, missing folder, or another `decode`; nothing is written.
+        ValueError: wrong extension, existing file, missing folder, another `decode`, or formulas to escape in
+            a .parquet file; nothing is written.
     """
     check_decode(decode)
     target = check_target(path, overwrite=overwrite)
+    check_escape(escape_formulas, target.suffix)
     columns = [
-        _Column(domain.attribute(name), decode, target.suffix, generator)
+        _Column(domain.attribute(name), decode, target.suffix, generator, escape_formulas)
         for name, generator in zip(domain.attributes, random.generators(seed, len(domain)), strict=True)
     ]
     with (
@@ -96,6 +104,27 @@ def check_target(path: str | os.PathLike[str], *, overwrite: bool = False) -> pa
     if not target.parent.is_dir():
         raise ValueError(f"{os.fspath(path)} cannot be written: there is no folder {target.parent}.")
     return target
+
+
+def check_escape(escape_formulas: bool, kind: str) -> None:
+    """Check that formulas are escaped in CSV only.
+
+    Raises:
+        TypeError: not a bool.
+        ValueError: formulas are to be escaped in another kind of file.
+    """
+    if not isinstance(escape_formulas, bool):
+        raise TypeError(f"escape_formulas must be True or False, got {type(escape_formulas).__name__}.")
+    if escape_formulas and kind.removeprefix(".") != "csv":
+        raise ValueError(
+            f"Formulas are escaped in CSV files only, got {kind.removeprefix('.')}: write CSV, or "
+            "leave out escape_formulas."
+        )
+
+
+def _escaped(text: str) -> str:
+    """Return a text that a spreadsheet does not take for a formula."""
+    return f"'{text}" if text.startswith(_FORMULA) and not _NUMBER.fullmatch(text) else text
 
 
 @contextlib.contextmanager
@@ -153,8 +182,9 @@ class _Column:
         decode: bool | str,
         suffix: str,
         generator: np.random.Generator,
+        escape_formulas: bool = False,
     ):
-        self.name = attribute.name
+        self.name = _escaped(attribute.name) if escape_formulas else attribute.name
         self._regular = _without_missing(attribute)
         self._text = suffix == ".csv"
         self._generator: np.random.Generator | None = None  # of a draw in the cell of each row
@@ -173,6 +203,12 @@ class _Column:
                 values = attribute.code_names()[:regular]
             self._dictionary = arrow.array(list(values))
             self._plain |= not isinstance(values[0], str)
+        self._escape = escape_formulas
+        if escape_formulas and self._dictionary is not None:
+            values = self._dictionary.to_pylist()
+            if isinstance(values[0], str):
+                arrow = checks.optional("pyarrow", extra="tables")
+                self._dictionary = arrow.array([_escaped(value) for value in values])
 
     def array(self, codes: np.ndarray) -> Any:
         """The Arrow array of some codes."""
@@ -183,6 +219,7 @@ class _Column:
             values = self._regular.values(known, self._generator)
             texts = _texts(self._regular, values) if self._text else None
             if texts is not None:
+                texts = [_escaped(text) for text in texts] if self._escape else texts
                 return arrow.array(np.array(texts, dtype=object), arrow.string(), mask=mask)
             return arrow.array(values, mask=mask)
         index = arrow.array(codes.astype(np.int32), mask=mask)

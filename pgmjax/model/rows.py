@@ -91,6 +91,7 @@ class ModelRows:
         decode: bool | str = False,
         overwrite: bool = False,
         show_progress: bool | None = None,
+        escape_formulas: bool = False,
     ) -> pathlib.Path:
         """Draw synthetic rows directly to a file: any number of them in bounded memory.
 
@@ -107,6 +108,8 @@ class ModelRows:
                 missing. The codes are the same, since these draws have a generator of their own.
             overwrite: replace an existing file.
             show_progress: None shows a bar in terminals and notebooks only, False never.
+            escape_formulas: in CSV, put an apostrophe before labels that a spreadsheet may take for formulas:
+                those that begin with `=`, `+`, `-` or `@` and are no numbers.
 
         Returns:
             The path.
@@ -118,6 +121,7 @@ class ModelRows:
         rows = self._number_of_rows(rows)
         row_file.check_decode(decode)
         target = row_file.check_target(path, overwrite=overwrite)
+        row_file.check_escape(escape_formulas, target.suffix)
         blocks = self._row_blocks(rows, seed, method, device)
         return row_file.write(
             target,
@@ -129,6 +133,7 @@ class ModelRows:
             overwrite=overwrite,
             show_progress=show_progress,
             metadata=marks(self.inputs),
+            escape_formulas=escape_formulas,
         )
 
     def complete(

@@ -31,6 +31,7 @@ from pgmjax.measurements import inputs, transcript
 from pgmjax.measurements.inputs import Input, are_secure
 from pgmjax.measurements.published import read_measurements
 from pgmjax.measurements.transcript import Transcript
+from pgmjax.model import row_file
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.load import load_model
 from pgmjax.model.mixture import MixtureModel
@@ -74,6 +75,7 @@ def write(
     synthetic_seed: int = 0,
     method: str = ROUND,
     codes: bool = False,
+    escape_formulas: bool = False,
     source: str | None = None,
     show_progress: bool | None = None,
 ) -> pathlib.Path:
@@ -90,6 +92,7 @@ def write(
             another; see `GraphicalModel.sample`.
         codes: write synthetic rows as codes of the domain. By default they are values: labels, numbers drawn
             within their bin, dates, null where missing; see `GraphicalModel.sample_to`.
+        escape_formulas: in CSV, put an apostrophe before labels that a spreadsheet may take for formulas.
         source: public description of the table, shown in the report.
         show_progress: whether to show a progress bar. None shows one in terminals only.
 
@@ -110,6 +113,7 @@ def write(
             synthetic_seed=synthetic_seed,
             method=method,
             codes=codes,
+            escape_formulas=escape_formulas,
             source=source,
             show_progress=show_progress,
         )
@@ -130,6 +134,7 @@ def fill(
     synthetic_seed: int = 0,
     method: str = ROUND,
     codes: bool = False,
+    escape_formulas: bool = False,
     source: str | None = None,
     show_progress: bool | None = None,
     check: Callable[[], None] = lambda: None,
@@ -149,6 +154,7 @@ def fill(
         method: "round" deals the synthetic rows evenly, "multinomial" draws them independently of one
             another; see `GraphicalModel.sample`.
         codes: whether they are codes.
+        escape_formulas: whether labels in CSV get an apostrophe.
         source: description of the table.
         show_progress: whether to show a bar.
         check: called after each part; raises to stop.
@@ -162,6 +168,7 @@ def fill(
     """
     checks.choice("synthetic_format", synthetic_format, SYNTHETIC_FORMATS)
     checks.choice("method", method, METHODS)
+    row_file.check_escape(escape_formulas, synthetic_format)
     rows = default_rows(release) if synthetic_rows is None else synthetic_rows
     rows = checks.integer("synthetic_rows", rows, low=0)
     missing: dict[str, Exception] = {}
@@ -180,19 +187,10 @@ def fill(
         "model": release.model.save,
         "accuracy": lambda path: record.update(accuracy=release.count_accuracy.to_dict()),
     }
-    if release.discovery is not None:
-        parts["domain.json"] = release.domain.write
-    if release.distances:
-        parts[DISTANCES] = lambda path: tables.write_distances(release.distances, path, **marks)
-    if release.transcript is not None:
-        played = {**marks, **release.transcript.to_dict()}
-        parts["transcript.json"] = lambda path: path.write_text(json.dumps(played) + "\n", encoding="utf-8")
-    if isinstance(release, TrainedRelease) and release.predictor is not None:
-        trained, seed = release.predictor, release.training_seed
-        parts["predictor"] = lambda path: predictor.write(trained, path, seed=seed)
-    decode = False if codes else "values"
+    parts |= _optional_parts(release, marks)
+    draw: dict[str, Any] = {"method": method, "decode": False if codes else "values", "show_progress": False}
     parts[f"synthetic.{synthetic_format}"] = lambda path: release.model.sample_to(
-        path, rows, synthetic_seed, method=method, decode=decode, show_progress=False
+        path, rows, synthetic_seed, **draw, escape_formulas=escape_formulas
     )
     parts["report.html"] = report
     parts["answers.parquet"] = lambda path: tables.write_answers(release, path)
@@ -209,6 +207,22 @@ def fill(
             _write_record(folder, {**record, "missing": reasons} if reasons else record)
             progress.advance(note=name)
     return missing
+
+
+def _optional_parts(release: Release, marks: dict[str, Any]) -> dict[str, Callable[[pathlib.Path], Any]]:
+    """Return what writes the files that only some releases have."""
+    parts: dict[str, Callable[[pathlib.Path], Any]] = {}
+    if release.discovery is not None:
+        parts["domain.json"] = release.domain.write
+    if release.distances:
+        parts[DISTANCES] = lambda path: tables.write_distances(release.distances, path, **marks)
+    if release.transcript is not None:
+        played = {**marks, **release.transcript.to_dict()}
+        parts["transcript.json"] = lambda path: path.write_text(json.dumps(played) + "\n", encoding="utf-8")
+    if isinstance(release, TrainedRelease) and release.predictor is not None:
+        trained, seed = release.predictor, release.training_seed
+        parts["predictor"] = lambda path: predictor.write(trained, path, seed=seed)
+    return parts
 
 
 def _write_noisy_answers(release: Release, path: pathlib.Path) -> None:

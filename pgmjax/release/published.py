@@ -13,6 +13,7 @@ from pgmjax.estimation.estimator import Fit
 from pgmjax.measurements import inputs
 from pgmjax.measurements.inputs import Input
 from pgmjax.measurements.published import Published
+from pgmjax.model import row_file
 from pgmjax.model.sampling import ROUND
 from pgmjax.release import folder as release_folder
 from pgmjax.release import tables
@@ -51,6 +52,7 @@ def write(
     synthetic_seed: int = 0,
     method: str = ROUND,
     codes: bool = False,
+    escape_formulas: bool = False,
 ) -> pathlib.Path:
     """Write a fit to published answers as a folder.
 
@@ -63,6 +65,7 @@ def write(
         synthetic_seed: seed of the rows.
         method: "round" deals the rows evenly, "multinomial" draws them independently of one another.
         codes: write rows as codes of the domain instead of values.
+        escape_formulas: in CSV, put an apostrophe before labels that a spreadsheet may take for formulas.
 
     Returns:
         The folder: `fit.json`, `model/`, `measurements.parquet`, `synthetic.parquet` (or `.csv`) and
@@ -72,6 +75,7 @@ def write(
         ValueError: the folder exists, or an argument is out of range; nothing is written.
     """
     release_folder.check_packages()
+    row_file.check_escape(escape_formulas, synthetic_format)
     rows = min(round(fit.model.total), release_folder.MOST_ROWS) if synthetic_rows is None else synthetic_rows
     record = {
         **formats.FIT.heading(),
@@ -93,7 +97,13 @@ def write(
         decode = False if codes else "values"
         synthetic = folder / f"synthetic.{synthetic_format}"
         fit.model.sample_to(
-            synthetic, rows, synthetic_seed, method=method, decode=decode, show_progress=False
+            synthetic,
+            rows,
+            synthetic_seed,
+            method=method,
+            decode=decode,
+            show_progress=False,
+            escape_formulas=escape_formulas,
         )
         page = render_fit(record, AskedModel.of(fit.model), published.measurements)
         (folder / "report.html").write_text(page, encoding="utf-8")

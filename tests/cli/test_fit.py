@@ -1,5 +1,6 @@
 """`pgmjax fit`, `release --from` and `release --add-rows`: from one release to the next."""
 
+import csv
 import json
 import pathlib
 
@@ -113,3 +114,21 @@ def test_a_release_that_is_not_fitted_takes_no_prior(table):
         made.with_prior(made.model)
     with pytest.raises(TypeError, match="must be a GraphicalModel"):
         made.with_prior("r")
+
+
+def test_formulas_are_escaped_in_csv_on_request(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text("a,b\n" + "=1+1,0\n-5,1\n" * 200)
+    (tmp_path / "d.json").write_text('{"a": {"labels": ["=1+1", "-5"]}, "b": 2}')
+    escape = ["--escape-formulas", "--quiet"]
+    assert release("--all-kway", "1", "--synthetic", "parquet", *escape) == 2
+    assert "--escape-formulas is for rows written as CSV" in capsys.readouterr().err
+    assert release("--all-kway", "1", "--synthetic", "csv", *escape) == 0
+    assert main(["release", "r", "--add-rows", "50", *escape]) == 0
+    words = ["--domain", "d.json", "--synthetic", "csv", *escape, "--out", "f"]
+    assert main(["fit", "r/measurements.parquet", *words]) == 0
+    words = ["--domain", "d.json", "--each", "--epsilon", "3", "--relation", "replace-one"]
+    assert main(["perturb", "t.csv", *words, "--responses", "csv", *escape, "--out", "p"]) == 0
+    for name in ("r/synthetic.csv", "r/synthetic-2.csv", "f/synthetic.csv", "p/responses.csv"):
+        with pathlib.Path(name).open(newline="") as file:
+            assert {row["a"] for row in csv.DictReader(file)} == {"'=1+1", "-5"}, name

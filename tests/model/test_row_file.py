@@ -1,6 +1,7 @@
 """Rows in a file: the rows of `sample`, decoded where asked, and never half a file."""
 
 import contextlib
+import csv
 import os
 import signal
 import subprocess
@@ -232,3 +233,25 @@ def test_an_interrupt_leaves_nothing(tmp_path):
         child.kill()
     assert errors is not None and child.returncode != 0 and "KeyboardInterrupt" in errors
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("decode", [True, "values"])
+def test_labels_that_look_like_formulas_are_escaped_on_request(tmp_path, decode):
+    labels = ["=1+1", "+x", "-5", "-5,5", "-x", "@a", "a=b", "'d", "-1-1"]
+    domain = pj.Domain({"=name": {"labels": labels}, "year": {"labels": [-1, -2]}})
+    codes = [np.arange(len(labels)), np.zeros(len(labels), int)]
+    given = {"decode": decode, "show_progress": False}
+
+    def written(**more):
+        path = tmp_path / "rows.csv"
+        row_file.write(path, domain, [codes], len(labels), overwrite=True, **given, **more)
+        with path.open(newline="", encoding="utf-8") as file:
+            return list(csv.reader(file))
+
+    plain, escaped = written(), written(escape_formulas=True)
+    assert plain == [["=name", "year"], *([label, "-1"] for label in labels)]
+    expected = ["'=1+1", "'+x", "-5", "-5,5", "'-x", "'@a", "a=b", "'d", "'-1-1"]
+    assert escaped == [["'=name", "year"], *([label, "-1"] for label in expected)]
+    with pytest.raises(ValueError, match="Formulas are escaped in CSV files only, got parquet"):
+        row_file.write(tmp_path / "rows.parquet", domain, [codes], 9, escape_formulas=True, **given)
+    assert os.listdir(tmp_path) == ["rows.csv"]

@@ -1,5 +1,6 @@
 """Budgets are exact: nothing is lost, forgiven or spent twice by rounding."""
 
+import sys
 import threading
 from fractions import Fraction
 
@@ -219,3 +220,16 @@ def test_numbers_are_read_exactly_and_other_things_refused():
 def test_a_cost_beyond_floats_is_exceeded_and_no_crash():
     with pytest.raises(b.BudgetExceeded):
         b.Budget(1, "renyi", delta="1e-9").charge(events.Concentrated("1e290"))
+
+
+@pytest.mark.parametrize("unit", ["epsilon", "rho"])
+@pytest.mark.parametrize("tiny", [1e-320, 5e-324, "1e-320", Fraction(1, 10**320)])
+def test_a_subnormal_spend_of_nothing_left_is_refused(unit, tiny):
+    """As floats, 1.0 + 1e-320 is 1.0."""
+    budget = b.Budget(1, unit=unit)
+    budget.charge(Fraction(1))
+    with pytest.raises(ValueError, match="least normal 64-bit float"):
+        budget.charge(tiny)
+    with pytest.raises(b.BudgetExceeded, match="only 0 is left"):
+        budget.charge(sys.float_info.min)  # the least that a budget counts
+    assert budget.spent == 1 and len(budget.events) == 1

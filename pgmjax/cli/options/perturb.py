@@ -37,6 +37,7 @@ def add_parser(commands: Any) -> None:
         choices=RESPONSES,
         help="format of the plain file of the rows; not written if there are too many",
     )
+    release.add_escape_option(group)
     group.add_argument("--out", required=True, metavar="DIR", help="folder to write; it must not exist")
     group.add_argument("--json", action="store_true", help="print one JSON object")
     group.add_argument("--quiet", action="store_true", help="print nothing, and show no progress")

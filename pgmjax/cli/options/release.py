@@ -227,6 +227,16 @@ def add_prior_option(group: Any) -> None:
     )
 
 
+def add_escape_option(group: Any) -> None:
+    """Add the option to protect spreadsheets that read the rows."""
+    group.add_argument(
+        "--escape-formulas",
+        action="store_true",
+        help="with csv, put an apostrophe before labels that begin with = + - or @, so that no "
+        "spreadsheet takes them for formulas; numbers stay as they are",
+    )
+
+
 def add_output_options(group: Any) -> None:
     """Add the options of a fit and of the folder that is written."""
     group.add_argument(
@@ -259,6 +269,7 @@ def add_output_options(group: Any) -> None:
     group.add_argument(
         "--codes", action="store_true", help="write synthetic rows as codes of the domain instead of values"
     )
+    add_escape_option(group)
     group.add_argument("--out", metavar="DIR", help="folder to write; it must not exist")
     group.add_argument("--json", action="store_true", help="print one JSON object")
     group.add_argument("--quiet", action="store_true", help="print nothing, and show no progress")

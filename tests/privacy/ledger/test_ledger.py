@@ -1,5 +1,6 @@
 """The ledger: what is granted, what is refused, and that an answer is given once."""
 
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -49,6 +50,17 @@ def test_a_hundred_hundredths_are_one(table):
     ):
         reserve(table, "one more")
     assert table.account("table").charges == 100
+
+
+def test_a_subnormal_spend_of_nothing_left_is_refused(table):
+    reserve(table, "all", 1)
+    for epsilon in (1e-320, "1e-320", 5e-324):
+        with pytest.raises(ValueError, match="least normal 64-bit float"):
+            reserve(table, "more", epsilon)
+    with pytest.raises(BudgetExceeded, match="only 0 is left in account 'table'"):
+        reserve(table, "more", sys.float_info.min)
+    account = table.account("table")
+    assert (account.spent, account.charges) == (1, 1)
 
 
 @pytest.mark.parametrize("epsilon", ["1e-17", "1e-300", Fraction(1, 10**15)])
