@@ -55,10 +55,9 @@ class RunFolder(SingleProcess):
     """A folder in which a run keeps its noisy answers.
 
     In it are `measurements.parquet`, what was measured so far, and `answers/`, every answer of the run in
-    order, each with whether its noise is secure; `.run.json`, for the owner of the folder alone, tells
-    one run and one table from another. Of a
-    folder that `beside` made, `command.json` says what was asked for, and `release/` is the release that is
-    being written.
+    order, each with whether its noise is secure; `.run.json`, for the owner of the folder alone, tells one
+    run and one table from another. Of a folder that `beside` made, `command.json` says what was asked for,
+    and `release/` is the release that is being written.
 
     Args:
         folder: path; made if it is missing. A run that was interrupted goes on from what is in it.

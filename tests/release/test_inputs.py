@@ -145,15 +145,22 @@ def test_a_run_that_changes_its_source_is_as_secure_as_its_worst_answer(
     assert ("NOT FOR PUBLICATION" not in release.statement()) is each
 
 
+@contextlib.contextmanager
+def account_of(tmp_path, **more):
+    """A ledger with the account of the table."""
+    with Ledger.create(tmp_path / "b.ledger") as ledger:
+        given = {"relation": REPLACE, "digest": ledger.digest_of(DATA), "domain": DOMAIN}
+        ledger.register("t", **{"epsilon": 9, **more}, **given)
+        yield ledger
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("first", "number"), list(itertools.product(("own", "tape"), (1, 99))))
 def test_a_ledger_takes_no_answer_that_protects_nobody(tmp_path, stop, name, first, number):
     begun_by(first, name, tmp_path / "run", stop, number)
     folder = RunFolder(tmp_path / "run")
-    with Ledger.create(tmp_path / "b.ledger") as ledger:
-        given = {"relation": REPLACE, "digest": ledger.digest_of(DATA), "domain": DOMAIN}
-        cap = {"epsilon": 50, "delta": "0.001"} if mechanism(name).budget().unit == "rho" else {"epsilon": 9}
-        ledger.register("t", **cap, **given)
+    cap = {"epsilon": 50, "delta": "0.001"} if mechanism(name).budget().unit == "rho" else {"epsilon": 9}
+    with account_of(tmp_path, **cap) as ledger:
         with pytest.raises(ValueError, match=r"takes secure noise only|holds the answers of another run"):
             mechanism(name).run(DATA, WORKLOAD, folder=folder, ledger=ledger)
         assert ledger.account("t").spent == 0 and not ledger.charges("t") and ledger.verify().ok
@@ -163,9 +170,7 @@ def test_a_ledger_takes_no_answer_that_protects_nobody(tmp_path, stop, name, fir
 @pytest.mark.parametrize("research", [False, True])
 def test_answers_of_a_folder_count_where_its_ledger_gets_them(tmp_path, research):
     """The two journals by themselves, whatever else a folder is bound to."""
-    with Ledger.create(tmp_path / "b.ledger") as ledger:
-        given = {"relation": REPLACE, "digest": ledger.digest_of(DATA), "domain": DOMAIN}
-        ledger.register("t", epsilon=9, research=research, **given)
+    with account_of(tmp_path, research=research) as ledger:
         folder = RunFolder(tmp_path / "run")
         alone = folder.journal(None)
         alone.begin(alone, Budget(1), REPLACE, False)
@@ -184,9 +189,7 @@ def test_answers_of_a_folder_count_where_its_ledger_gets_them(tmp_path, research
 
 
 def test_answers_under_a_charge_for_insecure_noise_are_none_of_secure_noise(tmp_path):
-    with Ledger.create(tmp_path / "b.ledger") as ledger:
-        given = {"relation": REPLACE, "digest": ledger.digest_of(DATA), "domain": DOMAIN}
-        ledger.register("t", epsilon=9, research=True, **given)
+    with account_of(tmp_path, research=True) as ledger:
         folder = RunFolder(tmp_path / "run")
         alone = folder.journal(None)
         alone.begin(alone, Budget(1), REPLACE, True)
@@ -197,9 +200,7 @@ def test_answers_under_a_charge_for_insecure_noise_are_none_of_secure_noise(tmp_
 
 
 def test_a_charge_for_secure_noise_is_for_no_other(tmp_path):
-    with Ledger.create(tmp_path / "b.ledger") as ledger:
-        given = {"relation": REPLACE, "digest": ledger.digest_of(DATA), "domain": DOMAIN}
-        ledger.register("t", epsilon=9, **given)
+    with account_of(tmp_path) as ledger:
         journal = LedgerJournal.of_table(ledger, DATA, "run", {"mechanism": "test"})
         journal.begin(journal, Budget(1), REPLACE, True)
         with pytest.raises(ValueError, match="its source of noise has become another"):

@@ -1,5 +1,6 @@
 """A run's folder: nothing that was paid for is lost, drawn again or mixed with another run's."""
 
+import contextlib
 import dataclasses
 import itertools
 import json
@@ -34,8 +35,9 @@ def mechanism(name, epsilon=2):
     return made(epsilon=epsilon, relation=ADD, estimator=FAST)
 
 
-def stopped_after(monkeypatch, number, call):
-    """Run until so many fits were made, and interrupt the next."""
+@contextlib.contextmanager
+def interrupted_after(monkeypatch, number):
+    """Let so many fits be made in the block, and interrupt the next."""
     fit, fits = pj.Estimator.fit, []
 
     def counted(self, *given, **more):
@@ -44,8 +46,14 @@ def stopped_after(monkeypatch, number, call):
             raise KeyboardInterrupt
         return fit(self, *given, **more)
 
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch:
         patch.setattr(pj.Estimator, "fit", counted)
+        yield
+
+
+def stopped_after(monkeypatch, number, call):
+    """Run until so many fits were made, and interrupt the next."""
+    with interrupted_after(monkeypatch, number), pytest.raises(KeyboardInterrupt):
         call()
 
 
@@ -276,24 +284,11 @@ def test_a_command_of_another_run_is_refused_before_it_spends(begun, what, monke
 def test_what_may_change_does_not_stop_a_run(begun, changes, fits, monkeypatch):
     """Changed settings that fail are not kept, and those that succeed are those of the release."""
     before = run_folder.command_in(pathlib.Path("out.partial"))
-    stopped_after_command(monkeypatch, fits, ["release", "--resume", "out.partial", *changes, "--quiet"])
+    with interrupted_after(monkeypatch, fits):
+        assert main(["release", "--resume", "out.partial", *changes, "--quiet"]) == 130
     assert run_folder.command_in(pathlib.Path("out.partial")) == before
     assert main(["release", "--resume", "out.partial", *changes, "--quiet"]) == 0
     assert "out" in os.listdir() and "out.partial" not in os.listdir()
-
-
-def stopped_after_command(monkeypatch, number, words):
-    fit, fits = pj.Estimator.fit, []
-
-    def counted(self, *given, **more):
-        fits.append(1)
-        if len(fits) > number:
-            raise KeyboardInterrupt
-        return fit(self, *given, **more)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(pj.Estimator, "fit", counted)
-        assert main(words) == 130
 
 
 def test_a_folder_in_python_is_of_one_way_to_read_a_file(tmp_path):
@@ -415,6 +410,7 @@ def test_noise_of_a_seed_and_a_ledgers_run_have_no_folder(tmp_path, monkeypatch)
     pj.mechanisms.Marginals(epsilon=1, relation=ADD, estimator=FAST, backend=seeded).run(DATA, WORKLOAD)
     synth = pj.Synthesizer(epsilon=1, relation=ADD, insecure_seed=1, mechanism="marginals")
     synth.fit(pd.DataFrame({"a": [0, 1] * 9}), {"a": 2})
+    assert not unfinished.place().exists() and synth.run_folder is None
 
 
 def test_a_place_that_cannot_be_written_is_said_before_spending(tmp_path, monkeypatch):
