@@ -268,13 +268,29 @@ class CountEstimates:
             yield best.values, best.variances
         else:
             yield from self._summed(query, self.measurements)
-        for each in self._others:
+        for each in self._others_on(query):
             if each.query == query:
                 yield each.flat_values(), np.square(each.row_stddevs())
             elif (found := from_one(self.domain, query, each)) is not None:
                 yield found
             else:
                 yield from self._summed(query, [each])
+
+    def _others_on(self, query: Query) -> Iterator[LinearMeasurement]:
+        """Yield the measurements other than marginals that contain all attributes of a query."""
+        held = [self._others_with.get(name, frozenset()) for name in query.clique]
+        numbers = frozenset.intersection(*held) if held else range(len(self._others))
+        return (self._others[number] for number in sorted(numbers))
+
+    @functools.cached_property
+    def _others_with(self) -> dict[str, frozenset[int]]:
+        """The numbers of the other measurements on each attribute. There can be thousands, for each of which
+        an output of thousands of queries would else be compared."""
+        found: dict[str, set[int]] = {}
+        for number, each in enumerate(self._others):
+            for name in each.clique:
+                found.setdefault(name, set()).add(number)
+        return {name: frozenset(numbers) for name, numbers in found.items()}
 
     def _summed(
         self, query: Query, measurements: Sequence[LinearMeasurement]

@@ -289,7 +289,7 @@ def _path(structure: Structure, output: Variables) -> contraction.ContractionPat
 
 def _seconds(path: contraction.ContractionPath) -> float:
     """Forecast of the time of a contraction, on one core (s)."""
-    by, tables = rates.of_host(), cost.of_path(path).moved / 3
+    by, tables = rates.of_host(), cost.of_path(path, backward=False).moved / 3
     return 1.3 * by.step * len(path.steps) + 0.4 * by.cell * tables + by.flop * path.work
 
 

@@ -199,6 +199,7 @@ def dimensions(structure: Structure, number: int, product: MatrixProduct) -> Dim
     )
 
 
+@functools.lru_cache(maxsize=64)
 def of_path(path: ContractionPath, backward: bool = True) -> Cost:
     """Cost of a path.
 
