@@ -488,3 +488,12 @@ def test_measurements_of_an_unfinished_run_say_of_which_noise_they_are(tmp_path,
         assert {each["secure"] for each in json.loads(marks[b"inputs"])} == {secure}
         assert folder.secure is secure
         assert (folder.folder / run_folder.MEASUREMENTS).stat().st_mode & 0o077 == 0
+
+
+def test_a_kill_before_the_first_answer_leaves_no_release(tmp_path, monkeypatch):
+    """The name of the release is tried elsewhere, so that the same command can be given again."""
+    made, make = [], os.mkdir
+    monkeypatch.setattr(os, "mkdir", lambda path, *mode: (made.append(pathlib.Path(path)), make(path, *mode)))
+    RunFolder.beside(tmp_path / "out", {}, {}).close()
+    assert made and tmp_path / "out" not in made
+    assert os.listdir(tmp_path) == ["out.partial"]

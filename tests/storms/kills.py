@@ -1,6 +1,6 @@
 """`kill -9` at random moments: what was paid for is there afterwards, and is paid for once.
 
-    python tests/storms/kills.py [KILLS]
+    python tests/storms/kills.py [KILLS [SEED]]
 
 Each trial runs `pgmjax release`, `session ask`, `perturb` or `Synthesizer.fit` in a process and kills it
 after a random time, until one run of it ends by itself. A release that is resumed is given other settings of
@@ -213,9 +213,9 @@ def in_python(place, mechanism, dice):
     return [f"fit, {'answered' if then else 'before the first answer'}" for then in seen], wrong
 
 
-def storm(kills):
+def storm(kills, seed):
     """Kill until so many processes have died; return the number of faults."""
-    dice, counts, faults = random.Random(7), collections.Counter(), []
+    dice, counts, faults = random.Random(seed), collections.Counter(), []
     while sum(counts.values()) < kills:
         command, is_charged = (
             dice.choice(["marginals", "aim", "mst", "session", "perturb", "fit", "resume", "resume", "fit"]),
@@ -239,4 +239,5 @@ def storm(kills):
 
 
 if __name__ == "__main__":
-    sys.exit(bool(storm(int(sys.argv[1]) if len(sys.argv) > 1 else 100)))
+    given = [int(word) for word in sys.argv[1:]]
+    sys.exit(bool(storm(*given, *(100, 7)[len(given) :])))
