@@ -71,8 +71,8 @@ def lower_bound(
     """Run a mechanism many times on two neighbouring tables and bound its epsilon from below.
 
     The statistic is how far the noisy answers lean towards one table's exact answers, by the likelihood of
-    their noise, as for an attacker who knows all records but one. The workload is one marginal, so that the whole
-    budget is spent on the answers used.
+    their noise, as for an attacker who knows all records but one. The workload is one marginal, so that the
+    whole budget is spent on the answers used.
 
     If a mechanism takes an `estimator` and fits only after measuring, no model is fitted: runs with and
     without a fit, with the same seed, must release the same measurements bit for bit. Nothing is lost, since

@@ -322,7 +322,9 @@ def test_an_account_that_names_a_unit_is_not_charged_for_what_does_not_add_up(tm
     earlier = pj.mechanisms.Marginals(epsilon=1, relation="add-remove", estimator=FAST).run(DATA, WORKLOAD)
     earlier.save(tmp_path / "r")
     path = tmp_path / "t.csv"
-    path.write_text("".join(f"{','.join(row)}\n" for row in [[*DOMAIN, "who"], ["0"] * len([*DOMAIN, "who"])]))
+    path.write_text(
+        "".join(f"{','.join(row)}\n" for row in [[*DOMAIN, "who"], ["0"] * len([*DOMAIN, "who"])])
+    )
     job = Job(records=path, domain=DOMAIN, epsilon=1, relation="add-remove", prior=tmp_path / "r")
     assert job.earlier is not None  # for one record, as far as the job alone knows
     with Ledger.create(tmp_path / "l.ledger") as ledger:
