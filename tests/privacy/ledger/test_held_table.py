@@ -147,9 +147,11 @@ def test_a_table_too_large_for_memory_must_not_change(tmp_path, ledger, in_a_led
 def test_files_must_not_change_while_they_are_read(tmp_path, monkeypatch, memory):
     """A part of one table and a part of another would be a table that nobody has."""
     monkeypatch.setattr("pgmjax.data.dataset.available_bytes", lambda: memory)
-    for number, read in enumerate((pj.Dataset.snapshot, pj.Dataset.validate, lambda d: list(d.records("a")))):
+    for number, read in enumerate(
+        (pj.Dataset.snapshot, pj.Dataset.validate, lambda d: list(d.records(["a"])))
+    ):
         path = table(tmp_path / f"{number}.csv")
-        data = pj.Dataset.read(path, WIDE).under(TableDefinition(WIDE))
+        data = pj.Dataset.read(path, WIDE)
         data.identity(b"k" * 16)  # from here on it is this table
 
         scanning = type(data._source).batches
