@@ -94,31 +94,58 @@ def reserve(out: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
     """
     target = check_target(out)
     made = [parent for parent in target.parents if not parent.exists()]
-    folder = target.with_name(f".{uuid.uuid4().hex[:12]}.partial")
     sweep(target.parent)
-    lock = None
     try:
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.mkdir()  # test whether the name itself is valid here: not too long, ...
-            target.rmdir()
-            folder.mkdir()
-            lock = try_lock(folder)
-        except OSError as error:
-            raise ValueError(f"{os.fspath(out)} cannot be written: {error.strerror}.") from error
-        yield folder
-        check_target(target)
-        folder.rename(target)
+        with contextlib.ExitStack() as stack:
+            try:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                check_name(target)
+                folder = stack.enter_context(_partial(target))
+            except OSError as error:
+                raise ValueError(f"{os.fspath(out)} cannot be written: {error.strerror}.") from error
+            yield folder
+            check_target(target)
+            folder.rename(target)
     except BaseException:
         with _undisturbed():
-            shutil.rmtree(folder, ignore_errors=True)
             for parent in made:
                 with contextlib.suppress(OSError):
                     parent.rmdir()
         raise
-    finally:
-        if lock is not None:
-            os.close(lock)
+
+
+def check_name(target: pathlib.Path) -> None:
+    """Check that a file system can have a name; a kill leaves nothing that has it.
+
+    Raises:
+        OSError: it cannot: the name is too long, not allowed there, ...
+    """
+    with _partial(target) as folder:
+        (folder / target.name).mkdir()
+
+
+@contextlib.contextmanager
+def _partial(target: pathlib.Path) -> Iterator[pathlib.Path]:
+    """Yield a new folder beside a target, locked while the block runs; what is left of it then is removed."""
+    while True:
+        folder = target.with_name(f".{uuid.uuid4().hex[:12]}.partial")
+        folder.mkdir()
+        with contextlib.ExitStack() as stack:
+            stack.callback(_remove, folder)
+            try:
+                lock = try_lock(folder)
+            except (BlockingIOError, FileNotFoundError):
+                continue  # a sweep came before the lock
+            if lock is not None:
+                stack.callback(os.close, lock)
+            if folder.is_dir():
+                yield folder
+                return
+
+
+def _remove(folder: pathlib.Path) -> None:
+    with _undisturbed():
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def drop(folder: pathlib.Path) -> None:

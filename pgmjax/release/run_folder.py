@@ -314,9 +314,7 @@ class RunFolder(SingleProcess):
         try:
             out.parent.mkdir(parents=True, exist_ok=True)
             files.sweep(out.parent)
-            if not os.path.lexists(out):
-                out.mkdir()  # whether the name itself is possible: too long, not allowed here, ...
-                out.rmdir()
+            files.check_name(out)
             folder = cls(partial)
         except OSError as error:
             raise ValueError(f"{out} cannot be written: {error.strerror}.") from error

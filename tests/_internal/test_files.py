@@ -33,6 +33,33 @@ def test_what_fails_leaves_nothing(tmp_path, error):
     assert os.listdir(tmp_path) == []
 
 
+def test_nothing_stands_under_the_name_before_it_is_complete(tmp_path, monkeypatch):
+    """A kill between any two steps leaves only what a sweep removes."""
+    made, make = [], os.mkdir
+    monkeypatch.setattr(os, "mkdir", lambda path, *mode: (made.append(pathlib.Path(path)), make(path, *mode)))
+    with reserve(tmp_path / "made"):
+        assert made and tmp_path / "made" not in made
+    with pytest.raises(OSError, match="too long"):
+        files.check_name(tmp_path / ("x" * 300))
+    assert os.listdir(tmp_path) == ["made"]
+
+
+def test_a_sweep_at_the_same_time_takes_no_folder_away(tmp_path, monkeypatch):
+    """Between making the folder and locking it, another process may take it for one that was left."""
+    lock, swept = files.try_lock, []
+
+    def late(path):
+        if not swept:
+            swept.append(path)
+            files.sweep(tmp_path)
+        return lock(path)
+
+    monkeypatch.setattr(files, "try_lock", late)
+    with reserve(tmp_path / "made") as folder:
+        assert folder.is_dir() and folder != swept[0]
+    assert os.listdir(tmp_path) == ["made"]
+
+
 def test_nothing_is_overwritten(tmp_path):
     (tmp_path / "made").mkdir()
     with pytest.raises(ValueError, match="already exists"):

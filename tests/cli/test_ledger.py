@@ -7,6 +7,7 @@ import pytest
 
 from pgmjax.cli import main
 from pgmjax.data import demo
+from pgmjax.data.domain import Domain
 from pgmjax.privacy.accounting.events import Pure
 from pgmjax.privacy.ledger import Ledger
 
@@ -46,6 +47,19 @@ def test_init_makes_the_file_and_the_account(file, table, capsys):
         account = ledger.account("people")
         assert account == ledger.find(ledger.digest_of(table))
         assert str(account.cap) == "1/10" and not account.research
+
+
+def test_only_the_table_of_an_account_gives_it_a_domain(file, table, tmp_path, capsys):
+    assert init(file, table) == 0
+    domain, other = tmp_path / "d.json", tmp_path / "other.csv"
+    Domain({"age": 2, "sex": 2}).write(domain)
+    other.write_text("age,sex\n0,0\n")
+    words = ["--domain", str(domain), "--record-is", "person"]
+    assert main(["ledger", "set-domain", str(file), "people", str(other), *words]) == 2
+    assert "not the table of account 'people'" in capsys.readouterr().err
+    with Ledger.open(file) as ledger:
+        assert ledger.account("people").definition is None
+    assert main(["ledger", "set-domain", str(file), "people", str(table), *words]) == 0
 
 
 def test_init_adds_to_a_ledger(file, table, tmp_path, capsys):

@@ -27,11 +27,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import data_and_privacy  # noqa: E402
+import joints  # noqa: E402
 import mechanisms_and_releases  # noqa: E402
 import models_and_fits  # noqa: E402
 import source  # noqa: E402
 
-FAULTS = (*data_and_privacy.FAULTS, *models_and_fits.FAULTS, *mechanisms_and_releases.FAULTS)
+FAULTS = (*data_and_privacy.FAULTS, *models_and_fits.FAULTS, *mechanisms_and_releases.FAULTS, *joints.FAULTS)
 
 LEFT_OUT = (".*", "*.egg-info", "build", "dist", "out", "scratch", "site", "demo-release")
 STARTED = re.compile(r"^(tests/\S+?\.py)::")

@@ -8,7 +8,7 @@ from tests.faults.run import FAULTS, ROOT, place, source
 
 def test_names_are_unique():
     counts = collections.Counter(fault.name for fault in FAULTS)
-    assert not [name for name, count in counts.items() if count > 1] and len(FAULTS) == 154
+    assert not [name for name, count in counts.items() if count > 1] and len(FAULTS) == 181
 
 
 def test_each_snippet_occurs_exactly_once():

@@ -318,6 +318,23 @@ def test_costs_of_other_people_or_another_relation_do_not_add_up(tmp_path, capsy
     assert not list(tmp_path.glob("next*"))
 
 
+def test_an_account_that_names_a_unit_is_not_charged_for_what_does_not_add_up(tmp_path):
+    earlier = pj.mechanisms.Marginals(epsilon=1, relation="add-remove", estimator=FAST).run(DATA, WORKLOAD)
+    earlier.save(tmp_path / "r")
+    path = tmp_path / "t.csv"
+    path.write_text(
+        "".join(f"{','.join(row)}\n" for row in [[*DOMAIN, "who"], ["0"] * len([*DOMAIN, "who"])])
+    )
+    job = Job(records=path, domain=DOMAIN, epsilon=1, relation="add-remove", prior=tmp_path / "r")
+    assert job.earlier is not None  # for one record, as far as the job alone knows
+    with Ledger.create(tmp_path / "l.ledger") as ledger:
+        promise = {"epsilon": 3, "relation": "add-remove", "digest": ledger.digest_of(path)}
+        ledger.register("t", domain=DOMAIN, unit=pj.Unit("who", 2), **promise)
+        with pytest.raises(ValueError, match="do not add up"):
+            job.run(ledger=ledger)
+        assert ledger.account("t").charges == 0
+
+
 def test_an_input_that_comes_in_twice_is_one(made):
     release, _ = made("marginals", True)
     twice = release.with_prior(release.model)

@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import pathlib
+import shutil
 import threading
 
 import numpy as np
@@ -14,6 +15,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 import pgmjax as pj
+from pgmjax._internal import files
 from pgmjax.cli import main
 from pgmjax.mechanisms import RunFolder
 from pgmjax.privacy import IdempotencyConflict, Ledger, PrivateTable
@@ -488,3 +490,62 @@ def test_measurements_of_an_unfinished_run_say_of_which_noise_they_are(tmp_path,
         assert {each["secure"] for each in json.loads(marks[b"inputs"])} == {secure}
         assert folder.secure is secure
         assert (folder.folder / run_folder.MEASUREMENTS).stat().st_mode & 0o077 == 0
+
+
+def test_a_kill_before_the_first_answer_leaves_no_release(tmp_path, monkeypatch):
+    """The name of the release is tried elsewhere, so that the same command can be given again."""
+    made, make = [], os.mkdir
+    monkeypatch.setattr(os, "mkdir", lambda path, *mode: (made.append(pathlib.Path(path)), make(path, *mode)))
+    RunFolder.beside(tmp_path / "out", {}, {}).close()
+    assert made and tmp_path / "out" not in made
+    assert os.listdir(tmp_path) == ["out.partial"]
+
+
+def test_what_a_kill_left_of_an_answer_is_swept(tmp_path):
+    (tmp_path / "run" / "answers").mkdir(parents=True)
+    (tmp_path / "run" / "answers" / ".000000-x-secure.npy.partial").write_bytes(b"half")
+    RunFolder(tmp_path / "run").close()
+    assert os.listdir(tmp_path / "run" / "answers") == []
+
+
+def test_a_folder_that_its_run_removed_meanwhile_is_made_again(tmp_path, monkeypatch):
+    """The lock of a folder without a name keeps nobody out of the one that has the name now."""
+    lock, ended = files.try_lock, []
+
+    def late(path):
+        handle = lock(path)
+        if not ended:
+            ended.append(path)
+            shutil.rmtree(path)
+        return handle
+
+    monkeypatch.setattr(files, "try_lock", late)
+    folder = RunFolder(tmp_path / "run")
+    assert folder.folder.is_dir()
+    with pytest.raises(ValueError, match="Another process is using"):
+        RunFolder(tmp_path / "run")
+
+
+def test_a_folder_is_as_secure_as_its_worst_answer(tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    for number, secure in enumerate((True, False, True)):
+        folder.store(number, "x", np.array([number]), secure)
+        assert folder.secure is (number == 0)
+        assert folder.step(number, "x") == (np.array([number]), secure)
+    said = folder.folder / "answers" / "000000-x-secure.npy"
+    said.rename(said.with_name("000000-x.npy"))  # a name that does not say it
+    assert folder.step(0, "x") == (np.array([0]), False)
+
+
+@pytest.mark.parametrize(("error", "begun"), [(ValueError, False), (KeyboardInterrupt, True)])
+def test_a_run_that_is_refused_has_not_begun(tmp_path, error, begun):
+    """One that is interrupted may have been charged."""
+
+    class Refusing:
+        def begin(self, *given):
+            raise error
+
+    folder = RunFolder(tmp_path / "run")
+    with pytest.raises(error):
+        folder.journal(Refusing()).begin(object(), None, ADD, True)
+    assert folder.begun is begun

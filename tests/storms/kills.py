@@ -1,9 +1,10 @@
 """`kill -9` at random moments: what was paid for is there afterwards, and is paid for once.
 
-    python tests/storms/kills.py [KILLS]
+    python tests/storms/kills.py [KILLS [SEED]]
 
-Each trial runs `pgmjax release`, `session ask`, `perturb` or `Synthesizer.fit` in a process and kills it
-after a random time, until one run of it ends by itself. A release that is resumed is given other settings of
+The first run, of AIM, is left alone: kills come within its time. Each trial then runs `pgmjax release`,
+`session ask`, `perturb` or `Synthesizer.fit` in a process and kills it after a random time, until one run of
+it ends by itself, or its result is there. A release that is resumed is given other settings of
 the fit each time. Then every noisy answer that was on disk after a kill must be in the
 result to the bit, a ledger must have one charge for the command, and only the result may be left. It prints
 how many kills hit which stage, and exits with 1 if an answer was lost or charged twice.
@@ -25,12 +26,13 @@ import pandas
 import pyarrow.parquet as parquet
 
 import pgmjax as pj
+from pgmjax._internal import files
 from pgmjax.cli import main
 from pgmjax.release import folder as release_folder
 from pgmjax.release import unfinished
 
 DOMAIN = pj.Domain({"a": {"labels": ["x", "y", "z"]}, "b": 3, "c": 2})
-LONGEST = 4.0
+LIMIT = 120.0  # seconds of a run that is left alone
 
 
 def table(path):
@@ -75,7 +77,7 @@ def answers(folder):
     return stored, measured
 
 
-def trial(place, mechanism, in_a_ledger, dice, resumes=False):
+def trial(place, mechanism, in_a_ledger, dice, longest, resumes=False):
     """One command, killed until it ends; return where the kills hit and what is wrong."""
     words = ["release", table(place / "t.csv"), "--domain", place / "d.json", "--all-kway", "2"]
     words += ["--epsilon", "1", "--relation", "add-remove", "--mechanism", mechanism, "--steps", "30"]
@@ -96,13 +98,17 @@ def trial(place, mechanism, in_a_ledger, dice, resumes=False):
                 dice.choice(["1", "20", "40"]),
             ]
             words = ["release", "--resume", partial, *fit, "--dtype", dice.choice(["float32", "float64"])]
-        code = killed(words, dice.uniform(0, LONGEST) if len(stages) < 8 else 60)
+        code = killed(words, dice.uniform(0, longest) if len(stages) < 8 else LIMIT)
         if code is not None:
             break
         stored, measured = answers(partial)
         stages.append("release, " + ("answered" if stored or measured else "before the first answer"))
         if (partial / "release" / "release.json").is_file():
             stages[-1] = "release, writing"
+        if (place / "out").exists() and not partial.exists():
+            files.sweep(place)
+            stages[-1], code = "release, published", 0
+            break
         for name, values in seen.items():
             if name in stored and not np.array_equal(stored[name], values):
                 wrong.append(f"{name} was drawn again")
@@ -128,14 +134,16 @@ def trial(place, mechanism, in_a_ledger, dice, resumes=False):
     return stages, wrong
 
 
-def until_it_ends(words, dice, look):
+def until_it_ends(words, dice, longest, look, out=None):
     """Kill a command until it ends; return its exit code and what `look` returned after each kill."""
     seen = []
     while True:
-        code = killed(words, dice.uniform(0, LONGEST) if len(seen) < 8 else 60)
+        code = killed(words, dice.uniform(0, longest) if len(seen) < 8 else LIMIT)
         if code is not None:
             return code, seen
         seen.append(look())
+        if out is not None and out.exists():
+            return 0, seen
 
 
 def kept(place):
@@ -145,7 +153,7 @@ def kept(place):
         return {(charge.key, step): payload for charge in charges for step, payload in charge.stored()}
 
 
-def in_the_ledger(place, command, dice):
+def in_the_ledger(place, command, dice, longest):
     """One `session ask` or `perturb` on an account; return where the kills hit and what is wrong."""
     DOMAIN.write(place / "d.json")
     init = [
@@ -167,7 +175,7 @@ def in_the_ledger(place, command, dice):
     else:
         words = ["session", "ask", place / "b.ledger", "a=x,c=1", "--half-width", "30", "--cap", "1"]
         words += ["--table", place / "t.csv", *shared]
-    code, seen = until_it_ends(words, dice, lambda: kept(place))
+    code, seen = until_it_ends(words, dice, longest, lambda: kept(place), place / "out")
     wrong, last = [] if code == 0 else [f"the command ended with {code}"], kept(place)
     for answers_then in seen:
         if any(last.get(step) != payload for step, payload in answers_then.items()):
@@ -182,7 +190,7 @@ def in_the_ledger(place, command, dice):
     return [f"{command}, {'answered' if then else 'before the first answer'}" for then in seen], wrong
 
 
-def in_python(place, mechanism, dice):
+def in_python(place, mechanism, dice, longest):
     """One `Synthesizer.fit`, killed until it ends; return where the kills hit and what is wrong."""
     os.environ["XDG_STATE_HOME"] = str(place / "state")
     frame = pandas.read_csv(table(place / "t.csv"))
@@ -197,7 +205,7 @@ def in_python(place, mechanism, dice):
         paths = unfinished.place().glob("*/answers/[0-9]*.npy")
         return {path.name: np.load(path) for path in paths}
 
-    code, seen = until_it_ends(fit, dice, look)
+    code, seen = until_it_ends(fit, dice, longest, look)
     wrong = [] if code == 0 else [f"the call ended with {code}"]
     for before, after in itertools.pairwise(seen):
         if before and after and any(not np.array_equal(after.get(name), before[name]) for name in before):
@@ -213,9 +221,14 @@ def in_python(place, mechanism, dice):
     return [f"fit, {'answered' if then else 'before the first answer'}" for then in seen], wrong
 
 
-def storm(kills):
+def storm(kills, seed):
     """Kill until so many processes have died; return the number of faults."""
-    dice, counts, faults = random.Random(7), collections.Counter(), []
+    dice, counts, faults = random.Random(seed), collections.Counter(), []
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        _, faults = trial(pathlib.Path(folder), "aim", False, dice, 1e9)
+    longest = time.monotonic() - start
+    print(f"kills within {longest:.1f} s", flush=True)
     while sum(counts.values()) < kills:
         command, is_charged = (
             dice.choice(["marginals", "aim", "mst", "session", "perturb", "fit", "resume", "resume", "fit"]),
@@ -224,13 +237,14 @@ def storm(kills):
         with tempfile.TemporaryDirectory() as folder:
             place = pathlib.Path(folder)
             if command in ("session", "perturb"):
-                stages, wrong = in_the_ledger(place, command, dice)
+                stages, wrong = in_the_ledger(place, command, dice, longest)
             elif command == "fit":
-                stages, wrong = in_python(place, dice.choice(["marginals", "aim", "mst"]), dice)
+                stages, wrong = in_python(place, dice.choice(["marginals", "aim", "mst"]), dice, longest)
             elif command == "resume":
-                stages, wrong = trial(place, dice.choice(["aim", "mst"]), is_charged, dice, resumes=True)
+                named = dice.choice(["aim", "mst"])
+                stages, wrong = trial(place, named, is_charged, dice, longest, resumes=True)
             else:
-                stages, wrong = trial(place, command, is_charged, dice)
+                stages, wrong = trial(place, command, is_charged, dice, longest)
         counts.update(stages)
         faults += [f"{command}{' in a ledger' * is_charged}: {each}" for each in wrong]
         print(f"{sum(counts.values())} kills, {dict(counts)}, faults {faults}", flush=True)
@@ -239,4 +253,5 @@ def storm(kills):
 
 
 if __name__ == "__main__":
-    sys.exit(bool(storm(int(sys.argv[1]) if len(sys.argv) > 1 else 100)))
+    given = [int(word) for word in sys.argv[1:]]
+    sys.exit(bool(storm(*given, *(100, 7)[len(given) :])))

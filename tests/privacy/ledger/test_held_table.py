@@ -143,6 +143,29 @@ def test_a_table_too_large_for_memory_must_not_change(tmp_path, ledger, in_a_led
         private.measure([query], epsilons=[5])
 
 
+@pytest.mark.parametrize("memory", [0, 1 << 40])
+def test_files_must_not_change_while_they_are_read(tmp_path, monkeypatch, memory):
+    """A part of one table and a part of another would be a table that nobody has."""
+    monkeypatch.setattr("pgmjax.data.dataset.available_bytes", lambda: memory)
+    for number, read in enumerate(
+        (pj.Dataset.snapshot, pj.Dataset.validate, lambda d: list(d.records(["a"])))
+    ):
+        path = table(tmp_path / f"{number}.csv")
+        data = pj.Dataset.read(path, WIDE)
+        data.identity(b"k" * 16)  # from here on it is this table
+
+        scanning = type(data._source).batches
+
+        def changed(source, *given, path=path, scanning=scanning, **more):
+            yield from scanning(source, *given, **more)
+            os.replace(table(tmp_path / "other.csv", "zzzz"), path)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(type(data._source), "batches", changed)
+            with pytest.raises(TableChangedError, match="none of this reading was shown"):
+                read(data)
+
+
 def test_a_file_changed_since_it_was_recognised_is_not_read(tmp_path, ledger):
     path = table(tmp_path / "t.csv")
     register(ledger, path)
