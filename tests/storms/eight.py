@@ -32,8 +32,7 @@ REFUSALS = (
     "Another run of this process is using",
     "already exists",
     "is being used by another",
-    "exceeds the remaining",
-    "budget",
+    "is left in account",
 )
 
 
