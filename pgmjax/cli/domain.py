@@ -27,7 +27,8 @@ from pgmjax._internal.private_files import open_private
 from pgmjax.data import files
 from pgmjax.data.arrow import encode_array
 from pgmjax.data.attribute import Attribute
-from pgmjax.data.domain import Domain, infer, write_file
+from pgmjax.data.domain import Domain, infer
+from pgmjax.data.domain_file import write_file
 from pgmjax.data.draft import OPEN, Draft
 from pgmjax.data.encoding import MISSING, OUTSIDE, UNREADABLE, Encoded, Notation, text_of
 from pgmjax.discovery.open_table import open_entry

@@ -132,9 +132,8 @@ class Attribute:
             if spec.name != name:
                 raise ValueError(f"The attribute under the name {name!r} calls itself {spec.name!r}.")
             return spec
-        if isinstance(spec, str) and spec == "discover":
-            entry.refuse_open(name)
-        return cls(name, **(fields_of_spec(name, spec) if isinstance(spec, Mapping) else {"size": spec}))
+        with entry.at(name):
+            return cls(name, **fields_of_spec(name, spec))
 
     def to_spec(self) -> dict[str, Any]:
         """Return the mapping of a domain file that `from_spec` reads back."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pgmjax.data.attribute import Attribute
-from pgmjax.data.domain import read_domain_file
+from pgmjax.data.domain_file import read_domain_file
 from pgmjax.data.encoding import STORAGES
 
 OPEN = "discover"
