@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import itertools
 import json
+import math
 import os
 import pathlib
 import re
@@ -54,28 +56,24 @@ def read_domain_file(path: str | os.PathLike[str], make: Callable[[Any], _Made])
             place, places[()] = (), (error.lineno, error.colno)
             reason = f"This is not JSON: {error.msg}. Correct it there; a YAML file ends in .yaml."
         elif isinstance(error, UnicodeDecodeError):
-            reason = "It is not UTF-8 text. Save it as UTF-8."
+            reason = "It is not text in UTF-8. Save it in that encoding."
         elif isinstance(error, RecursionError):
             reason = "It is nested too deep."
-        elif not places:
+        elif not places and place is not None:
             place = _placed(text, places, place)
-        known = [
-            places[place[:length]]
-            for length in range(len(place or ()), -1, -1)
-            if (place or ())[:length] in places
-        ]
-        where = f", line {known[0][0]}, column {known[0][1]}" if known and place is not None else ""
+        above = [place[:length] for length in range(len(place), -1, -1)] if place is not None else []
+        where = next((", line {}, column {}".format(*places[one]) for one in above if one in places), "")
         raise (TypeError if isinstance(error, TypeError) else ValueError)(
             f"Domain file {os.fspath(path)}{where}: {reason}"
         ) from error
 
 
-def _placed(text: str, places: dict[_Place, tuple[int, int]], place: _Place | None) -> _Place | None:
-    """Find where the parts of JSON stand, and the place of a name that is given twice."""
+def _placed(text: str, places: dict[_Place, tuple[int, int]], place: _Place) -> _Place:
+    """Find where the parts of JSON stand; return the place of a name that is given twice, or the one given."""
     try:
         _Yaml(text.replace("\t", " "), places)
     except (ImportError, RecursionError, TypeError, ValueError) as error:
-        return getattr(error, "place", None) if place is None else place
+        return place or getattr(error, "place", ())
     return place
 
 
@@ -89,7 +87,8 @@ def _file_kind(file: pathlib.Path) -> str:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for name, value in pairs:
-        _require_new(name, result)
+        with at():
+            _require_new(name, result)
         result[name] = value
     return result
 
@@ -112,9 +111,16 @@ class _Yaml:
 
     def __init__(self, text: str, places: dict[_Place, tuple[int, int]]):
         yaml = checks.optional("yaml", extra="tables")
-        self.places, self._left = places, len(text) + _MOST_NODES
+
+        class Loader(yaml.SafeLoader):  # type: ignore[name-defined]
+            def fetch_more_tokens(self) -> None:  # PyYAML takes time that grows with the square of the depth
+                if self.flow_level + len(self.indents) > _DEEPEST:
+                    raise ValueError(f"It is nested more than {_DEEPEST} deep.")
+                super().fetch_more_tokens()
+
+        self.places, self._sizes = places, dict[int, float]()
         try:
-            root = yaml.compose(text, Loader=yaml.SafeLoader)
+            root = yaml.compose(text, Loader=Loader)
         except yaml.YAMLError as error:
             mark, found = getattr(error, "problem_mark", None), getattr(error, "problem", None) or str(error)
             remedy = (
@@ -124,7 +130,17 @@ class _Yaml:
             )
             with self._at((), mark):
                 raise ValueError(f"This is not YAML: {found}. {remedy}.") from None
+        if root is not None and self._size(root) > len(text) + _MOST_NODES:
+            raise ValueError("Its aliases stand for more than a million entries.")
         self.content = None if root is None else self._value(root, ())
+
+    def _size(self, node: Any) -> float:
+        """Return how many nodes a node stands for, which aliases multiply."""
+        if id(node) not in self._sizes:
+            self._sizes[id(node)] = math.inf  # if it is met again within itself
+            pairs = node.value if node.id == "mapping" else [] if node.id == "scalar" else [node.value]
+            self._sizes[id(node)] = 1 + sum(map(self._size, itertools.chain(*pairs)))
+        return self._sizes[id(node)]
 
     @contextlib.contextmanager
     def _at(self, place: _Place, mark: Any) -> Any:
@@ -135,12 +151,6 @@ class _Yaml:
             yield
 
     def _value(self, node: Any, place: _Place) -> Any:
-        self._left -= 1
-        if self._left < 0 or len(place) > _DEEPEST:
-            deep = f"It is nested more than {_DEEPEST} deep."
-            raise ValueError(
-                deep if self._left >= 0 else "Its aliases stand for more than a million entries."
-            )
         if len(place) <= _PLACED:
             self.places.setdefault(place, (node.start_mark.line + 1, node.start_mark.column + 1))
         if node.id == "scalar":

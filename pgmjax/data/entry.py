@@ -393,6 +393,8 @@ def _check(said: str, name: str, key: Key, value: Any) -> None:
     kind = TypeError if place or misfit({"type": types}, value) == () else ValueError
     for step in place:
         value = value[step]
+    if isinstance(value, float) and not math.isfinite(value):
+        kind = ValueError
     where = f" in place {place[-1] + 1}" if place and isinstance(place[-1], int) else ""
     with at(*place):
         raise kind(f"{said} must be {key.words}, got {shown(value)}{where}. {_hint(name, key, types, value)}")
@@ -491,7 +493,7 @@ def _written_out(name: str, spec: Any) -> Mapping[str, Any]:
     if _is_number(spec):
         return {"size": spec}
     choices = [_EXAMPLE["int"], _EXAMPLE["str"], OPEN]
-    if isinstance(spec, str):
+    if isinstance(spec, str) and len(spec) < 80:
         choices = _meant_by(spec.strip())
     elif misfit(_VALUES, spec) is None:
         listed = f"[{', '.join(map(str, spec))}]"
@@ -499,7 +501,7 @@ def _written_out(name: str, spec: Any) -> Mapping[str, Any]:
         choices = [f"{{{edges}: {listed}}} for the edges of cells", f"{{labels: {listed}}} for these values"]
         if edges == "bins" and len(spec) == 2:
             choices.insert(0, f"{{min: {spec[0]}, max: {spec[1]}}} for the whole numbers between them")
-    raise (ValueError if isinstance(spec, (str, list)) else TypeError)(
+    raise TypeError(
         f"The entry of attribute {name!r} must be a number of codes, a list of labels, or a mapping, got "
         f"{shown(spec)}. Write {', or '.join(f'{name}: {choice}' for choice in choices)}."
     )
