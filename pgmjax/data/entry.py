@@ -15,7 +15,7 @@ import itertools
 import math
 import numbers
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -411,11 +411,14 @@ def _hint(name: str, key: Key, types: list[str], value: Any) -> str:
         switch = "true" if text.lower() in ("yes", "on", "y", "true") else "false"
         marker = f', or {name}: ["{text}"] if the table writes missing values so' if key is _MISSING else ""
         return f"Write {name}: {switch}{marker}."
-    if text and "string" not in types and not set(types) & {"array", "boolean"} and _NUMBER.fullmatch(text):
+    if text and {*types} <= {"integer", "number"} and _NUMBER.fullmatch(text):
         return f"Write the number without quotes: {name}: {text}."
+    if text and name in ("bins", "within") and _NUMBER.fullmatch(text):
+        return "Write numbers without quotes."
     if text and types[0] == "array" and name != "within":
         return f"Write a list: {name}: [{', '.join(filter(None, re.split('[,;| ]+', text)))}]."
-    return f"Write, for example, {name}: {key.example}."
+    quoted = "Put quotes around null, if it is a text. " if value is None and key.schema is not _BOOL else ""
+    return f"{quoted}Write, for example, {name}: {key.example}."
 
 
 def fields_of_spec(name: str, spec: Any) -> dict[str, Any]:
@@ -633,6 +636,8 @@ def date_edges(name: str, spec: Mapping[str, Any]) -> tuple[tuple[int, ...], str
     seconds = [_second(name, *pair) for pair in zip(keys, texts, strict=True)]
     timed = any(":" in text for text in texts)
     if "dates" in spec:
+        with at("dates"):
+            _check_increasing(f"'dates' of attribute {name!r}", seconds, texts)
         return (tuple(seconds), "second") if timed else (tuple(each // _DAY for each in seconds), "day")
     first, last = seconds
     if last < first:
@@ -699,11 +704,17 @@ def checked_bins(name: str, edges: Iterable[Any]) -> tuple[float, ...]:
     said = f"'bins' of attribute {name!r}"
     with at("bins"):
         _check(said, "bins", KINDS["bins"]["bins"], edges)
-        for index, (low, high) in enumerate(itertools.pairwise(edges), 1):
-            if not float(low) < float(high):
-                with at(index):
-                    raise ValueError(f"{said} must increase, got {high:g} behind {low:g}. Sort them.")
+        _check_increasing(said, edges, [f"{edge:g}" for edge in edges])
     return tuple(map(float, edges))
+
+
+def _check_increasing(said: str, values: Sequence[Any], texts: Sequence[str]) -> None:
+    for index, (low, high) in enumerate(itertools.pairwise(values), 1):
+        if not low < high:
+            with at(index):
+                raise ValueError(
+                    f"{said} must increase, got {texts[index]} behind {texts[index - 1]}. Sort them."
+                )
 
 
 def check_notation(attribute: Any) -> None:
