@@ -69,7 +69,7 @@ def read_domain_file(path: str | os.PathLike[str], make: Callable[[Any], _Made])
 
 
 def _placed(text: str, places: dict[_Place, tuple[int, int]], place: _Place) -> _Place:
-    """Find where the parts of JSON stand; return the place of a name that is given twice, or the one given."""
+    """Find where the parts of JSON stand; return the place given, or that of a name given twice."""
     try:
         _Yaml(text.replace("\t", " "), places)
     except (ImportError, RecursionError, TypeError, ValueError) as error:

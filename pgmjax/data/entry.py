@@ -197,8 +197,8 @@ KINDS: dict[str, dict[str, Key]] = {
         "from": _EDGE,
         "to": Key("The last date.", _DATE_WORDS, '"2024-12-31"', _MOMENT, True),
         "step": Key(
-            "The width of a cell: a unit, a number of units, or a number of days (of seconds if the ends have "
-            "a time of day). Without it: 1.",
+            "The width of a cell: a unit, a number of units, or a number of days (of seconds if the ends have a "
+            "time of day). Without it: 1.",
             f'a whole number >= 1, one of {", ".join(STEPS)}, or a number of these, such as "6 hours"',
             "month",
             {"anyOf": [_COUNT, {"type": "string", "pattern": f"^([1-9][0-9]{{0,8}} *)?({_UNIT})s?$"}]},
@@ -468,7 +468,7 @@ def _plain(value: Any) -> Any:
 
 
 def open_kind(name: str, spec: Any) -> str | None:
-    """Return of which kind an entry is that is to be discovered, "any" if nothing is known; None if described.
+    """Return the kind of an entry that is to be discovered, "any" if nothing is known; None if described.
 
     Raises:
         ValueError: it says more than that.
@@ -543,14 +543,13 @@ def _kind_of(name: str, spec: Mapping[str, Any]) -> str:
         if key not in known:
             with at(key):
                 there = f"{kinds[0]} does" if len(kinds) == 1 else "entries do"
-                raise ValueError(
-                    f"Attribute {name!r} has the key {key!r}, which {there} not have. {_meant_key(key, known, spec)}"
-                )
+                meant = _meant_key(key, known, spec)
+                raise ValueError(f"Attribute {name!r} has the key {key!r}, which {there} not have. {meant}")
     if len(kinds) != 1:
         got = f"both {' and '.join(kinds)}: leave out one" if kinds else f"{', '.join(spec) or 'none'}"
         raise ValueError(
-            f"Attribute {name!r} must have one of size, labels, labels_file, bins, dates, min and max, and from "
-            f"and to, got {got}."
+            f"Attribute {name!r} must have one of size, labels, labels_file, bins, dates, min and max, "
+            f"and from and to, got {got}."
         )
     needed = {key: one for key, one in known.items() if one.needed}
     for key in needed.keys() - spec.keys():
@@ -691,8 +690,8 @@ def checked_labels(name: str, what: str, values: Iterable[Any]) -> tuple[Label, 
                     checks.plain_text(said, value)
                 if {text_of(value), value} & known:
                     raise ValueError(
-                        f"{said} must differ from one another, also as text, got {shown(value)} again in place "
-                        f"{index + 1}. Leave it out there."
+                        f"{said} must differ from one another, also as text, got {shown(value)} again in "
+                        f"place {index + 1}. Leave it out there."
                     )
                 known |= {text_of(value), value}
     return values

@@ -3,7 +3,6 @@
 import csv
 import datetime
 import decimal
-import json
 
 import numpy as np
 import pyarrow as pa
@@ -40,7 +39,7 @@ def test_a_draft_holds_names_and_no_values(table, capsys):
     assert main(["domain", "draft", str(table / "t.csv"), "--out", str(out)]) == 2
     assert "already exists" in capsys.readouterr().err
     assert main(["domain", "draft", str(table / "t.csv")]) == 0
-    assert '"age": "discover"' in capsys.readouterr().out
+    assert "\nage: discover\n" in capsys.readouterr().out
 
 
 def test_a_draft_of_parquet_knows_its_types(tmp_path, capsys):
@@ -394,19 +393,6 @@ def test_a_domain_of_a_public_table_fits_it(tmp_path, kind, capsys):
     assert main(["domain", "check", str(path), out]) == 0
 
 
-def test_the_schema_knows_the_keys_of_every_kind(capsys):
-    assert main(["domain", "schema"]) == 0
-    kinds = json.loads(capsys.readouterr().out)["$defs"]
-    assert {kind: {*kinds[kind]["properties"]} for kind in entry.KEYS} == {
-        k: {*v} for k, v in entry.KEYS.items()
-    }
-    assert {*kinds["labels_file"]["properties"]} == {"labels_file", "column", *entry.KEYS["labels"]} - {
-        "labels"
-    }
-    units = kinds["from"]["properties"]["step"]["anyOf"][1]["pattern"]
-    assert all(unit in units for unit in entry.STEPS)
-
-
 @pytest.mark.parametrize(
     ("spec", "valid"),
     [
@@ -442,7 +428,7 @@ def test_the_schema_knows_the_keys_of_every_kind(capsys):
 )
 def test_the_schema_and_the_library_take_the_same_entries(spec, valid):
     jsonschema = pytest.importorskip("jsonschema")
-    schema = json.loads(domain_command.schema_text())
+    schema = entry.json_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
     assert jsonschema.Draft202012Validator(schema).is_valid({"a": spec}) == valid
     if valid:

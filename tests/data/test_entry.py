@@ -93,7 +93,7 @@ def test_a_label_that_is_another_number_is_named(tmp_path, label, form):
 
 
 def test_yaml_labels_are_what_is_written(tmp_path):
-    """What YAML 1.1 takes for bools, octal and sexagesimal numbers and dates is text; decimals are numbers."""
+    """What YAML 1.1 takes for bools, octal and sexagesimal numbers and dates is text."""
     words = ["no", "yes", "on", "0123", "010", "1_000", "12:30", "1:30.5", "0x1F", "2020-01-01", "n", "NA"]
     text = f"x: {{labels: [{', '.join(words)}, 17, 1.5, '1e3'], missing: [n/a, -9]}}\n2020: 2\nno: 3\n"
     (tmp_path / "d.yaml").write_text(text, encoding="utf-8")
