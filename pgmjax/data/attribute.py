@@ -109,7 +109,8 @@ class Attribute:
         if self.labels is None and self.bins is None:
             both |= {text for text in map(text_of, markers) if text.isdecimal() and int(text) < regular}
         if both:
-            raise ValueError(f"Attribute {self.name!r}: {sorted(both)} both a value and a missing marker.")
+            both_said = f"{', '.join(sorted(both))}, which is both a value and a missing marker"
+            raise ValueError(f"'missing' of attribute {self.name!r} must name no value, got {both_said}.")
 
     @classmethod
     def from_spec(cls, name: str, spec: Any) -> Attribute:

@@ -28,6 +28,7 @@ from pgmjax._internal.elsewhere import Telling, told
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain_file import read_domain_file, write_file
+from pgmjax.data.entry import shown
 
 
 @told
@@ -53,9 +54,7 @@ class Domain(metaclass=Telling):
 
     def __init__(self, spec: Mapping[str, Any]):
         if not isinstance(spec, Mapping):
-            raise TypeError(
-                f"A domain must be a mapping from attribute name to size, got {type(spec).__name__}."
-            )
+            raise TypeError(f"A domain must be a mapping from attribute name to size, got {shown(spec)}.")
         if not spec:
             raise ValueError("A domain must have at least one attribute, got none.")
         attributes = tuple(Attribute.from_spec(name, entry) for name, entry in spec.items())

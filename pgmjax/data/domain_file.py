@@ -122,11 +122,14 @@ class _Yaml:
         try:
             root = yaml.compose(text, Loader=Loader)
         except yaml.YAMLError as error:
-            mark, found = getattr(error, "problem_mark", None), getattr(error, "problem", None) or str(error)
+            mark, found = (
+                getattr(error, "problem_mark", None),
+                getattr(error, "problem", None) or str(error).split("\n")[0],
+            )
             remedy = (
                 "Indent with spaces"
                 if "\\t" in found
-                else "Close all brackets and quotes, and put quotes around text with special characters"
+                else "Check colons, commas, brackets and indentation, and put quotes around text such as >50K"
             )
             with self._at((), mark):
                 raise ValueError(f"This is not YAML: {found}. {remedy}.") from None

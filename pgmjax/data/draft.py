@@ -9,7 +9,7 @@ from typing import Any
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.domain_file import read_domain_file
 from pgmjax.data.encoding import STORAGES
-from pgmjax.data.entry import OPEN, at, open_kind
+from pgmjax.data.entry import OPEN, at, open_kind, shown
 
 _STORAGES = {"bins": ("text", "number", "nothing"), "dates": ("text", "date", "nothing")}
 """The storage types of columns in which values of a shape may be found; any where nothing is said."""
@@ -41,7 +41,7 @@ class Draft:
         if not isinstance(entries, Mapping):
             raise TypeError(
                 "A domain must be a mapping from column to entry, such as {age: {min: 0, max: 99}}, got "
-                f"{type(entries).__name__}."
+                f"{shown(entries)}."
             )
         if not entries:
             raise ValueError("A draft must name at least one column, got none.")

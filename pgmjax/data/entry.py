@@ -86,7 +86,7 @@ _UNIT = "|".join(STEPS)
 _MISSING = Key(
     "`true` adds a code for records without a value. A text or a list of texts is read as missing too.",
     "true, false, or texts or numbers that are read as missing",
-    '["?", -9]',
+    "true",
     _MARKERS,
 )
 _OTHER = Key("`true` adds a code for all values that are no label.", "true or false", "true", _BOOL)
@@ -197,7 +197,7 @@ KINDS: dict[str, dict[str, Key]] = {
         "from": _EDGE,
         "to": Key("The last date.", _DATE_WORDS, '"2024-12-31"', _MOMENT, True),
         "step": Key(
-            "The width of a cell: a unit, a number of units, or a number of days (of seconds if the ends have a "
+            "The width of a cell: a unit, a number of units, or a number of days (seconds if the ends have a "
             "time of day). Without it: 1.",
             f'a whole number >= 1, one of {", ".join(STEPS)}, or a number of these, such as "6 hours"',
             "month",
@@ -217,6 +217,7 @@ KINDS: dict[str, dict[str, Key]] = {
     },
 }
 """The keys of an entry by its kind. The key that a kind is called by is the first of it."""
+_ALL_KEYS = {key for keys in KINDS.values() for key in keys}
 _ALSO = {
     "label values categories levels enum codes": "labels",
     "minimum low lower lowest": "min",
@@ -225,6 +226,7 @@ _ALSO = {
     "end until till": "to",
     "edges cuts breaks cells": "bins",
     "width by interval": "step",
+    "range between": "min and max",
     "na nan null nullable na_values none optional": "missing",
     "else rest default unknown": "other",
     "n count number cardinality": "size",
@@ -234,6 +236,7 @@ _ALSO = {
 }
 _MEANT = {word: key for words, key in _ALSO.items() for word in words.split()}
 """Words of other libraries, and the key that is meant."""
+_FIRST_KEYS = "size, labels, labels_file, bins, dates, min and max, and from and to"
 _TYPES = {
     "{min: 0, max: 99}": ("int", "integer", "number", "numeric"),
     "{bins: [0, 10, 100]}": ("float", "double", "real", "continuous"),
@@ -406,18 +409,24 @@ def _listed(value: Any) -> list[Any]:
 
 def _hint(name: str, key: Key, types: list[str], value: Any) -> str:
     """Return what to write behind a key, as a sentence."""
-    text = value.strip() if isinstance(value, str) else ""
+    text = re.sub("[_' ]", "", value) if isinstance(value, str) else ""
     if text in _SWITCHES or text.lower() in ("true", "false"):
         switch = "true" if text.lower() in ("yes", "on", "y", "true") else "false"
         marker = f', or {name}: ["{text}"] if the table writes missing values so' if key is _MISSING else ""
         return f"Write {name}: {switch}{marker}."
-    if text and {*types} <= {"integer", "number"} and _NUMBER.fullmatch(text):
-        return f"Write the number without quotes: {name}: {text}."
-    if text and name in ("bins", "within") and _NUMBER.fullmatch(text):
-        return "Write numbers without quotes."
-    if text and types[0] == "array" and name != "within":
-        return f"Write a list: {name}: [{', '.join(filter(None, re.split('[,;| ]+', text)))}]."
-    quoted = "Put quotes around null, if it is a text. " if value is None and key.schema is not _BOOL else ""
+    if _NUMBER.fullmatch(text) and ({*types} <= {"integer", "number"} or name in ("bins", "within")):
+        return f"Write it as a number without quotes: {text.lstrip('0') or '0'}."
+    if text and name in ("labels", "dates"):
+        return f"Write a list: {name}: [{', '.join(filter(None, re.split('[,;| ]+', value)))}]."
+    if isinstance(value, Mapping) and name == "labels":
+        return (
+            "Put quotes around a label with a colon. Spellings are a mapping: labels: {F: [female, femme]}."
+        )
+    if text.lower().strip("+-.") in ("inf", "infinity"):
+        return "Write an end that may occur, and clip: true for numbers beyond it."
+    quoted = (
+        "Put quotes around null, if it is a text. " if value is None and name in ("labels", "missing") else ""
+    )
     return f"{quoted}Write, for example, {name}: {key.example}."
 
 
@@ -499,7 +508,7 @@ def _written_out(name: str, spec: Any) -> Mapping[str, Any]:
     if isinstance(spec, str) and len(spec) < 80:
         choices = _meant_by(spec.strip())
     elif misfit(_VALUES, spec) is None:
-        listed = f"[{', '.join(map(str, spec))}]"
+        listed = f"[{', '.join(map(str, spec[:6]))}{', ...' if len(spec) > 6 else ''}]"
         edges = "bins" if _is_number(spec[0]) else "dates"
         choices = [f"{{{edges}: {listed}}} for the edges of cells", f"{{labels: {listed}}} for these values"]
         if edges == "bins" and len(spec) == 2:
@@ -534,41 +543,40 @@ def _kind_of(name: str, spec: Mapping[str, Any]) -> str:
     """
     firsts = {key: kind for kind, keys in KINDS.items() for key, one in keys.items() if one.needed}
     kinds = list(dict.fromkeys(firsts[key] for key in spec if key in firsts))
-    known = (
-        KINDS[kinds[0]]
-        if len(kinds) == 1
-        else {key: one for keys in KINDS.values() for key, one in keys.items()}
-    )
+    known = {key: one for kind in (kinds if len(kinds) == 1 else KINDS) for key, one in KINDS[kind].items()}
+    needed = {key: one for key, one in known.items() if one.needed}
     for key in spec:
         if key not in known:
             with at(key):
-                there = f"{kinds[0]} does" if len(kinds) == 1 else "entries do"
+                beside = f" beside {' and '.join(needed)}" if len(kinds) == 1 else ""
                 meant = _meant_key(key, known, spec)
-                raise ValueError(f"Attribute {name!r} has the key {key!r}, which {there} not have. {meant}")
+                raise ValueError(
+                    f"Attribute {name!r} has the key {key!r}, which there is not{beside}. {meant}"
+                )
     if len(kinds) != 1:
         got = f"both {' and '.join(kinds)}: leave out one" if kinds else f"{', '.join(spec) or 'none'}"
-        raise ValueError(
-            f"Attribute {name!r} must have one of size, labels, labels_file, bins, dates, min and max, "
-            f"and from and to, got {got}."
-        )
-    needed = {key: one for key, one in known.items() if one.needed}
+        raise ValueError(f"Attribute {name!r} must have one of {_FIRST_KEYS}, got {got}.")
     for key in needed.keys() - spec.keys():
         written = ", ".join(f"{key}: {spec.get(key, one.example)}" for key, one in needed.items())
         raise ValueError(f"Attribute {name!r} lacks {key!r}. Write, for example, {name}: {{{written}}}.")
     return kinds[0]
 
 
-def _meant_key(key: Any, known: Iterable[str], spec: Mapping[str, Any]) -> str:
+def _meant_key(key: Any, known: Mapping[str, Key], spec: Mapping[str, Any]) -> str:
     """Return which key was probably meant, as a sentence."""
-    words = {
-        **{each: each for each in known},
-        **{word: each for word, each in _MEANT.items() if each in known},
-    }
+    words = {OPEN: f"the word {OPEN} alone"} | {each: each for each in known}
+    words |= {word: each for word, each in _MEANT.items() if each.split()[0] in known}
     close = difflib.get_close_matches(str(key).strip().lower(), words, 1, 0.65)
+    if str(key).isdigit():
+        return "A comma ends a value: write 1000 and not 1,000, and lists in brackets, such as [0, 10]."
+    if spec[key] is None:
+        return "Write a colon and a space behind a key, and lists in brackets, such as labels: [F, M]."
     if close:
         return f"Did you mean {words[close[0]]}?"
-    labels = f"If these are labels, write labels: [{', '.join(map(str, spec))}]. "
-    return f"{'' if {*spec} & {*known} else labels}It may have {', '.join(known)}."
+    if not {*spec} & {*known}:
+        return f"Write labels: [{', '.join(map(str, spec))}], if these are labels, or one of {_FIRST_KEYS}."
+    needed = [each for each, one in known.items() if one.needed]
+    return f"Beside {' and '.join(needed)} there may be {', '.join(each for each in known if each not in needed)}."
 
 
 def _of_kind(name: str, kind: str, spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -741,7 +749,9 @@ def check_notation(attribute: Any) -> None:
     if attribute.format is not None:
         _check_format(f"of attribute {attribute.name!r}", attribute.format)
     if attribute.decimal == attribute.thousands:
-        raise ValueError(f"'decimal' and 'thousands' of attribute {attribute.name!r} must differ.")
+        raise ValueError(
+            f"'decimal' and 'thousands' of attribute {attribute.name!r} must differ."
+        )
     if attribute.within:
         _check_within(attribute)
 

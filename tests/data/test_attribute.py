@@ -173,7 +173,7 @@ def test_forms(spec, size, missing, markers):
         (
             {"size": 2, "sise": 2},
             ValueError,
-            "has the key 'sise', which size does not have. Did you mean size",
+            "has the key 'sise', which is unknown. Did you mean size",
         ),
         ({"size": 0}, ValueError, "'size' of attribute 'x' must be a whole number >= 1, got 0"),
         ({"size": 2.5}, TypeError, "'size' of attribute 'x' must be a whole number >= 1, got 2.5"),
@@ -181,7 +181,7 @@ def test_forms(spec, size, missing, markers):
         (
             {"size": 2, "clip": True},
             ValueError,
-            "has the key 'clip', which size does not have. It may have size, missing",
+            "has the key 'clip', which does not go with size. Beside size there may be missing",
         ),
         (
             {"bins": [0, 1], "clip": "yes"},
@@ -240,7 +240,11 @@ def test_forms(spec, size, missing, markers):
         ({"bins": [0, 0, 1]}, ValueError, "must increase, got 0 behind 0"),
         ({"bins": [0, float("nan")]}, ValueError, "two or more numbers, got nan in place 2"),
         ({"bins": [0, float("inf")]}, ValueError, "two or more numbers, got inf in place 2"),
-        ({"bins": [0, "1"]}, TypeError, "got the text '1' in place 2. Write numbers without quotes"),
+        (
+            {"bins": [0, "1"]},
+            TypeError,
+            "got the text '1' in place 2. Write it as a number without quotes: 1",
+        ),
         ({"bins": [False, True]}, TypeError, "got false in place 1"),
         ({"bins": 10}, TypeError, "must be a list of two or more numbers, got 10"),
         ("4", TypeError, "got the text '4'. Write x: 4 without quotes"),
