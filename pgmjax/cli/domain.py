@@ -89,8 +89,8 @@ def _draft(arguments: argparse.Namespace) -> None:
     for option, column in hidden.items():
         if column is not None and types.pop(column, types) is types:
             raise ValueError(
-                f"{option} names the column {column!r}, which {arguments.table} does not have."
-                f"{_closest(column, types)}"
+                f"{option} names the column {column!r}, which {arguments.table} does not have"
+                f"{_closest(column, types)}."
             )
     if not types:
         raise ValueError(f"{arguments.table} has no column besides the unit's and the weights.")
@@ -120,7 +120,7 @@ def _draft(arguments: argparse.Namespace) -> None:
 
 def _closest(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, list(known), 1)
-    return f" Did you mean {close[0]!r}?" if close else ""
+    return f" (did you mean {close[0]}?)" if close else ""
 
 
 def _check_new(path: str) -> None:
@@ -296,9 +296,7 @@ def _check(arguments: argparse.Namespace) -> None:
 def _weights(arguments: argparse.Namespace, draft: Draft) -> Attribute | None:
     """Return the column of weights as an attribute, whose codes they are; None without weights."""
     if (arguments.weights is None) != (arguments.max_weight is None):
-        raise ValueError(
-            "Give --weights NAME and --max-weight N together: a column and its bound."
-        )
+        raise ValueError("Give --weights NAME and --max-weight N together: a column and its bound.")
     if arguments.weights is None:
         return None
     checks.integer("--max-weight", arguments.max_weight, low=1, high=LARGEST_WEIGHT)

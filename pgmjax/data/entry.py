@@ -548,11 +548,9 @@ def _kind_of(name: str, spec: Mapping[str, Any]) -> str:
     for key in spec:
         if key not in known:
             with at(key):
-                beside = f" beside {' and '.join(needed)}" if len(kinds) == 1 else ""
+                said = f"does not go with {' and '.join(needed)}" if key in _ALL_KEYS else "is unknown"
                 meant = _meant_key(key, known, spec)
-                raise ValueError(
-                    f"Attribute {name!r} has the key {key!r}, which there is not{beside}. {meant}"
-                )
+                raise ValueError(f"Attribute {name!r} has the key {key!r}, which {said}. {meant}")
     if len(kinds) != 1:
         got = f"both {' and '.join(kinds)}: leave out one" if kinds else f"{', '.join(spec) or 'none'}"
         raise ValueError(f"Attribute {name!r} must have one of {_FIRST_KEYS}, got {got}.")
@@ -575,8 +573,8 @@ def _meant_key(key: Any, known: Mapping[str, Key], spec: Mapping[str, Any]) -> s
         return f"Did you mean {words[close[0]]}?"
     if not {*spec} & {*known}:
         return f"Write labels: [{', '.join(map(str, spec))}], if these are labels, or one of {_FIRST_KEYS}."
-    needed = [each for each, one in known.items() if one.needed]
-    return f"Beside {' and '.join(needed)} there may be {', '.join(each for each in known if each not in needed)}."
+    needed, others = ([each for each, one in known.items() if one.needed is it] for it in (True, False))
+    return f"Beside {' and '.join(needed)} there may be {', '.join(others)}."
 
 
 def _of_kind(name: str, kind: str, spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -749,9 +747,7 @@ def check_notation(attribute: Any) -> None:
     if attribute.format is not None:
         _check_format(f"of attribute {attribute.name!r}", attribute.format)
     if attribute.decimal == attribute.thousands:
-        raise ValueError(
-            f"'decimal' and 'thousands' of attribute {attribute.name!r} must differ."
-        )
+        raise ValueError(f"'decimal' and 'thousands' of attribute {attribute.name!r} must differ.")
     if attribute.within:
         _check_within(attribute)
 

@@ -3,6 +3,8 @@
 import csv
 import datetime
 import decimal
+import json
+import pathlib
 
 import numpy as np
 import pyarrow as pa
@@ -412,7 +414,10 @@ def test_a_check_knows_the_unit_and_the_weights(visits, capsys):
     """Records without a value in the column of the unit are units of their own."""
     assert main(["domain", "check", *visits, "5"]) == 1
     said = capsys.readouterr().out
-    assert "who, the unit: 1 have more than 2 records; what they have beyond that, 1 records, is left out" in said
+    assert (
+        "who, the unit: 1 have more than 2 records; what they have beyond that, 1 records, is left out"
+        in said
+    )
     assert "times: 2 out of range" in said or "times: 1 out of range, 1 no number" in said
     assert "not in the domain" not in said
     table = (pathlib.Path("t.csv")).read_text(encoding="utf-8").replace(",x", ",4")
@@ -430,13 +435,25 @@ def test_a_draft_leaves_out_the_unit_and_the_weights(visits, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["draft", "t.csv", "--weights", "time"], "--weights names the column 'time', which t.csv does not have"),
-        (["draft", "t.csv", "--unit", "whom"], "Did you mean 'who'?"),
+        (
+            ["draft", "t.csv", "--weights", "time"],
+            "--weights names the column 'time', which t.csv does not have",
+        ),
+        (["draft", "t.csv", "--unit", "whom"], "(did you mean who?)"),
         (["check", "t.csv", "d.yaml", "--unit", "who"], "Give --unit COLUMN and --max-records K together"),
-        (["check", "t.csv", "d.yaml", "--weights", "times"], "Give --weights NAME and --max-weight N together"),
-        (["check", "t.csv", "d.yaml", "--unit", "sex", "--max-records", "2"], "is an attribute of the domain"),
+        (
+            ["check", "t.csv", "d.yaml", "--weights", "times"],
+            "Give --weights NAME and --max-weight N together",
+        ),
+        (
+            ["check", "t.csv", "d.yaml", "--unit", "sex", "--max-records", "2"],
+            "is an attribute of the domain",
+        ),
         (["check", "t.csv", "d.yaml", "--weights", "sex", "--max-weight", "2"], "and none of the domain"),
-        (["check", "t.csv", "d.yaml", "--weights", "times", "--max-weight", "0"], "--max-weight must be an integer"),
+        (
+            ["check", "t.csv", "d.yaml", "--weights", "times", "--max-weight", "0"],
+            "--max-weight must be an integer",
+        ),
         (["check", "t.csv", "d.yaml", "--unit", "whom", "--max-records", "2"], "no column named 'whom'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -449,4 +466,4 @@ def test_bad_units_and_weights(words, message, visits, capsys):
 def test_a_column_that_is_misspelt_is_named(visits, capsys):
     pathlib.Path("d.yaml").write_text("sx: [F, M]\n", encoding="utf-8")
     assert main(["domain", "check", "t.csv", "d.yaml"]) == 1
-    assert "not in the table: sx Did you mean 'sex'?" in capsys.readouterr().out
+    assert "not in the table: sx (did you mean sex?)" in capsys.readouterr().out
