@@ -135,7 +135,7 @@ _DATES = {
         {"type": "string", "pattern": "%"},
     ),
 }
-_EDGE = Key("The first date.", _DATE_WORDS, '"2024-01-01"', _MOMENT, True)
+_EDGE = Key("The first date.", _DATE_WORDS, "2024-01-01", _MOMENT, True)
 KINDS: dict[str, dict[str, Key]] = {
     "size": {
         "size": Key(
@@ -195,7 +195,7 @@ KINDS: dict[str, dict[str, Key]] = {
     },
     "from": {
         "from": _EDGE,
-        "to": Key("The last date.", _DATE_WORDS, '"2024-12-31"', _MOMENT, True),
+        "to": Key("The last date.", _DATE_WORDS, "2024-12-31", _MOMENT, True),
         "step": Key(
             "The width of a cell: a unit, a number of units, or a number of days (seconds if the ends have a "
             "time of day). Without it: 1.",
@@ -209,7 +209,7 @@ KINDS: dict[str, dict[str, Key]] = {
         "dates": Key(
             "The edges of the cells.",
             f"a list of two or more dates, each {_DATE_WORDS}",
-            '["2024-01-01", "2024-07-01", "2025-01-01"]',
+            "[2024-01-01, 2024-07-01, 2025-01-01]",
             {"type": "array", "items": _MOMENT, "minItems": 2},
             True,
         ),
@@ -241,7 +241,7 @@ _TYPES = {
     "{min: 0, max: 99}": ("int", "integer", "number", "numeric"),
     "{bins: [0, 10, 100]}": ("float", "double", "real", "continuous"),
     "{labels: [false, true]}": ("bool", "boolean"),
-    '{from: "2024-01-01", to: "2024-12-31", step: month}': ("date", "datetime", "timestamp", "time"),
+    "{from: 2024-01-01, to: 2024-12-31, step: month}": ("date", "datetime", "timestamp", "time"),
     "{labels: [F, M]}": ("str", "string", "text", "category", "categorical", "factor", "object"),
 }
 _EXAMPLE = {words: example for example, several in _TYPES.items() for words in several}
