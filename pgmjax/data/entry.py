@@ -237,15 +237,19 @@ _ALSO = {
 _MEANT = {word: key for words, key in _ALSO.items() for word in words.split()}
 """Words of other libraries, and the key that is meant."""
 _FIRST_KEYS = "size, labels, labels_file, bins, dates, min and max, and from and to"
-_TYPES = {
-    "{min: 0, max: 99}": ("int", "integer", "number", "numeric"),
-    "{bins: [0, 10, 100]}": ("float", "double", "real", "continuous"),
-    "{labels: [false, true]}": ("bool", "boolean"),
-    "{from: 2024-01-01, to: 2024-12-31, step: month}": ("date", "datetime", "timestamp", "time"),
-    "{labels: [F, M]}": ("str", "string", "text", "category", "categorical", "factor", "object"),
+_NUMBER = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
+_NO_TYPES = ", for example: a domain file lists values and not types"
+_MEANINGS = {
+    rf"\??|({OPEN[:4]}.*|open|unknown|todo)": OPEN,
+    "(-?[0-9]+) *(-|\u2013|to|[.][.]+|:) *(-?[0-9]+)": r"{min: \1, max: \3}",
+    _NUMBER.pattern: r"\g<0> without quotes",
+    "int(eger)?|num(ber|eric)": "{min: 0, max: 99}" + _NO_TYPES,
+    "float|double|real|continuous": "{bins: [0, 10, 100]}" + _NO_TYPES,
+    "bool(ean)?": "{labels: [false, true]}" + _NO_TYPES,
+    "date(time)?|time(stamp)?": "{from: 2024-01-01, to: 2024-12-31, step: month}" + _NO_TYPES,
+    "str(ing)?|text|categor(y|ical)|factor|object": "{labels: [F, M]}" + _NO_TYPES,
 }
-_EXAMPLE = {words: example for example, several in _TYPES.items() for words in several}
-_QUOTES = "Put quotes around text that YAML reads as something else, such as null."
+"""What an entry that is a text may mean, by the form of the text."""
 _FIELDS = {
     "clip": False,
     "other": False,
@@ -256,7 +260,6 @@ _FIELDS = {
     "within": [],
 }
 """The fields of an attribute that are keys of its entry, and what they are without one."""
-_NUMBER = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
 
 def json_schema() -> dict[str, Any]:
@@ -504,9 +507,9 @@ def _written_out(name: str, spec: Any) -> Mapping[str, Any]:
         return {"labels": spec}
     if _is_number(spec):
         return {"size": spec}
-    choices = [_EXAMPLE["int"], _EXAMPLE["str"], OPEN]
+    choices = ["{min: 0, max: 99}", "{labels: [F, M]}", OPEN]
     if isinstance(spec, str) and len(spec) < 80:
-        choices = _meant_by(spec.strip())
+        choices = [_meant_by(spec.strip())]
     elif misfit(_VALUES, spec) is None:
         listed = f"[{', '.join(map(str, spec[:6]))}{', ...' if len(spec) > 6 else ''}]"
         edges = "bins" if _is_number(spec[0]) else "dates"
@@ -519,20 +522,11 @@ def _written_out(name: str, spec: Any) -> Mapping[str, Any]:
     )
 
 
-def _meant_by(text: str) -> list[str]:
-    """Return the entries that a text may stand for."""
-    ends = re.fullmatch(r"(-?[0-9]+) *(?:-|\u2013|to|\.\.+|:) *(-?[0-9]+)", text)
-    if ends:
-        return [f"{{min: {ends[1]}, max: {ends[2]}}}"]
-    if text.lower() in _EXAMPLE:
-        return [f"{_EXAMPLE[text.lower()]}, for example: a domain file lists values and not types"]
-    if difflib.get_close_matches(text.lower(), [OPEN, "open", "unknown", "todo"], 1, 0.8) or text in (
-        "",
-        "?",
-    ):
-        return [OPEN]
-    words = ", ".join(filter(None, re.split("[,;|/ ]+", text)))
-    return [f"{text} without quotes" if _NUMBER.fullmatch(text) else f"{{labels: [{words}]}}"]
+def _meant_by(text: str) -> str:
+    """Return the entry that a text probably stands for."""
+    found = ((re.fullmatch(form, text, re.IGNORECASE), entry) for form, entry in _MEANINGS.items())
+    labels = f"{{labels: [{', '.join(filter(None, re.split('[,;|/ ]+', text)))}]}}"
+    return next((match.expand(entry) for match, entry in found if match), labels)
 
 
 def _kind_of(name: str, spec: Mapping[str, Any]) -> str:
@@ -683,13 +677,9 @@ def _second(name: str, key: str, text: str) -> int:
 def checked_labels(name: str, what: str, values: Iterable[Any]) -> tuple[Label, ...]:
     """Return labels or markers, after checking that they are distinct scalars."""
     values = tuple(_plain(values))
-    said = f"The {what} of attribute {name!r}"
+    said, known = f"The {what} of attribute {name!r}", set[Any]()
     with at("missing" if "marker" in what else "labels"):
-        place = misfit(_VALUES, [*values])
-        if place is not None:
-            got = f"{shown(values[place[0]])} in place {place[0] + 1}" if place else "none"
-            raise TypeError(f"{said} must be text, numbers or true and false, got {got}. {_QUOTES}")
-        known: set[Any] = set()
+        _check(said, "labels", Key("", "text, numbers or true and false", "[F, M]", _VALUES), [*values])
         for index, value in enumerate(values):
             with at(index):
                 if isinstance(value, str):
@@ -705,12 +695,12 @@ def checked_labels(name: str, what: str, values: Iterable[Any]) -> tuple[Label, 
 
 def checked_bins(name: str, edges: Iterable[Any]) -> tuple[float, ...]:
     """Return the edges of bins, after checking that they are finite and increasing."""
-    edges = _plain(edges)
-    said = f"'bins' of attribute {name!r}"
+    edges, said = _plain(edges), f"'bins' of attribute {name!r}"
     with at("bins"):
         _check(said, "bins", KINDS["bins"]["bins"], edges)
+        edges = [checks.number(said, edge) for edge in edges]
         _check_increasing(said, edges, [f"{edge:g}" for edge in edges])
-    return tuple(map(float, edges))
+    return tuple(edges)
 
 
 def _check_increasing(said: str, values: Sequence[Any], texts: Sequence[str]) -> None:
@@ -740,8 +730,11 @@ def check_notation(attribute: Any) -> None:
             raise ValueError(f"{key!r} of attribute {attribute.name!r} goes with {homes}, and it has {kind}.")
         if value != none and key in KINDS[kind]:
             check_key(attribute.name, kind, key, value)
+    if len(attribute.spellings) not in (0, len(attribute.labels or ())):
+        raise ValueError(f"Attribute {attribute.name!r} must have spellings for each of its labels.")
     if attribute.spellings:
-        _check_spellings(attribute)
+        everything = [*attribute.labels, *itertools.chain(*attribute.spellings)]
+        checked_labels(attribute.name, "labels and their spellings", everything)
     if attribute.grid is not None:
         _check_grid(attribute)
     if attribute.format is not None:
@@ -771,14 +764,6 @@ def _check_format(said: str, form: str) -> None:
         raise ValueError(
             f"'format' {said} must be a form of datetime.strptime that names the year, such as %d.%m.%Y."
         )
-
-
-def _check_spellings(attribute: Any) -> None:
-    assert attribute.labels is not None
-    everything = [*attribute.labels, *itertools.chain(*attribute.spellings)]
-    if len(attribute.spellings) != len(attribute.labels):
-        raise ValueError(f"Attribute {attribute.name!r} must have spellings for each of its labels.")
-    checked_labels(attribute.name, "labels and their spellings", everything)
 
 
 def _check_within(attribute: Any) -> None:
