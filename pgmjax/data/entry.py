@@ -15,7 +15,7 @@ import itertools
 import math
 import numbers
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -250,7 +250,7 @@ _MEANINGS = {
     "str(ing)?|text|categor(y|ical)|factor|object": "{labels: [F, M]}" + _NO_TYPES,
 }
 """What an entry that is a text may mean, by the form of the text."""
-_FIELDS = {
+_FIELDS: dict[str, Any] = {
     "clip": False,
     "other": False,
     "grid": None,
@@ -347,8 +347,8 @@ def misfit(schema: Mapping[str, Any], value: Any) -> tuple[Any, ...] | None:
         return ()
     member = schema.get("items", schema.get("additionalProperties"))
     parts = value.items() if isinstance(value, Mapping) else enumerate(value if member else ())
-    found = [(place, misfit(member, part)) for place, part in parts]
-    return next(((place, *inner) for place, inner in found if inner is not None), None)
+    inner = ((place, misfit(member, part)) for place, part in parts)
+    return next(((place, *below) for place, below in inner if below is not None), None)
 
 
 @contextlib.contextmanager
@@ -474,8 +474,8 @@ def _plain(value: Any) -> Any:
     value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, Mapping):
         return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
-        return value
+    if isinstance(value, (str, bytes, Set)) or not isinstance(value, Iterable):
+        return value  # a set has no order, by which labels would get their codes
     return [_plain(each) for each in value]
 
 

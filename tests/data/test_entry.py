@@ -129,6 +129,12 @@ same: *age
         pj.Domain.read(tmp_path / "d.yaml")
 
 
+def test_a_set_has_no_order_and_is_refused():
+    for spec in ({"a", "b"}, {"labels": {"a", "b"}}):
+        with pytest.raises(TypeError, match="got set"):
+            Attribute.from_spec("x", spec)
+
+
 def test_short_forms_mean_what_they_say():
     forms = {
         "list": (["cook", "judge"], {"labels": ["cook", "judge"]}),
