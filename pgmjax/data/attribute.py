@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.data import entry
+from pgmjax.data import cells, entry
 from pgmjax.data.encoding import Coder, Encoded, Label, Notation, text_of
 from pgmjax.data.entry import checked_bins, checked_labels, fields_of_spec
 
@@ -277,7 +277,7 @@ class Attribute:
         index = np.asarray(codes)
         if index.size and not (index.min() >= 0 and index.max() < self.size):
             raise ValueError(f"Codes of attribute {self.name!r} must lie in 0..{self.size - 1}.")
-        return entry.drawn(self, index, rng)
+        return cells.drawn(self, index, rng)
 
     def _decoded(self, index: np.ndarray) -> np.ndarray:
         if self.labels is None and self.bins is None and not self.missing:
@@ -302,7 +302,7 @@ class Attribute:
             if self.other:
                 names.append(self.other_name)
         elif self.bins is not None:
-            names = entry.names_of_cells(self)
+            names = cells.names_of_cells(self)
         else:
             names = [str(code) for code in range(self.size - self.missing)]
         if self.missing:
