@@ -680,17 +680,20 @@ def checked_labels(name: str, what: str, values: Iterable[Any]) -> tuple[Label, 
     values = tuple(_plain(values))
     said, known = f"The {what} of attribute {name!r}", set[Any]()
     with at("missing" if "marker" in what else "labels"):
-        _check(said, "labels", Key("", "text, numbers or true and false", "[F, M]", _VALUES), [*values])
+        if not values or any(type(value) not in (str, int, bool) for value in values):
+            _check(said, "labels", Key("", "text, numbers or true and false", "[F, M]", _VALUES), [*values])
         for index, value in enumerate(values):
-            with at(index):
-                if isinstance(value, str):
+            if isinstance(value, str) and not value.isprintable():
+                with at(index):
                     checks.plain_text(said, value)
-                if {text_of(value), value} & known:
+            same = {text_of(value), value}
+            if same & known:
+                with at(index):
                     raise ValueError(
                         f"{said} must differ from one another, also as text, got {shown(value)} again in "
                         f"place {index + 1}. Leave it out there."
                     )
-                known |= {text_of(value), value}
+            known |= same
     return values
 
 
