@@ -8,7 +8,7 @@ import contextlib
 import csv
 import datetime
 import decimal
-import importlib.resources
+import difflib
 import json
 import math
 import os
@@ -24,12 +24,17 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax._internal import files as package_files
 from pgmjax._internal.private_files import open_private
+from pgmjax.cli.release import unit_of
 from pgmjax.data import files
 from pgmjax.data.arrow import encode_array
 from pgmjax.data.attribute import Attribute
-from pgmjax.data.domain import Domain, infer, write_file
-from pgmjax.data.draft import OPEN, Draft
+from pgmjax.data.definition import LARGEST_WEIGHT
+from pgmjax.data.domain import Domain, infer
+from pgmjax.data.domain_file import write_file, yaml_text
+from pgmjax.data.draft import Draft
 from pgmjax.data.encoding import MISSING, OUTSIDE, UNREADABLE, Encoded, Notation, text_of
+from pgmjax.data.entry import OPEN, json_schema
+from pgmjax.data.unit import Unit, check_unit
 from pgmjax.discovery.open_table import open_entry
 from pgmjax.discovery.probes import MISSING_TEXTS
 
@@ -46,7 +51,6 @@ _KINDS = """\
 #   visit: {dates: ["2024-01-01", "2024-07-01", "2025-01-01"]}
 #   region: 12                                          codes 0 to 11
 """
-_SCHEMA = "domain.schema.json"
 _MOST_TEXTS = 100_000
 """The most distinct values of a column that a log lists."""
 _TRIED = 1000
@@ -76,26 +80,23 @@ _DATES = [
 
 
 def _print_schema(arguments: argparse.Namespace) -> None:
-    print(schema_text(), end="")
-
-
-def schema_text() -> str:
-    """Return the JSON Schema of a domain file, as it comes with the library."""
-    return importlib.resources.files("pgmjax.data").joinpath(_SCHEMA).read_text(encoding="utf-8")
+    print(json.dumps(json_schema(), indent=2))
 
 
 def _draft(arguments: argparse.Namespace) -> None:
     types = files.column_types(arguments.table, arguments.encoding)
-    if arguments.unit is not None and arguments.unit not in types:
-        raise ValueError(
-            f"--unit names the column {arguments.unit!r}, which {arguments.table} does not have."
-        )
-    types.pop(arguments.unit, None)
+    hidden = {"--unit": arguments.unit, "--weights": arguments.weights}
+    for option, column in hidden.items():
+        if column is not None and types.pop(column, types) is types:
+            raise ValueError(
+                f"{option} names the column {column!r}, which {arguments.table} does not have"
+                f"{_closest(column, types)}."
+            )
     if not types:
-        raise ValueError(f"{arguments.table} has no column besides the unit's.")
+        raise ValueError(f"{arguments.table} has no column besides the unit's and the weights.")
     if arguments.out is not None:
         _check_new(arguments.out)
-    entries: dict[str, Any]
+    entries: dict[str, Any] = {name: open_entry(kind) for name, kind in types.items()}
     if arguments.public:
         warnings.warn(
             "--public reads every value, and the domain shows which values occur. Use it only if the "
@@ -104,24 +105,22 @@ def _draft(arguments: argparse.Namespace) -> None:
             stacklevel=2,
         )
         entries = _public(arguments, list(types))
-    else:
-        entries = {name: open_entry(kind) for name, kind in types.items()}
     if arguments.out is None:
-        lines = (f"{_quoted(name)}: {_quoted(entry)}" for name, entry in entries.items())
-        print(_KINDS + "\n".join(lines))
+        print(_KINDS + yaml_text(entries), end="")
         return
-    write_file(arguments.out, entries)
-    path = pathlib.Path(arguments.out)
-    if path.suffix.lower() != ".json":
-        path.write_text(_KINDS + path.read_text(encoding="utf-8"), encoding="utf-8")
+    write_file(arguments.out, entries, _KINDS)
     print(f"{arguments.out}: {len(entries)} columns{'' if arguments.public else ', to be completed'}.")
-    encoding = f" --encoding {arguments.encoding}" if arguments.encoding else ""
-    print(f"Then check the table: pgmjax domain check {arguments.table} {arguments.out}{encoding}")
+    given = ("encoding", "unit", "max_records", "weights", "max_weight")
+    options = [
+        f"--{name.replace('_', '-')} {getattr(arguments, name)}" for name in given if getattr(arguments, name)
+    ]
+    command = ["pgmjax domain check", arguments.table, arguments.out, *options]
+    print(f"Then check the table: {' '.join(map(str, command))}")
 
 
-def _quoted(value: Any) -> str:
-    """Return JSON, which is YAML too."""
-    return json.dumps(value, ensure_ascii=False)
+def _closest(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), 1)
+    return f" (did you mean {close[0]}?)" if close else ""
 
 
 def _check_new(path: str) -> None:
@@ -260,23 +259,28 @@ def _check(arguments: argparse.Namespace) -> None:
     if not pathlib.Path(arguments.domain).exists():
         raise ValueError(package_files.absent("domain file", arguments.domain))
     draft = Draft.read(arguments.domain)
-    present = list(draft.columns)
-    by_name = False
+    unit, weights = (
+        check_unit(unit_of(arguments), draft.columns, arguments.weights),
+        _weights(arguments, draft),
+    )
+    wanted = [*draft.columns, *([] if weights is None else [weights.name])]
+    present, by_name = wanted, False
     if not arguments.no_header:
         with contextlib.suppress(ValueError):  # codes, or columns without a name beside those of the domain
             present, by_name = files.column_names(arguments.table, arguments.encoding), True
-    lacking = [name for name in draft.columns if not {name, name.strip()} & {*present}]
-    closed = {name: draft.closed[name] for name in draft.closed if name not in lacking}
-    if not by_name:
-        # by position, columns that are open take a place too
-        domain = Domain({**dict.fromkeys(draft.columns, 1), **closed})
-    else:
-        domain = Domain(closed or {present[0]: 1})
+    lacking = [name for name in wanted if not {name, name.strip()} & {*present}]
+    closed = {**draft.closed, **({} if weights is None else {weights.name: weights})}
+    closed = {name: one for name, one in closed.items() if name not in lacking}
+    # by position, columns that are open take a place too
+    domain = Domain(closed or {present[0]: 1}) if by_name else Domain({**dict.fromkeys(wanted, 1), **closed})
     header, encoding = not arguments.no_header, arguments.encoding
     source = files.open_files(arguments.table, domain, header, None, encoding=encoding)
     findings = _findings(source, closed)
-    known = {*draft.columns, *(name.strip() for name in draft.columns)}
-    _tell(findings, lacking, [name for name in present if name not in known], draft)
+    known = {*wanted, *(name.strip() for name in wanted), *([] if unit is None else [unit.column])}
+    strange = [name for name in present if name not in known]
+    _tell(findings, [f"{name}{_closest(name, strange)}" for name in lacking], strange, draft)
+    if unit is not None:
+        _tell_unit(source, unit)
     if arguments.holder_log is not None:
         _log(findings, arguments.holder_log)
     bad = [name for name, found in findings.items() if not found.is_good]
@@ -287,6 +291,32 @@ def _check(arguments: argparse.Namespace) -> None:
     if not findings:
         raise RuntimeError("The domain describes no column of the table, so nothing was checked.")
     print(f"All rows fit the domain in all {len(findings)} columns.")
+
+
+def _weights(arguments: argparse.Namespace, draft: Draft) -> Attribute | None:
+    """Return the column of weights as an attribute, whose codes they are; None without weights."""
+    if (arguments.weights is None) != (arguments.max_weight is None):
+        raise ValueError("Give --weights NAME and --max-weight N together: a column and its bound.")
+    if arguments.weights is None:
+        return None
+    checks.integer("--max-weight", arguments.max_weight, low=1, high=LARGEST_WEIGHT)
+    if arguments.weights in draft.columns or arguments.no_header:
+        raise ValueError(
+            f"--weights {arguments.weights} must name a column of the table's header, and none of the domain."
+        )
+    return Attribute(arguments.weights, arguments.max_weight + 1)
+
+
+def _tell_unit(source: files.FileSource | files.NpySource, unit: Unit) -> None:
+    """Print how many units have more records than count."""
+    if isinstance(source, files.NpySource):
+        raise ValueError(f"A .npy file has codes only and no column {unit.column!r}: leave out --unit.")
+    parts = list(source.unit_records(unit.column, unit.max_records))
+    over = [int(size) - unit.max_records for part in parts for size in part.sizes if size > unit.max_records]
+    print(
+        f"  {unit.column}, the unit: {len(over):,} have more than {unit.max_records} records; what they have "
+        f"beyond that, {sum(over):,} records, is left out at random"
+    )
 
 
 def _findings(

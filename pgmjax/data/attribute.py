@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.data import entry
+from pgmjax.data import cells, entry
 from pgmjax.data.encoding import Coder, Encoded, Label, Notation, text_of
 from pgmjax.data.entry import checked_bins, checked_labels, fields_of_spec
 
@@ -109,7 +109,8 @@ class Attribute:
         if self.labels is None and self.bins is None:
             both |= {text for text in map(text_of, markers) if text.isdecimal() and int(text) < regular}
         if both:
-            raise ValueError(f"Attribute {self.name!r}: {sorted(both)} both a value and a missing marker.")
+            both_said = f"{', '.join(sorted(both))}, which is both a value and a missing marker"
+            raise ValueError(f"'missing' of attribute {self.name!r} must name no value, got {both_said}.")
 
     @classmethod
     def from_spec(cls, name: str, spec: Any) -> Attribute:
@@ -132,9 +133,8 @@ class Attribute:
             if spec.name != name:
                 raise ValueError(f"The attribute under the name {name!r} calls itself {spec.name!r}.")
             return spec
-        if isinstance(spec, str) and spec == "discover":
-            entry.refuse_open(name)
-        return cls(name, **(fields_of_spec(name, spec) if isinstance(spec, Mapping) else {"size": spec}))
+        with entry.at(name):
+            return cls(name, **fields_of_spec(name, spec))
 
     def to_spec(self) -> dict[str, Any]:
         """Return the mapping of a domain file that `from_spec` reads back."""
@@ -277,7 +277,7 @@ class Attribute:
         index = np.asarray(codes)
         if index.size and not (index.min() >= 0 and index.max() < self.size):
             raise ValueError(f"Codes of attribute {self.name!r} must lie in 0..{self.size - 1}.")
-        return entry.drawn(self, index, rng)
+        return cells.drawn(self, index, rng)
 
     def _decoded(self, index: np.ndarray) -> np.ndarray:
         if self.labels is None and self.bins is None and not self.missing:
@@ -302,7 +302,7 @@ class Attribute:
             if self.other:
                 names.append(self.other_name)
         elif self.bins is not None:
-            names = entry.names_of_cells(self)
+            names = cells.names_of_cells(self)
         else:
             names = [str(code) for code in range(self.size - self.missing)]
         if self.missing:

@@ -8,41 +8,27 @@ booleans; no name may occur twice), or inferred from a public table.
 from __future__ import annotations
 
 import collections
-import csv
 import datetime
 import decimal
 import fractions
 import functools
 import itertools
-import json
 import math
 import numbers
 import os
-import pathlib
-import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from pgmjax._internal import checks, html
 from pgmjax._internal.elsewhere import Telling, told
-from pgmjax._internal.files import parse_json, read_text
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.cliques import Clique, as_clique
-
-_Made = TypeVar("_Made")
-_DEEPEST = 32  # a domain file needs 4
-_LONGEST_NUMBER = 400  # characters
-_MOST_NODES = 1_000_000
-# what YAML reads otherwise than a table's text would be, by the type that it reads
-_TRAPS = {
-    "int": re.compile(r"[-+]?(0[0-9xb].*|.*[_:].*)"),
-    "float": re.compile(r".*[_:].*"),
-}
-_NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+from pgmjax.data.domain_file import read_domain_file, write_file
+from pgmjax.data.entry import shown
 
 
 @told
@@ -68,9 +54,7 @@ class Domain(metaclass=Telling):
 
     def __init__(self, spec: Mapping[str, Any]):
         if not isinstance(spec, Mapping):
-            raise TypeError(
-                f"A domain must be a mapping from attribute name to size, got {type(spec).__name__}."
-            )
+            raise TypeError(f"A domain must be a mapping from attribute name to size, got {shown(spec)}.")
         if not spec:
             raise ValueError("A domain must have at least one attribute, got none.")
         attributes = tuple(Attribute.from_spec(name, entry) for name, entry in spec.items())
@@ -207,217 +191,6 @@ def _kind(attribute: Attribute, most: int = 6) -> str:
 def _some(domain: Domain, most: int = 12) -> str:
     names = ", ".join(domain.attributes[:most])
     return names if len(domain) <= most else f"{names} and {len(domain) - most} more"
-
-
-def read_domain_file(path: str | os.PathLike[str], make: Callable[[Any], _Made]) -> _Made:
-    """Return what is made of the content of a domain file, with the labels of its `labels_file`s.
-
-    Args:
-        path: the file: .json, .yaml or .yml.
-        make: called with the content, such as `Domain`.
-
-    Raises:
-        TypeError, ValueError: as `Domain.read`; the message begins with the file.
-    """
-    try:
-        return make(with_label_files(read_file(path), pathlib.Path(path).parent))
-    except (RecursionError, TypeError, ValueError) as error:
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        reason = "it is nested too deep." if isinstance(error, RecursionError) else f"{error!s:.1000}"
-        if isinstance(error, json.JSONDecodeError):
-            reason = f"it is not JSON: {reason}. Correct it there."
-        raise kind(f"Domain file {os.fspath(path)}: {reason}") from error
-
-
-def read_file(path: str | os.PathLike[str]) -> Any:
-    """Return the content of a .json, .yaml or .yml file."""
-    file = pathlib.Path(path)
-    kind = _file_kind(file)
-    text = read_text(file, "utf-8-sig")
-    return parse_json(text, object_pairs_hook=_unique) if kind == "json" else _read_yaml(text)
-
-
-def with_label_files(content: Any, folder: pathlib.Path) -> Any:
-    """Return the content of a domain file with the labels of every `labels_file` in their places.
-
-    Args:
-        content: what was read; anything but a mapping is returned as it is.
-        folder: relative to which files are named.
-
-    Raises:
-        ValueError: a file is missing or holds no label.
-    """
-    if not isinstance(content, Mapping):
-        return content
-    return {name: _with_labels(name, entry, folder) for name, entry in content.items()}
-
-
-def _with_labels(name: str, entry: Any, folder: pathlib.Path) -> Any:
-    if not isinstance(entry, Mapping) or "labels_file" not in entry:
-        return entry
-    rest = {key: value for key, value in entry.items() if key not in ("labels_file", "column")}
-    column = entry.get("column")
-    if not isinstance(entry["labels_file"], str) or "labels" in rest:
-        raise ValueError(f"Attribute {name!r}: labels_file must name a file, and goes without labels.")
-    file = folder / entry["labels_file"]
-    if not file.is_file():
-        raise ValueError(f"Attribute {name!r}: there is no file of labels {file}.")
-    lines = read_text(file, "utf-8-sig").splitlines()
-    if file.suffix.lower() == ".csv" or column is not None:
-        lines = _column(name, file, lines, column)
-    return {"labels": [line.strip() for line in lines if line.strip()], **rest}
-
-
-def _column(name: str, file: pathlib.Path, lines: list[str], column: Any) -> list[str]:
-    """Return a column of a CSV file: that of a name in its first line, or the first one without a header."""
-    try:
-        rows = [row for row in csv.reader(lines) if row]
-    except csv.Error:
-        raise ValueError(f"Attribute {name!r}: {file.name} is no CSV file.") from None
-    place = 0
-    if column is not None:
-        header = [field.strip() for field in rows.pop(0)] if rows else []
-        if header.count(column) != 1:
-            raise ValueError(f"Attribute {name!r}: {file.name} must have one column named {column!r}.")
-        place = header.index(column)
-    return [row[place] for row in rows if len(row) > place]
-
-
-def write_file(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
-    """Write a mapping as a .json, .yaml or .yml file."""
-    file = pathlib.Path(path)
-    if _file_kind(file) == "json":
-        lines = (f"  {json.dumps(name)}: {json.dumps(entry)}" for name, entry in content.items())
-        text = "{\n" + ",\n".join(lines) + "\n}\n"
-    else:
-        dump = checks.optional("yaml", extra="tables").safe_dump
-        # an entry a line, also where no entry is more than a word
-        how = {"sort_keys": False, "default_flow_style": None}
-        if not any(isinstance(entry, list | Mapping) for entry in content.values()):
-            how["default_flow_style"] = False
-        text = dump(content, allow_unicode=True, **how)
-        if _read_yaml(text) != content:  # some separators (U+0085) survive only as escapes
-            text = dump(content, allow_unicode=False, **how)
-    file.write_text(text, encoding="utf-8")
-
-
-def _file_kind(file: pathlib.Path) -> str:
-    suffix = file.suffix.lower()
-    if suffix not in (".json", ".yaml", ".yml"):
-        raise ValueError(f"a domain file must end in .json, .yaml or .yml, got {suffix or 'no ending'!r}")
-    return "json" if suffix == ".json" else "yaml"
-
-
-def _unique(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
-    result: dict[Any, Any] = {}
-    for key, value in pairs:
-        if not isinstance(key, str):
-            raise TypeError(f"names must be strings, got {type(key).__name__}: put them in quotes")
-        if key in result:
-            raise ValueError(f"{key!r} is given twice: give each name once")
-        result[key] = value
-    return result
-
-
-def _read_yaml(text: str) -> Any:
-    yaml = checks.optional("yaml", extra="tables")
-
-    class Loader(yaml.SafeLoader):  # type: ignore[name-defined]
-        """YAML 1.2 bools, so that the labels `yes`, `No` and `off` stay text; little depth, short numbers."""
-
-        def fetch_flow_collection_start(self, kind: Any) -> None:
-            self._require_depth()  # before PyYAML takes time that grows with the square of the depth
-            super().fetch_flow_collection_start(kind)
-
-        def add_indent(self, column: int) -> bool:
-            self._require_depth()
-            return bool(super().add_indent(column))
-
-        def _require_depth(self) -> None:
-            if self.flow_level + len(self.indents) > _DEEPEST:
-                raise ValueError(f"it is nested more than {_DEEPEST} deep.")
-
-        def construct_scalar(self, node: Any) -> Any:
-            if node.tag in _NUMBERS and len(node.value) > _LONGEST_NUMBER:
-                raise ValueError(f"it holds a number of {len(node.value):,} characters.")
-            return super().construct_scalar(node)
-
-    bool_tag = "tag:yaml.org,2002:bool"
-    Loader.yaml_implicit_resolvers = {
-        first: [entry for entry in entries if entry[0] != bool_tag]
-        for first, entries in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-    Loader.add_implicit_resolver(bool_tag, re.compile("^(?:[Tt]rue|TRUE|[Ff]alse|FALSE)$"), list("tTfF"))
-
-    def mapping(loader: Any, node: Any) -> dict[Any, Any]:
-        return _unique(
-            [tuple(loader.construct_object(part, deep=True) for part in pair) for pair in node.value]
-        )
-
-    Loader.add_constructor("tag:yaml.org,2002:map", mapping)
-    try:
-        loader = Loader(text)
-        try:
-            root = loader.get_single_node()
-            _require_few(root, len(text))
-            _refuse_traps(root)
-            return None if root is None else loader.construct_document(root)
-        finally:
-            loader.dispose()
-    except yaml.YAMLError as error:
-        raise ValueError(f"not YAML: {error}") from error
-
-
-def _refuse_traps(root: Any) -> None:
-    """Refuse labels without quotes that YAML takes for something else than what is written.
-
-    Raises:
-        ValueError: a label such as 0123, which is an octal number, 1_000 or 12:30.
-    """
-    for _, entry in _pairs(root):
-        for key, value in _pairs(entry):
-            if key.value in ("labels", "missing"):
-                groups = [group for pair in _pairs(value) for group in pair] or [value]
-                for node in [leaf for group in groups for leaf in _leaves(group)]:
-                    kind = node.tag.rpartition(":")[2]
-                    if node.style is None and kind in _TRAPS and _TRAPS[kind].fullmatch(node.value):
-                        raise ValueError(
-                            f"line {node.start_mark.line + 1}: {node.value} without quotes is a number in "
-                            f"another notation to YAML: write '{node.value}' in quotes."
-                        )
-
-
-def _pairs(node: Any) -> list[tuple[Any, Any]]:
-    found = getattr(node, "value", None) if getattr(node, "id", "") == "mapping" else None
-    return found or []
-
-
-def _leaves(node: Any) -> list[Any]:
-    parts = node.value if node.id == "sequence" else [node]
-    return [part for part in parts if part.id == "scalar"]
-
-
-def _require_few(root: Any, length: int) -> None:
-    """Refuse nodes of YAML that aliases multiply, such as lists of lists of one list.
-
-    Raises:
-        ValueError: there are a million and more than the text has characters, or a node holds itself.
-    """
-    sizes: dict[int, int] = {}
-    most = length + _MOST_NODES
-
-    def size(node: Any) -> int:
-        if id(node) not in sizes:
-            sizes[id(node)] = most + 1  # what it counts for where it is met again within itself
-            pairs = node.value if isinstance(node.value, list) else []
-            parts = [part for pair in pairs for part in (pair if isinstance(pair, tuple) else (pair,))]
-            sizes[id(node)] = 1 + sum(map(size, parts))
-        if sizes[id(node)] > most:
-            raise ValueError("its aliases stand for more than a million entries.")
-        return sizes[id(node)]
-
-    if root is not None:
-        size(root)
 
 
 def infer(frame: Any, bins: int | Mapping[str, Any] | None, max_labels: int) -> dict[str, Attribute]:

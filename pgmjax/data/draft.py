@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from pgmjax.data.attribute import Attribute
-from pgmjax.data.domain import read_domain_file
+from pgmjax.data.domain_file import read_domain_file
 from pgmjax.data.encoding import STORAGES
+from pgmjax.data.entry import OPEN, at, open_kind, shown
 
-OPEN = "discover"
-SHAPES = ("any", "bins", "labels", "dates")
 _STORAGES = {"bins": ("text", "number", "nothing"), "dates": ("text", "date", "nothing")}
 """The storage types of columns in which values of a shape may be found; any where nothing is said."""
 
@@ -29,7 +28,7 @@ class Draft:
 
     Attributes:
         closed: the attributes that are described, by name.
-        open: what is said of the others, by name: one of `SHAPES`.
+        open: what is said of the others, by name: one of `entry.OPEN_KINDS`, or "any".
         columns: all names, in order.
 
     Example:
@@ -42,14 +41,15 @@ class Draft:
         if not isinstance(entries, Mapping):
             raise TypeError(
                 "A domain must be a mapping from column to entry, such as {age: {min: 0, max: 99}}, got "
-                f"{type(entries).__name__}."
+                f"{shown(entries)}."
             )
         if not entries:
             raise ValueError("A draft must name at least one column, got none.")
         self.closed: dict[str, Attribute] = {}
         self.open: dict[str, str] = {}
         for name, entry in entries.items():
-            shape = _shape(name, entry)
+            with at(name):
+                shape = open_kind(name, entry)
             if shape is None:
                 self.closed[name] = Attribute.from_spec(name, entry)
             else:
@@ -102,17 +102,3 @@ class Draft:
             else {self.open[name]: OPEN}
             for name in self.columns
         }
-
-
-def _shape(name: str, entry: Any) -> str | None:
-    """Return what an entry says of an open column; None if it describes the column."""
-    if entry == OPEN:
-        return "any"
-    if isinstance(entry, Mapping) and OPEN in [value for value in entry.values() if isinstance(value, str)]:
-        if len(entry) == 1 and next(iter(entry)) in SHAPES[1:]:
-            return str(next(iter(entry)))
-        raise ValueError(
-            f'Column {name!r} is to be discovered: its entry must be "discover" or one of '
-            f'{{"bins": "discover"}}, {{"labels": "discover"}} and {{"dates": "discover"}}, and nothing else.'
-        )
-    return None

@@ -1,120 +1,606 @@
-"""The entry of an attribute in a domain file: its kinds, and the names and values of their cells.
+"""The entry of an attribute in a domain file, declared once: its kinds, their keys, and what a key may hold.
 
-A kind is a number of codes, labels, bins, a range of whole numbers, or dates. Ranges and dates are bins too:
-of whole numbers, and of numbers of days or seconds since 1970-01-01.
+`KINDS` is the declaration. `fields_of_spec` reads an entry by it, `json_schema` gives it to editors, and the
+table of keys in docs/domain.md is made of it. A kind is a number of codes, labels, bins, a range of whole
+numbers, or dates. Ranges and dates are bins too: of whole numbers, and of numbers of days or seconds since
+1970-01-01.
 """
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import difflib
 import itertools
 import math
 import numbers
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any, NoReturn
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax.data.cells import moment_text
 from pgmjax.data.encoding import Label, text_of
 
-KINDS = ("size", "labels", "bins", "min", "from", "dates")
-"""The keys by which the kinds of an entry are told apart."""
-KEYS = {
-    "size": ("size", "missing"),
-    "labels": ("labels", "missing", "other"),
-    "bins": ("bins", "missing", "clip", "grid", "decimal", "thousands", "within"),
-    "min": ("min", "max", "step", "missing", "clip", "decimal", "thousands", "within"),
-    "from": ("from", "to", "step", "missing", "clip", "format", "within"),
-    "dates": ("dates", "missing", "clip", "format", "within"),
-}
-"""The keys of an entry by its kind."""
+OPEN = "discover"
+OPEN_KINDS = ("bins", "labels", "dates")
+"""The kinds of which an entry may be that is to be discovered."""
 STEPS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year")
-"""The named steps of dates; a whole number is one of days, or of seconds where the ends have a time.
-A text such as "6 hours" is a number of one of these."""
-
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 7 * 86400}
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 _MOST_CELLS = 1 << 20
-_STEP = re.compile(r"([0-9]{1,9}) *(" + "|".join(STEPS) + r")s?")
 _EPOCH = datetime.datetime(1970, 1, 1)
 _DAY = 86400
 
 
-def fields_of_spec(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of the attribute that a mapping describes; see `Attribute.from_spec`."""
-    if "discover" in [value for value in spec.values() if isinstance(value, str)]:
-        refuse_open(name)
-    kinds = [key for key in KINDS if key in spec]
-    if len(kinds) != 1:
-        raise ValueError(
-            f"Attribute {name!r} must have one of size, labels, bins, dates, min and max, and from "
-            f"and to, got "
-            f"{kinds or [*spec]}."
+@dataclass(frozen=True)
+class Key:
+    """A key of an entry.
+
+    Attributes:
+        said: what it means, for the page and the schema.
+        words: what it may hold, behind "must be".
+        example: such a value, as it is written in a domain file.
+        schema: the JSON Schema of such values, by which they are checked too.
+        needed: whether every entry of the kind has it.
+    """
+
+    said: str
+    words: str
+    example: str
+    schema: Mapping[str, Any]
+    needed: bool = False
+
+
+_VALUE = {"type": ["string", "number", "boolean"]}
+_VALUES = {"type": "array", "items": _VALUE, "minItems": 1}
+_COUNT = {"type": "integer", "minimum": 1}
+_BOOL = {"type": "boolean"}
+_MOMENT = {
+    "type": "string",
+    "pattern": r"^\s*[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?)?\s*$",
+}
+_LABELS = {
+    "anyOf": [
+        _VALUES,
+        {
+            "type": "object",
+            "additionalProperties": {
+                "anyOf": [{"type": [*_VALUE["type"], "null"]}, {**_VALUES, "minItems": 0}]
+            },
+            "minProperties": 1,
+        },
+    ]
+}
+_LABELS_ALONE = {**_VALUES, "contains": {"type": ["string", "boolean"]}, "not": {"items": _MOMENT}}
+"""A list that can only be one of labels: not of numbers, nor of dates."""
+_SWITCHES = ["yes", "no", "on", "off", "y", "n", "Yes", "No", "On", "Off", "Y", "N", "YES", "NO", "ON", "OFF"]
+_MARKERS = {
+    "anyOf": [{"type": ["boolean", "number"]}, {"type": "string", "not": {"enum": _SWITCHES}}, _VALUES]
+}
+_DATE_WORDS = "a date such as 2024-12-31, or a time such as 2024-12-31T08:00, without a time zone"
+_UNIT = "|".join(STEPS)
+
+_MISSING = Key(
+    "`true` adds a code for records without a value. A text or a list of texts is read as missing too.",
+    "true, false, or texts or numbers that are read as missing",
+    "true",
+    _MARKERS,
+)
+_OTHER = Key("`true` adds a code for all values that are no label.", "true or false", "true", _BOOL)
+_WITHIN = Key(
+    "Where values lie inside the cells, for synthetic rows: pairs of a number and the share of the records "
+    "from it to the next.",
+    "a list of pairs of numbers, a value and the share of the records from it to the next",
+    "[[0, 1], [18, 3]]",
+    {
+        "type": "array",
+        "items": {
+            "type": "array",
+            "items": {"type": "number"},
+            "minItems": 2,
+            "maxItems": 2,
+        },
+        "minItems": 1,
+    },
+)
+_CELLS = {
+    "missing": _MISSING,
+    "clip": Key("`true` counts values beyond the ends in the end cells.", "true or false", "true", _BOOL),
+    "within": _WITHIN,
+}
+_NUMBERS = {
+    **_CELLS,
+    "decimal": Key(
+        "The decimal separator of numbers in text.",
+        "a point or a comma in quotes",
+        '","',
+        {"enum": [".", ","]},
+    ),
+    "thousands": Key(
+        "The separator of groups of three digits in text.",
+        "a comma, a point, a space or an apostrophe in quotes",
+        '"."',
+        {"enum": ["", ",", ".", " ", "'", "\u00a0", "\u202f"]},
+    ),
+}
+_DATES = {
+    **_CELLS,
+    "format": Key(
+        "How text writes dates, as for Python's `strptime`. Without it: ISO 8601.",
+        "a text for Python's strptime",
+        '"%d.%m.%Y"',
+        {"type": "string", "pattern": "%"},
+    ),
+}
+_EDGE = Key("The first date.", _DATE_WORDS, "2024-01-01", _MOMENT, True)
+KINDS: dict[str, dict[str, Key]] = {
+    "size": {
+        "size": Key(
+            "The number of codes, if the table holds 0, 1, ...", "a whole number >= 1", "12", _COUNT, True
+        ),
+        "missing": _MISSING,
+    },
+    "labels": {
+        "labels": Key(
+            "The values, or a mapping from each label to its further spellings.",
+            "a list of texts, numbers or true and false, or a mapping from each label to its spellings",
+            "[F, M]",
+            _LABELS,
+            True,
+        ),
+        "missing": _MISSING,
+        "other": _OTHER,
+    },
+    "labels_file": {
+        "labels_file": Key(
+            "A file beside the domain file with a label on each line, or a CSV file.",
+            "the name of a file",
+            "codes.txt",
+            {"type": "string", "minLength": 1},
+            True,
+        ),
+        "column": Key(
+            "The column of a CSV file that holds the labels, by its name in the first line.",
+            "the name of a column",
+            "code",
+            {"type": "string"},
+        ),
+        "missing": _MISSING,
+        "other": _OTHER,
+    },
+    "bins": {
+        "bins": Key(
+            "The edges of the cells.",
+            "a list of two or more numbers",
+            "[0, 18, 65.5]",
+            {"type": "array", "items": {"type": "number"}, "minItems": 2},
+            True,
+        ),
+        "grid": Key(
+            "The spacing of the values. On a grid no cell contains its upper edge.",
+            "a number > 0",
+            "0.01",
+            {"type": "number", "exclusiveMinimum": 0},
+        ),
+        **_NUMBERS,
+    },
+    "min": {
+        "min": Key("The smallest number.", "a whole number", "0", {"type": "integer"}, True),
+        "max": Key("The largest number.", "a whole number", "99", {"type": "integer"}, True),
+        "step": Key("How many numbers share a cell. Without it: 1.", "a whole number >= 1", "5", _COUNT),
+        **_NUMBERS,
+    },
+    "from": {
+        "from": _EDGE,
+        "to": Key("The last date.", _DATE_WORDS, "2024-12-31", _MOMENT, True),
+        "step": Key(
+            "The width of a cell: a unit, a number of units, or a number of days (seconds if the ends have a "
+            "time of day). Without it: 1.",
+            f'a whole number >= 1, one of {", ".join(STEPS)}, or a number of these, such as "6 hours"',
+            "month",
+            {"anyOf": [_COUNT, {"type": "string", "pattern": f"^([1-9][0-9]{{0,8}} *)?({_UNIT})s?$"}]},
+        ),
+        **_DATES,
+    },
+    "dates": {
+        "dates": Key(
+            "The edges of the cells.",
+            f"a list of two or more dates, each {_DATE_WORDS}",
+            "[2024-01-01, 2024-07-01, 2025-01-01]",
+            {"type": "array", "items": _MOMENT, "minItems": 2},
+            True,
+        ),
+        **_DATES,
+    },
+}
+"""The keys of an entry by its kind. The key that a kind is called by is the first of it."""
+_ALL_KEYS = {key for keys in KINDS.values() for key in keys}
+_ALSO = {
+    "label values categories levels enum codes": "labels",
+    "minimum low lower lowest": "min",
+    "maximum high upper highest": "max",
+    "start begin since": "from",
+    "end until till": "to",
+    "edges cuts breaks cells": "bins",
+    "width by interval": "step",
+    "range between": "min and max",
+    "na nan null nullable na_values none optional": "missing",
+    "else rest default unknown": "other",
+    "n count number cardinality": "size",
+    "file": "labels_file",
+    "dateformat strptime": "format",
+    "precision resolution": "grid",
+}
+_MEANT = {word: key for words, key in _ALSO.items() for word in words.split()}
+"""Words of other libraries, and the key that is meant."""
+_FIRST_KEYS = "size, labels, labels_file, bins, dates, min and max, and from and to"
+_NUMBER = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
+_NO_TYPES = ", for example: a domain file lists values and not types"
+_MEANINGS = {
+    rf"\??|({OPEN[:4]}.*|open|unknown|todo)": OPEN,
+    "(-?[0-9]+) *(-|\u2013|to|[.][.]+|:) *(-?[0-9]+)": r"{min: \1, max: \3}",
+    _NUMBER.pattern: r"\g<0> without quotes",
+    "int(eger)?|num(ber|eric)": "{min: 0, max: 99}" + _NO_TYPES,
+    "float|double|real|continuous": "{bins: [0, 10, 100]}" + _NO_TYPES,
+    "bool(ean)?": "{labels: [false, true]}" + _NO_TYPES,
+    "date(time)?|time(stamp)?": "{from: 2024-01-01, to: 2024-12-31, step: month}" + _NO_TYPES,
+    "str(ing)?|text|categor(y|ical)|factor|object": "{labels: [F, M]}" + _NO_TYPES,
+}
+"""What an entry that is a text may mean, by the form of the text."""
+_FIELDS: dict[str, Any] = {
+    "clip": False,
+    "other": False,
+    "grid": None,
+    "decimal": ".",
+    "thousands": "",
+    "format": None,
+    "within": [],
+}
+"""The fields of an attribute that are keys of its entry, and what they are without one."""
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of a domain file."""
+    entries: dict[str, Any] = {
+        "codes": {"description": "The number of codes.", **_COUNT},
+        "list": {"description": "Labels.", **_LABELS_ALONE},
+        OPEN: {
+            "description": "To be discovered for a share of the budget.",
+            "anyOf": [
+                {"const": OPEN},
+                *(
+                    {
+                        "type": "object",
+                        "properties": {kind: {"const": OPEN}},
+                        "required": [kind],
+                        "additionalProperties": False,
+                    }
+                    for kind in OPEN_KINDS
+                ),
+            ],
+        },
+    }
+    for kind, keys in KINDS.items():
+        entries[kind] = {
+            "type": "object",
+            "properties": {name: {"description": key.said, **key.schema} for name, key in keys.items()},
+            "required": [name for name, key in keys.items() if key.needed],
+            "additionalProperties": False,
+        }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Domain file of pgmjax",
+        "description": "The public domain of a table: for each column its possible values.",
+        "type": "object",
+        "minProperties": 1,
+        "propertyNames": {"minLength": 1},
+        "additionalProperties": {"anyOf": [{"$ref": f"#/$defs/{name}"} for name in entries]},
+        "$defs": entries,
+    }
+
+
+def _is_number(value: Any) -> bool:
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    return real and (isinstance(value, int) or math.isfinite(value))
+
+
+_IS = {
+    "boolean": lambda value: isinstance(value, bool),
+    "string": lambda value: isinstance(value, str),
+    "number": _is_number,
+    "integer": lambda value: _is_number(value) and value == int(value),
+    "array": lambda value: isinstance(value, list),
+    "object": lambda value: isinstance(value, Mapping),
+    "null": lambda value: value is None,
+}
+_HOLDS: dict[str, Any] = {
+    "type": lambda value, types: any(_IS[each](value) for each in _listed(types)),
+    "minimum": lambda value, least: value >= least,
+    "exclusiveMinimum": lambda value, bound: value > bound,
+    "pattern": lambda value, form: re.search(form, value),
+    "minLength": lambda value, least: len(value) >= least,
+    "minItems": lambda value, least: len(value) >= least,
+    "maxItems": lambda value, most: len(value) <= most,
+    "minProperties": lambda value, least: len(value) >= least,
+    "enum": lambda value, words: isinstance(value, str) and value in words,
+    "not": lambda value, schema: misfit(schema, value) is not None,
+    "contains": lambda value, schema: any(misfit(schema, each) is None for each in value),
+}
+"""What the rules of a schema of `KINDS` ask of a value; a type comes before the rules that need it."""
+
+
+def misfit(schema: Mapping[str, Any], value: Any) -> tuple[Any, ...] | None:
+    """Return where in a value a schema of `KINDS` does not hold, by keys and indices; None if it does.
+
+    Example:
+        >>> schema = {"type": "array", "items": {"type": "number"}}
+        >>> misfit(schema, [0, 1]), misfit(schema, [0, "x"]), misfit(schema, "x")
+        (None, (1,), ())
+    """
+    if "anyOf" in schema:
+        found = [misfit(each, value) for each in schema["anyOf"]]
+        return None if None in found else max(found, key=lambda place: len(place or ()))
+    if not all(_HOLDS[rule](value, bound) for rule, bound in schema.items() if rule in _HOLDS):
+        return ()
+    member = schema.get("items", schema.get("additionalProperties"))
+    parts = value.items() if isinstance(value, Mapping) else enumerate(value if member else ())
+    inner = ((place, misfit(member, part)) for place, part in parts)
+    return next(((place, *below) for place, below in inner if below is not None), None)
+
+
+@contextlib.contextmanager
+def at(*place: Any) -> Iterator[None]:
+    """Let an error say in which part of a domain file it was found: `place` of the error, from outside in."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        error.place = (*place, *getattr(error, "place", ()))  # type: ignore[union-attr]
+        raise
+
+
+def shown(value: Any) -> str:
+    """Return a value of a domain file, which is public, for a message."""
+    if isinstance(value, str):
+        return f"the text {value[:40]!r}" if value else "an empty text"
+    if value is None or isinstance(value, bool):
+        return "nothing" if value is None else str(value).lower()
+    if isinstance(value, (list, Mapping)):
+        what = "list" if isinstance(value, list) else "mapping"
+        return f"a {what} of {len(value):,}" if value else f"an empty {what}"
+    return f"{value!s:.40}" if isinstance(value, numbers.Real) else type(value).__name__
+
+
+def check_key(name: str, kind: str, key: str, value: Any) -> None:
+    """Refuse a value that a key of a kind may not hold.
+
+    Args:
+        name: of the attribute.
+        kind: one of `KINDS`.
+        key: a key of it.
+        value: in the types of JSON.
+
+    Raises:
+        TypeError, ValueError: with what is expected, what came, and what to write.
+    """
+    with at(key):
+        _check(f"{key!r} of attribute {name!r}", key, KINDS[kind][key], value)
+
+
+def _check(said: str, name: str, key: Key, value: Any) -> None:
+    place = misfit(key.schema, value)
+    if place is None:
+        return
+    types = [
+        each for one in key.schema.get("anyOf", [key.schema]) for each in _listed(one.get("type", "string"))
+    ]
+    kind = TypeError if place or misfit({"type": types}, value) == () else ValueError
+    for step in place:
+        value = value[step]
+    if isinstance(value, float) and not math.isfinite(value):
+        kind = ValueError
+    where = f" in place {place[-1] + 1}" if place and isinstance(place[-1], int) else ""
+    with at(*place):
+        raise kind(f"{said} must be {key.words}, got {shown(value)}{where}. {_hint(name, key, types, value)}")
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _hint(name: str, key: Key, types: list[str], value: Any) -> str:
+    """Return what to write behind a key, as a sentence."""
+    text = re.sub("[_' ]", "", value) if isinstance(value, str) else ""
+    if text in _SWITCHES or text.lower() in ("true", "false"):
+        switch = "true" if text.lower() in ("yes", "on", "y", "true") else "false"
+        marker = f', or {name}: ["{text}"] if the table writes missing values so' if key is _MISSING else ""
+        return f"Write {name}: {switch}{marker}."
+    if _NUMBER.fullmatch(text) and ({*types} <= {"integer", "number"} or name in ("bins", "within")):
+        return f"Write it as a number without quotes: {text.lstrip('0') or '0'}."
+    if text and name in ("labels", "dates"):
+        return f"Write a list: {name}: [{', '.join(filter(None, re.split('[,;| ]+', value)))}]."
+    if isinstance(value, Mapping) and name == "labels":
+        return (
+            "Put quotes around a label with a colon. Spellings are a mapping: labels: {F: [female, femme]}."
         )
-    unknown = [key for key in spec if key not in KEYS[kinds[0]]]
-    if unknown:
-        raise ValueError(f"Attribute {name!r} has unknown keys {unknown}: expected {list(KEYS[kinds[0]])}.")
-    missing, markers = _missing(name, spec.get("missing", False))
-    fields: dict[str, Any] = {"missing": missing, "missing_markers": markers}
-    for key in ("clip", "other"):
-        if not isinstance(spec.get(key, False), bool):
-            kind = type(spec[key]).__name__
-            raise TypeError(f"{key!r} of attribute {name!r} must be true or false, got {kind}.")
-        fields[key] = spec.get(key, False)
-    for key in ("grid", "decimal", "thousands", "format"):
-        fields.update({key: spec[key]} if key in spec else {})
-    if "within" in spec:
-        pairs = _listed(name, "within", spec["within"])
-        fields["within"] = tuple(_listed(name, "pairs in 'within'", pair) for pair in pairs)
-    fields.update(_of_kind(name, kinds[0], spec))
-    fields["size"] += missing
+    if text.lower().strip("+-.") in ("inf", "infinity"):
+        return "Write an end that may occur, and clip: true for numbers beyond it."
+    quoted = (
+        "Put quotes around null, if it is a text. " if value is None and name in ("labels", "missing") else ""
+    )
+    return f"{quoted}Write, for example, {name}: {key.example}."
+
+
+def fields_of_spec(name: str, spec: Any) -> dict[str, Any]:
+    """Return the fields of the attribute that an entry describes; see `Attribute.from_spec`.
+
+    Raises:
+        TypeError: something in the entry has the wrong type.
+        ValueError: it is to be discovered, or something in it is wrong.
+    """
+    spec = _plain(spec)
+    if open_kind(name, spec) is not None:
+        raise ValueError(
+            f"Attribute {name!r} is to be discovered: give a release a share of its budget for that (pgmjax "
+            "release --discover 0.1, or Mechanism.run(discover=...) on an OpenTable), or describe it."
+        )
+    if not isinstance(spec, Mapping):
+        spec = _written_out(name, spec)
+    kind = _kind_of(name, spec)
+    for key, value in spec.items():
+        check_key(name, kind, key, value)
+    missing = spec.get("missing", False)
+    fields: dict[str, Any] = {
+        "missing": missing is not False,
+        "missing_markers": () if isinstance(missing, bool) else tuple(_listed(missing)),
+        **{
+            key: spec[key]
+            for key in ("clip", "other", "grid", "decimal", "thousands", "format")
+            if key in spec
+        },
+        "within": tuple(map(tuple, spec.get("within", ()))),
+        **_of_kind(name, kind, spec),
+    }
+    fields["size"] += fields["missing"]
     return fields
 
 
-def refuse_open(name: str) -> NoReturn:
-    """Refuse an entry that says "discover", where an attribute is to be made of it."""
+def _plain(value: Any) -> Any:
+    """Return a value in the types of JSON: lists for arrays and tuples, ISO text for dates."""
+    if isinstance(value, (datetime.date, np.datetime64)):
+        return str(value) if isinstance(value, np.datetime64) else value.isoformat()
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, (str, bytes, Set)) or not isinstance(value, Iterable):
+        return value  # a set has no order, by which labels would get their codes
+    return [_plain(each) for each in value]
+
+
+def open_kind(name: str, spec: Any) -> str | None:
+    """Return the kind of an entry that is to be discovered, "any" if nothing is known; None if described.
+
+    Raises:
+        ValueError: it says more than that.
+    """
+    if isinstance(spec, str) and spec == OPEN:
+        return "any"
+    if not isinstance(spec, Mapping) or OPEN not in [each for each in spec.values() if isinstance(each, str)]:
+        return None
+    if len(spec) == 1 and next(iter(spec)) in OPEN_KINDS:
+        return str(next(iter(spec)))
+    forms = " or ".join(f"{{{kind}: {OPEN}}}" for kind in OPEN_KINDS)
     raise ValueError(
-        f"Attribute {name!r} is to be discovered: give a release a share of its budget for that (pgmjax "
-        "release --discover 0.1, or Mechanism.run(discover=...) on an OpenTable), or describe it."
+        f"Attribute {name!r} is to be discovered: its entry must be {OPEN} or {forms}, and nothing else."
     )
+
+
+def _written_out(name: str, spec: Any) -> Mapping[str, Any]:
+    """Return the mapping that a number of codes or a list of labels stands for.
+
+    Raises:
+        TypeError, ValueError: it may stand for several, or for none; the message has what to write.
+    """
+    if misfit(_LABELS_ALONE, spec) is None:
+        return {"labels": spec}
+    if _is_number(spec):
+        return {"size": spec}
+    choices = ["{min: 0, max: 99}", "{labels: [F, M]}", OPEN]
+    if isinstance(spec, str) and len(spec) < 80:
+        choices = [_meant_by(spec.strip())]
+    elif misfit(_VALUES, spec) is None:
+        listed = f"[{', '.join(map(str, spec[:6]))}{', ...' if len(spec) > 6 else ''}]"
+        edges = "bins" if _is_number(spec[0]) else "dates"
+        choices = [f"{{{edges}: {listed}}} for the edges of cells", f"{{labels: {listed}}} for these values"]
+        if edges == "bins" and len(spec) == 2:
+            choices.insert(0, f"{{min: {spec[0]}, max: {spec[1]}}} for the whole numbers between them")
+    raise TypeError(
+        f"The entry of attribute {name!r} must be a number of codes, a list of labels, or a mapping, got "
+        f"{shown(spec)}. Write {', or '.join(f'{name}: {choice}' for choice in choices)}."
+    )
+
+
+def _meant_by(text: str) -> str:
+    """Return the entry that a text probably stands for."""
+    found = ((re.fullmatch(form, text, re.IGNORECASE), entry) for form, entry in _MEANINGS.items())
+    labels = f"{{labels: [{', '.join(filter(None, re.split('[,;|/ ]+', text)))}]}}"
+    return next((match.expand(entry) for match, entry in found if match), labels)
+
+
+def _kind_of(name: str, spec: Mapping[str, Any]) -> str:
+    """Return the kind of an entry, all keys of which belong to it.
+
+    Raises:
+        ValueError: there is none; the message says which keys to write.
+    """
+    firsts = {key: kind for kind, keys in KINDS.items() for key, one in keys.items() if one.needed}
+    kinds = list(dict.fromkeys(firsts[key] for key in spec if key in firsts))
+    known = {key: one for kind in (kinds if len(kinds) == 1 else KINDS) for key, one in KINDS[kind].items()}
+    needed = {key: one for key, one in known.items() if one.needed}
+    for key in spec:
+        if key not in known:
+            with at(key):
+                said = f"does not go with {' and '.join(needed)}" if key in _ALL_KEYS else "is unknown"
+                meant = _meant_key(key, known, spec)
+                raise ValueError(f"Attribute {name!r} has the key {key!r}, which {said}. {meant}")
+    if len(kinds) != 1:
+        got = f"both {' and '.join(kinds)}: leave out one" if kinds else f"{', '.join(spec) or 'none'}"
+        raise ValueError(f"Attribute {name!r} must have one of {_FIRST_KEYS}, got {got}.")
+    for key in needed.keys() - spec.keys():
+        written = ", ".join(f"{key}: {spec.get(key, one.example)}" for key, one in needed.items())
+        raise ValueError(f"Attribute {name!r} lacks {key!r}. Write, for example, {name}: {{{written}}}.")
+    return kinds[0]
+
+
+def _meant_key(key: Any, known: Mapping[str, Key], spec: Mapping[str, Any]) -> str:
+    """Return which key was probably meant, as a sentence."""
+    words = {OPEN: f"the word {OPEN} alone"} | {each: each for each in known}
+    words |= {word: each for word, each in _MEANT.items() if each.split()[0] in known}
+    close = difflib.get_close_matches(str(key).strip().lower(), words, 1, 0.65)
+    if str(key).isdigit():
+        return "A comma ends a value: write 1000 and not 1,000, and lists in brackets, such as [0, 10]."
+    if spec[key] is None:
+        return "Write a colon and a space behind a key, and lists in brackets, such as labels: [F, M]."
+    if close:
+        return f"Did you mean {words[close[0]]}?"
+    if not {*spec} & {*known}:
+        return f"Write labels: [{', '.join(map(str, spec))}], if these are labels, or one of {_FIRST_KEYS}."
+    needed, others = ([each for each, one in known.items() if one.needed is it] for it in (True, False))
+    return f"Beside {' and '.join(needed)} there may be {', '.join(others)}."
 
 
 def _of_kind(name: str, kind: str, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return size and labels, or bins, of an entry of some kind."""
     if kind == "size":
-        return {"size": checks.integer(f"The size of attribute {name!r}", spec["size"], low=1)}
+        return {"size": int(spec["size"])}
     if kind == "labels":
-        return _labelled(name, spec)
-    if kind == "bins":
-        bins = _listed(name, "bins", spec["bins"])
-        return {"bins": bins, "size": max(len(bins) - 1, 1)}
-    if kind == "min":
-        bins = range_edges(name, spec)
-        return {"bins": bins, "size": len(bins) - 1, "grid": 1}
-    edges, time = date_edges(name, spec)
-    return {"bins": edges, "size": len(edges) - 1, "time": time, "grid": 1}
-
-
-def _listed(name: str, what: str, values: Any) -> tuple[Any, ...]:
-    if isinstance(values, (str, Mapping)) or not isinstance(values, Iterable):
-        raise TypeError(f"The {what} of attribute {name!r} must be a list.")
-    return tuple(values)
-
-
-def _labelled(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
-    groups = spec["labels"]
-    labels = tuple(groups) if isinstance(groups, Mapping) else _listed(name, "labels", groups)
-    fields: dict[str, Any] = {"labels": labels, "size": max(len(labels), 1) + bool(spec.get("other", False))}
-    if isinstance(groups, Mapping):
-        spellings = [_listed(name, f"spellings of {label!r}", group) for label, group in groups.items()]
-        fields["spellings"] = tuple(
-            tuple(spelling for spelling in group if text_of(spelling) != text_of(label))
-            for label, group in zip(labels, spellings, strict=True)
+        return _labelled(spec)
+    if kind == "labels_file":
+        raise ValueError(
+            f"'labels_file' of attribute {name!r} is for domain files, beside which the file stands: give "
+            "labels, a list, or read the domain from a file."
         )
-        fields["spellings"] = fields["spellings"] if any(fields["spellings"]) else ()
-    return fields
+    if kind == "bins":
+        return {"bins": tuple(spec["bins"]), "size": len(spec["bins"]) - 1}
+    edges, time = (range_edges(name, spec), None) if kind == "min" else date_edges(name, spec)
+    return {"bins": edges, "size": len(edges) - 1, "grid": 1, "time": time}
+
+
+def _labelled(spec: Mapping[str, Any]) -> dict[str, Any]:
+    groups = spec["labels"]
+    labels = tuple(groups)
+    spellings: tuple[Any, ...] = ()
+    if isinstance(groups, Mapping):
+        lists = [[] if group is None else _listed(group) for group in groups.values()]
+        spellings = tuple(
+            tuple(each for each in group if text_of(each) != text_of(label))
+            for label, group in zip(labels, lists, strict=True)
+        )
+    size = len(labels) + spec.get("other", False)
+    return {"labels": labels, "size": size, "spellings": spellings if any(spellings) else ()}
 
 
 def range_edges(name: str, spec: Mapping[str, Any]) -> tuple[int, ...]:
@@ -124,11 +610,9 @@ def range_edges(name: str, spec: Mapping[str, Any]) -> tuple[int, ...]:
         >>> range_edges("age", {"min": 0, "max": 11, "step": 5})
         (0, 5, 10, 12)
     """
-    if "max" not in spec:
-        raise ValueError(f"Attribute {name!r} has min and no max: a range of whole numbers has both.")
-    low = checks.integer(f"The min of attribute {name!r}", spec["min"])
-    high = checks.integer(f"The max of attribute {name!r}", spec["max"], low=low)
-    step = checks.integer(f"The step of attribute {name!r}", spec.get("step", 1), low=1)
+    low, high, step = (int(spec.get(key, 1)) for key in ("min", "max", "step"))
+    if high < low:
+        raise ValueError(f"'max' of attribute {name!r} must be at least its min, {low}, got {high}.")
     _check_cells(name, (high - low) // step + 1)
     return (*range(low, high + 1, step), high + 1)
 
@@ -147,128 +631,89 @@ def date_edges(name: str, spec: Mapping[str, Any]) -> tuple[tuple[int, ...], str
         >>> date_edges("day", {"from": "1970-01-01", "to": "1970-03-31", "step": "month"})
         ((0, 31, 59, 90), 'day')
     """
+    keys = ["dates"] * len(spec["dates"]) if "dates" in spec else ["from", "to"]
+    texts = spec["dates"] if "dates" in spec else [spec["from"], spec["to"]]
+    seconds = [_second(name, *pair) for pair in zip(keys, texts, strict=True)]
+    timed = any(":" in text for text in texts)
     if "dates" in spec:
-        moments = [_moment(name, "dates", value) for value in _listed(name, "dates", spec["dates"])]
-        return _in_unit(moments, any(time for _, time in moments))
-    if "to" not in spec:
-        raise ValueError(f"Attribute {name!r} has from and no to: dates have both.")
-    (first, early), (last, late) = _moment(name, "from", spec["from"]), _moment(name, "to", spec["to"])
-    timed = early or late
-    step = spec.get("step", 1)
+        with at("dates"):
+            _check_increasing(f"'dates' of attribute {name!r}", seconds, texts)
+        return (tuple(seconds), "second") if timed else (tuple(each // _DAY for each in seconds), "day")
+    first, last = seconds
     if last < first:
-        raise ValueError(f"The dates of attribute {name!r} end before they begin.")
-    if last > datetime.datetime.max - datetime.timedelta(seconds=_DAY):
-        raise ValueError(f"The dates of attribute {name!r} must end before 9999-12-31.")
-    past = last + datetime.timedelta(seconds=1 if timed else _DAY)  # the first moment beyond the end
-    count, unit = _step(name, step, timed)
-    edges = [*_stepped(name, first, past, count, unit), past]
-    return _in_unit([(edge, timed) for edge in edges], timed or unit in ("second", "minute", "hour"))
-
-
-def _step(name: str, step: Any, timed: bool) -> tuple[int, str]:
-    """Return a step of dates as a number of one of `STEPS`."""
-    if not isinstance(step, str):
-        unit = "second" if timed else "day"
-        return checks.integer(f"The step of attribute {name!r}", step, low=1), unit
-    found = _STEP.fullmatch(step if step[:1].isdigit() else f"1 {step}")
-    if found is None or not int(found[1]):
         raise ValueError(
-            f"The step of attribute {name!r} must be a whole number, one of {', '.join(STEPS)}, or a number "
-            'of these, such as "6 hours".'
+            f"'to' of attribute {name!r} must not be before its from, {texts[0]}, got {texts[1]}."
         )
-    return int(found[1]), found[2]
-
-
-def _stepped(
-    name: str, first: datetime.datetime, past: datetime.datetime, count: int, unit: str
-) -> Iterable[datetime.datetime]:
+    past = last + (1 if timed else _DAY)  # the first moment beyond the end
+    found = re.fullmatch(rf"([0-9]*) *({_UNIT})s?", str(spec.get("step", 1)))
+    count, unit = (found[1] or 1, found[2]) if found else (spec.get("step", 1), "second" if timed else "day")
+    span, count = past - first, int(count)
     if unit in _MONTHS:
-        months, step = 12 * first.year + first.month - 1, count * _MONTHS[unit]
-        last = 12 * past.year + past.month - 1
-        _check_cells(name, (last - months) // step + 1)
-        later = (datetime.datetime(month // 12, month % 12 + 1, 1) for month in range(months, last + 1, step))
-        yield from (first, *(edge for edge in later if first < edge < past))
-        return
-    seconds, length = count * _SECONDS[unit], int((past - first).total_seconds())
-    _check_cells(name, length // seconds + 1)
-    yield from (first + datetime.timedelta(seconds=passed) for passed in range(0, length, seconds))
+        month = np.array([first, past]).astype("M8[s]").astype("M8[M]").astype(np.int64)
+        step = min(count * _MONTHS[unit], span)
+        _check_cells(name, int(month[1] - month[0]) // step + 1)
+        starts = np.arange(month[0], month[1] + 1, step).astype("M8[M]").astype("M8[s]").astype(np.int64)
+        edges = [first, *(edge for edge in starts.tolist() if first < edge < past), past]
+    else:
+        step = min(count * _SECONDS[unit], span)
+        _check_cells(name, span // step + 1)
+        edges = [*range(first, past, step), past]
+    timed = timed or unit in ("second", "minute", "hour")
+    return (tuple(edges), "second") if timed else (tuple(edge // _DAY for edge in edges), "day")
 
 
-def _moment(name: str, what: str, value: Any) -> tuple[datetime.datetime, bool]:
-    """Return a date of an entry, and whether it has a time of day."""
-    if isinstance(value, datetime.datetime):
-        return _without_zone(name, what, value), True
-    if isinstance(value, datetime.date):
-        return datetime.datetime(value.year, value.month, value.day), False
-    if not isinstance(value, str):
-        raise TypeError(
-            f"{what!r} of attribute {name!r} must be dates such as 2024-12-31, got {type(value).__name__}."
-        )
+def _second(name: str, key: str, text: str) -> int:
+    """Return the seconds since 1970-01-01 of a date or a time of day."""
     try:
-        found = datetime.datetime.fromisoformat(value.strip())
+        moment = datetime.datetime.fromisoformat(text.strip())
     except ValueError:
         raise ValueError(
-            f"{what!r} of attribute {name!r} must be dates in ISO form, such as 2024-12-31 or "
-            f"2024-12-31T08:00."
+            f"{key!r} of attribute {name!r} must be dates of the calendar, got {text!r}."
         ) from None
-    return _without_zone(name, what, found), ":" in value or len(value.strip()) > 10
-
-
-def _without_zone(name: str, what: str, moment: datetime.datetime) -> datetime.datetime:
-    if moment.tzinfo is not None:
-        raise ValueError(
-            f"{what!r} of attribute {name!r} must be without a time zone: moments with a zone are counted in "
-            "UTC, so give it in UTC."
-        )
-    return moment
-
-
-def _in_unit(moments: Iterable[tuple[datetime.datetime, bool]], seconds: bool) -> tuple[tuple[int, ...], str]:
-    found = [round((moment - _EPOCH).total_seconds()) for moment, _ in moments]
-    return tuple(found if seconds else (second // _DAY for second in found)), "second" if seconds else "day"
-
-
-def _missing(name: str, value: Any) -> tuple[bool, tuple[Label, ...]]:
-    if isinstance(value, bool):
-        return value, ()
-    if isinstance(value, (list, tuple)):
-        return bool(value), tuple(value)
-    if isinstance(value, (str, int, float)):
-        return True, (value,)
-    raise TypeError(f"'missing' of attribute {name!r} must be true, a marker or a list of markers.")
+    if moment >= datetime.datetime(9999, 12, 31):
+        raise ValueError(f"{key!r} of attribute {name!r} must end before 9999-12-31, got {text!r}.")
+    return round((moment - _EPOCH).total_seconds())
 
 
 def checked_labels(name: str, what: str, values: Iterable[Any]) -> tuple[Label, ...]:
     """Return labels or markers, after checking that they are distinct scalars."""
-    values = tuple(values)
-    if not values:
-        raise ValueError(f"The {what} of attribute {name!r} must not be empty.")
-    for value in values:
-        if not isinstance(value, (str, bool, int, float)):
-            raise TypeError(
-                f"The {what} of attribute {name!r} must be text, numbers or bools, got "
-                f"{type(value).__name__} (in YAML, put dates and the like in quotes)."
-            )
-        if isinstance(value, str):
-            checks.plain_text(f"The {what} of attribute {name!r}", value)
-        if isinstance(value, float) and not math.isfinite(value):
-            raise ValueError(f"The {what} of attribute {name!r} must be finite (missing: true reads NaN).")
-    if len({text_of(value) for value in values}) < len(values) or len(set(values)) < len(values):
-        raise ValueError(f"The {what} of attribute {name!r} must differ from one another, also as text.")
+    values = tuple(_plain(values))
+    said, known = f"The {what} of attribute {name!r}", set[Any]()
+    with at("missing" if "marker" in what else "labels"):
+        if not values or any(type(value) not in (str, int, bool) for value in values):
+            _check(said, "labels", Key("", "text, numbers or true and false", "[F, M]", _VALUES), [*values])
+        for index, value in enumerate(values):
+            if isinstance(value, str) and not value.isprintable():
+                with at(index):
+                    checks.plain_text(said, value)
+            same = {text_of(value), value}
+            if same & known:
+                with at(index):
+                    raise ValueError(
+                        f"{said} must differ from one another, also as text, got {shown(value)} again in "
+                        f"place {index + 1}. Leave it out there."
+                    )
+            known |= same
     return values
 
 
 def checked_bins(name: str, edges: Iterable[Any]) -> tuple[float, ...]:
     """Return the edges of bins, after checking that they are finite and increasing."""
-    edges = tuple(edges)
-    for edge in edges:
-        if isinstance(edge, bool) or not isinstance(edge, numbers.Real):
-            raise TypeError(f"The bins of attribute {name!r} must be numbers, got {type(edge).__name__}.")
-    values = tuple(float(edge) for edge in edges)
-    increasing = all(low < high for low, high in itertools.pairwise(values))
-    if len(values) < 2 or not increasing or not all(map(math.isfinite, values)):
-        raise ValueError(f"The bins of attribute {name!r} must be two or more finite edges, increasing.")
-    return values
+    edges, said = _plain(edges), f"'bins' of attribute {name!r}"
+    with at("bins"):
+        _check(said, "bins", KINDS["bins"]["bins"], edges)
+        edges = [checks.number(said, edge) for edge in edges]
+        _check_increasing(said, edges, [f"{edge:g}" for edge in edges])
+    return tuple(edges)
+
+
+def _check_increasing(said: str, values: Sequence[Any], texts: Sequence[str]) -> None:
+    for index, (low, high) in enumerate(itertools.pairwise(values), 1):
+        if not low < high:
+            with at(index):
+                raise ValueError(
+                    f"{said} must increase, got {texts[index]} behind {texts[index - 1]}. Sort them."
+                )
 
 
 def check_notation(attribute: Any) -> None:
@@ -278,39 +723,39 @@ def check_notation(attribute: Any) -> None:
         TypeError: a field has the wrong type.
         ValueError: fields that do not go together, or edges off the grid.
     """
-    said = f"of attribute {attribute.name!r}"
-    bins = attribute.bins
-    if bins is None and (attribute.grid is not None or attribute.time is not None or attribute.within):
-        raise ValueError(f"grid, dates and within {said} go with bins, and it has none.")
-    if (attribute.other or attribute.spellings) and attribute.labels is None:
-        raise ValueError(f"other and spellings {said} go with labels, and it has none.")
-    if attribute.spellings:
-        _check_spellings(attribute)
-    if attribute.grid is not None:
-        grid = checks.number(f"The grid {said}", attribute.grid, above=0)
-        steps = np.asarray(bins) / grid
-        if np.abs(steps).max() > 1 << 53:
-            raise ValueError(f"The bins {said} must have at most 2**53 steps of its grid of {grid:g}.")
-        if (np.abs(steps - np.rint(steps)) > 1e-6 * np.maximum(1, np.abs(steps) * 1e-6)).any():
-            raise ValueError(f"The bins {said} must lie on its grid of {grid:g}.")
+    kind = "labels" if attribute.labels is not None else "size" if attribute.bins is None else "bins"
     if attribute.time is not None:
-        checks.choice(f"time {said}", attribute.time, ("day", "second"))
-    for key in ("decimal", "thousands", "format"):
-        value = getattr(attribute, key)
-        if value is not None and not isinstance(value, str):
-            raise TypeError(f"{key!r} {said} must be text, got {type(value).__name__}.")
+        checks.choice(f"time of attribute {attribute.name!r}", attribute.time, ("day", "second"))
+        kind = "dates" if kind == "bins" else kind
+    for key, none in _FIELDS.items():
+        value = _plain(getattr(attribute, key))
+        if value != none and key not in KINDS[kind] and (key != "grid" or kind != "dates"):
+            homes = ", ".join(each for each, keys in KINDS.items() if key in keys)
+            raise ValueError(f"{key!r} of attribute {attribute.name!r} goes with {homes}, and it has {kind}.")
+        if value != none and key in KINDS[kind]:
+            check_key(attribute.name, kind, key, value)
+    if len(attribute.spellings) not in (0, len(attribute.labels or ())):
+        raise ValueError(f"Attribute {attribute.name!r} must have spellings for each of its labels.")
+    if attribute.spellings:
+        everything = [*attribute.labels, *itertools.chain(*attribute.spellings)]
+        checked_labels(attribute.name, "labels and their spellings", everything)
+    if attribute.grid is not None:
+        _check_grid(attribute)
     if attribute.format is not None:
-        if attribute.time is None:
-            raise ValueError(f"'format' {said} is that of dates, and it has none.")
-        _check_format(said, attribute.format)
-    if (attribute.decimal, attribute.thousands) != (".", "") and (bins is None or attribute.time is not None):
-        raise ValueError(f"'decimal' and 'thousands' {said} go with numbers in bins.")
-    checks.choice(f"'decimal' {said}", attribute.decimal, (".", ","))
-    checks.choice(f"'thousands' {said}", attribute.thousands, ("", ",", ".", " ", "'", "\u00a0", "\u202f"))
+        _check_format(f"of attribute {attribute.name!r}", attribute.format)
     if attribute.decimal == attribute.thousands:
-        raise ValueError(f"'decimal' and 'thousands' {said} must differ.")
+        raise ValueError(f"'decimal' and 'thousands' of attribute {attribute.name!r} must differ.")
     if attribute.within:
         _check_within(attribute)
+
+
+def _check_grid(attribute: Any) -> None:
+    said = f"The bins of attribute {attribute.name!r} must"
+    steps = np.asarray(attribute.bins) / attribute.grid
+    if np.abs(steps).max() > 1 << 53:
+        raise ValueError(f"{said} have at most 2**53 steps of its grid of {attribute.grid:g}.")
+    if (np.abs(steps - np.rint(steps)) > 1e-6 * np.maximum(1, np.abs(steps) * 1e-6)).any():
+        raise ValueError(f"{said} lie on its grid of {attribute.grid:g}.")
 
 
 def _check_format(said: str, form: str) -> None:
@@ -325,21 +770,10 @@ def _check_format(said: str, form: str) -> None:
         )
 
 
-def _check_spellings(attribute: Any) -> None:
-    assert attribute.labels is not None
-    everything = [*attribute.labels, *itertools.chain(*attribute.spellings)]
-    if len(attribute.spellings) != len(attribute.labels):
-        raise ValueError(f"Attribute {attribute.name!r} must have spellings for each of its labels.")
-    checked_labels(attribute.name, "labels and their spellings", everything)
-
-
 def _check_within(attribute: Any) -> None:
     assert attribute.bins is not None
     said = f"'within' of attribute {attribute.name!r}"
-    if any(len(pair) != 2 for pair in attribute.within):
-        raise ValueError(f"{said} must be pairs of a number and a share.")
-    starts = [checks.number(f"a number of {said}", start) for start, _ in attribute.within]
-    shares = [checks.number(f"a share of {said}", share) for _, share in attribute.within]
+    starts, shares = zip(*attribute.within, strict=True)
     if any(a >= b for a, b in itertools.pairwise(starts)) or min(shares) < 0 or sum(shares) <= 0:
         raise ValueError(f"{said} must have increasing numbers and shares that are not all 0.")
     if not set(attribute.bins[:-1]) <= set(starts) or starts[-1] >= attribute.bins[-1]:
@@ -369,126 +803,21 @@ def kind_of_attribute(attribute: Any) -> dict[str, Any]:
 
 def _dated(attribute: Any) -> dict[str, Any]:
     """Return dates by their ends and step if they have one, otherwise by their edges."""
-    edges = [int(edge) for edge in attribute.bins]
+    edges = tuple(map(int, attribute.bins))
     texts = [moment_text(edge, attribute.time) for edge in edges]
-    last = moment_text(edges[-1] - 1, attribute.time)
-    second = 1 if attribute.time == "second" else _DAY
-    width = edges[1] - edges[0]
-    names = {seconds: name for name, seconds in _SECONDS.items() if name != "second"}
-    possible = [names.get(width * second, width), *_MONTHS]
-    for step in possible:
-        spec = {"from": texts[0], "to": last, "step": step}
-        days = (edges[-1] - edges[0]) * second / _DAY
-        if step in _MONTHS and not days / (31 * _MONTHS[step]) <= len(edges) <= days // 27 + 2:
-            continue  # edges of that step would be more, or fewer
-        if step not in _MONTHS and len(edges) != -(-(edges[-1] - edges[0]) // width) + 1:
-            continue
-        if date_edges(attribute.name, spec) == (tuple(edges), attribute.time):
+    width, second = edges[1] - edges[0], 1 if attribute.time == "second" else _DAY
+    named = {seconds: unit for unit, seconds in _SECONDS.items() if unit != "second"}
+    for step in (named.get(width * second, width), *_MONTHS):
+        spec = {"from": texts[0], "to": moment_text(edges[-1] - 1, attribute.time), "step": step}
+        cells = (
+            (edges[-1] - edges[0])
+            * second
+            / (27 * _DAY * _MONTHS[step] if step in _MONTHS else width * second)
+        )
+        if (
+            len(edges) <= cells + 3
+            and len(edges) >= cells / 2
+            and date_edges(attribute.name, spec) == (edges, attribute.time)
+        ):
             return spec
     return {"dates": texts}
-
-
-def moment_text(value: float, time: str | None) -> str:
-    """Return the ISO form of days or seconds since 1970-01-01."""
-    return str(np.array([int(value)]).astype("M8[D]" if time == "day" else "M8[s]")[0])
-
-
-def names_of_cells(attribute: Any) -> list[str]:
-    """Return the name of each cell of bins."""
-    assert attribute.bins is not None
-    pairs = list(itertools.pairwise(attribute.bins))
-    if attribute.time is not None:
-        return [_date_name(int(low), int(high), attribute.time) for low, high in pairs]
-    if attribute.grid is not None:
-        return [_grid_name(low, high, attribute.grid) for low, high in pairs]
-    edges = [str(int(edge)) if edge.is_integer() else repr(edge) for edge in attribute.bins]
-    names = [f"[{low}, {high})" for low, high in itertools.pairwise(edges)]
-    names[-1] = names[-1][:-1] + "]"
-    return names
-
-
-def _grid_name(low: float, high: float, grid: float) -> str:
-    places = places_of(grid)
-    last = high - grid
-    first, last_text = f"{low:.{places}f}", f"{last:.{places}f}"
-    return first if first == last_text else f"{first} to {last_text}"
-
-
-def places_of(grid: float) -> int:
-    """Return the decimal places that values on a grid have.
-
-    Example:
-        >>> places_of(1), places_of(0.25), places_of(10)
-        (0, 2, 0)
-    """
-    text = f"{grid:.12f}".rstrip("0")
-    return len(text.partition(".")[2])
-
-
-def _date_name(low: int, high: int, time: str) -> str:
-    unit = "D" if time == "day" else "s"
-    first, past, before = np.array([low, high, high - 1]).astype(f"M8[{unit}]")
-    for coarse in ("Y", "M", "D"):
-        whole = first.astype(f"M8[{coarse}]")
-        if whole.astype(f"M8[{unit}]") == first and (whole + 1).astype(f"M8[{unit}]") == past:
-            return str(whole)
-    return str(first) if first == before else f"{first} to {before}"
-
-
-def drawn(attribute: Any, codes: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
-    """Return values [rows] in the cells of codes [rows]; see `Attribute.values`."""
-    assert attribute.bins is not None
-    cells = len(attribute.bins) - 1
-    regular = np.minimum(codes, cells - 1).astype(np.int64)
-    starts = np.array([start for start, _ in attribute.within] or attribute.bins[:-1], dtype=np.float64)
-    ends = np.append(starts[1:], attribute.bins[-1])
-    # the draws of a row depend on no other row: values are the same in blocks of any size
-    grid = attribute.grid
-    single = grid is not None and bool((np.rint((ends - starts) / grid) <= 1).all())
-    uniform = np.zeros((len(codes), 1))
-    if attribute.within or not single:
-        uniform = _uniform(rng, attribute, (len(codes), 2 if attribute.within else 1))
-    piece = _pieces(attribute, starts, regular, uniform[:, 0]) if attribute.within else regular
-    low, high, offset = starts[piece], ends[piece], uniform[:, -1]
-    if grid is None:
-        values = np.minimum(low + offset * (high - low), np.nextafter(high, low))
-    else:
-        first, last = np.rint(low / grid).astype(np.int64), np.rint(high / grid).astype(np.int64)
-        steps = first + np.minimum((offset * (last - first)).astype(np.int64), last - first - 1)
-        values = steps if grid == 1 else np.round(steps * grid, places_of(grid))
-        values = values.astype(np.int64) if float(grid).is_integer() else values
-    if attribute.time is not None:
-        values = values.astype("M8[D]" if attribute.time == "day" else "M8[s]")
-    return values if not attribute.missing else _with_missing(values, codes == cells)
-
-
-def _pieces(attribute: Any, starts: np.ndarray, codes: np.ndarray, uniform: np.ndarray) -> np.ndarray:
-    """Return for each row the piece of its cell, among all pieces, that a uniform number [rows] picks."""
-    shares = np.array([share for _, share in attribute.within], dtype=np.float64)
-    first = np.searchsorted(starts, attribute.bins or ())  # the first piece of each cell, and the end
-    first[-1] = len(starts)
-    masses = np.add.reduceat(shares, first[:-1])
-    even = np.repeat(masses <= 0, np.diff(first))
-    shares = np.where(even, 1.0, shares)
-    below = np.append(0.0, np.cumsum(shares))
-    low, high = below[first[codes]], below[first[codes + 1]]
-    at = low + uniform * (high - low)
-    piece = np.searchsorted(below, at, side="right") - 1
-    return np.clip(piece, first[codes], first[codes + 1] - 1)
-
-
-def _uniform(rng: np.random.Generator | None, attribute: Any, shape: tuple[int, int]) -> np.ndarray:
-    if rng is None:
-        raise ValueError(
-            f"Attribute {attribute.name!r} has cells of several values: give values() a generator of random "
-            "numbers, such as numpy.random.default_rng(0)."
-        )
-    return rng.random(shape)
-
-
-def _with_missing(values: np.ndarray, missing: np.ndarray) -> np.ndarray:
-    if values.dtype.kind == "M":
-        return np.where(missing, np.datetime64("NaT"), values)
-    found = values.astype(object)
-    found[missing] = None
-    return found

@@ -16,7 +16,8 @@ from pgmjax.data.attribute import Attribute
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.definition import OpenDefinition
 from pgmjax.data.domain import Domain
-from pgmjax.data.draft import OPEN, Draft
+from pgmjax.data.draft import Draft
+from pgmjax.data.entry import OPEN
 from pgmjax.discovery.probes import MISSING_TEXTS, Probe
 from pgmjax.privacy.partition import KeyCoder
 

@@ -18,9 +18,9 @@ from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
 from pgmjax._internal.worker import WorkerThread
 from pgmjax.data.attribute import Attribute
+from pgmjax.data.cells import places_of
 from pgmjax.data.domain import Domain
 from pgmjax.data.encoding import text_of
-from pgmjax.data.entry import places_of
 
 SUFFIXES = (".parquet", ".csv")
 VALUES = "values"

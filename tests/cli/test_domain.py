@@ -4,6 +4,7 @@ import csv
 import datetime
 import decimal
 import json
+import pathlib
 
 import numpy as np
 import pyarrow as pa
@@ -40,7 +41,7 @@ def test_a_draft_holds_names_and_no_values(table, capsys):
     assert main(["domain", "draft", str(table / "t.csv"), "--out", str(out)]) == 2
     assert "already exists" in capsys.readouterr().err
     assert main(["domain", "draft", str(table / "t.csv")]) == 0
-    assert '"age": "discover"' in capsys.readouterr().out
+    assert "\nage: discover\n" in capsys.readouterr().out
 
 
 def test_a_draft_of_parquet_knows_its_types(tmp_path, capsys):
@@ -394,60 +395,75 @@ def test_a_domain_of_a_public_table_fits_it(tmp_path, kind, capsys):
     assert main(["domain", "check", str(path), out]) == 0
 
 
-def test_the_schema_knows_the_keys_of_every_kind(capsys):
+def test_the_schema_is_printed(capsys):
     assert main(["domain", "schema"]) == 0
-    kinds = json.loads(capsys.readouterr().out)["$defs"]
-    assert {kind: {*kinds[kind]["properties"]} for kind in entry.KEYS} == {
-        k: {*v} for k, v in entry.KEYS.items()
-    }
-    assert {*kinds["labels_file"]["properties"]} == {"labels_file", "column", *entry.KEYS["labels"]} - {
-        "labels"
-    }
-    units = kinds["from"]["properties"]["step"]["anyOf"][1]["pattern"]
-    assert all(unit in units for unit in entry.STEPS)
+    assert json.loads(capsys.readouterr().out) == entry.json_schema()
+
+
+@pytest.fixture
+def visits(tmp_path, monkeypatch):
+    """A table of persons with several weighted visits, and a domain of its one attribute."""
+    monkeypatch.chdir(tmp_path)
+    rows = ["who,sex,times", "p,F,1", "p,F,2", "p,M,3", "q,M,9", "r,F,x", ",F,0", ",M,0", ",M,0"]
+    (tmp_path / "t.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    (tmp_path / "d.yaml").write_text("sex: [F, M]\n", encoding="utf-8")
+    return ["t.csv", "d.yaml", "--unit", "who", "--max-records", "2", "--weights", "times", "--max-weight"]
+
+
+def test_a_check_knows_the_unit_and_the_weights(visits, capsys):
+    """Records without a value in the column of the unit are units of their own."""
+    assert main(["domain", "check", *visits, "5"]) == 1
+    said = capsys.readouterr().out
+    assert (
+        "who, the unit: 1 have more than 2 records; what they have beyond that, 1 records, is left out"
+        in said
+    )
+    assert "times: 2 out of range" in said or "times: 1 out of range, 1 no number" in said
+    assert "not in the domain" not in said
+    table = (pathlib.Path("t.csv")).read_text(encoding="utf-8").replace(",x", ",4")
+    pathlib.Path("t.csv").write_text(table, encoding="utf-8")
+    assert main(["domain", "check", *visits, "9"]) == 0
+
+
+def test_a_draft_leaves_out_the_unit_and_the_weights(visits, capsys):
+    assert main(["domain", "draft", "t.csv", "--out", "new.yaml", *visits[2:], "9"]) == 0
+    assert Draft.read("new.yaml").open == {"sex": "any"}
+    options = "--unit who --max-records 2 --weights times --max-weight 9"
+    assert f"pgmjax domain check t.csv new.yaml {options}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
-    ("spec", "valid"),
+    ("words", "message"),
     [
-        *((spec, True) for _, spec in UNTIDY.values()),
-        *((spec, True) for spec in MENDED.values()),
-        ({"size": 2, "missing": ["?", -1]}, True),
-        ({"from": "2020-01-01", "to": "2020-01-31", "step": "6 hours", "clip": True}, True),
-        ({"bins": [0, 1.5], "grid": 0.5, "within": [[0, 1], [1, 2]]}, True),
-        (0, False),
-        ("text", False),
-        ({}, False),
-        ({"size": 2, "clip": True}, False),
-        ({"size": 2, "labels": ["a", "b"]}, False),
-        ({"labels": []}, False),
-        ({"labels": [None]}, False),
-        ({"labels": ["a"], "other": "yes"}, False),
-        ({"bins": [0]}, False),
-        ({"bins": [0, "1"]}, False),
-        ({"bins": [0, 1], "decimal": ";"}, False),
-        ({"bins": [0, 1], "thousands": "_"}, False),
-        ({"bins": [0, 1], "grid": 0}, False),
-        ({"bins": [0, 1], "format": "%Y"}, False),
-        ({"bins": [0, 1], "within": [[0]]}, False),
-        ({"min": 0}, False),
-        ({"min": 0.5, "max": 3}, False),
-        ({"min": 0, "max": 3, "step": 0}, False),
-        ({"from": "2020-01-01"}, False),
-        ({"from": "2020-01-01", "to": "2020-01-31", "step": "decade"}, False),
-        ({"dates": ["2020-01-01"]}, False),
-        ({"dates": ["2020-01-01", "2021-01-01"], "missing": None}, False),
+        (
+            ["draft", "t.csv", "--weights", "time"],
+            "--weights names the column 'time', which t.csv does not have",
+        ),
+        (["draft", "t.csv", "--unit", "whom"], "(did you mean who?)"),
+        (["check", "t.csv", "d.yaml", "--unit", "who"], "Give --unit COLUMN and --max-records K together"),
+        (
+            ["check", "t.csv", "d.yaml", "--weights", "times"],
+            "Give --weights NAME and --max-weight N together",
+        ),
+        (
+            ["check", "t.csv", "d.yaml", "--unit", "sex", "--max-records", "2"],
+            "is an attribute of the domain",
+        ),
+        (["check", "t.csv", "d.yaml", "--weights", "sex", "--max-weight", "2"], "and none of the domain"),
+        (
+            ["check", "t.csv", "d.yaml", "--weights", "times", "--max-weight", "0"],
+            "--max-weight must be an integer",
+        ),
+        (["check", "t.csv", "d.yaml", "--unit", "whom", "--max-records", "2"], "no column named 'whom'"),
     ],
-    ids=str,
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_the_schema_and_the_library_take_the_same_entries(spec, valid):
-    jsonschema = pytest.importorskip("jsonschema")
-    schema = json.loads(domain_command.schema_text())
-    jsonschema.Draft202012Validator.check_schema(schema)
-    assert jsonschema.Draft202012Validator(schema).is_valid({"a": spec}) == valid
-    if valid:
-        pj.Domain({"a": spec})
-        pj.Domain({"a": pj.Domain({"a": spec}).to_dict()["a"]})
-    else:
-        with pytest.raises((TypeError, ValueError)):
-            pj.Domain({"a": spec})
+def test_bad_units_and_weights(words, message, visits, capsys):
+    assert main(["domain", *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_column_that_is_misspelt_is_named(visits, capsys):
+    pathlib.Path("d.yaml").write_text("sx: [F, M]\n", encoding="utf-8")
+    assert main(["domain", "check", "t.csv", "d.yaml"]) == 1
+    assert "not in the table: sx (did you mean sex?)" in capsys.readouterr().out

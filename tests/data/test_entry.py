@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+import re
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ import pytest
 import pgmjax as pj
 from pgmjax.data.attribute import Attribute
 
+JANUARY = {"from": "2024-01-01", "to": "2024-01-31"}
 SPECS = [
     {"bins": [0, 20, 65.5], "missing": True},
     {"bins": [0, 2, 5], "grid": 1, "clip": True},
@@ -53,7 +55,7 @@ def test_there_and_back(spec):
     [
         ("discover", "is to be discovered: give a release a share"),
         ({"from": "9999-12-01", "to": "9999-12-31"}, "must end before 9999-12-31"),
-        ({"from": "2020-01-01T00:00+02:00", "to": "2020-01-02"}, "must be without a time zone"),
+        ({"from": "2020-01-01T00:00+02:00", "to": "2020-01-02"}, "without a time zone, got the text"),
         ({"from": "2020-01-01", "to": "2020-01-02", "step": "0 hours"}, 'such as "6 hours"'),
         ({"from": "2020-01-01", "to": "2020-12-31", "format": "%d.%m"}, "that names the year"),
         ({"from": "2020-01-01", "to": "2020-12-31", "format": "%"}, "a form of datetime.strptime"),
@@ -80,23 +82,75 @@ def test_steps_of_several_units_by_the_calendar():
     assert attribute.encode(hours.to_numpy()).tolist() == [k // 6 for k in range(72)]
 
 
-@pytest.mark.parametrize(
-    "labels",
-    ["[0123, 0987]", "[1_000]", "[12:30]", "{A: [0x1F]}", "[1:30.5]", "{0123: []}"],
-)
-def test_labels_that_yaml_misreads_are_named(tmp_path, labels):
-    (tmp_path / "d.yaml").write_text(f"a: 2\nx: {{labels: {labels}}}\n", encoding="utf-8")
+@pytest.mark.parametrize("label", ["1e3", "1E30", "1.50", "+1", ".5", "-0"])
+@pytest.mark.parametrize("form", ["x: {{labels: [a, {}]}}", "x: [a, {}]", "x: {{size: 9, missing: {}}}"])
+def test_a_label_that_is_another_number_is_named(tmp_path, label, form):
+    (tmp_path / "d.yaml").write_text(f"a: 2\n{form.format(label)}\n", encoding="utf-8")
     with pytest.raises(
-        ValueError, match=r"line 2: .* without quotes is a number in another notation .* write '.*' in"
+        ValueError, match=rf"line 2, column .*: {re.escape(label)} without quotes is the number"
     ):
         pj.Domain.read(tmp_path / "d.yaml")
 
 
-def test_labels_that_yaml_reads_as_they_are_written(tmp_path):
-    text = "x: {labels: [no, yes, on, 1e3, 17, 1.5, '0123'], missing: [n/a, -9]}\n"
+def test_yaml_labels_are_what_is_written(tmp_path):
+    """What YAML 1.1 takes for bools, octal and sexagesimal numbers and dates is text."""
+    words = ["no", "yes", "on", "0123", "010", "1_000", "12:30", "1:30.5", "0x1F", "2020-01-01", "n", "NA"]
+    text = f"x: {{labels: [{', '.join(words)}, 17, 1.5, '1e3'], missing: [n/a, -9]}}\n2020: 2\nno: 3\n"
     (tmp_path / "d.yaml").write_text(text, encoding="utf-8")
-    labels = ["no", "yes", "on", "1e3", 17, 1.5, "0123"]
-    assert pj.Domain.read(tmp_path / "d.yaml").to_dict()["x"] == {"labels": labels, "missing": ["n/a", -9]}
+    domain = pj.Domain.read(tmp_path / "d.yaml")
+    assert domain.to_dict()["x"] == {"labels": [*words, 17, 1.5, "1e3"], "missing": ["n/a", -9]}
+    assert domain.attributes == ("x", "2020", "no")
+    assert domain.attribute("x").encode(["0123", datetime.date(2020, 1, 1), "17.0"]).tolist() == [3, 9, 12]
+    domain.write(tmp_path / "again.yaml")
+    assert pj.Domain.read(tmp_path / "again.yaml") == domain
+
+
+def test_yaml_numbers_and_merged_mappings(tmp_path):
+    """Exponents are numbers; `<<` takes over keys, which those beside it override, the first base first."""
+    text = """
+age: &age {min: 0, max: 1e2, step: 5, missing: true}
+years: {<<: *age, max: 120}
+other: {<<: [{step: 2}, *age], max: 9}
+income: {bins: [0, 1e3, .5e6, 2.5E+6], grid: 1e-2}
+same: *age
+"""
+    (tmp_path / "d.yaml").write_text(text, encoding="utf-8")
+    assert pj.Domain.read(tmp_path / "d.yaml") == pj.Domain(
+        {
+            "age": {"min": 0, "max": 100, "step": 5, "missing": True},
+            "years": {"min": 0, "max": 120, "step": 5, "missing": True},
+            "other": {"min": 0, "max": 9, "step": 2, "missing": True},
+            "income": {"bins": [0, 1000, 500_000, 2_500_000], "grid": 0.01},
+            "same": {"min": 0, "max": 100, "step": 5, "missing": True},
+        }
+    )
+    (tmp_path / "d.yaml").write_text("a: 2\nb: {<<: 3}\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"line 2, column 5: << must stand before an alias of a mapping"):
+        pj.Domain.read(tmp_path / "d.yaml")
+
+
+def test_a_set_has_no_order_and_is_refused():
+    for spec in ({"a", "b"}, {"labels": {"a", "b"}}):
+        with pytest.raises(TypeError, match="got set"):
+            Attribute.from_spec("x", spec)
+
+
+def test_short_forms_mean_what_they_say():
+    forms = {
+        "list": (["cook", "judge"], {"labels": ["cook", "judge"]}),
+        "flags": ([True, False], {"labels": [True, False]}),
+        "mixed": (["<18", 65], {"labels": ["<18", 65]}),
+        "set": ({"labels": {"F": None, "M": None}}, {"labels": ["F", "M"]}),
+        "one spelling": (
+            {"labels": {"F": "female", "M": "male"}},
+            {"labels": {"F": ["female"], "M": ["male"]}},
+        ),
+        "array": ({"labels": np.arange(3)}, {"labels": [0, 1, 2]}),
+        "dates": ({"from": datetime.date(2024, 1, 1), "to": np.datetime64("2024-01-31")}, JANUARY),
+        "million": ({"size": 1e6}, 1_000_000),
+    }
+    for name, (short, long) in forms.items():
+        assert Attribute.from_spec("x", short) == Attribute.from_spec("x", long), name
 
 
 def test_a_label_called_other_is_not_the_code_of_others():

@@ -60,9 +60,7 @@ def _add_draft(parts: Any) -> None:
         "--out", metavar="FILE", help="domain file to write, .yaml or .json (default: print it)"
     )
     _add_encoding(draft)
-    draft.add_argument(
-        "--unit", metavar="COLUMN", help="leave out this column, which names the unit to protect"
-    )
+    _add_hidden(draft)
     draft.add_argument(
         "--public", action="store_true", help="also read the values; only for a table that is already public"
     )
@@ -87,6 +85,7 @@ def _add_check(parts: Any) -> None:
     check.add_argument("table", metavar="FILE", help="the table")
     check.add_argument("domain", metavar="DOMAIN", help="the domain file")
     _add_encoding(check)
+    _add_hidden(check)
     check.add_argument(
         "--no-header", action="store_true", help="the columns have no names and stand in the domain's order"
     )
@@ -96,6 +95,13 @@ def _add_check(parts: Any) -> None:
         help="write the values that do not fit to FILE, for the table's holder alone",
     )
     check.set_defaults(run="domain:_check")
+
+
+def _add_hidden(parser: Any) -> None:
+    """Add the options that name columns which have no entry in the domain file."""
+    group = parser.add_argument_group("columns that have no entry")
+    release.add_unit_options(group)
+    release.add_weight_options(group)
 
 
 def _add_encoding(parser: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from pgmjax.cli.options.release import add_file_options, add_unit_options
+from pgmjax.cli.options.release import add_file_options, add_unit_options, add_weight_options
 from pgmjax.data import demo
 from pgmjax.data.definition import ROWS_OUTSIDE
 from pgmjax.data.relation import Relation
@@ -133,8 +133,7 @@ def _add_definition(parser: argparse.ArgumentParser) -> None:
         help='the widest domain that runs may ask about; columns marked "discover" are found by the '
         "first release with --discover",
     )
-    group.add_argument("--weights", metavar="NAME", help="column with the weights of records (whole numbers)")
-    group.add_argument("--max-weight", type=int, metavar="N", help="public upper bound on a record's weight")
+    add_weight_options(group)
     group.add_argument(
         "--rows-outside",
         choices=ROWS_OUTSIDE,

@@ -49,8 +49,7 @@ def add_parser(commands: Any) -> None:
 def _add_table(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("table and workload")
     add_table_options(group)
-    group.add_argument("--weights", metavar="NAME", help="column with the weights of records (whole numbers)")
-    group.add_argument("--max-weight", type=int, metavar="N", help="public upper bound on a record's weight")
+    add_weight_options(group)
     group.add_argument(
         "--rows-outside",
         choices=ROWS_OUTSIDE,
@@ -74,6 +73,12 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         "marginal whose own table has at most N cells, others the smallest marginals that fit a model of N "
         "cells together (default: what is forecast to take a minute)",
     )
+
+
+def add_weight_options(group: Any) -> None:
+    """Add the options that name the weights of records."""
+    group.add_argument("--weights", metavar="NAME", help="column with the weights of records (whole numbers)")
+    group.add_argument("--max-weight", type=int, metavar="N", help="public upper bound on a record's weight")
 
 
 def add_table_options(group: Any, encoding: str = "--encoding") -> None:
