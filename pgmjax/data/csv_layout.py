@@ -1,7 +1,7 @@
 """Where the columns of a text file stand: its delimiter and the place of each column that is asked for.
 
-Both are found from public names and from the form of the first lines. What a record holds decides nothing: the
-names asked for are looked for in one line only, and which one that is follows from the numbers of fields.
+Both are found from public names and from the form of the first lines. What a record holds decides nothing:
+the names asked for are looked for in one line only, and which one follows from the numbers of fields.
 """
 
 from __future__ import annotations
@@ -16,6 +16,10 @@ from typing import NamedTuple
 from pgmjax.data.text_file import EXCEL, LONGEST_LINE, TextFile
 
 _DELIMITERS = {".tsv": "\t,;| ", EXCEL: ",", "": ",;\t| "}  # in the order in which they are tried
+_REMEDY = (
+    ", and needs one: correct the name in the domain or in the first line, or leave it out of the domain (or "
+    "read it with header=False, if the first line is a record; remove what stands above the names)"
+)
 _NONE = "\x1f"  # between columns where there is one only, so that its values may hold any other
 
 
@@ -38,8 +42,8 @@ class CsvLayout(NamedTuple):
 def find_columns(text: TextFile, names: Sequence[str], header: bool) -> CsvLayout:
     """Return the layout of a text file.
 
-    Blank lines, `sep=` and a title above the header are passed over. A title is a line with one field, or with
-    fewer fields than the next line has; a comment, which begins with #, may have more.
+    Blank lines, `sep=` and a title above the header are passed over. A title is a line with one field, or
+    with fewer fields than the next line has; a comment, which begins with #, may have more.
 
     Args:
         text: the file.
@@ -56,7 +60,7 @@ def find_columns(text: TextFile, names: Sequence[str], header: bool) -> CsvLayou
                 f"{text.path} has no column named {names[0]!r}: its first line is one field, and commas, "
                 "semicolons, tabs, | or spaces were expected between columns. Save it with one of these."
             )
-        positions = positions_of(text.path, names, row)
+        positions = positions_of(text.path, names, row, _REMEDY)
         return CsvLayout(_NONE if len(row) == 1 else delimiter, len(row), positions, above)
     lines, start, delimiters = _beginning(text)
     start = 0 if len(names) == 1 else start  # a blank line is a record of one column without a value
@@ -71,7 +75,7 @@ def find_columns(text: TextFile, names: Sequence[str], header: bool) -> CsvLayou
 
 
 def names_of(text: TextFile, names: Sequence[str] = ()) -> list[str]:
-    """Return the names in the header of a text file, without white space around them.
+    """Return the names in the header of a text file, with a space for all white space in them.
 
     Args:
         text: the file.
@@ -80,11 +84,11 @@ def names_of(text: TextFile, names: Sequence[str] = ()) -> list[str]:
     Raises:
         ValueError: the file is empty or cannot be read.
     """
-    return [name.strip() for name in _header(text, names)[1]]
+    return [" ".join(name.split()) for name in _header(text, names)[1]]
 
 
 def _header(text: TextFile, names: Sequence[str]) -> tuple[str, list[str], int]:
-    """Return the delimiter, the fields of the header as they stand there, and the number of lines above records."""
+    """Return the delimiter, the fields of the header, and the number of lines above the records."""
     lines, start, delimiters = _beginning(text)
     start = _line_of_header(lines, start, delimiters, names)
     line = lines[start]
@@ -111,7 +115,7 @@ def _header(text: TextFile, names: Sequence[str]) -> tuple[str, list[str], int]:
 
 
 def _beginning(text: TextFile) -> tuple[list[str], int, str]:
-    """Return the first lines, which of them is the first that is not blank, and the delimiters that there may be."""
+    """Return the first lines, the place of the first that is not blank, and the possible delimiters."""
     lines = text.first_lines()
     start, delimiters = _next(lines, 0), _DELIMITERS.get(text.kind, _DELIMITERS[""])
     said = (
@@ -132,7 +136,7 @@ def _next(lines: Sequence[str], start: int) -> int:
 
 
 def _row(lines: Sequence[str], start: int, delimiter: str) -> tuple[list[str], int]:
-    """Return the fields of the record that begins at a line or behind blank ones, and which line is behind it."""
+    """Return the fields of the record at a line, or behind blank ones there, and the line behind it."""
     start = _next(lines, start)
     reader = csv.reader(lines[start:], delimiter=delimiter, skipinitialspace=delimiter != " ")
     try:
@@ -169,8 +173,10 @@ def _line_of_header(lines: Sequence[str], start: int, delimiters: str, names: Se
 
 def _is_title(row: Sequence[str], following: Sequence[str]) -> bool:
     width, next_width = _width(row), _width(following)
-    comment = bool(row) and row[0].startswith("#") and bool(following) and width != next_width
-    return sum(bool(field.strip()) for field in row) < 2 or width < next_width or comment
+    if row[:1] and row[0].startswith("#") and next_width not in (0, width):
+        return True
+    filled, unnamed = sum(bool(field.strip()) for field in row), not row or not row[0].strip()
+    return len(row) < 2 or filled < min(2, len(row) - unnamed) or width < next_width
 
 
 def places_of(name: str, row: Sequence[str]) -> list[int]:
@@ -180,16 +186,22 @@ def places_of(name: str, row: Sequence[str]) -> list[int]:
 
 
 def _seen(name: str) -> str:
-    return unicodedata.normalize("NFC", name.strip())
+    return unicodedata.normalize("NFC", " ".join(name.split()))
 
 
-def positions_of(path: pathlib.Path, names: Sequence[str], row: Sequence[str]) -> dict[str, int]:
+def positions_of(
+    path: pathlib.Path,
+    names: Sequence[str],
+    row: Sequence[str],
+    remedy: str = ": correct the name in the domain",
+) -> dict[str, int]:
     """Return the place of each name among those of a table's columns.
 
     Args:
         path: the table, for messages.
         names: the names that are asked for.
         row: the names of the columns.
+        remedy: what to do about a name that is not there.
 
     Raises:
         ValueError: a name is that of no column, of several, or of the same one as another name.
@@ -199,20 +211,16 @@ def positions_of(path: pathlib.Path, names: Sequence[str], row: Sequence[str]) -
         places = places_of(name, row)
         if len(places) > 1:
             raise ValueError(
-                f"{path} has {len(places)} columns named {name!r}, and needs one: rename the others in the first "
-                "line."
+                f"{path} has {len(places)} columns named {name!r}, and needs one: rename the others in the "
+                "first line."
             )
         if not places:
-            raise ValueError(
-                f"{path} has no column named {name!r}, and needs one: correct the name in the domain or in the "
-                "first line, or leave it out of the domain (or read it with header=False, if the first line is a "
-                "record; or remove what stands above the names)."
-            )
+            raise ValueError(f"{path} has no column named {name!r}{remedy}.")
         same = next((other for other, place in positions.items() if place == places[0]), None)
         if same is not None:
             raise ValueError(
-                f"{same!r} and {name!r} are one column of {path}, as white space around a name and its Unicode "
-                "form do not count: keep one of them in the domain."
+                f"{same!r} and {name!r} are one column of {path}, as white space and the Unicode "
+                "form of a name do not count: keep one of them in the domain."
             )
         positions[name] = places[0]
     return positions

@@ -1,11 +1,11 @@
 """Tables in files of any size, read as batches of codes: CSV and Parquet through DuckDB, and NumPy files.
 
 Text files are read as text and encoded according to each attribute's kind. Where their columns stand is found
-by `csv_layout` from the domain's names and the form of the first lines. Text that DuckDB does not read as it is
-(in another encoding than UTF-8, below a title, with line ends of several kinds), and the first sheet of an Excel
-file, are copied as UTF-8 text for the time of a scan, to a file without a name. Nothing else is written to disk.
-Of the reader's messages the reason and the line are passed on, as the rest may quote a record. NumPy files
-already contain codes and are memory-mapped.
+by `csv_layout` from the domain's names and the form of the first lines. Text that DuckDB does not read as it
+is (in another encoding than UTF-8, below a title, with line ends of several kinds), and the first sheet of an
+Excel file, are copied as UTF-8 text for the time of a scan, to a file without a name. Nothing else is written
+to disk. Of the reader's messages the reason and the line are passed on, as the rest may quote a record. NumPy
+files already contain codes and are memory-mapped.
 """
 
 from __future__ import annotations
@@ -144,42 +144,28 @@ class FileSource:
 
     def _arrays(self, columns: Sequence[str], ordered: bool) -> Iterator[list[Any]]:
         selected = ", ".join(f"{_identifier(column)} AS c{k}" for k, column in enumerate(columns))
-        for batch in self._records(lambda table: f"SELECT {selected} FROM {table}", ordered):
-            # DuckDB reads an empty field as null
-            yield [array.fill_null("") if self.text else array for array in batch.columns]
-
-    def _records(self, query: Callable[[str], str], ordered: bool) -> Iterator[Any]:
-        """Yield the Arrow record batches of a query about a table expression.
-
-        Where DuckDB stops at another kind of line end, a copy that has one kind is read on from there.
-
-        Raises:
-            MemoryError: the query needs more memory than it may have; nothing was yielded.
-            ValueError: the file cannot be read.
-        """
-        read = 0
+        read = 0  # records; where DuckDB stops at another kind of line end, a copy is read on from there
         for mended in (False, True):
-            with (
-                contextlib.suppress(*([] if mended else [_LineEnds])),
-                self._readable(mended) as (table, above),
-            ):
-                done = 0
-                for batch in _stream(query(table), self.path, ordered or self.text is not None, above):
-                    done += batch.num_rows
-                    if done > read:
-                        fresh = batch.slice(max(0, batch.num_rows - (done - read)))
-                        read = done
-                        yield fresh
+            with contextlib.suppress(*_mendable(mended)), self._readable(mended) as (table, above):
+                query, left = f"SELECT {selected} FROM {table}", read
+                for batch in _stream(query, self.path, ordered or self.text is not None, above):
+                    part = batch.slice(min(left, batch.num_rows))
+                    left -= batch.num_rows - part.num_rows
+                    read += part.num_rows
+                    if part.num_rows:
+                        # DuckDB reads an empty field as null
+                        yield [array.fill_null("") if self.text else array for array in part.columns]
                 return
 
     @contextlib.contextmanager
     def _readable(self, mended: bool) -> Iterator[tuple[str, int]]:
-        """Yield an SQL table expression that DuckDB can read, and how many lines of the file are not in it."""
+        """Yield an SQL table expression that DuckDB can read, and how many lines above are not in it."""
         if self.text is None:
             yield f"read_parquet({_files(pathlib.Path(self.path))}, {_PARQUET})", 0
             return
         text, layout = self.text
         text.check_whole()
+        mended = mended or layout.columns == 1  # of one column CR CR LF is a record more, and no error
         if text.plain and layout.above == self.header and not mended:
             packed = "gzip" if text.packed else "none"
             yield _read_csv(_no_glob(text.path), layout, f"header={self.header}, compression='{packed}'"), 0
@@ -204,20 +190,24 @@ class FileSource:
         # but for texts, values of one type are equal if their canonical forms are
         name = sql_key_of_text(stored) if dtype in (None, "string") else stored
         name = f"nullif({name}, 'nan')" if dtype in ("float", "double") else name
+        for mended in (False, True):
+            with contextlib.suppress(*_mendable(mended)), self._readable(mended) as (table, above):
+                numbered = f"SELECT {name} AS name, row_number() OVER () - 1 AS place FROM {table}"
+                yield from self._units(numbered, most, above)
+                return
+
+    def _units(self, numbered: str, most: int, above: int) -> Iterator[UnitRecords]:
         parts = [(1, 0)]  # units whose hashed name leaves a remainder; names never go to the disk
         while parts:
             of, part = parts.pop()
-
-            def query(table: str, chosen: str = f"hash(name) % {of} = {part}") -> str:
-                numbered = f"SELECT {name} AS name, row_number() OVER () - 1 AS place FROM {table}"
-                return (
-                    f"WITH chosen AS (SELECT name, place FROM ({numbered}) WHERE name IS NOT NULL AND {chosen}), "
-                    f"large AS (SELECT name FROM chosen GROUP BY name HAVING count(*) > {most}) "
-                    "SELECT name, place FROM chosen JOIN large USING (name) ORDER BY name, place"
-                )
-
+            query = (
+                f"WITH chosen AS (SELECT name, place FROM ({numbered}) WHERE name IS NOT NULL "
+                f"AND hash(name) % {of} = {part}), "
+                f"large AS (SELECT name FROM chosen GROUP BY name HAVING count(*) > {most}) "
+                "SELECT name, place FROM chosen JOIN large USING (name) ORDER BY name, place"
+            )
             try:
-                yield from units_of(self._records(query, True))
+                yield from units_of(_stream(query, self.path, True, above))
             except MemoryError:
                 if of == _MOST_PARTS:
                     raise
@@ -356,8 +346,8 @@ def column_names(
     Args:
         path: as for `open_files`, but no .npy file.
         encoding: of a text file; None: UTF-8, or UTF-16 if it begins with a byte-order mark of that.
-        names: some that it should have, by which the delimiter of a text file is found. Default: the delimiter
-            is the one for which the first records have as many fields as the header.
+        names: some that it should have, by which the delimiter of a text file is found. Default: the
+            delimiter is the one for which the first record has as many fields as the header.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -403,8 +393,8 @@ def _read_csv(path: str, layout: CsvLayout, form: str) -> str:
     """Return the SQL table expression of a text file, in which an empty line is a record of one column."""
     types = ", ".join(f"f{k}: 'VARCHAR'" for k in range(layout.columns))
     return (
-        f"read_csv({_literal(path)}, columns={{{types}}}, auto_detect=false, delim={_literal(layout.delimiter)}, "
-        f"quote='\"', escape='\"', {form})"
+        f"read_csv({_literal(path)}, columns={{{types}}}, auto_detect=false, "
+        f"delim={_literal(layout.delimiter)}, quote='\"', escape='\"', {form})"
     )
 
 
@@ -457,9 +447,10 @@ def unit_column(source: FileSource, name: str) -> str:
             column = _parquet_columns(pathlib.Path(source.path), types, [name])[name]
             check_type_of_unit(types[column])
             return column
-        text, layout = source.text
-        found = find_columns(text, [*source.domain, name], True)
-        return f"f{found.positions[name]}"
+        found = find_columns(source.text[0], [*source.domain, name], True)
+        if found.delimiter == source.text[1].delimiter:
+            return f"f{found.positions[name]}"
+        said = f"{source.path} has no column named {name!r}"
     except ValueError as error:
         said = re.split(", and needs one|: correct", str(error))[0]
     raise ValueError(f"{said}, and the unit of privacy (--unit) needs one: correct the unit's name.")
@@ -467,6 +458,11 @@ def unit_column(source: FileSource, name: str) -> str:
 
 class _LineEnds(ValueError):
     """A file has line ends that DuckDB does not read in one file."""
+
+
+def _mendable(mended: bool) -> list[type[Exception]]:
+    """Return what a reading may fail with before the one of a mended copy."""
+    return [] if mended else [_LineEnds]
 
 
 def _stream(query: str, path: str, ordered: bool, above: int = 0) -> Iterator[Any]:

@@ -49,7 +49,7 @@ def of_path(path: str | os.PathLike[str], key: bytes) -> str:
 def parts_of(path: pathlib.Path) -> list[pathlib.Path]:
     """Return a file, or the .parquet files of a folder at any depth, in the order of their paths.
 
-    Files and folders whose names start with "." or "_" are left out, as writers of Parquet keep their own there.
+    Files and folders whose names start with "." or "_" are left out: there writers of Parquet keep their own.
 
     Raises:
         ValueError: the folder has none.
