@@ -43,7 +43,7 @@ def find_columns(text: TextFile, names: Sequence[str], header: bool) -> CsvLayou
     """Return the layout of a text file.
 
     Blank lines, `sep=` and a title above the header are passed over. A title is a line with one field, or
-    with fewer fields than the next line has; a comment, which begins with #, may have more.
+    with another number of fields than the next line.
 
     Args:
         text: the file.
@@ -95,11 +95,7 @@ def _header(text: TextFile, names: Sequence[str]) -> tuple[str, list[str], int]:
     if not text.encoding and ("\ufffd" in line or "\0" in line) and len(line) < LONGEST_LINE:
         raise text.not_utf8(f", line {start + 1}")
     rows = {delimiter: _row(lines, start, delimiter) for delimiter in delimiters}
-    fitting = {
-        d
-        for d, (row, end) in rows.items()
-        if _width(row) == _width(_row(lines, end, d)[0]) or end == len(lines)
-    }
+    fitting = {d for d, (row, end) in rows.items() if _fits(row, _row(lines, end, d)[0])}
     # a space stands in names too
     likely = [d for d in delimiters if d != " " or " " in fitting] or [*delimiters]
     if names:
@@ -149,15 +145,15 @@ def _row(lines: Sequence[str], start: int, delimiter: str) -> tuple[list[str], i
     return row, end
 
 
-def _width(row: Sequence[str]) -> int:
-    """Return the number of fields of a record; a delimiter behind the last one does not count."""
-    return len(row) - (row[-1:] == [""])
+def _fits(row: Sequence[str], following: Sequence[str]) -> bool:
+    """Return whether the next record, if there is one, has as many fields; empty ones behind do not count."""
+    return not following or (len(following) >= len(row) and not any(following[len(row) :]))
 
 
 def _line_of_header(lines: Sequence[str], start: int, delimiters: str, names: Sequence[str]) -> int:
     """Return which line the header begins at.
 
-    That is the first one if it has all names, and else the first that is not a title by its form, whatever it
+    That is the first one if it has all names, and else the first that is no title by its form, whatever it
     holds: a search for the names would tell whoever chooses them what is in the first records.
     """
     if names and any(all(places_of(name, _row(lines, start, d)[0]) for name in names) for d in delimiters):
@@ -165,18 +161,15 @@ def _line_of_header(lines: Sequence[str], start: int, delimiters: str, names: Se
     line = start
     while line < len(lines):
         rows = {d: _row(lines, line, d) for d in delimiters if d != " "}
-        if not all(_is_title(row, _row(lines, end, d)[0]) for d, (row, end) in rows.items()):
+        if any(_is_header(row, _row(lines, end, d)[0]) for d, (row, end) in rows.items()):
             return line
         line = _next(lines, min((end for _, end in rows.values()), default=len(lines)))
     return start
 
 
-def _is_title(row: Sequence[str], following: Sequence[str]) -> bool:
-    width, next_width = _width(row), _width(following)
-    if row[:1] and row[0].startswith("#") and next_width not in (0, width):
-        return True
-    filled, unnamed = sum(bool(field.strip()) for field in row), not row or not row[0].strip()
-    return len(row) < 2 or filled < min(2, len(row) - unnamed) or width < next_width
+def _is_header(row: Sequence[str], following: Sequence[str]) -> bool:
+    filled, unnamed = sum(bool(field.strip()) for field in row), bool(row) and not row[0].strip()
+    return len(row) > 1 and filled >= min(2, len(row) - unnamed) and _fits(row, following)
 
 
 def places_of(name: str, row: Sequence[str]) -> list[int]:

@@ -165,15 +165,15 @@ class FileSource:
             return
         text, layout = self.text
         text.check_whole()
-        mended = mended or layout.columns == 1  # of one column CR CR LF is a record more, and no error
-        if text.plain and layout.above == self.header and not mended:
+        # DuckDB takes the line ends of a file to be those of its first line, where ends in quotes count too;
+        # at others it stops, but CR CR LF in one column is a record more
+        if not mended and text.plain and self.header and layout.above == 1 and layout.columns > 1:
             packed = "gzip" if text.packed else "none"
-            yield _read_csv(_no_glob(text.path), layout, f"header={self.header}, compression='{packed}'"), 0
+            yield _read_csv(_no_glob(text.path), layout, f"header=true, compression='{packed}'"), 0
             return
         pieces = text_file.without_lines(text.pieces(), layout.above)
-        pieces = text_file.with_one_line_end(pieces, layout.delimiter) if mended else pieces
-        with private_files.copied(pieces) as copy:
-            yield _read_csv(copy, layout, "header=false, compression='none'"), layout.above
+        with private_files.copied(text_file.with_one_line_end(pieces, layout.delimiter)) as copy:
+            yield _read_csv(copy, layout, "header=false, compression='none', new_line='\\n'"), layout.above
 
     def unit_records(self, column: str, most: int) -> Iterator[UnitRecords]:
         """Yield the records of all units that have more than a number, in parts where memory is short.

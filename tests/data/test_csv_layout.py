@@ -2,7 +2,7 @@ import gzip
 
 import pytest
 
-from pgmjax.data.csv_layout import find_columns, names_of
+from pgmjax.data.csv_layout import find_columns
 from pgmjax.data.text_file import TextFile
 
 

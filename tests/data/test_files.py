@@ -164,7 +164,11 @@ def test_names_of_columns_are_exact(tmp_path):
             "t.csv cannot be read, line 3: it has 1 fields where the first line has 2.",
         ),
         ('w,n\na,1\n"Zaphod,1\nb,2\n', "t.csv", "line 3: a quote that is opened there is not closed"),
-        ('w,n\na,1\n"Zap"hod,1\nb,2\n', "t.csv", "line 3: a quote that is opened there is not closed, or text"),
+        (
+            'w,n\na,1\n"Zap"hod,1\nb,2\n',
+            "t.csv",
+            "line 3: a quote that is opened there is not closed, or text",
+        ),
         (b"w,n\na,1\nZaphod\xe9,1\n", "t.csv", "line 3: it holds bytes that are not UTF-8"),
         ("w,n\n", "t.csv", "table is empty: it must hold at least one record"),
         ("w,n\n\n\n", "t.csv", "table is empty: it must hold at least one record"),
