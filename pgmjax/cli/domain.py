@@ -27,6 +27,7 @@ from pgmjax._internal.private_files import open_private
 from pgmjax.data import files
 from pgmjax.data.arrow import encode_array
 from pgmjax.data.attribute import Attribute
+from pgmjax.data.csv_layout import places_of
 from pgmjax.data.domain import Domain, infer, write_file
 from pgmjax.data.draft import OPEN, Draft
 from pgmjax.data.encoding import MISSING, OUTSIDE, UNREADABLE, Encoded, Notation, text_of
@@ -264,8 +265,9 @@ def _check(arguments: argparse.Namespace) -> None:
     by_name = False
     if not arguments.no_header:
         with contextlib.suppress(ValueError):  # codes, or columns without a name beside those of the domain
-            present, by_name = files.column_names(arguments.table, arguments.encoding), True
-    lacking = [name for name in draft.columns if not {name, name.strip()} & {*present}]
+            present = files.column_names(arguments.table, arguments.encoding, present)
+            by_name = True
+    lacking = [name for name in draft.columns if not places_of(name, present)]
     closed = {name: draft.closed[name] for name in draft.closed if name not in lacking}
     if not by_name:
         # by position, columns that are open take a place too
@@ -275,8 +277,7 @@ def _check(arguments: argparse.Namespace) -> None:
     header, encoding = not arguments.no_header, arguments.encoding
     source = files.open_files(arguments.table, domain, header, None, encoding=encoding)
     findings = _findings(source, closed)
-    known = {*draft.columns, *(name.strip() for name in draft.columns)}
-    _tell(findings, lacking, [name for name in present if name not in known], draft)
+    _tell(findings, lacking, [name for name in present if not places_of(name, [*draft.columns])], draft)
     if arguments.holder_log is not None:
         _log(findings, arguments.holder_log)
     bad = [name for name, found in findings.items() if not found.is_good]

@@ -361,7 +361,7 @@ def column_names(
         found = names_of(TextFile.of(file, kind, encoding), names)
     else:
         raise ValueError(f"{file.name} does not name its columns{_sheet(kind)}: give a domain for it.")
-    own = [name for name in found if name and found.count(name) == 1]
+    own = [name for name in found if name and (found.count(name) == 1 or name in names)]
     left = len(found) - len(own) - ("" in found)
     if not own:
         raise ValueError(f"{file.name} has columns without a name of their own: correct its first line.")

@@ -325,7 +325,7 @@ def _rows_of_sheet(file: pathlib.Path) -> Iterator[str]:
                 empty += 1
                 if _used(row):
                     line = io.StringIO()
-                    records = [[]] * (empty - 1) + [row]
+                    records: list[list[str]] = [[]] * (empty - 1) + [row]
                     csv.writer(line, lineterminator="\n").writerows(
                         (r + [""] * width)[:width] for r in records
                     )
