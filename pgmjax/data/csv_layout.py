@@ -95,9 +95,11 @@ def _header(text: TextFile, names: Sequence[str]) -> tuple[str, list[str], int]:
     if not text.encoding and ("\ufffd" in line or "\0" in line) and len(line) < LONGEST_LINE:
         raise text.not_utf8(f", line {start + 1}")
     rows = {delimiter: _row(lines, start, delimiter) for delimiter in delimiters}
-    fitting = {d for d, (row, end) in rows.items() if _fits(row, _row(lines, end, d)[0])}
-    # a space stands in names too
-    likely = [d for d in delimiters if d != " " or " " in fitting] or [*delimiters]
+    following = {d: _row(lines, end, d)[0] for d, (_, end) in rows.items()}
+    fitting = {d for d, (row, _) in rows.items() if _fits(row, following[d])}
+    # a space stands in names too; R leaves out the name of row names, which a scan says
+    spaced = " " in fitting or (" " in rows and len(following[" "]) == len(rows[" "][0]) + 1)
+    likely = [d for d in delimiters if d != " " or spaced] or [*delimiters]
     if names:
         found = {d: sum(bool(places_of(name, rows[d][0])) for name in names) for d in likely}
         delimiter = max(likely, key=lambda d: found[d])

@@ -509,9 +509,11 @@ def _unreadable(path: str, failure: str, above: int) -> ValueError:
         return _LineEnds(f"{path} cannot be read: its lines end in several ways: save it with one of them.")
     fields = re.findall(r"Expected Number of Columns: (\d+) Found: (\d+)", failure)
     if fields:  # the last is the reader's own, whatever the record says
-        expected, came = fields[-1]
+        expected, came = map(int, fields[-1])
+        rows = ": row names need a name too (in R: row.names=FALSE)" if came == expected + 1 else ""
+        plural = "s" * (came != 1)
         return ValueError(
-            f"{path} cannot be read{place}: it has {came} fields where the first line has {expected}."
+            f"{path} cannot be read{place}: it has {came} field{plural}, and {expected} were expected{rows}."
         )
     for said, reason in _REASONS.items():
         if said in failure:

@@ -54,6 +54,7 @@ _SIGNATURES = (  # how files begin, what they are, the suffix of those that are 
         "",
         "save the sheet as CSV in UTF-8",
     ),
+    (rb"(?s:.{257})ustar", "a tar archive", "", "unpack it"),
     (rb"SQLite format 3\x00", "an SQLite database", "", "export the table as CSV in UTF-8"),
 )
 _OWN = {EXCEL: "an Excel file", ".parquet": "Parquet", ".npy": "a .npy file"}
@@ -79,10 +80,10 @@ def file_and_kind(path: str | os.PathLike[str]) -> tuple[pathlib.Path, str]:
     packed = suffixes[-1:] == [".gz"]
     kind = suffixes[-2] if packed and len(suffixes) > 1 else "".join(suffixes[-1:])
     with contextlib.suppress(OSError), file.open("rb") as stream:
-        _check_signature(file, ".gz" if packed else kind, stream.read(64))
+        _check_signature(file, ".gz" if packed else kind, stream.read(512))
     if packed:
         with contextlib.suppress(OSError, EOFError, zlib.error), binary(file) as stream:
-            _check_signature(file, kind, stream.read(64))
+            _check_signature(file, kind, stream.read(512))
     return file, kind
 
 
@@ -170,7 +171,9 @@ class TextFile:
         except UnicodeError:
             failed = True
         if failed and self.encoding is None:
-            raise self.not_utf8("")
+            with binary(self.path) as stream:
+                bad = (k for k, line in enumerate(stream, 1) if "\ufffd" in line.decode("utf-8", "replace"))
+                raise self.not_utf8(f", line {next(bad)}")
         if failed:  # raised here, as the message of the decoder quotes the bytes
             raise ValueError(
                 f"{self.path} holds bytes that are not {self.encoding} text: give the encoding that it was "
@@ -201,6 +204,8 @@ class TextFile:
             return _lines("".join(itertools.islice(self.pieces("replace"), most)))
         with binary(self.path) as stream:
             data = stream.read(LONGEST_LINE)
+        if len(data) == LONGEST_LINE and not re.search(rb"[\r\n]", data):
+            raise ValueError(f"{self.path} cannot be read: its first line is longer than 2 MB.")
         if self.encoding is None:
             return _lines(data.decode("utf-8-sig", "replace"))
         found: list[str] = []
@@ -287,7 +292,7 @@ def without_lines(pieces: Iterable[str], lines: int) -> Iterator[str]:
 
 def with_one_line_end(pieces: Iterable[str], delimiter: str) -> Iterator[str]:
     """Yield pieces of CSV with a line feed at the end of each line; what quotes enclose stays as it is."""
-    held, last, quoted = "", "\n", False
+    held, last, quoted, blank = "", "\n", False, "" if delimiter == " " else " "
     for piece in itertools.chain(pieces, [None]):
         text = held + (piece or "")
         held = "" if piece is None else text[len(text.rstrip("\r")) :]
@@ -297,8 +302,7 @@ def with_one_line_end(pieces: Iterable[str], delimiter: str) -> Iterator[str]:
                 quoted = not quoted and last in ("\n", delimiter, '"')
                 last = '"'
                 yield '"'
-            if part.strip(" "):
-                last = part.rstrip(" ")[-1].replace("\r", "\n")
+            last = part.rstrip(blank)[-1:].replace("\r", "\n") or last
             yield part if quoted else re.sub(r"\r*\n|\r", "\n", part)
 
 

@@ -7,6 +7,7 @@ import io
 import itertools
 import lzma
 import os
+import tarfile
 import unicodedata
 import zipfile
 
@@ -56,7 +57,7 @@ def tables(draw):
 def layouts(draw):
     """How a program writes a text file: what of it is independent of the table."""
     return {
-        "delimiter": draw(st.sampled_from(",;\t|")),
+        "delimiter": draw(st.sampled_from(",;\t| ")),
         "quoting": draw(st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL])),
         "ends": draw(st.lists(st.sampled_from(["\n", "\r\n", "\r", "\r\r\n"]), min_size=1, max_size=3)),
         "last": draw(st.booleans()),
@@ -83,7 +84,7 @@ def text_of(header, rows, how):
     return above + "".join(line + end for line, end in zip(lines, ends, strict=True)) + below
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(tables(), layouts())
 def test_text_in_any_layout(tmp_path_factory, table, how):
     (header, asked, rows), folder = table, tmp_path_factory.mktemp("t")
@@ -191,6 +192,16 @@ def test_no_name_is_found_in_a_record(tmp_path, text):
             counts(tmp_path / "t.csv", [value])
 
 
+def test_row_names_of_r_and_lines_without_an_end_are_said(tmp_path):
+    for name, text in (("t.csv", "v,w\n1,x,y\n"), ("t.txt", '"v" "w"\n"1" "x" "y"\n')):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(ValueError, match=r"line 2: it has 3 fields, and 2 were expected: row names"):
+            counts(tmp_path / name, ["v"])
+    (tmp_path / "t.csv").write_bytes(b"v,w," * (1 << 20))
+    with pytest.raises(ValueError, match=r"cannot be read: its first line is longer than 2 MB"):
+        counts(tmp_path / "t.csv", ["v"])
+
+
 def test_two_names_of_one_column_are_refused(tmp_path):
     (tmp_path / "t.csv").write_text("e\u0301,b\nx,x\n")
     for names in (["b", " b"], ["e\u0301", "\u00e9"]):
@@ -204,6 +215,15 @@ def zipped(text):
     held = io.BytesIO()
     with zipfile.ZipFile(held, "w") as archive:
         archive.writestr("t.csv", text)
+    return held.getvalue()
+
+
+def tarred(text):
+    held = io.BytesIO()
+    with tarfile.open(fileobj=held, mode="w") as archive:
+        member = tarfile.TarInfo("t.csv")
+        member.size = len(text)
+        archive.addfile(member, io.BytesIO(text))
     return held.getvalue()
 
 
@@ -221,6 +241,7 @@ KINDS = {
     "xz": lzma.compress(TEXT),
     "zstd": pa.compress(TEXT, "zstd", asbytes=True),
     "zip": zipped(TEXT),
+    "tar": tarred(TEXT),
     "Excel": written(lambda held: FRAME.to_excel(held, index=False)),
     "Parquet": written(FRAME.to_parquet),
     "Feather": written(FRAME.to_feather),

@@ -156,12 +156,12 @@ def test_names_of_columns_are_exact(tmp_path):
         (
             "w,n\na,1,Zaphod\n",
             "t.csv",
-            "t.csv cannot be read, line 2: it has 3 fields where the first line has 2.",
+            "t.csv cannot be read, line 2: it has 3 fields, and 2 were expected: row names need a name too",
         ),
         (
             "w,n\na,1\nZaphod\n",
             "t.csv",
-            "t.csv cannot be read, line 3: it has 1 fields where the first line has 2.",
+            "t.csv cannot be read, line 3: it has 1 field, and 2 were expected.",
         ),
         ('w,n\na,1\n"Zaphod,1\nb,2\n', "t.csv", "line 3: a quote that is opened there is not closed"),
         (
