@@ -63,7 +63,8 @@ def find_columns(text: TextFile, names: Sequence[str], header: bool) -> CsvLayou
         positions = positions_of(text.path, names, row, _REMEDY)
         return CsvLayout(_NONE if len(row) == 1 else delimiter, len(row), positions, above)
     lines, start, delimiters = _beginning(text)
-    start = 0 if len(names) == 1 else start  # a blank line is a record of one column without a value
+    if len(names) == 1 and not "".join(lines[:start]).strip("\r\n"):
+        start = 0  # a blank line is a record of one column without a value
     rows = [(delimiter, _row(lines, start, delimiter)[0]) for delimiter in delimiters]
     for delimiter, row in rows:
         if len(row) == len(names):
@@ -104,7 +105,7 @@ def _header(text: TextFile, names: Sequence[str]) -> tuple[str, list[str], int]:
         found = {d: sum(bool(places_of(name, rows[d][0])) for name in names) for d in likely}
         delimiter = max(likely, key=lambda d: found[d])
     else:
-        likely = [d for d in likely if d != " " or text.kind in (".txt", ".data")]
+        likely = [d for d in likely if d != " " or text.kind in (".txt", ".data")] or likely
         delimiter = max(
             likely, key=lambda d: (min(len(rows[d][0]), 2), d != " ", d in fitting, len(rows[d][0]))
         )
@@ -116,11 +117,7 @@ def _beginning(text: TextFile) -> tuple[list[str], int, str]:
     """Return the first lines, the place of the first that is not blank, and the possible delimiters."""
     lines = text.first_lines()
     start, delimiters = _next(lines, 0), _DELIMITERS.get(text.kind, _DELIMITERS[""])
-    said = (
-        re.fullmatch('"?sep=(.)"?', lines[start].rstrip("\r\n"), re.IGNORECASE)
-        if start < len(lines)
-        else None
-    )
+    said = re.match('"?sep=(.)"?[\r\n]', "".join(lines[start : start + 1]), re.IGNORECASE)
     if said is not None:
         start, delimiters = _next(lines, start + 1), said[1]
     if start == len(lines):
