@@ -169,7 +169,7 @@ def test_imports_inside_a_package_go_down():
 
 
 TABLES = ("pgmjax.data.dataset", "pgmjax.data.sources", "pgmjax.data.counting", "pgmjax.data.files")
-TABLES += ("pgmjax.data.arrow", "pgmjax.data.ratings", "pgmjax.data.demo")
+TABLES += ("pgmjax.data.arrow", "pgmjax.data.ratings", "pgmjax.data.demo", "pgmjax.data.text_file")
 
 
 def test_inference_never_sees_a_table():

@@ -28,6 +28,7 @@ from pgmjax.cli.release import unit_of
 from pgmjax.data import files
 from pgmjax.data.arrow import encode_array
 from pgmjax.data.attribute import Attribute
+from pgmjax.data.csv_layout import places_of
 from pgmjax.data.definition import LARGEST_WEIGHT
 from pgmjax.data.domain import Domain, infer
 from pgmjax.data.domain_file import write_file, yaml_text
@@ -267,8 +268,9 @@ def _check(arguments: argparse.Namespace) -> None:
     present, by_name = wanted, False
     if not arguments.no_header:
         with contextlib.suppress(ValueError):  # codes, or columns without a name beside those of the domain
-            present, by_name = files.column_names(arguments.table, arguments.encoding), True
-    lacking = [name for name in wanted if not {name, name.strip()} & {*present}]
+            present = files.column_names(arguments.table, arguments.encoding, present)
+            by_name = True
+    lacking = [name for name in wanted if not places_of(name, present)]
     closed = {**draft.closed, **({} if weights is None else {weights.name: weights})}
     closed = {name: one for name, one in closed.items() if name not in lacking}
     # by position, columns that are open take a place too
@@ -276,8 +278,8 @@ def _check(arguments: argparse.Namespace) -> None:
     header, encoding = not arguments.no_header, arguments.encoding
     source = files.open_files(arguments.table, domain, header, None, encoding=encoding)
     findings = _findings(source, closed)
-    known = {*wanted, *(name.strip() for name in wanted), *([] if unit is None else [unit.column])}
-    strange = [name for name in present if name not in known]
+    known = [*wanted, *([] if unit is None else [unit.column])]
+    strange = [name for name in present if not places_of(name, known)]
     _tell(findings, [f"{name}{_closest(name, strange)}" for name in lacking], strange, draft)
     if unit is not None:
         _tell_unit(source, unit)

@@ -256,7 +256,8 @@ class Dataset(metaclass=Telling):
             path: a .parquet file or a folder of them; a .csv, .tsv, .data or .txt file, or one of these
                 compressed as .gz; an .xlsx file, whose first sheet is read; or a .npy file of integer codes
                 [rows, attributes], with columns in the domain's order. In text files, white space around
-                fields is dropped, an empty field is a missing value and blank lines are skipped.
+                fields is dropped, an empty field is a missing value, and a blank line is a record where there
+                is one column only.
             domain: the domain of the records. Columns are found by name; others are ignored.
             header: (text) whether the first line names the columns. Otherwise the columns must be in
                 the domain's order.
@@ -266,8 +267,8 @@ class Dataset(metaclass=Telling):
                 "drop", see `data.definition.TableDefinition`; None refuses the table.
             unit: the unit of privacy, whose column the file has; None: one row.
             encoding: (text) such as "cp1252"; None: UTF-8, or UTF-16 if the file begins with a byte-order
-                mark of that. For the time of each scan, a file in another encoding than UTF-8 (and an .xlsx
-                file) is copied as UTF-8 to a folder for temporary files that only its owner can read.
+                mark of that. For the time of each scan, a file that is not plain UTF-8 text below one line of
+                names (and an .xlsx file) is copied as such to a temporary file that only its owner can read.
 
         Raises:
             FileNotFoundError: there is no such file.

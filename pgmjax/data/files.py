@@ -1,40 +1,35 @@
 """Tables in files of any size, read as batches of codes: CSV and Parquet through DuckDB, and NumPy files.
 
-Text files are read as text and encoded according to each attribute's kind. Their delimiter and columns are
-found from the domain's names and the first line alone: the delimiter is the one for which that line fits
-the domain. Nothing is inferred from records. Text in another encoding than UTF-8, and the first sheet of an
+Text files are read as text and encoded according to each attribute's kind. Where their columns stand is found
+by `csv_layout` from the domain's names and the form of the first lines. Text that DuckDB does not read as it
+is (in another encoding than UTF-8, below a title, with line ends of several kinds), and the first sheet of an
 Excel file, are copied as UTF-8 text for the time of a scan, to a file without a name. Nothing else is written
-to disk. The reader's own messages are not passed on, because they may quote a record. NumPy files already
-contain codes and are memory-mapped.
+to disk. Of the reader's messages the reason and the line are passed on, as the rest may quote a record. NumPy
+files already contain codes and are memory-mapped.
 """
 
 from __future__ import annotations
 
-import codecs
 import contextlib
-import csv
-import datetime
-import gzip
-import io
-import itertools
 import os
 import pathlib
 import re
-import zipfile
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from pgmjax._internal import checks, private_files
-from pgmjax._internal.files import absent, mapped
-from pgmjax.data import fingerprint
+from pgmjax._internal.files import mapped
+from pgmjax.data import fingerprint, text_file
 from pgmjax.data.arrow import check_type, encode_array
 from pgmjax.data.bounding import UnitRecords, check_type_of_unit, units_of
-from pgmjax.data.definition import TableDefinition, coder_of, known_encoding
+from pgmjax.data.csv_layout import CsvLayout, find_columns, names_of, positions_of
+from pgmjax.data.definition import TableDefinition, coder_of
 from pgmjax.data.domain import Domain
-from pgmjax.data.encoding import Coder, text_of
+from pgmjax.data.encoding import Coder
 from pgmjax.data.population import Population
 from pgmjax.data.sources import (
     BATCH_ROWS,
@@ -44,24 +39,23 @@ from pgmjax.data.sources import (
     weight_coder,
     without_rows_outside,
 )
+from pgmjax.data.text_file import EXCEL, SUFFIXES, TextFile, file_and_kind
 from pgmjax.data.value import sql_key_of_text
 
 _Result = TypeVar("_Result")
-
-SUFFIXES = (".csv", ".tsv", ".data", ".txt")
-EXCEL = ".xlsx"
-_DELIMITERS = {".tsv": "\t,;| ", "": ",;\t| "}  # by suffix, in the order in which they are tried
-_LONGEST_LINE = 1 << 21
-_MARK = b"\xef\xbb\xbf"  # the byte-order mark of UTF-8, at the start of a file
-_PIECE = 1 << 16  # characters that are decoded at once
-_MARKED = ("utf-16", "utf-32")  # encodings that Python takes only where a file begins with their mark
-_COPY = "'a copy in UTF-8'"  # in SQL, in place of the path
-_NOT_CP1252 = frozenset(b"\x81\x8d\x8f\x90\x9d")
 
 # limits given to DuckDB
 _MEMORY_LIMIT = "1GB"
 _THREADS = 4
 _MOST_PARTS = 1 << 10  # in which the names of units are grouped
+
+_PARQUET = "hive_types_autocast=false, union_by_name=true"  # the type of a column is one for all files
+_REASONS = {  # by what DuckDB says, which stands beside what it quotes
+    "unterminated quote": "a quote that is opened there is not closed, or text follows where it is closed",
+    "Maximum line size": "it is longer than 2 MB, or a quote is not closed",
+    "No files found": "there is no such file any more",
+    "GZIP": "its compressed text is damaged, or something follows it",
+}
 
 
 @dataclass(frozen=True)
@@ -71,26 +65,22 @@ class FileSource:
     Attributes:
         domain: the domain of the records.
         path: the path of the file or folder.
-        table: the SQL table expression to select from.
         columns: the columns' names in SQL, by attribute.
         weights: the name of the weights' column in SQL and its encoder, or None.
-        text: whether its fields are text.
-        header: whether the first line of a text file names the columns.
+        text: the file with its layout if its fields are text, None for Parquet.
+        header: whether a line of a text file names the columns.
         weight_bound: name and bound of the weights, or None.
         rows_outside: what happens to rows outside the domain, see `data.definition`.
-        encoding: of a text file, None for UTF-8.
     """
 
     domain: Domain
     path: str
-    table: str
     columns: dict[str, str]
     weights: tuple[str, Coder] | None
-    text: bool
+    text: tuple[TextFile, CsvLayout] | None
     header: bool = True
     weight_bound: tuple[str, int] | None = None
     rows_outside: str | None = None
-    encoding: str | None = None
 
     def batches(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
         """Yield all records in batches, with the named attributes.
@@ -138,7 +128,7 @@ class FileSource:
         Raises:
             TypeError: it has one.
         """
-        types = {} if self.text else _types(pathlib.Path(self.path), self.table)
+        types = {} if self.text else _types(pathlib.Path(self.path))
         for said, column, coder in self._coders([*self.domain]):
             if column in types:
                 _named(said, check_type, coder.refusal, types[column])
@@ -154,19 +144,36 @@ class FileSource:
 
     def _arrays(self, columns: Sequence[str], ordered: bool) -> Iterator[list[Any]]:
         selected = ", ".join(f"{_identifier(column)} AS c{k}" for k, column in enumerate(columns))
-        with self._readable() as table:
-            for batch in _stream(f"SELECT {selected} FROM {table}", self.path, ordered):
-                # DuckDB reads an empty field as null
-                yield [array.fill_null("") if self.text else array for array in batch.columns]
+        read = 0  # records; where DuckDB stops at another kind of line end, a copy is read on from there
+        for mended in (False, True):
+            with contextlib.suppress(*_mendable(mended)), self._readable(mended) as (table, above):
+                query, left = f"SELECT {selected} FROM {table}", read
+                for batch in _stream(query, self.path, ordered or self.text is not None, above):
+                    part = batch.slice(min(left, batch.num_rows))
+                    left -= batch.num_rows - part.num_rows
+                    read += part.num_rows
+                    if part.num_rows:
+                        # DuckDB reads an empty field as null
+                        yield [array.fill_null("") if self.text else array for array in part.columns]
+                return
 
     @contextlib.contextmanager
-    def _readable(self) -> Iterator[str]:
-        """Yield the SQL table expression of files that DuckDB can read."""
-        if _COPY not in self.table:
-            yield self.table
+    def _readable(self, mended: bool) -> Iterator[tuple[str, int]]:
+        """Yield an SQL table expression that DuckDB can read, and how many lines above are not in it."""
+        if self.text is None:
+            yield f"read_parquet({_files(pathlib.Path(self.path))}, {_PARQUET})", 0
             return
-        with private_files.copied(_pieces(pathlib.Path(self.path), self.encoding)) as copy:
-            yield self.table.replace(_COPY, _literal(_no_glob(pathlib.Path(copy))))
+        text, layout = self.text
+        text.check_whole()
+        # DuckDB takes the line ends of a file to be those of its first line, where ends in quotes count too;
+        # at others it stops, but CR CR LF in one column is a record more
+        if not mended and text.plain and self.header and layout.above == 1 and layout.columns > 1:
+            packed = "gzip" if text.packed else "none"
+            yield _read_csv(_no_glob(text.path), layout, f"header=true, compression='{packed}'"), 0
+            return
+        pieces = text_file.without_lines(text.pieces(), layout.above)
+        with private_files.copied(text_file.with_one_line_end(pieces, layout.delimiter)) as copy:
+            yield _read_csv(copy, layout, "header=false, compression='none', new_line='\\n'"), layout.above
 
     def unit_records(self, column: str, most: int) -> Iterator[UnitRecords]:
         """Yield the records of all units that have more than a number, in parts where memory is short.
@@ -179,27 +186,32 @@ class FileSource:
             ValueError: the file has no such column, or cannot be read.
         """
         stored = _identifier(unit_column(self, column))
-        dtype = None if self.text else str(_types(pathlib.Path(self.path), self.table)[column])
+        dtype = None if self.text else str(_types(pathlib.Path(self.path))[column])
         # but for texts, values of one type are equal if their canonical forms are
         name = sql_key_of_text(stored) if dtype in (None, "string") else stored
         name = f"nullif({name}, 'nan')" if dtype in ("float", "double") else name
-        with self._readable() as table:
-            numbered = f"SELECT {name} AS name, row_number() OVER () - 1 AS place FROM {table}"
-            parts = [(1, 0)]  # units whose hashed name leaves a remainder; names never go to the disk
-            while parts:
-                of, part = parts.pop()
-                query = (
-                    f"WITH chosen AS (SELECT name, place FROM ({numbered}) WHERE name IS NOT NULL "
-                    f"AND hash(name) % {of} = {part}), "
-                    f"large AS (SELECT name FROM chosen GROUP BY name HAVING count(*) > {most}) "
-                    "SELECT name, place FROM chosen JOIN large USING (name) ORDER BY name, place"
-                )
-                try:
-                    yield from units_of(_stream(query, self.path, True))
-                except MemoryError:
-                    if of == _MOST_PARTS:
-                        raise
-                    parts += [(2 * of, part), (2 * of, part + of)]
+        for mended in (False, True):
+            with contextlib.suppress(*_mendable(mended)), self._readable(mended) as (table, above):
+                numbered = f"SELECT {name} AS name, row_number() OVER () - 1 AS place FROM {table}"
+                yield from self._units(numbered, most, above)
+                return
+
+    def _units(self, numbered: str, most: int, above: int) -> Iterator[UnitRecords]:
+        parts = [(1, 0)]  # units whose hashed name leaves a remainder; names never go to the disk
+        while parts:
+            of, part = parts.pop()
+            query = (
+                f"WITH chosen AS (SELECT name, place FROM ({numbered}) WHERE name IS NOT NULL "
+                f"AND hash(name) % {of} = {part}), "
+                f"large AS (SELECT name FROM chosen GROUP BY name HAVING count(*) > {most}) "
+                "SELECT name, place FROM chosen JOIN large USING (name) ORDER BY name, place"
+            )
+            try:
+                yield from units_of(_stream(query, self.path, True, above))
+            except MemoryError:
+                if of == _MOST_PARTS:
+                    raise
+                parts += [(2 * of, part), (2 * of, part + of)]
 
     @property
     def layout(self) -> dict[str, str]:
@@ -209,8 +221,15 @@ class FileSource:
     @property
     def reading(self) -> dict[str, Any]:
         """The file by its path, and what is said of its form."""
-        form = {"table": self.table, "text": self.text, "header": self.header, "encoding": self.encoding}
+        form: dict[str, Any] = {"header": self.header, "encoding": self.encoding}
+        if self.text is not None:
+            form["layout"] = self.text[1]._asdict()
         return {"path": os.path.abspath(self.path), **form, "rows_outside": self.rows_outside}
+
+    @property
+    def encoding(self) -> str | None:
+        """The encoding of a text file, None for UTF-8."""
+        return None if self.text is None else self.text[0].encoding
 
     @property
     def population(self) -> Population:
@@ -244,7 +263,7 @@ class FileSource:
             self.header,
             bound,
             definition.rows_outside,
-            definition.encoding if self.text and not self.path.lower().endswith(EXCEL) else None,
+            definition.encoding if self.text is not None and self.text[0].kind != EXCEL else None,
         )
         if isinstance(held, FileSource):
             held.check_types()
@@ -290,66 +309,67 @@ def open_files(
         ValueError: the kind of file is not supported, a column is missing or occurs twice, or there is no
             such encoding.
     """
-    file, kind = _file_and_kind(path)
-    encoding = _encoding_of(file, kind, encoding)
+    file, kind = file_and_kind(path)
+    text_file.check_encoding(file, kind, encoding)
     weights, most = weight_bound if weight_bound is not None else (None, 1)
     names = list(domain) + ([weights] if weights is not None else [])
-    if kind == ".npy" and file.is_file():
+    if kind == ".npy":
         return open_npy(file, domain, weights, rows_outside)
+    text = None
     if file.is_dir() or kind == ".parquet":
-        table = f"read_parquet({_files(file)}, hive_types_autocast=false)"
-        columns = _parquet_columns(file, _types(file, table), names)
+        columns = _parquet_columns(file, _types(file), names)
     elif kind in (*SUFFIXES, EXCEL):
         if weights is not None and not header:
             raise ValueError("weights names a column of the header, so it needs header=True.")
-        table, columns = _text_table(file, kind, names, header, encoding)
+        found = TextFile.of(file, kind, encoding)
+        layout = find_columns(found, names, header)
+        text, columns = (found, layout), {name: f"f{k}" for name, k in layout.positions.items()}
     else:
         raise ValueError(
             f"{file.name} is no kind of table that can be read{_sheet(kind)}: expected .parquet (or a "
             f"folder of them), .npy, .xlsx, {', '.join(SUFFIXES)}, or one of these text kinds with .gz."
         )
-    found = None
+    of_weights = None
     if weights is not None:
-        found = (columns.pop(weights), weight_coder(most, clip=rows_outside == "clip"))
-    text = not table.startswith("read_parquet")
-    return FileSource(
-        domain, str(file), table, columns, found, text, header, weight_bound, rows_outside, encoding
-    )
+        of_weights = (columns.pop(weights), weight_coder(most, clip=rows_outside == "clip"))
+    return FileSource(domain, str(file), columns, of_weights, text, header, weight_bound, rows_outside)
 
 
-def _file_and_kind(path: str | os.PathLike[str]) -> tuple[pathlib.Path, str]:
-    """Return a file and its suffix, of a compressed one the suffix before .gz."""
-    file = pathlib.Path(path).absolute()
-    if not file.exists():
-        raise FileNotFoundError(absent("table at", file))
-    suffixes = [suffix.lower() for suffix in file.suffixes]
-    return file, suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])
-
-
-def column_names(path: str | os.PathLike[str], encoding: str | None = None) -> list[str]:
+def column_names(
+    path: str | os.PathLike[str], encoding: str | None = None, names: Sequence[str] = ()
+) -> list[str]:
     """Return the names of a table's columns, from its header or schema. Reads no record.
+
+    Columns without a name of their own are left out, as nobody can ask for them; one without a name, in which
+    row numbers stand, without a word.
 
     Args:
         path: as for `open_files`, but no .npy file.
         encoding: of a text file; None: UTF-8, or UTF-16 if it begins with a byte-order mark of that.
+        names: some that it should have, by which the delimiter of a text file is found. Default: the
+            delimiter is the one for which the first record has as many fields as the header.
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: the kind of file names no columns, or a name is empty or occurs twice.
+        ValueError: the kind of file names no columns, or no column has a name of its own.
     """
-    file, kind = _file_and_kind(path)
-    encoding = _encoding_of(file, kind, encoding)
+    file, kind = file_and_kind(path)
+    text_file.check_encoding(file, kind, encoding)
     if file.is_dir() or kind == ".parquet":
-        names = [*_types(file, f"read_parquet({_files(file)}, hive_types_autocast=false)")]
+        found = [*_types(file)]
     elif kind in (*SUFFIXES, EXCEL):
-        line, _ = _first_line(file, encoding, strict=True)
-        rows = [_split(line, delimiter) for delimiter in _DELIMITERS.get(kind, _DELIMITERS[""])]
-        names = [name.strip() for name in max(rows, key=len)]
+        found = names_of(TextFile.of(file, kind, encoding), names)
     else:
         raise ValueError(f"{file.name} does not name its columns{_sheet(kind)}: give a domain for it.")
-    if not all(names) or len(set(names)) < len(names):
+    own = [name for name in found if name and (found.count(name) == 1 or name in names)]
+    left = len(found) - len(own) - ("" in found)
+    if not own:
         raise ValueError(f"{file.name} has columns without a name of their own: correct its first line.")
-    return names
+    if left:
+        warnings.warn(
+            f"{file.name} has {left} columns without a name of their own, which are left out.", stacklevel=2
+        )
+    return own
 
 
 def column_types(path: str | os.PathLike[str], encoding: str | None = None) -> dict[str, Any]:
@@ -359,94 +379,8 @@ def column_types(path: str | os.PathLike[str], encoding: str | None = None) -> d
         FileNotFoundError, ValueError: as `column_names`.
     """
     names = column_names(path, encoding)
-    file, kind = _file_and_kind(path)
-    if not file.is_dir() and kind != ".parquet":
-        return dict.fromkeys(names)
-    return _types(file, f"read_parquet({_files(file)}, hive_types_autocast=false)")
-
-
-def _encoding_of(file: pathlib.Path, kind: str, encoding: str | None) -> str | None:
-    """Return the encoding that a file is to be decoded from, None for UTF-8 and what is no text.
-
-    Raises:
-        TypeError: the encoding is no name.
-        ValueError: there is no encoding of that name, or the file is no text.
-    """
-    known = known_encoding(encoding)
-    if encoding is None:
-        if kind not in SUFFIXES or file.is_dir():
-            return None
-        with contextlib.suppress(OSError, EOFError), _binary(file) as stream:
-            return "utf-16" if stream.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else None
-        return None
-    if kind not in SUFFIXES or file.is_dir():
-        raise ValueError(f"encoding is that of a text file, and {file.name} is none: leave it out.")
-    return known
-
-
-def _binary(file: pathlib.Path) -> IO[bytes]:
-    return gzip.open(file, "rb") if file.suffix.lower() == ".gz" else file.open("rb")  # type: ignore[return-value]
-
-
-def _pieces(file: pathlib.Path, encoding: str | None, errors: str = "strict") -> Iterator[str]:
-    """Yield the text of a file that is not UTF-8 text, piece by piece; of a sheet, row by row.
-
-    Raises:
-        ValueError: it cannot be read in that encoding.
-    """
-    if file.suffix.lower() == EXCEL:
-        yield from _rows_of_sheet(file)
-        return
-    failed = False
-    try:
-        with _binary(file) as stream, io.TextIOWrapper(stream, encoding, errors, newline="") as text:
-            yield from iter(lambda: text.read(_PIECE), "")
-    except UnicodeError:
-        failed = True
-    if failed:  # raised here, as the message of the decoder quotes the bytes
-        raise ValueError(
-            f"{file} holds bytes that are not {encoding} text: give the encoding that it was written in."
-        )
-
-
-def _rows_of_sheet(file: pathlib.Path) -> Iterator[str]:
-    """Yield the rows of the first sheet of an Excel file as lines of CSV."""
-    try:
-        openpyxl = checks.optional("openpyxl", extra="excel")
-    except ImportError as error:
-        raise ImportError(f"{error}, or save the sheet as CSV (UTF-8) and name that file.") from None
-    failed = False
-    try:
-        book = openpyxl.load_workbook(file, read_only=True, data_only=True)
-        try:
-            sheet, width = book.worksheets[0], 0
-            sheet.reset_dimensions()  # what a file says of them is often wrong
-            for row in sheet.iter_rows(values_only=True):
-                cells = [_cell_text(value) for value in row]
-                used = max((place + 1 for place, text in enumerate(cells) if text), default=0)
-                width = width or used
-                line = io.StringIO()
-                csv.writer(line, lineterminator="\n").writerow((cells + [""] * width)[: max(used, width)])
-                if used:
-                    yield line.getvalue()
-        finally:
-            book.close()
-    except (OSError, LookupError, TypeError, ValueError, AttributeError, SyntaxError, zipfile.BadZipFile):
-        failed = True
-    if failed:
-        raise ValueError(f"{file} cannot be read as an Excel file: save the sheet as CSV (UTF-8) instead.")
-
-
-def _cell_text(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return text_of(value)
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1 << 53:
-        return str(int(value))
-    if isinstance(value, datetime.datetime):
-        return (value.date() if value.time() == datetime.time() else value).isoformat()
-    return value.isoformat() if isinstance(value, datetime.date | datetime.time) else str(value)
+    file, kind = file_and_kind(path)
+    return _types(file) if file.is_dir() or kind == ".parquet" else dict.fromkeys(names)
 
 
 def _sheet(kind: str) -> str:
@@ -455,70 +389,48 @@ def _sheet(kind: str) -> str:
     return " (save the sheet as CSV in UTF-8, or as Parquet)" if kind in sheets else ""
 
 
-def _text_table(
-    file: pathlib.Path, kind: str, names: Sequence[str], header: bool, encoding: str | None
-) -> tuple[str, dict[str, str]]:
-    layout = find_columns(file, kind, names, header, encoding)
+def _read_csv(path: str, layout: CsvLayout, form: str) -> str:
+    """Return the SQL table expression of a text file, in which an empty line is a record of one column."""
     types = ", ".join(f"f{k}: 'VARCHAR'" for k in range(layout.columns))
-    copied = encoding is not None or kind == EXCEL
-    compression = "gzip" if file.suffix.lower() == ".gz" and not copied else "none"
-    table = (
-        f"read_csv({_COPY if copied else _literal(_no_glob(file))}, columns={{{types}}}, "
-        f"auto_detect=false, header={header}, skip={layout.blank}, "
-        f"delim={_literal(layout.delimiter)}, quote='\"', escape='\"', "
-        f"compression='{compression}')"
+    return (
+        f"read_csv({_literal(path)}, columns={{{types}}}, auto_detect=false, "
+        f"delim={_literal(layout.delimiter)}, quote='\"', escape='\"', {form})"
     )
-    if layout.columns == 1:
-        # in a file of one column, a blank line would be a record without a value
-        table += " WHERE f0 IS NOT NULL"
-    return table, {name: f"f{k}" for name, k in layout.positions.items()}
 
 
 def _files(file: pathlib.Path) -> str:
-    files = [file]
-    if file.is_dir():
-        files = sorted(part for part in file.rglob("*.parquet") if _is_part(part))
-        if not files:
-            raise ValueError(
-                f"The folder {file} holds no .parquet file, and only these are read from a folder: name a "
-                "file."
-            )
-    return "[" + ", ".join(_literal(_no_glob(part)) for part in files) + "]"
+    return "[" + ", ".join(_literal(_no_glob(part)) for part in fingerprint.parts_of(file)) + "]"
 
 
-def _is_part(file: pathlib.Path) -> bool:
-    return not file.name.startswith((".", "_")) and file.is_file()
-
-
-def _types(file: pathlib.Path, table: str) -> dict[str, Any]:
+def _types(file: pathlib.Path) -> dict[str, Any]:
     """Return the Arrow types of the columns of a Parquet file or folder by name. Reads no record.
 
-    They are those in which batches come; "TYPE, which is read as TYPE" where that rounds.
+    They are those in which batches come; "TYPE, which is read as TYPE" where that rounds. A column that some
+    files of a folder lack has none.
     """
     duckdb = checks.optional("duckdb", extra="tables")
     parquet = checks.optional("pyarrow.parquet", extra="tables")
-    read = None
+    parts, read = fingerprint.parts_of(file), None
     with contextlib.suppress(duckdb.Error), _connect() as connection:
-        relation = connection.sql(f"SELECT * FROM {table} LIMIT 0")
+        relation = connection.sql(f"SELECT * FROM read_parquet({_files(file)}, {_PARQUET}) LIMIT 0")
         read = (getattr(relation, "to_arrow_table", None) or relation.fetch_arrow_table)().schema
     if read is None:
         raise ValueError(f"{file} cannot be read as Parquet.")
-    part = next(
-        part for part in (sorted(file.rglob("*.parquet")) if file.is_dir() else [file]) if _is_part(part)
-    )
-    stored = {field.name: field.type for field in parquet.read_schema(part)}
     types = {name: read.field(name).type for name in read.names}
-    for name in types.keys() & stored.keys():
-        if str(stored[name]).startswith(("decimal256", "halffloat", "duration")):
-            types[name] = f"{stored[name]}, which DuckDB reads as {types[name]}"
+    schemas = [parquet.read_schema(part) for part in parts]
+    for name in {name for schema in schemas for name in schema.names} & types.keys():
+        stored = [schema.field(name).type for schema in schemas if name in schema.names]
+        rounded = [t for t in stored if str(t).startswith(("decimal256", "halffloat", "duration"))]
+        if rounded:
+            types[name] = f"{rounded[0]}, which DuckDB reads as {types[name]}"
+        if len(stored) < len(parts):
+            del types[name]
     return types
 
 
 def _parquet_columns(file: pathlib.Path, types: dict[str, Any], names: Sequence[str]) -> dict[str, str]:
-    for name in names:
-        if name not in types:
-            raise ValueError(f"{file} has no column named {name!r}: correct the name in the domain.")
-    return {name: name for name in names}
+    columns = [*types]
+    return {name: columns[place] for name, place in positions_of(file, names, columns).items()}
 
 
 def unit_column(source: FileSource, name: str) -> str:
@@ -527,23 +439,40 @@ def unit_column(source: FileSource, name: str) -> str:
     Raises:
         ValueError: the file has no such column, or several.
     """
-    file, kind = _file_and_kind(source.path)
-    if source.text and not source.header:
+    if source.text is not None and not source.header:
         raise ValueError(f"The unit names the column {name!r} of a header, so it needs header=True.")
     try:
-        if not source.text:
-            types = _types(file, source.table)
-            column = _parquet_columns(file, types, [name])[name]
-            check_type_of_unit(types[name])
+        if source.text is None:
+            types = _types(pathlib.Path(source.path))
+            column = _parquet_columns(pathlib.Path(source.path), types, [name])[name]
+            check_type_of_unit(types[column])
             return column
-        return f"f{find_columns(file, kind, [*source.domain, name], True, source.encoding).positions[name]}"
+        found = find_columns(source.text[0], [*source.domain, name], True)
+        if found.delimiter == source.text[1].delimiter:
+            return f"f{found.positions[name]}"
+        said = f"{source.path} has no column named {name!r}"
     except ValueError as error:
-        found = re.split(", and needs one|: correct", str(error))[0]
-    raise ValueError(f"{found}, and the unit of privacy (--unit) needs one: correct the unit's name.")
+        said = re.split(", and needs one|: correct", str(error))[0]
+    raise ValueError(f"{said}, and the unit of privacy (--unit) needs one: correct the unit's name.")
 
 
-def _stream(query: str, path: str, ordered: bool) -> Iterator[Any]:
+class _LineEnds(ValueError):
+    """A file has line ends that DuckDB does not read in one file."""
+
+
+def _mendable(mended: bool) -> list[type[Exception]]:
+    """Return what a reading may fail with before the one of a mended copy."""
+    return [] if mended else [_LineEnds]
+
+
+def _stream(query: str, path: str, ordered: bool, above: int = 0) -> Iterator[Any]:
     """Yield the Arrow record batches of a query as they are read.
+
+    Args:
+        query: in SQL.
+        path: the file, for messages.
+        ordered: whether to keep the order of records.
+        above: how many lines of the file are not in what is read.
 
     Raises:
         MemoryError: the query needs more memory than it may have; nothing was yielded.
@@ -567,12 +496,29 @@ def _stream(query: str, path: str, ordered: bool) -> Iterator[Any]:
         raise MemoryError(f"{path} cannot be read: the names of its units need more than {_MEMORY_LIMIT}.")
     if failure is not None:
         # raised here so that the reader's message, which may quote a record, is not in the exception context
-        line = re.search(r"CSV Error on Line: (\d+)", failure)
-        if "unicode" in failure.lower():
-            raise _not_utf8(pathlib.Path(path), f", line {line[1]}" if line else "")
-        hint = ": is it UTF-8, are its quotes closed, has it as many fields as the first line?"
-        place = f", line {line[1]}{hint}" if line else "."
-        raise ValueError(f"{path} cannot be read{place}")
+        raise _unreadable(path, failure, above)
+
+
+def _unreadable(path: str, failure: str, above: int) -> ValueError:
+    """Return the error of a file with the reader's reason and line, but nothing that the reader quotes."""
+    found = re.search(r"CSV Error on Line: (\d+)", failure)
+    place = f", line {int(found[1]) + above}" if found else ""
+    if found and "unicode" in failure.lower():
+        return TextFile(pathlib.Path(path), "").not_utf8(place)
+    if "reached an invalid state" in failure:
+        return _LineEnds(f"{path} cannot be read: its lines end in several ways: save it with one of them.")
+    fields = re.findall(r"Expected Number of Columns: (\d+) Found: (\d+)", failure)
+    if fields:  # the last is the reader's own, whatever the record says
+        expected, came = map(int, fields[-1])
+        rows = ": row names need a name too (in R: row.names=FALSE)" if came == expected + 1 else ""
+        plural = "s" * (came != 1)
+        return ValueError(
+            f"{path} cannot be read{place}: it has {came} field{plural}, and {expected} were expected{rows}."
+        )
+    for said, reason in _REASONS.items():
+        if said in failure:
+            return ValueError(f"{path} cannot be read{place}: {reason}.")
+    return ValueError(f"{path} cannot be read{place or '.'}")
 
 
 def _connect(ordered: bool = False) -> Any:
@@ -600,162 +546,6 @@ def _literal(text: str) -> str:
 
 def _identifier(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
-
-
-class CsvLayout(NamedTuple):
-    """The layout of a text file.
-
-    Attributes:
-        delimiter: the text between fields.
-        columns: the number of columns.
-        positions: the position of every required column, from 0.
-        blank: the number of blank lines before the first line.
-    """
-
-    delimiter: str
-    columns: int
-    positions: dict[str, int]
-    blank: int
-
-
-def find_columns(
-    path: pathlib.Path, suffix: str, names: Sequence[str], header: bool, encoding: str | None = None
-) -> CsvLayout:
-    """Return the layout of a text file, skipping blank lines at its start.
-
-    Args:
-        path: the file; gzip-compressed if it ends in .gz.
-        suffix: .csv, .tsv, .data or .txt.
-        names: the required columns; without a header, all columns in order.
-        header: whether the first line names the columns.
-        encoding: of the file, None for UTF-8.
-
-    Raises:
-        ValueError: the file is empty, cannot be read, or does not have these columns.
-    """
-    line, blank = _first_line(path, encoding, strict=header)
-    delimiters = _DELIMITERS.get(suffix, _DELIMITERS[""])
-    rows = [[field.strip() for field in _split(line, delimiter)] for delimiter in delimiters]
-    if header:
-        found = [sum(name.strip() in row for name in names) for row in rows]
-        best = max(range(len(rows)), key=lambda k: (found[k], -k))
-        _check_header(path, names, rows[best])
-        return CsvLayout(delimiters[best], len(rows[best]), _positions(path, names, rows[best]), blank)
-    for delimiter, row in zip(delimiters, rows, strict=True):
-        if len(row) == len(names):
-            return CsvLayout(delimiter, len(row), {name: k for k, name in enumerate(names)}, blank)
-    count = max(map(len, rows))
-    raise ValueError(
-        f"{path} has {count} columns where the domain has {len(names)} attributes: without a header the "
-        "columns stand in the domain's order, each an attribute."
-    )
-
-
-def _check_header(path: pathlib.Path, names: Sequence[str], row: Sequence[str]) -> None:
-    """Refuse a first line that is one field where several columns are needed: nothing of it is shown.
-
-    Raises:
-        ValueError: it is.
-    """
-    if len(row) == 1 < len(names) and not any(name.strip() in row for name in names):
-        raise ValueError(
-            f"{path} has no column named {names[0]!r}: its first line is one field, and commas, semicolons, "
-            "tabs, | or spaces were expected between columns. Save it with one of these."
-        )
-
-
-def _positions(path: pathlib.Path, names: Sequence[str], row: Sequence[str]) -> dict[str, int]:
-    positions = {}
-    for name in names:
-        if row.count(name.strip()) != 1:
-            if name.strip() in row:
-                raise ValueError(
-                    f"{path} has {row.count(name.strip())} columns named {name!r}, and needs one: rename the "
-                    "others in the first line."
-                )
-            raise ValueError(
-                f"{path} has no column named {name!r}, and needs one: correct the name in the domain or in "
-                "the first line, or leave it out of the domain (or read it with header=False, if the first "
-                "line is a record)."
-            )
-        positions[name] = row.index(name.strip())
-    return positions
-
-
-def _first_line(path: pathlib.Path, encoding: str | None, strict: bool) -> tuple[str, int]:
-    """Return the first line that is not blank, and the number of blank lines before it.
-
-    It ends where its bytes do, whatever encoding is given, so that no record becomes part of the names.
-
-    Raises:
-        ValueError: the file is empty or cannot be read, or, if `strict`, the line is not UTF-8.
-    """
-    blank = 0
-    try:
-        with _beginning(path, encoding) as stream:
-            line = stream.readline(_LONGEST_LINE)
-            while line and not line.strip(_MARK + b"\r\n"):
-                blank += len(line.splitlines())
-                line = stream.readline(_LONGEST_LINE)
-    except (OSError, EOFError):
-        line = None
-    if line is None:
-        packed = "gzip-compressed " * (path.suffix.lower() == ".gz")
-        raise ValueError(f"{path} cannot be read: is it a {packed}text?")
-    if not line:
-        raise ValueError(f"{path} is empty: it must hold at least one record.")
-    # a lone carriage return also ends a line
-    lines = line.splitlines()
-    first = next(k for k, part in enumerate(lines) if part.strip(_MARK))
-    if encoding is not None and encoding not in _MARKED:
-        return _decoded(path, lines[first], encoding), blank + first
-    text = lines[first].decode("utf-8-sig", errors="replace")
-    if strict and ("\ufffd" in text or "\0" in text) and len(line) < _LONGEST_LINE:
-        raise _not_utf8(path, f", line {blank + first + 1}")
-    return text, blank + first
-
-
-def _beginning(path: pathlib.Path, encoding: str | None) -> IO[bytes]:
-    """Return a stream of a file's bytes; as UTF-8 the beginning of a sheet, or of text that has a mark."""
-    if encoding not in _MARKED and path.suffix.lower() != EXCEL:
-        return _binary(path)
-    # whether records can be decoded is for a scan to say
-    most = 1 if encoding is None else _LONGEST_LINE // _PIECE
-    pieces = itertools.islice(_pieces(path, encoding, "replace"), most)
-    return io.BytesIO("".join(pieces).encode("utf-8", errors="replace"))
-
-
-def _decoded(path: pathlib.Path, line: bytes, encoding: str) -> str:
-    """Return the text of the first line of a file in another encoding than UTF-8."""
-    text = None
-    with contextlib.suppress(ValueError):  # an incomplete last character is the other half of the line's end
-        text = line.decode(encoding, "ignore")
-    if text is None:
-        raise ValueError(f"{path} cannot be read: its first line is no {encoding} text.")
-    return re.split("[\r\n]", text, maxsplit=1)[0]
-
-
-def _not_utf8(path: pathlib.Path, place: str) -> ValueError:
-    """Return the error of a file that is not UTF-8 text, with the encoding that it probably has."""
-    likely = "cp1252"
-    with contextlib.suppress(OSError, EOFError), _binary(path) as stream:
-        for piece in itertools.islice(iter(lambda: stream.read(1 << 20), b""), 256):
-            if b"\0" in piece:
-                likely = "utf-16"
-                break
-            if not _NOT_CP1252.isdisjoint(piece):
-                likely = "latin-1"
-    return ValueError(
-        f"{path} cannot be read{place}: it holds bytes that are not UTF-8. It looks like {likely}: give "
-        f'encoding="{likely}" (--encoding {likely}), or save it as UTF-8.'
-    )
-
-
-def _split(line: str, delimiter: str) -> list[str]:
-    try:
-        return next(csv.reader([line], delimiter=delimiter), [])
-    except csv.Error:
-        return []
 
 
 @dataclass(frozen=True)
@@ -834,9 +624,8 @@ class NpySource:
 
 def stamp_of(path: pathlib.Path) -> tuple[Any, ...]:
     """Return inode, size and times of a file, or of each .parquet file of a folder."""
-    files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
     marks = []
-    for file in files:
+    for file in fingerprint.parts_of(path):
         found = file.stat()
         marks.append((str(file), found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
     return tuple(marks)

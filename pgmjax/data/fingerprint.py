@@ -42,14 +42,29 @@ def of_path(path: str | os.PathLike[str], key: bytes) -> str:
         raise FileNotFoundError(f"There is no table at {place}.")
     if not place.is_dir():
         return _of_files(key, b"file", [(b"", place)])
-    parts = [
-        (part.relative_to(place).as_posix().encode(), part)
-        for part in place.rglob("*.parquet")
-        if not part.name.startswith((".", "_")) and part.is_file()
-    ]
-    if not parts:
-        raise ValueError(f"The folder {place} holds no .parquet file.")
+    parts = [(part.relative_to(place).as_posix().encode(), part) for part in parts_of(place)]
     return _of_files(key, b"folder", sorted(parts))
+
+
+def parts_of(path: pathlib.Path) -> list[pathlib.Path]:
+    """Return a file, or the .parquet files of a folder at any depth, in the order of their paths.
+
+    Files and folders whose names start with "." or "_" are left out: there writers of Parquet keep their own.
+
+    Raises:
+        ValueError: the folder has none.
+    """
+    if not path.is_dir():
+        return [path]
+    inside = [
+        (part, part.relative_to(path).parts) for part in path.rglob("*") if part.suffix.lower() == ".parquet"
+    ]
+    parts = [part for part, names in inside if part.is_file() and not any(n[0] in "._" for n in names)]
+    if not parts:
+        raise ValueError(
+            f"The folder {path} holds no .parquet file, and only these are read from a folder: name a file."
+        )
+    return sorted(parts)
 
 
 def of_columns(columns: Mapping[str, Any], key: bytes) -> str:

@@ -2,14 +2,15 @@ import gzip
 
 import pytest
 
-from pgmjax.data.files import find_columns
+from pgmjax.data.csv_layout import find_columns
+from pgmjax.data.text_file import TextFile
 
 
 def layout(tmp_path, text, names, header=True, name="t.csv"):
     path = tmp_path / name
     raw = text if isinstance(text, bytes) else text.encode("utf-8")
     path.write_bytes(gzip.compress(raw) if name.endswith(".gz") else raw)
-    return find_columns(path, "." + name.split(".")[1], names, header)
+    return find_columns(TextFile(path, "." + name.split(".")[1]), names, header)
 
 
 @pytest.mark.parametrize(
@@ -42,12 +43,12 @@ def test_headers(tmp_path, text, found):
     ],
 )
 def test_blank_lines_before_the_first_are_counted(tmp_path, text, blank):
-    assert layout(tmp_path, text, ["c", "a"]) == (",", 2, {"c": 1, "a": 0}, blank)
+    assert layout(tmp_path, text, ["c", "a"]) == (",", 2, {"c": 1, "a": 0}, blank + 1)
 
 
 def test_compressed_and_tabbed(tmp_path):
-    assert layout(tmp_path, "a,c\n", ["c", "a"], name="t.csv.gz") == (",", 2, {"c": 1, "a": 0}, 0)
-    assert layout(tmp_path, "a,x\tc\n", ["c"], name="t.tsv") == ("\t", 2, {"c": 1}, 0)
+    assert layout(tmp_path, "a,c\n", ["c", "a"], name="t.csv.gz") == (",", 2, {"c": 1, "a": 0}, 1)
+    assert layout(tmp_path, "a,x\tc\n", ["c"], name="t.tsv") == ("\t", 2, {"c": 1}, 1)
 
 
 def test_without_header_the_number_of_fields_tells(tmp_path):
@@ -86,7 +87,7 @@ def test_no_record_is_quoted(tmp_path):
 def test_no_gzip(tmp_path):
     (tmp_path / "t.csv.gz").write_bytes(b"a,b\n")
     with pytest.raises(ValueError, match="cannot be read: is it a gzip-compressed text"):
-        find_columns(tmp_path / "t.csv.gz", ".csv", ["a"], True)
+        find_columns(TextFile(tmp_path / "t.csv.gz", ".csv"), ["a"], True)
 
 
 def test_a_broken_quote_or_other_alphabet_is_no_crash(tmp_path):

@@ -72,9 +72,12 @@ def test_without_header_columns_stand_in_order(tmp_path):
         Dataset.read(path, DOMAIN, header=False, weights="k", max_weight=3)
 
 
-def test_one_column_skips_blank_lines(tmp_path):
+def test_every_line_of_one_column_is_a_record(tmp_path):
+    """As polars, Arrow and DuckDB write one without a value."""
     path = table_of(tmp_path, "n\n1\n\n3\n\n")
-    assert joint(path, Domain({"n": 4})) == [0, 1, 0, 1]
+    assert joint(path, Domain({"n": {"size": 4, "missing": True}})) == [0, 1, 0, 1, 2]
+    with pytest.raises(ValueError, match="'n': 2 rows have no value"):
+        joint(path, Domain({"n": 4}))
 
 
 @pytest.mark.parametrize("name", ["it's.csv", "a*b?.csv", "[x].csv", "sp ace ü.csv", "~.csv"])
@@ -153,14 +156,19 @@ def test_names_of_columns_are_exact(tmp_path):
         (
             "w,n\na,1,Zaphod\n",
             "t.csv",
-            "t.csv cannot be read, line 2: is it UTF-8, are its quotes closed, has it as many",
+            "t.csv cannot be read, line 2: it has 3 fields, and 2 were expected: row names need a name too",
         ),
         (
             "w,n\na,1\nZaphod\n",
             "t.csv",
-            "t.csv cannot be read, line 3: is it UTF-8, are its quotes closed, has it as many",
+            "t.csv cannot be read, line 3: it has 1 field, and 2 were expected.",
         ),
-        ('w,n\na,1\n"Zaphod,1\nb,2\n', "t.csv", "t.csv cannot be read, line 3"),
+        ('w,n\na,1\n"Zaphod,1\nb,2\n', "t.csv", "line 3: a quote that is opened there is not closed"),
+        (
+            'w,n\na,1\n"Zap"hod,1\nb,2\n',
+            "t.csv",
+            "line 3: a quote that is opened there is not closed, or text",
+        ),
         (b"w,n\na,1\nZaphod\xe9,1\n", "t.csv", "line 3: it holds bytes that are not UTF-8"),
         ("w,n\n", "t.csv", "table is empty: it must hold at least one record"),
         ("w,n\n\n\n", "t.csv", "table is empty: it must hold at least one record"),
@@ -191,7 +199,7 @@ def test_a_file_that_changes_is_checked_again(tmp_path):
     with pytest.raises(ValueError, match="Attribute 'n': 1 rows"):
         data.marginals([("n",)])
     path.unlink()
-    with pytest.raises(ValueError, match=r"t\.csv cannot be read\."):
+    with pytest.raises(ValueError, match=r"t\.csv cannot be read: there is no such file any more\."):
         data.marginals([("n",)])
 
 

@@ -1,0 +1,359 @@
+"""Files of text and Excel sheets as pieces of text: what a file is by its first bytes, encodings, line ends.
+
+Nothing here knows what a column is: see `csv_layout`. Messages never hold what a file holds.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import csv
+import datetime
+import functools
+import gzip
+import io
+import itertools
+import os
+import pathlib
+import re
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import IO, Any
+
+from pgmjax._internal import checks
+from pgmjax._internal.files import absent
+from pgmjax.data.definition import known_encoding
+from pgmjax.data.encoding import text_of
+
+SUFFIXES = (".csv", ".tsv", ".data", ".txt")
+EXCEL = ".xlsx"
+LONGEST_LINE = 1 << 21
+FIRST_LINES = 256  # of a file, among which its first records are
+_PIECE = 1 << 16  # characters that are decoded at once
+_MARKED = ("utf-16", "utf-32")  # encodings that Python takes only where a file begins with their mark
+_MARKS = (
+    ("utf-32", codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
+    ("utf-16", codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
+)
+_NOT_CP1252 = frozenset(b"\x81\x8d\x8f\x90\x9d")
+_LINE = r"[^\r\n]*(?:\r*\n|\r|$)"  # CR CR LF, which a doubled conversion leaves, is one end
+_SIGNATURES = (  # how files begin, what they are, the suffix of those that are read, what to do else
+    (rb"\x1f\x8b", "gzip-compressed", ".gz", "end its name in .csv.gz"),
+    (rb"PK\x03\x04", "a zip archive, as Excel files are", EXCEL, "unpack it, or end its name in .xlsx"),
+    (rb"PAR1[^ -~\t\r\n]", "a Parquet file", ".parquet", "end its name in .parquet"),
+    (rb"\x93NUMPY", "a NumPy file", ".npy", "end its name in .npy"),
+    (rb"BZh[1-9]1AY&SY", "compressed by bzip2", "", "unpack it, or compress it by gzip (.csv.gz)"),
+    (rb"\xfd7zXZ\x00", "compressed by xz", "", "unpack it, or compress it by gzip (.csv.gz)"),
+    (rb"\x28\xb5\x2f\xfd", "compressed by zstd", "", "unpack it, or compress it by gzip (.csv.gz)"),
+    (rb"ARROW1\x00|FEA1[^ -~\t\r\n]", "a Feather or Arrow file", "", "write it as Parquet"),
+    (
+        rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
+        "an old Excel file (.xls), or has a password",
+        "",
+        "save the sheet as CSV in UTF-8",
+    ),
+    (rb"(?s:.{257})ustar", "a tar archive", "", "unpack it"),
+    (rb"SQLite format 3\x00", "an SQLite database", "", "export the table as CSV in UTF-8"),
+)
+_OWN = {EXCEL: "an Excel file", ".parquet": "Parquet", ".npy": "a .npy file"}
+
+
+def file_and_kind(path: str | os.PathLike[str]) -> tuple[pathlib.Path, str]:
+    """Return a file and its suffix, of a compressed one the suffix before .gz; "" of a folder.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it is no regular file, or its first bytes are those of another kind.
+    """
+    file = pathlib.Path(path).absolute()
+    if not file.exists():
+        raise FileNotFoundError(absent("table at", file))
+    if file.is_dir():
+        return file, ""
+    if not file.is_file():
+        raise ValueError(
+            f"{file} is a pipe or a device, and a table is read several times: save it to a file first."
+        )
+    suffixes = [suffix.lower() for suffix in file.suffixes]
+    packed = suffixes[-1:] == [".gz"]
+    kind = suffixes[-2] if packed and len(suffixes) > 1 else "".join(suffixes[-1:])
+    with contextlib.suppress(OSError), file.open("rb") as stream:
+        _check_signature(file, ".gz" if packed else kind, stream.read(512))
+    if packed:
+        with contextlib.suppress(OSError, EOFError, zlib.error), binary(file) as stream:
+            _check_signature(file, kind, stream.read(512))
+    return file, kind
+
+
+def _check_signature(file: pathlib.Path, kind: str, first: bytes) -> None:
+    """Refuse a file that begins as one of another kind does.
+
+    Raises:
+        ValueError: it does.
+    """
+    for signature, what, own, remedy in _SIGNATURES:
+        if re.match(signature, first):
+            if kind == own:
+                return
+            raise ValueError(f"{file} is {what}, whatever its name says: {remedy}.")
+    if kind in _OWN and len(first) > 4 and first.isascii() and b"\0" not in first and first[:2] != b"PK":
+        raise ValueError(
+            f"{file} cannot be read as {_OWN[kind]}: it begins as text does. End its name in .csv."
+        )
+
+
+def binary(file: pathlib.Path) -> IO[bytes]:
+    """Return a stream of a file's bytes, decompressed if its name ends in .gz."""
+    return gzip.open(file, "rb") if file.suffix.lower() == ".gz" else file.open("rb")  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """A file of text, or the first sheet of an Excel file, which is given as lines of CSV.
+
+    Attributes:
+        path: the file; gzip-compressed if it ends in .gz.
+        kind: its suffix, without .gz.
+        encoding: Python's name of its encoding, None for UTF-8 and a sheet.
+    """
+
+    path: pathlib.Path
+    kind: str
+    encoding: str | None = None
+
+    @classmethod
+    def of(cls, path: pathlib.Path, kind: str, encoding: str | None) -> TextFile:
+        """Return a file with the encoding that was given, or else that of its byte-order mark.
+
+        Raises:
+            TypeError: the encoding is no name.
+            ValueError: there is no encoding of that name, or the file is a sheet.
+        """
+        check_encoding(path, kind, encoding)
+        found = known_encoding(encoding)
+        if encoding is None and kind != EXCEL:
+            with contextlib.suppress(OSError, EOFError, zlib.error), binary(path) as stream:
+                first = stream.read(4)
+                found = next((name for name, *marks in _MARKS if first.startswith(tuple(marks))), None)
+        return cls(path, kind, found)
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is UTF-8, which needs no copy."""
+        return self.encoding is None and self.kind != EXCEL
+
+    @property
+    def packed(self) -> bool:
+        """Whether it is compressed."""
+        return self.path.suffix.lower() == ".gz"
+
+    def pieces(self, errors: str = "strict") -> Iterator[str]:
+        """Yield the text piece by piece; of a sheet, row by row.
+
+        Args:
+            errors: what happens to bytes that are no text, as of `open`.
+
+        Raises:
+            ValueError: it cannot be read in that encoding.
+        """
+        if self.kind == EXCEL:
+            yield from _rows_of_sheet(self.path)
+            return
+        failed = False
+        try:
+            with (
+                binary(self.path) as stream,
+                io.TextIOWrapper(stream, self.encoding or "utf-8-sig", errors, newline="") as text,
+            ):
+                yield from iter(lambda: text.read(_PIECE), "")
+        except UnicodeError:
+            failed = True
+        if failed and self.encoding is None:
+            with binary(self.path) as stream:
+                bad = (k for k, line in enumerate(stream, 1) if "\ufffd" in line.decode("utf-8", "replace"))
+                raise self.not_utf8(f", line {next(bad)}")
+        if failed:  # raised here, as the message of the decoder quotes the bytes
+            raise ValueError(
+                f"{self.path} holds bytes that are not {self.encoding} text: give the encoding that it was "
+                "written in."
+            )
+
+    def first_lines(self) -> list[str]:
+        """Return the first lines with their ends, of which an undecodable byte is U+FFFD.
+
+        In an encoding that is given they end where bytes of the file do, so that it lets no record become
+        part of the names.
+
+        Raises:
+            ValueError: the file cannot be read, or its first line is no such text.
+        """
+        found: list[str] | None = None
+        with contextlib.suppress(OSError, EOFError, zlib.error):
+            found = self._first_lines()
+        if found is None:
+            packed = "gzip-compressed " * self.packed
+            raise ValueError(f"{self.path} cannot be read: is it a {packed}text?")
+        return found
+
+    def _first_lines(self) -> list[str]:
+        if self.kind == EXCEL or self.encoding in _MARKED:
+            # whether records can be decoded is for a scan to say
+            most = FIRST_LINES if self.kind == EXCEL else LONGEST_LINE // _PIECE
+            return _lines("".join(itertools.islice(self.pieces("replace"), most)))
+        with binary(self.path) as stream:
+            data = stream.read(LONGEST_LINE)
+        if len(data) == LONGEST_LINE and not re.search(rb"[\r\n]", data):
+            raise ValueError(f"{self.path} cannot be read: its first line is longer than 2 MB.")
+        if self.encoding is None:
+            return _lines(data.decode("utf-8-sig", "replace"))
+        found: list[str] = []
+        for line in itertools.islice(re.finditer(_LINE.encode(), data), FIRST_LINES):
+            try:  # an incomplete last character is the other half of the line's end
+                text = line[0].decode(self.encoding, "ignore")
+            except ValueError:
+                if not found:
+                    break
+                continue
+            found += _lines(text)
+        if data and not found:
+            raise ValueError(f"{self.path} cannot be read: its first line is no {self.encoding} text.")
+        return found
+
+    def not_utf8(self, place: str) -> ValueError:
+        """Return the error of a file that is not UTF-8 text, with the encoding that it probably has."""
+        likely = "cp1252"
+        with contextlib.suppress(OSError, EOFError), binary(self.path) as stream:
+            for piece in itertools.islice(iter(lambda: stream.read(1 << 20), b""), 256):
+                if b"\0" in piece:
+                    likely = "utf-16"
+                    break
+                if not _NOT_CP1252.isdisjoint(piece):
+                    likely = "latin-1"
+        return ValueError(
+            f"{self.path} cannot be read{place}: it holds bytes that are not UTF-8. It looks like {likely}: "
+            f'give encoding="{likely}" (--encoding {likely}), or save it as UTF-8.'
+        )
+
+    def check_whole(self) -> None:
+        """Refuse a compressed file that is damaged: the reader of records does not look at its checksum.
+
+        Raises:
+            ValueError: it is.
+        """
+        if self.packed:
+            found = self.path.stat()
+            _check_whole(self.path, (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
+
+
+@functools.lru_cache(maxsize=64)
+def _check_whole(path: pathlib.Path, stamp: tuple[int, ...]) -> None:
+    try:
+        with gzip.open(path, "rb") as stream:
+            while stream.read(1 << 20):
+                pass
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError(f"{path} cannot be read: it is damaged ({type(error).__name__}).") from None
+
+
+def check_encoding(file: pathlib.Path, kind: str, encoding: str | None) -> None:
+    """Refuse the encoding of a file that is no text.
+
+    Raises:
+        TypeError: the encoding is no name.
+        ValueError: there is no encoding of that name, or the file is no text.
+    """
+    known_encoding(encoding)
+    if encoding is not None and kind not in SUFFIXES:
+        raise ValueError(f"encoding is that of a text file, and {file.name} is none: leave it out.")
+
+
+def _lines(text: str) -> list[str]:
+    lines = [line[0] for line in itertools.islice(re.finditer(_LINE, text.lstrip("\ufeff")), FIRST_LINES)]
+    return [line for line in lines if line]
+
+
+def without_lines(pieces: Iterable[str], lines: int) -> Iterator[str]:
+    """Yield pieces of text without a number of lines at their beginning."""
+    held, pieces = "", iter(pieces)
+    while lines:
+        piece = next(pieces, None)
+        held += piece or ""
+        # more of the text may belong to carriage returns at its end
+        line = re.compile(_LINE if piece is None else r"[^\r\n]*(?:\r*\n|\r(?!\r*(?:\n|$)))")
+        while lines and held and (end := line.match(held)):
+            held, lines = held[end.end() :], lines - 1
+        if piece is None:
+            break
+    yield held
+    yield from pieces
+
+
+def with_one_line_end(pieces: Iterable[str], delimiter: str) -> Iterator[str]:
+    """Yield pieces of CSV with a line feed at the end of each line; what quotes enclose stays as it is."""
+    held, last, quoted, blank = "", "\n", False, "" if delimiter == " " else " "
+    for piece in itertools.chain(pieces, [None]):
+        text = held + (piece or "")
+        held = "" if piece is None else text[len(text.rstrip("\r")) :]
+        parts = text[: len(text) - len(held)].split('"')
+        for k, part in enumerate(parts):
+            if k:  # a quote stands before it: it opens a field only where one begins
+                quoted = not quoted and last in ("\n", delimiter, '"')
+                last = '"'
+                yield '"'
+            last = part.rstrip(blank)[-1:].replace("\r", "\n") or last
+            yield part if quoted else re.sub(r"\r*\n|\r", "\n", part)
+
+
+def _rows_of_sheet(file: pathlib.Path) -> Iterator[str]:
+    """Yield the rows of the first sheet of an Excel file as lines of CSV, as wide as its first rows are.
+
+    Empty rows below the last one with a value, which a sheet has where cells are formatted, are left out.
+    """
+    try:
+        openpyxl = checks.optional("openpyxl", extra="excel")
+    except ImportError as error:
+        raise ImportError(f"{error}, or save the sheet as CSV (UTF-8) and name that file.") from None
+    failed = False
+    try:
+        book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+        try:
+            sheet = book.worksheets[0]
+            sheet.reset_dimensions()  # what a file says of them is often wrong
+            rows = ([_cell_text(value) for value in row] for row in sheet.iter_rows(values_only=True))
+            first = list(itertools.islice(rows, FIRST_LINES))
+            width = max(map(_used, first), default=0)
+            empty = 0
+            for row in itertools.dropwhile(lambda row: not _used(row), itertools.chain(first, rows)):
+                empty += 1
+                if _used(row):
+                    line = io.StringIO()
+                    records: list[list[str]] = [[]] * (empty - 1) + [row]
+                    csv.writer(line, lineterminator="\n").writerows(
+                        (r + [""] * width)[:width] for r in records
+                    )
+                    empty = 0
+                    yield line.getvalue()
+        finally:
+            book.close()
+    except (OSError, LookupError, TypeError, ValueError, AttributeError, SyntaxError, zipfile.BadZipFile):
+        failed = True
+    if failed:
+        raise ValueError(f"{file} cannot be read as an Excel file: save the sheet as CSV (UTF-8) instead.")
+
+
+def _used(row: list[str]) -> int:
+    return max((place + 1 for place, text in enumerate(row) if text), default=0)
+
+
+def _cell_text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return text_of(value)
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1 << 53:
+        return str(int(value))
+    if isinstance(value, datetime.datetime):
+        return (value.date() if value.time() == datetime.time() else value).isoformat()
+    return value.isoformat() if isinstance(value, datetime.date | datetime.time) else str(value)
