@@ -101,6 +101,8 @@ def _plain(pa: Any, array: Any) -> Any:
             return pa.array(array.to_pylist(), pa.large_string())
     if pa.types.is_timestamp(dtype):
         return array.cast(pa.timestamp(dtype.unit))
+    if pa.types.is_decimal(dtype) and dtype.bit_width < 128:  # which Arrow cannot dictionary-encode
+        return array.cast(pa.decimal128(dtype.precision, dtype.scale))
     return array.cast(pa.date32()) if pa.types.is_date(dtype) else array
 
 

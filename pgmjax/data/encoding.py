@@ -435,7 +435,8 @@ class ValueRules:
                 self.by_key.setdefault(written, raw)
         self.marks = {number for mark in markers if (number := self._marked(mark)) is not None}
         self._labels = {key for key, raw in self.by_key.items() if raw != MISSING}
-        self._numbers = _NUMBER if any(not isinstance(label, str) for label in labels or ()) else NUMBER
+        typed = any(not isinstance(value, str) for value, raw in raw_values if raw != MISSING)
+        self._numbers = _NUMBER if typed else NUMBER
         self._takes = {storage for storage in STORAGES if self._has_place_for(storage)}
 
     def _marked(self, mark: Label) -> float | None:

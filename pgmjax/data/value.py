@@ -155,8 +155,11 @@ def as_float(value: Any) -> float:
 
 
 def number_of_text(text: str) -> int | float:
-    """Return the number that a text in Python's notation stands for, whole numbers exactly."""
-    return _number_of_decimal(decimal.Decimal(text))
+    """Return the number that a text in Python's notation stands for, whole numbers exactly.
+
+    With an exponent it is the nearest float, as programs write these.
+    """
+    return number_of(float(text)) or 0 if "e" in text.lower() else _number_of_decimal(decimal.Decimal(text))
 
 
 def key_of_written(text: str) -> str | None:
