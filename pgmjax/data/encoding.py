@@ -243,10 +243,10 @@ class Coder:
             except TypeError:  # not hashable, so no value of any attribute
                 kinds[type(value)] = ""
                 raw.append(self._rules.other)
-        present = {kind: dtype.__name__ for dtype, kind in kinds.items() if kind != "nothing"}
-        if present and all(map(self.refusal, present)):
-            said = f"its values are of type {' and '.join(sorted(set(present.values())))}"
-            raise TypeError(f"{said}, and {self.refusal(min(present))}")
+        present = {dtype.__name__: kind for dtype, kind in kinds.items() if kind != "nothing"}
+        if present and all(map(self.refusal, present.values())):
+            said = f"its values are of type {' and '.join(sorted(present))}"
+            raise TypeError(f"{said}, and {self.refusal(min(present.values()))}")
         return self.finish(np.array(raw, dtype=np.int64))
 
     def refusal(self, storage: str) -> str:

@@ -222,7 +222,7 @@ def keys_of_moments(values: np.ndarray) -> list[str | None]:
 
 def sql_key_of_text(stored: str) -> str:
     """Return the SQL expression that is for a text what `key_of` is; NULL if it is missing."""
-    form = text = f"nfc_normalize(trim({stored}, '{SPACES}'))"
+    form = text = f"nfc_normalize(trim({stored}::VARCHAR, '{SPACES}'))"
     for pattern, replacement in _FORMS:
         form = f"regexp_replace({form}, '{pattern}', '{replacement}')"
     first = ", ".join(f"'{each}'" for each in sorted(_FIRST))
