@@ -231,22 +231,22 @@ class Coder:
             TypeError: there are values, and nothing of any of their types can match.
         """
         known: dict[tuple[type, Any], int] = {}
-        kinds: dict[type, str] = {}
+        kinds: set[tuple[str, str]] = set()
         raw = []
         for value in values:
             try:
                 key = (type(value), value)
                 if key not in known:
                     known[key] = self._rules.raw_code(value)
-                    kinds[type(value)] = kind_of(value)
+                    kinds.add((kind_of(value), type(value).__name__))
                 raw.append(known[key])
             except TypeError:  # not hashable, so no value of any attribute
-                kinds[type(value)] = ""
+                kinds.add(("", type(value).__name__))
                 raw.append(self._rules.other)
-        present = {dtype.__name__: kind for dtype, kind in kinds.items() if kind != "nothing"}
-        if present and all(map(self.refusal, present.values())):
-            said = f"its values are of type {' and '.join(sorted(present))}"
-            raise TypeError(f"{said}, and {self.refusal(min(present.values()))}")
+        present = sorted(each for each in kinds if each[0] != "nothing")
+        if present and all(self.refusal(kind) for kind, _ in present):
+            said = " and ".join(sorted(name for _, name in present))
+            raise TypeError(f"its values are of type {said}, and {self.refusal(present[0][0])}")
         return self.finish(np.array(raw, dtype=np.int64))
 
     def refusal(self, storage: str) -> str:

@@ -524,3 +524,88 @@ def kind_of_meaning(value):
     if isinstance(value, MOMENT):
         return "date" if value == MOMENT(value.year, value.month, value.day) else "date and time"
     return "text"
+
+
+def frame_of(values, **how):
+    return pd.DataFrame({"x": pd.Series(values, **how)})
+
+
+OBJECTS = {
+    "intervals": frame_of(pd.arrays.IntervalArray.from_breaks([0, 1, 2])),
+    "intervals as objects": frame_of([pd.Interval(0, 1), None], dtype=object),
+    "categories of intervals": frame_of(pd.cut([0.5, 1.5], [0, 1, 2])),
+    "periods": frame_of(pd.period_range("2020-01", periods=2, freq="M")),
+    "complex numbers": frame_of(np.array([1j, 1])),
+    "differences of times": frame_of(pd.to_timedelta([1, 2], unit="s")),
+    "bytes": frame_of([b"a", b"1"], dtype=object),
+    "lists": frame_of([[1], [2]], dtype=object),
+    "arrays of polars": pl.DataFrame({"x": [[1], [2]]}, schema={"x": pl.Array(pl.Int8, 1)}),
+    "bytes in a dictionary": pa.table({"x": pa.array([b"a", b"b"]).dictionary_encode()}),
+}
+WHOLE_OBJECTS = {
+    "whole numbers of 128 bits": pl.DataFrame({"x": [1, 2**100, None]}, schema={"x": pl.Int128}),
+    "unsigned ones": pl.DataFrame({"x": [1, 2**100, None]}, schema={"x": pl.UInt128}),
+    "whole numbers as objects": frame_of([1, 2**100, None], dtype=object),
+    "floats as objects": frame_of([1.0, float(2**100), NAN], dtype=object),
+    "decimals as objects": frame_of([D("1.00"), D(2**100), D("NaN")], dtype=object),
+    "fractions": frame_of([Fraction(1), Fraction(2**100), None], dtype=object),
+    "sparse numbers": frame_of(pd.arrays.SparseArray([1.0, 2.0**100, NAN])),
+    "categories of numbers": frame_of(pd.Categorical([1.0, 2.0**100, None])),
+}
+
+
+@pytest.mark.parametrize("entry", ["size", "text, other", "numbers", "bins", "dates", "bools"])
+def test_frames_without_an_arrow_type(entry):
+    spec, numeric, _ = ENTRIES[entry]
+    for frame in OBJECTS.values():
+        with pytest.raises(TypeError, match="Column 'x': its values are of type .*, and it (has|takes)"):
+            pj.Dataset.from_frame(pj.Domain({"x": spec}), frame)
+    for frame in WHOLE_OBJECTS.values():
+        if "number" in numeric:
+            data = pj.Dataset.from_frame(pj.Domain({"x": ENTRIES["large"][0]}), frame)
+            assert data.marginals([("x",)])[0].tolist() == [0, 0, 0, 0, 2, 1]
+            labels = {"labels": [1, str(2**100)], "missing": True}
+            data = pj.Dataset.from_frame(pj.Domain({"x": labels}), frame)
+            assert data.marginals([("x",)])[0].tolist() == [1, 1, 1]
+        else:
+            with pytest.raises(TypeError, match="its values are of type"):
+                pj.Dataset.from_frame(pj.Domain({"x": spec}), frame)
+
+
+@pytest.mark.parametrize("values", [np.array([1, 2], "m8[ns]"), np.array([b"1"]), np.array([1j]), np.array([(1,)], "i8,")])
+def test_arrays_of_numpy_that_are_no_values(values):
+    with pytest.raises(TypeError, match="its values are of type .*, and it takes codes 0..2"):
+        Attribute.from_spec("x", 3).encode(values)
+
+
+def test_a_refusal_comes_before_any_charge(tmp_path):
+    """Of files, whose records are read last: by their types and, in text, by their values."""
+    pq.write_table(pa.table({"x": COLUMNS["date32"][0]}), tmp_path / "t.parquet")
+    by_arrow(pa.table({"x": COLUMNS["date32"][0]}), tmp_path / "t.csv")
+    domain = pj.Domain({"x": ENTRIES["bins"][0]})
+    with pytest.raises(TypeError, match=r"of type date32\[day\], and it has bins of numbers"):
+        pj.Dataset.read(tmp_path / "t.parquet", domain)
+    budget = pj.privacy.Budget(1)
+    table = pj.privacy.PrivateTable(pj.Dataset.read(tmp_path / "t.csv", domain), pj.Relation.ADD_REMOVE, budget)
+    with pytest.raises(ValueError, match="5 rows have a value that is no number"):
+        table.measure([pj.queries.marginal(["x"])], epsilons=[1])
+    assert budget.spent == 0
+
+
+@pytest.mark.parametrize("name", ["uint8", "int64", "float", "double", "decimal128(9, 2)", "bool", "string"])
+def test_weights_count_alike(name, tmp_path):
+    values = [meaning(value) for value in COLUMNS[name][1]]
+    good = [place for place, value in enumerate(values) if codes_below(2000)(value) != OUT]
+    right = sum(int(values[place]) for place in good)
+    table = pa.table({"w": COLUMNS[name][0], "one": [0] * ROWS}).take(good)
+    for store in [*FRAMES, *FILES]:
+        convert, left_out = {**FRAMES, **FILES}[store]
+        if name in left_out:
+            continue
+        how = {"weights": "w", "max_weight": 2000}
+        if store in FRAMES:
+            data = pj.Dataset.from_frame(pj.Domain({"one": 1}), convert(table), **how)
+        else:
+            convert(table, tmp_path / store)
+            data = pj.Dataset.read(tmp_path / store, pj.Domain({"one": 1}), **how)
+        assert data.marginals([("one",)])[0].tolist() == [right], store
