@@ -31,7 +31,7 @@ from pgmjax.discovery.probes import KINDS, kind_probe
 from pgmjax.privacy.partition import FIRST
 
 D, DAY, MOMENT = decimal.Decimal, datetime.date, datetime.datetime
-UTC = datetime.timezone.utc
+UTC = datetime.UTC
 NAN, INF = math.nan, math.inf
 ROWS = 20
 E_ACUTE, E_AND_ACUTE = "caf\u00e9", "cafe\u0301"
@@ -80,7 +80,16 @@ def in_arrow(values, dtype):
 def columns():
     """Return by name an Arrow array [ROWS] of each type and the values that it holds."""
     made = {}
-    integers = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
+    integers = [
+        pa.int8(),
+        pa.int16(),
+        pa.int32(),
+        pa.int64(),
+        pa.uint8(),
+        pa.uint16(),
+        pa.uint32(),
+        pa.uint64(),
+    ]
     floats = [pa.float16(), pa.float32(), pa.float64()]
     decimals = [pa.decimal32(6, 2), pa.decimal64(12, 3), pa.decimal128(9, 2), pa.decimal128(23, 2)]
     for dtype in (*integers, *floats, *decimals, pa.decimal256(40, 2)):
@@ -124,7 +133,10 @@ HOURS = [datetime.time(8), datetime.time(8, 30)]
 UNREADABLE = {
     str(dtype): in_arrow(values, dtype)
     for dtype, values in (
-        *((dtype, [b"a", b"1"]) for dtype in (pa.binary(), pa.large_binary(), pa.binary(1), pa.binary_view())),
+        *(
+            (dtype, [b"a", b"1"])
+            for dtype in (pa.binary(), pa.large_binary(), pa.binary(1), pa.binary_view())
+        ),
         *((pa.duration(unit), SECONDS) for unit in ("s", "ms", "us", "ns")),
         *((dtype, HOURS) for dtype in (pa.time32("s"), pa.time32("ms"), pa.time64("us"), pa.time64("ns"))),
         (pa.month_day_nano_interval(), [pa.MonthDayNano([1, 2, 3])]),
@@ -249,7 +261,8 @@ NUMBER, DATE = {"number", "bool"}, {"date"}  # beside text
 EDGES = ["2020-01-01", "2020-01-02", "2020-03-01"]
 ENTRIES = {
     "size": ({"size": 3, "missing": True}, NUMBER, codes_below(3)),
-    "size, all": ({"size": 10000, "missing": ["?", -1, 0.5]}, NUMBER, marked(codes_below(10000), -1, "?", "0.5")),
+    "size, all": ({"size": 10000, "missing": ["?", -1, 0.5]}, NUMBER,
+        marked(codes_below(10000), -1, "?", "0.5")),
     "text": ({"labels": ["a", "b", E_AND_ACUTE], "missing": True}, set(), among([["a"], ["b"], [E_ACUTE]])),
     "text, other": ({"labels": ["a", E_ACUTE], "other": True, "missing": True}, set(),
         among([["a"], [E_ACUTE]], True)),
@@ -299,7 +312,11 @@ def truth(name, entry):
         code = marked(code, *[str(t) for t in COLUMNS[name][1] if isinstance(t, DAY) and t.year == 1969])
     found = collections.Counter()
     for value in COLUMNS[name][1]:
-        value = meaning(PADDED.get(value, value) if isinstance(value, str) and "number" in numeric and "bool" in numeric else value)
+        value = meaning(
+            PADDED.get(value, value)
+            if isinstance(value, str) and "number" in numeric and "bool" in numeric
+            else value
+        )
         found[MISS if value is None else code(value)] += 1
     if "missing" in spec:
         found[size - 1] += found.pop(MISS, 0)
@@ -373,7 +390,10 @@ FILES = {
         [HALF, "float", "string_view"],
     ),
     "polars.csv": (lambda table, path: pl.from_arrow(table).write_csv(path), [HALF, WIDE, "uuid"]),
-    "polars.tsv": (lambda table, path: pl.from_arrow(table).write_csv(path, separator="\t"), [HALF, WIDE, "uuid"]),
+    "polars.tsv": (
+        lambda table, path: pl.from_arrow(table).write_csv(path, separator="\t"),
+        [HALF, WIDE, "uuid"],
+    ),
     "arrow.csv": (by_arrow, [HALF, "uuid", "string_view"]),
     "duckdb.csv": (by_duckdb, [HALF, WIDE]),
     # numbers are doubles, and times of day are rounded
@@ -427,7 +447,9 @@ def test_frames_count_alike(store):
 def check_refusal(entry, opened):
     spec = ENTRIES[entry][0]
     words = {"size": "codes 0", "labels": "labels", "bins": "bins of numbers", "min": "bins of numbers"}
-    with pytest.raises(TypeError, match=f"its values are of type .*, and it .*{words.get(next(iter(spec)), 'dates')}"):
+    with pytest.raises(
+        TypeError, match=f"its values are of type .*, and it .*{words.get(next(iter(spec)), 'dates')}"
+    ):
         opened(pj.Domain({"x": spec}))
 
 
@@ -443,7 +465,9 @@ def test_files_count_alike(store, tmp_path):
         return pj.Dataset.read(path, domain_of(some))
 
     # a NaN is written as the text nan, which only an entry that takes numbers reads as missing
-    check([pair for pair in pairs if not is_typed(*pair) or (texts and NAN not in COLUMNS[pair[0]][1])], opened)
+    check(
+        [pair for pair in pairs if not is_typed(*pair) or (texts and NAN not in COLUMNS[pair[0]][1])], opened
+    )
     # as the schema of an Arrow table is, of which every pair is tried
     for name, entry in [] if texts else [pair for pair in pairs if is_typed(*pair)][::11]:
         pq.write_table(pa.table({"x": COLUMNS[name][0]}), path)
@@ -492,15 +516,17 @@ def opened_as_open(name, store, tmp_path, entry):
 
 @pytest.mark.parametrize("store", [*FRAMES, *FILES])
 def test_open_columns_are_counted_alike(store, tmp_path):
-    """By their keys, of which labels are made, and by the kinds of values, which bins and dates follow from."""
+    """By keys, of which labels are made, and by the kinds of values, which bins and dates follow from."""
     for name in [name for name in UNITS if name not in {**FRAMES, **FILES}[store][1]]:
         if name in UNREADABLE:
             if store in ("pyarrow", "t.parquet"):
-                with pytest.raises(TypeError, match="and any are to be discovered in it: cast them to numbers"):
+                with pytest.raises(
+                    TypeError, match="and any are to be discovered in it: cast them to numbers"
+                ):
                     opened_as_open(name, store, tmp_path, "discover")
             continue
         table = opened_as_open(name, store, tmp_path, "discover")
-        data, coder = key_column(table, "x")
+        data, _ = key_column(table, "x")
         found = collections.Counter(itertools.chain(*(b["x"].tolist() for b in data.records(["x"]))))
         people = [v if v in ("0.70", "?") else meaning(v) for v in COLUMNS[name][1]]
         people = [None if person == "?" else person for person in people]
@@ -558,7 +584,7 @@ WHOLE_OBJECTS = {
 def test_frames_without_an_arrow_type(entry):
     spec, numeric, _ = ENTRIES[entry]
     for frame in OBJECTS.values():
-        with pytest.raises(TypeError, match="Column 'x': its values are of type .*, and it (has|takes)"):
+        with pytest.raises(TypeError, match=r"Column 'x': its values are of type .*, and it (has|takes)"):
             pj.Dataset.from_frame(pj.Domain({"x": spec}), frame)
     for frame in WHOLE_OBJECTS.values():
         if "number" in numeric:
@@ -572,9 +598,11 @@ def test_frames_without_an_arrow_type(entry):
                 pj.Dataset.from_frame(pj.Domain({"x": spec}), frame)
 
 
-@pytest.mark.parametrize("values", [np.array([1, 2], "m8[ns]"), np.array([b"1"]), np.array([1j]), np.array([(1,)], "i8,")])
+@pytest.mark.parametrize(
+    "values", [np.array([1, 2], "m8[ns]"), np.array([b"1"]), np.array([1j]), np.array([(1,)], "i8,")]
+)
 def test_arrays_of_numpy_that_are_no_values(values):
-    with pytest.raises(TypeError, match="its values are of type .*, and it takes codes 0..2"):
+    with pytest.raises(TypeError, match=r"its values are of type .*, and it takes codes 0..2"):
         Attribute.from_spec("x", 3).encode(values)
 
 
@@ -586,7 +614,9 @@ def test_a_refusal_comes_before_any_charge(tmp_path):
     with pytest.raises(TypeError, match=r"of type date32\[day\], and it has bins of numbers"):
         pj.Dataset.read(tmp_path / "t.parquet", domain)
     budget = pj.privacy.Budget(1)
-    table = pj.privacy.PrivateTable(pj.Dataset.read(tmp_path / "t.csv", domain), pj.Relation.ADD_REMOVE, budget)
+    table = pj.privacy.PrivateTable(
+        pj.Dataset.read(tmp_path / "t.csv", domain), pj.Relation.ADD_REMOVE, budget
+    )
     with pytest.raises(ValueError, match="5 rows have a value that is no number"):
         table.measure([pj.queries.marginal(["x"])], epsilons=[1])
     assert budget.spent == 0
