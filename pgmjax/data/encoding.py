@@ -525,7 +525,7 @@ class ValueRules:
         key = key_of(text)
         if key is None:
             return MISSING
-        if self._notation.is_plain or self._notation.time is not None:
+        if self.by_key and (self._notation.is_plain or self._notation.time is not None):
             for form in (key, key_of_written(text)):
                 if form in self.by_key:
                     return self.by_key[form]
