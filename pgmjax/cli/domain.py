@@ -197,6 +197,7 @@ class _Findings:
         texts: the offending values and why, with the numbers of their rows.
         unlisted: the number of rows whose values are too many to be kept.
         readable: the number of rows with a value that the column's form of numbers or dates reads.
+        others: the number of rows whose value is none of the labels, where these have a code of their own.
     """
 
     attribute: Attribute
@@ -207,6 +208,7 @@ class _Findings:
     texts: collections.Counter[tuple[str, int]] = field(default_factory=collections.Counter)
     unlisted: int = 0
     readable: int = 0
+    others: int = 0
 
     @property
     def is_good(self) -> bool:
@@ -222,6 +224,9 @@ class _Findings:
         if self.attribute.missing:
             valid &= encoded.codes != self.attribute.size - 1
         self.readable += encoded.outside + int(valid.sum())
+        if self.attribute.other:
+            place = self.attribute.size - self.attribute.missing - 1
+            self.others += int(np.count_nonzero(encoded.codes[valid] == place))
         if encoded.invalid is None or values is None:
             return
         invalid = checks.optional("pyarrow", extra="tables").array(encoded.invalid)
@@ -355,6 +360,8 @@ def _tell(findings: dict[str, _Findings], lacking: list[str], left_out: list[str
             print(f"  {name}: {found.said()}")
             for remedy in _remedies(found):
                 print(f"    {remedy}")
+        if found.others and found.others == found.readable:
+            print(f"  {name}: all {found.others:,} rows with a value count as other: none is a label")
     if lacking:
         print(f"  not in the table: {', '.join(lacking)}")
     if left_out:

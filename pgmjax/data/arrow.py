@@ -14,17 +14,17 @@ from pgmjax.data.value import key_of, keys_of_moments, shortest
 
 
 def storage_of(dtype: Any) -> str:
-    """Return how a column of an Arrow type stores its values, one of `STORAGES`.
+    """Return how a column of an Arrow type stores its values, one of `STORAGES`; "" if no entry reads them.
 
-    Raises:
-        TypeError: no attribute reads values of that type.
+    Args:
+        dtype: the type; text names one that a file has and its reader would round.
     """
     types = checks.optional("pyarrow", extra="tables").types
-    if isinstance(dtype, str):  # of a file, in words
-        raise TypeError(f"its values are of type {dtype}: cast them to another in the file")
+    if isinstance(dtype, str):
+        return ""
     if types.is_dictionary(dtype):
         return storage_of(dtype.value_type)
-    if _is_text(types, dtype):
+    if _is_text(types, dtype) or _is_uuid(dtype):
         return "text"
     if types.is_boolean(dtype):
         return "bool"
@@ -32,9 +32,7 @@ def storage_of(dtype: Any) -> str:
         return "number"
     if types.is_date(dtype) or types.is_timestamp(dtype):
         return "date"
-    if types.is_null(dtype):
-        return "nothing"
-    raise TypeError(f"its values are of type {dtype}: cast them to numbers, dates or text")
+    return "nothing" if types.is_null(dtype) else ""
 
 
 def check_type(refusal_of: Callable[[str], str], dtype: Any) -> None:
@@ -48,7 +46,10 @@ def check_type(refusal_of: Callable[[str], str], dtype: Any) -> None:
     Raises:
         TypeError: no value of that type has a place.
     """
-    refusal = refusal_of(storage_of(dtype))
+    storage = storage_of(dtype)
+    refusal = refusal_of(storage)
+    if not storage:
+        refusal = f"{refusal or 'no entry reads them'}: cast them to numbers, dates or text"
     if refusal:
         raise TypeError(f"its values are of type {dtype}, and {refusal}")
 
@@ -60,26 +61,19 @@ def encode_array(coder: Coder, array: Any) -> Encoded:
         TypeError: it has values of a type that has no place in the entry.
     """
     pa = checks.optional("pyarrow", extra="tables")
-    storage = storage_of(array.type)
     if array.null_count < len(array):
         check_type(coder.refusal, array.type)
-    if storage == "nothing":
+    storage = storage_of(array.type)
+    if storage in ("nothing", ""):
         return coder.finish(np.full(len(array), MISSING, dtype=np.int64))
-    if pa.types.is_dictionary(array.type):
-        if storage == "text":
-            return _encode_dictionary(coder, array)
-        return encode_array(coder, array.dictionary_decode())
+    array = _plain(pa, array)
     if storage == "text":
-        try:
-            # not every release of Arrow can dictionary-encode string views, and the oldest cannot cast them
-            plain = array if pa.types.is_string(array.type) else array.cast(pa.large_string())
-        except pa.ArrowNotImplementedError:
-            return coder.encode_objects(array.to_pylist())
-        numbers = _as_numbers(coder, plain) if coder.marks_of_bins is not None else None
-        return _encode_dictionary(coder, plain.dictionary_encode()) if numbers is None else numbers
+        if pa.types.is_dictionary(array.type):
+            return _encode_dictionary(coder, array)
+        numbers = _as_numbers(coder, array) if coder.marks_of_bins is not None else None
+        return _encode_dictionary(coder, array.dictionary_encode()) if numbers is None else numbers
     if storage == "date":
-        # a timestamp with a zone is stored in UTC
-        return coder.encode_times(array.cast(_without_zone(pa, array.type)).to_numpy(zero_copy_only=False))
+        return coder.encode_times(array.to_numpy(zero_copy_only=False))
     if pa.types.is_decimal(array.type):
         return _encode_dictionary(coder, array.dictionary_encode())
     if not array.null_count:
@@ -89,14 +83,36 @@ def encode_array(coder: Coder, array: Any) -> Encoded:
     return coder.encode_numbers(filled.to_numpy(zero_copy_only=False), null)
 
 
-def _without_zone(pa: Any, dtype: Any) -> Any:
-    """Return the type of the same moments that NumPy has too: days or units of a second."""
-    return pa.timestamp(dtype.unit) if pa.types.is_timestamp(dtype) else pa.date32()
+def _plain(pa: Any, array: Any) -> Any:
+    """Return the values of an array [rows] in a type that stores them plainly; texts may be in a dictionary.
+
+    Dates and times have a type that NumPy has too, in UTC if they have a zone.
+    """
+    dtype = array.type
+    if pa.types.is_dictionary(dtype):
+        plain = storage_of(dtype) == "text" and not _is_uuid(dtype.value_type)
+        return array if plain else _plain(pa, array.dictionary_decode())
+    if _is_uuid(dtype):
+        return pa.array([None if value is None else str(value) for value in array.to_pylist()], pa.string())
+    if _is_text(pa.types, dtype) and not pa.types.is_string(dtype):
+        try:  # not every release of Arrow can dictionary-encode string views, and the oldest cannot cast them
+            return array.cast(pa.large_string())
+        except pa.ArrowNotImplementedError:
+            return pa.array(array.to_pylist(), pa.large_string())
+    if pa.types.is_timestamp(dtype):
+        return array.cast(pa.timestamp(dtype.unit))
+    if pa.types.is_decimal(dtype) and dtype.bit_width < 128:  # which Arrow cannot dictionary-encode
+        return array.cast(pa.decimal128(dtype.precision, dtype.scale))
+    return array.cast(pa.date32()) if pa.types.is_date(dtype) else array
 
 
 def _is_text(types: Any, dtype: Any) -> bool:
     view = getattr(types, "is_string_view", lambda _: False)
     return types.is_string(dtype) or types.is_large_string(dtype) or view(dtype)
+
+
+def _is_uuid(dtype: Any) -> bool:
+    return getattr(dtype, "extension_name", "") == "arrow.uuid"
 
 
 def check_not_rounded(said: str, column: Any) -> None:
@@ -127,11 +143,11 @@ def keys_of_array(array: Any) -> Any:
     pa = checks.optional("pyarrow", extra="tables")
     if pa.types.is_integer(array.type):
         return array.cast(pa.large_string())
-    coded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+    plain = _plain(pa, array)
+    coded = plain if pa.types.is_dictionary(plain.type) else plain.dictionary_encode()
     distinct = coded.dictionary
     if storage_of(distinct.type) == "date":
-        moments = distinct.cast(_without_zone(pa, distinct.type)).to_numpy(zero_copy_only=False)
-        keys = keys_of_moments(moments)
+        keys = keys_of_moments(distinct.to_numpy(zero_copy_only=False))
     elif pa.types.is_floating(distinct.type):
         keys = list(map(key_of, shortest(distinct.to_numpy(zero_copy_only=False)).tolist()))
     else:
@@ -239,6 +255,8 @@ def encode_column(frame: Any, name: str, coder: Coder) -> Encoded:
     column = column_of(frame, name)
     if isinstance(column, list):
         return coder.encode_objects(column)
+    if _library(frame) == "pyarrow":  # by its schema, as in a file
+        check_type(coder.refusal, column.type)
     parts = [encode_array(coder, chunk) for chunk in getattr(column, "chunks", [column])]
     return Encoded.concatenated(parts, coder.dtype)
 
@@ -266,6 +284,8 @@ def column_of(frame: Any, which: str | int) -> Any:
         series = frame.to_series(which) if library == "polars" else frame.iloc[:, which]
     if str(series.dtype).lower() == "object":
         return _as_texts(pa, series.to_list())
+    if str(series.dtype) in ("Int128", "UInt128"):  # of polars
+        return pa.array(series.to_list(), pa.decimal256(39, 0))
     try:
         return series.to_arrow() if library == "polars" else pa.array(series, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):  # a type that Arrow has not
@@ -273,15 +293,17 @@ def column_of(frame: Any, which: str | int) -> Any:
 
 
 def _as_texts(pa: Any, values: Any) -> Any:
-    """Return values [rows] as an Arrow array if all of them are texts, for speed, and else as they are."""
-    if isinstance(values, np.ndarray) and values.dtype != object:
-        return pa.array(values)
-    values = list(values)
+    """Return values [rows] as an Arrow array if all of them are texts, for speed, and else as they are.
+
+    NumPy arrays have a type that says something of their values, but for those of Python objects.
+    """
+    typed = isinstance(values, np.ndarray) and values.dtype != object
+    values = values if typed else list(values)
     try:
         array = pa.array(values, from_pandas=True)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):  # of mixed types
-        return values
-    return array if _is_text(pa.types, array.type) else values
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):  # of mixed types, or one Arrow has not
+        return list(values)
+    return array if typed or _is_text(pa.types, array.type) else values
 
 
 def declared_types(frame: Any) -> dict[str, Any]:

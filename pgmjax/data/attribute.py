@@ -203,7 +203,8 @@ class Attribute:
                 times = array.dtype.kind == "M"
                 encoded = self.coder.encode_times(array) if times else self.coder.encode_numbers(array)
             else:
-                encoded = self.coder.encode_objects(array.tolist())
+                values = array.tolist() if array.dtype.kind in "OU" else [*array]  # of others, NumPy's own
+                encoded = self.coder.encode_objects(values)
         except TypeError as error:
             problem = f"Attribute {self.name!r}: {error}."
         if problem:

@@ -222,12 +222,10 @@ def check_type_of_unit(dtype: Any) -> None:
     Raises:
         TypeError: its values are no text, numbers or dates.
     """
-    try:
-        storage_of(dtype)
-    except TypeError:
+    if not storage_of(dtype):
         raise TypeError(
             f"The column of the unit must hold text, numbers or dates, got {dtype}: cast it to text."
-        ) from None
+        )
 
 
 def units_of(batches: Iterable[Any]) -> Iterator[UnitRecords]:

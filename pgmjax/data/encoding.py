@@ -20,12 +20,16 @@ from typing import Any
 import numpy as np
 
 from pgmjax.data.value import (
+    NUMBER,
     is_missing,
     key_of,
+    key_of_written,
     keys_of_moments,
+    kind_of,
     moment_of,
     number_of,
     number_of_text,
+    plain_text,
     shortest,
 )
 
@@ -45,7 +49,7 @@ STORAGES = ("text", "number", "bool", "date", "nothing")
 _HUGE = 1 << 1000
 EXACT = 1 << 53
 """The largest size up to which every whole number is a float64."""
-_ISO_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(T.*)?")
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(T.*)?")
 _ON_GRID = 1e-6  # of a step of the grid
 
 
@@ -186,7 +190,6 @@ class Coder:
         self._edges = None if bins is None else np.asarray(bins, dtype=np.float64)
         self._clip = clip
         self._notation = notation
-        self._other = self._regular - 1 if other else None
         self._rules = ValueRules(self._regular, labels, bins, markers, clip, notation, spellings, other)
 
     @property
@@ -210,8 +213,6 @@ class Coder:
 
     def finish(self, raw: np.ndarray) -> Encoded:
         """Turn raw codes [rows] into codes, counting the rows without one."""
-        if self._other is not None:
-            raw = np.where((raw == OUTSIDE) | (raw == UNREADABLE), self._other, raw)
         outside = int(np.count_nonzero(raw == OUTSIDE))
         missing = int(np.count_nonzero(raw == MISSING))
         unreadable = int(np.count_nonzero(raw == UNREADABLE))
@@ -224,36 +225,43 @@ class Coder:
         return Encoded(raw.astype(self.dtype), outside, missing, invalid, unreadable)
 
     def encode_objects(self, values: Iterable[Any]) -> Encoded:
-        """Encode Python objects of any types."""
+        """Encode Python objects of any types.
+
+        Raises:
+            TypeError: there are values, and nothing of any of their types can match.
+        """
         known: dict[tuple[type, Any], int] = {}
+        kinds: set[tuple[str, str]] = set()
         raw = []
         for value in values:
             try:
                 key = (type(value), value)
                 if key not in known:
                     known[key] = self._rules.raw_code(value)
+                    kinds.add((kind_of(value), type(value).__name__))
                 raw.append(known[key])
             except TypeError:  # not hashable, so no value of any attribute
-                raw.append(OUTSIDE)
+                kinds.add(("", type(value).__name__))
+                raw.append(self._rules.other)
+        present = sorted(each for each in kinds if each[0] != "nothing")
+        if present and all(self.refusal(kind) for kind, _ in present):
+            said = " and ".join(sorted(name for _, name in present))
+            raise TypeError(f"its values are of type {said}, and {self.refusal(present[0][0])}")
         return self.finish(np.array(raw, dtype=np.int64))
 
     def refusal(self, storage: str) -> str:
         """Return why a column of some storage type can match nothing; empty if it can.
 
         Args:
-            storage: one of `STORAGES`.
+            storage: one of `STORAGES`, or "" for values that no entry reads.
         """
-        if storage in ("text", "nothing"):
+        if self._rules.takes(storage):
             return ""
         if self._labels is not None:
-            return (
-                "" if self._rules.has_label_of(storage) else f"it has labels, and none of them is a {storage}"
-            )
+            return "it has labels" + (f", and none of them is a {storage}" if storage else "")
         if self._edges is None:
-            return f"it takes codes 0..{self._regular - 1}" if storage == "date" else ""
-        if self._notation.time is not None:
-            return "" if storage == "date" else "it has cells of dates"
-        return "it has bins of numbers" if storage == "date" else ""
+            return f"it takes codes 0..{self._regular - 1}"
+        return f"it has {'bins of numbers' if self._notation.time is None else 'cells of dates'}"
 
     def encode_numbers(self, values: np.ndarray, null: np.ndarray | None = None) -> Encoded:
         """Encode numbers or bools [rows]; `null` [rows] is true for missing values.
@@ -310,10 +318,7 @@ class Coder:
         if self._labels is not None or values.dtype.kind == "b" or not exact:
             distinct, places = np.unique(values, return_inverse=True)
             return self.raw_codes(distinct.tolist())[places]
-        raw = self._into_codes(values) if self._edges is None else self._into_bins(values.astype(np.float64))
-        for marker in self._rules.numbers_missing:
-            raw[values == marker] = MISSING
-        return raw
+        return self._into_codes(values) if self._edges is None else self._into_bins(values.astype(np.float64))
 
     def _into_codes(self, values: np.ndarray) -> np.ndarray:
         """Return the codes, or OUTSIDE or MISSING, of numbers [n] that are codes themselves."""
@@ -322,13 +327,18 @@ class Coder:
         raw[~inside] = OUTSIDE
         if self._clip:
             raw[values < 0], raw[values >= self._regular] = 0, self._regular - 1
+        return self._with_missing(raw, values)
+
+    def _with_missing(self, raw: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Return codes [n] with those of missing values and markers among numbers [n]."""
         raw[values != values] = MISSING
+        for mark in self._rules.marks:
+            raw[values == mark] = MISSING
         return raw
 
     def _into_bins(self, values: np.ndarray) -> np.ndarray:
-        edges = self._edges
+        edges, given = self._edges, values
         assert edges is not None
-        nan = np.isnan(values)
         grid = self._notation.grid
         if grid is not None:
             steps, off = _steps(values, grid)
@@ -339,8 +349,7 @@ class Coder:
         if grid is None or self._clip:
             raw[values == edges[-1]] = len(edges) - 2
         raw[~((values >= edges[0]) & (values <= edges[-1])) | (raw > len(edges) - 2)] = OUTSIDE
-        raw[nan] = MISSING
-        return raw
+        return self._with_missing(raw, given)
 
 
 def _steps(values: np.ndarray, grid: float) -> tuple[np.ndarray, np.ndarray]:
@@ -373,8 +382,8 @@ def _few_between(values: np.ndarray) -> bool:
 
 
 def text_of(value: Label) -> str:
-    """Return a label or marker as text: `true` or `false` for bools, stripped of white space."""
-    return str(value).lower() if isinstance(value, bool) else str(value).strip()
+    """Return a label or marker as text: `true` or `false` for bools, composed, without white space around."""
+    return str(value).lower() if isinstance(value, bool) else plain_text(str(value))
 
 
 class ValueRules:
@@ -409,7 +418,7 @@ class ValueRules:
             self._bins = _steps(np.asarray(bins, dtype=np.float64), notation.grid)[0].tolist()
         self._clip = clip
         self._notation = notation
-        self._other = codes - 1 if other else OUTSIDE
+        self.other = codes - 1 if other else OUTSIDE
         self.by_key: dict[str, int] = {}
         self.by_text: dict[str, int] = {}
         raw_values = [(mark, MISSING) for mark in markers]
@@ -421,24 +430,42 @@ class ValueRules:
         for value, raw in sorted(raw_values, key=lambda each: text_of(each[0]) != key_of(each[0])):
             self.by_key.setdefault(key_of(value) or "", raw)
         for value, raw in raw_values:
-            if isinstance(value, bool):
-                self.by_key.setdefault(str(int(value)), raw)
-        marks = [key for key, raw in self.by_key.items() if raw == MISSING and _NUMBER.fullmatch(key)]
-        self.numbers_missing = [number_of_text(key) for key in marks]
+            written = str(int(value)) if isinstance(value, bool) else key_of_written(text_of(value))
+            if written is not None:
+                self.by_key.setdefault(written, raw)
+        self.marks = {number for mark in markers if (number := self._marked(mark)) is not None}
         self._labels = {key for key, raw in self.by_key.items() if raw != MISSING}
-        self._reads_numbers = bins is not None or any(not isinstance(label, str) for label in labels or ())
+        typed = any(not isinstance(value, str) for value, raw in raw_values if raw != MISSING)
+        self._numbers = _NUMBER if typed else NUMBER
+        self._takes = {storage for storage in STORAGES if self._has_place_for(storage)}
 
-    def has_label_of(self, storage: str) -> bool:
-        """Return whether a bool, a number or a date can be a label."""
+    def _marked(self, mark: Label) -> float | None:
+        """Return the number, or the date as it is counted, that a marker stands for; None if it is none."""
+        if not isinstance(mark, str):
+            return mark if self._notation.time is None else None
+        number = self._notation.number(plain_text(mark))
+        if number is None and self._notation.format is not None:
+            return Notation(time=self._notation.time).number(mark)
+        return number
+
+    def takes(self, storage: str) -> bool:
+        """Return whether a value that is stored in one of `STORAGES` can have a code."""
+        return storage in self._takes
+
+    def _has_place_for(self, storage: str) -> bool:
+        if storage in ("text", "nothing"):
+            return True
+        if not self._has_labels:
+            return (storage == "date") == (self._bins is not None and self._notation.time is not None)
         if storage == "bool":
-            return not self._labels.isdisjoint(("true", "false", *("01" if self._reads_numbers else "")))
-        form = _ISO_DAY if storage == "date" else _NUMBER
-        return any(form.fullmatch(key) for key in self._labels)
+            return not self._labels.isdisjoint(("true", "false", *("01" if self._numbers is _NUMBER else "")))
+        form = _DAY if storage == "date" else NUMBER
+        return any(form.fullmatch(key) and key_of_written(key) == key for key in self._labels)
 
     def raw_code(self, value: Any) -> int:
         """Return the code of a value, or OUTSIDE, MISSING or UNREADABLE."""
         code = self._text(value) if isinstance(value, str) else self._raw_code(value)
-        return self._other if code == OUTSIDE else code
+        return self.other if code == OUTSIDE else code
 
     def _raw_code(self, value: Any) -> int:
         if is_missing(value):
@@ -456,17 +483,17 @@ class ValueRules:
 
     def _bool(self, key: str) -> int:
         """Return the code of `true` or `false`: with no label of that name 1 or 0, if these are any."""
-        if key in self.by_key or (self._has_labels and not self._reads_numbers):
+        if key in self.by_key or (self._has_labels and self._numbers is NUMBER):
             return self.by_key.get(key, OUTSIDE)
         return self._number(int(key == "true"))
 
     def _number(self, number: float, value: Any = None) -> int:
         """Return the code of a canonical number, which a value was before."""
-        found = self.by_key.get(key_of(number if value is None else value) or "")
-        if found is not None:
-            return found
         if self._has_labels:
-            return OUTSIDE
+            nearest = self.by_key.get(key_of(number) or "", OUTSIDE)
+            return nearest if value is None else self.by_key.get(key_of(value) or "", nearest)
+        if number in self.marks:
+            return MISSING
         if self._bins is not None:
             return UNREADABLE if self._notation.time is not None else self._bin(number)
         if self._clip and not 0 <= number < self._codes:
@@ -476,6 +503,8 @@ class ValueRules:
     def _bin(self, value: float) -> int:
         edges, grid = self._bins, self._notation.grid
         assert edges is not None
+        if value in self.marks:
+            return MISSING
         if abs(value) > _HUGE:  # a whole number that no float holds
             value = math.inf if value > 0 else -math.inf
         if grid is not None and math.isfinite(value):
@@ -490,24 +519,26 @@ class ValueRules:
         return bisect.bisect_right(edges, value) - 1 if edges[0] <= value < edges[-1] else OUTSIDE
 
     def _text(self, text: str) -> int:
-        text = text.strip()
+        text = plain_text(text)
         if text in self.by_text:
             return self.by_text[text]
         key = key_of(text)
         if key is None:
             return MISSING
-        if key in self.by_key:
-            return self.by_key[key]
+        if self.by_key and (self._notation.is_plain or self._notation.time is not None):
+            for form in (key, key_of_written(text)):
+                if form in self.by_key:
+                    return self.by_key[form]
         if key in ("true", "false"):
             return self._bool(key)
         if self._bins is not None:
             number = self._notation.number(text)
             if number is None:
                 return UNREADABLE
-            if number != number:
-                return MISSING
-            return self._bin(number) if self._notation.time is not None else self._number(number)
-        if self._has_labels:
-            number = number_of_text(text) if self._reads_numbers and _NUMBER.fullmatch(text) else None
-            return OUTSIDE if number is None else MISSING if number != number else self._number(number)
-        return self._number(int(key)) if _INTEGER.fullmatch(key) else OUTSIDE
+            return MISSING if number != number else self._bin(number)
+        if not self.takes("number"):
+            return OUTSIDE
+        if not self._numbers.fullmatch(text):
+            return self._number(int(key)) if not self._has_labels and _INTEGER.fullmatch(key) else OUTSIDE
+        number = number_of_text(text)
+        return MISSING if number != number else self._number(number)

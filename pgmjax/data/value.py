@@ -3,8 +3,9 @@
 A whole number is one value as an integer, a decimal and a floating-point number, exactly and of any size;
 -0.0 is 0. Any other number is its shortest decimal notation: the single-precision number next to 0.1 is 0.1.
 A bool is `true` or `false`, a moment its ISO form in UTC, which is that of a day at midnight. A text is
-itself without white space around it, but for what a program writes into all rows of a column because of one:
-zeros after the point of whole numbers, where one is missing, and times of day of dates, where one has some.
+itself in Unicode's composed form (NFC) without white space around it, but for what a program writes into all
+rows of a column because of one: zeros after the point of whole numbers, where one is missing, and times of
+day of dates, where one has some.
 
 The form of a value depends on nothing but this value, so that one record never changes how another is read.
 Labels, codes, missing markers, units of privacy and the keys that a discovery finds all go by it.
@@ -18,6 +19,8 @@ import decimal
 import math
 import numbers
 import re
+import unicodedata
+import uuid
 from typing import Any
 
 import numpy as np
@@ -35,6 +38,8 @@ _FORMS = (
 SPACES = "".join(filter(str.isspace, map(chr, range(0x3001))))
 """White space, which texts are read without."""
 _FIRST = frozenset("-0123456789")
+NUMBER = re.compile("-?(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?(?:e[+-][0-9]+)?|nan|-?inf", re.IGNORECASE)
+"""How programs write numbers, with an exponent where these are large or small."""
 _FURTHEST = 400  # decimal places from the point beyond which a number is infinite or zero
 
 
@@ -59,8 +64,14 @@ def key_of(value: Any) -> str | None:
     return _key_of_text(str(value))
 
 
-def _key_of_text(text: str) -> str | None:
+def plain_text(text: str) -> str:
+    """Return a text in Unicode's composed form, without white space around it."""
     text = text.strip()
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+def _key_of_text(text: str) -> str | None:
+    text = plain_text(text)
     if text.lower() in ("true", "false"):
         return text.lower()
     if text[:1] in _FIRST:
@@ -76,6 +87,24 @@ def _key_of_fraction(value: Any, number: float) -> str:
     if exact and decimal.Decimal(repr(number)) != value:
         return str(value.normalize(decimal.Context(prec=len(value.as_tuple().digits))))
     return repr(number)
+
+
+def kind_of(value: Any) -> str:
+    """Return how a value is stored: as text, number, bool, date or nothing; "" if it can be no value.
+
+    Example:
+        >>> [kind_of(value) for value in ("1", 1.5, None, b"a", datetime.timedelta(1))]
+        ['text', 'number', 'nothing', '', '']
+    """
+    if isinstance(value, (str, uuid.UUID)):
+        return "text"
+    if is_missing(value):
+        return "nothing"
+    if isinstance(value, (bool, np.bool_)):
+        return "bool"
+    if isinstance(value, (datetime.date, np.datetime64)):
+        return "date"
+    return "" if number_of(value) is None else "number"
 
 
 def is_missing(value: Any) -> bool:
@@ -96,7 +125,7 @@ def number_of(value: Any) -> int | float | None:
         >>> number_of(np.float32(0.7)), number_of(decimal.Decimal("9007199254740993.0")), number_of(True)
         (0.7, 9007199254740993, None)
     """
-    if isinstance(value, (bool, np.bool_)):
+    if isinstance(value, (bool, np.bool_, np.timedelta64)):
         return None
     if isinstance(value, numbers.Rational) and value.denominator == 1:
         return int(value.numerator)
@@ -126,8 +155,26 @@ def as_float(value: Any) -> float:
 
 
 def number_of_text(text: str) -> int | float:
-    """Return the number that a text in Python's notation stands for, whole numbers exactly."""
-    return _number_of_decimal(decimal.Decimal(text))
+    """Return the number that a text in Python's notation stands for, whole numbers exactly.
+
+    With an exponent it is the nearest float, as programs write these.
+    """
+    return number_of(float(text)) or 0 if "e" in text.lower() else _number_of_decimal(decimal.Decimal(text))
+
+
+def key_of_written(text: str) -> str | None:
+    """Return the canonical form of the number, or moment with a zone, that a program wrote as a text.
+
+    Example:
+        >>> [key_of_written(text) for text in ("1.50", "1e+07", "2024-05-01 02:00:00+02:00", "01", "1e7")]
+        ['1.5', '10000000', '2024-05-01', None, None]
+    """
+    if NUMBER.fullmatch(text):
+        return key_of(number_of_text(text))
+    with contextlib.suppress(ValueError):
+        if re.match(f"{_DAY}(?:[T ]{_MINUTE}|$)", text):
+            return key_of(datetime.datetime.fromisoformat(text))
+    return None
 
 
 def shortest(values: np.ndarray) -> np.ndarray:
@@ -175,7 +222,7 @@ def keys_of_moments(values: np.ndarray) -> list[str | None]:
 
 def sql_key_of_text(stored: str) -> str:
     """Return the SQL expression that is for a text what `key_of` is; NULL if it is missing."""
-    form = text = f"trim({stored}, '{SPACES}')"
+    form = text = f"nfc_normalize(trim({stored}::VARCHAR, '{SPACES}'))"
     for pattern, replacement in _FORMS:
         form = f"regexp_replace({form}, '{pattern}', '{replacement}')"
     first = ", ".join(f"'{each}'" for each in sorted(_FIRST))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -31,9 +30,7 @@ def open_entry(kind: Any) -> Any:
         "date": {"dates": OPEN},
         "number": {"bins": OPEN},
     }
-    with contextlib.suppress(TypeError):  # of a type that no entry reads, which the table is refused for
-        return OPEN if kind is None else entries.get(source_arrow.storage_of(kind), OPEN)
-    return OPEN
+    return OPEN if kind is None else entries.get(source_arrow.storage_of(kind), OPEN)
 
 
 class OpenTable:

@@ -18,7 +18,15 @@ import numpy as np
 from pgmjax.data import encoding
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.encoding import Coder, Encoded, Notation
-from pgmjax.data.value import as_float, is_missing, key_of, moment_of, number_of, shortest
+from pgmjax.data.value import (
+    as_float,
+    is_missing,
+    key_of,
+    key_of_written,
+    moment_of,
+    number_of,
+    shortest,
+)
 
 MISSING_TEXTS = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "?")
 """Texts that are read as missing values in a column that nobody described."""
@@ -163,6 +171,7 @@ def kind_of(value: Any) -> int:
     if isinstance(value, (datetime.date, np.datetime64)):
         return int(_kinds_of_times(np.array([moment_of(value)]))[0])
     text = key_of(value) or ""
+    text = key_of_written(text) or text
     return MISSING if text in MISSING_TEXTS else _kind_of_text(text)
 
 

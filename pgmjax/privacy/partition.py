@@ -161,7 +161,7 @@ class KeyCoder(Coder):
             return MISSING
         if len(key) > LONGEST_KEY or not key.isprintable():
             return OTHER
-        if not self._exact and abs(number_of(value) or 0) >= encoding.EXACT:
+        if not self._exact and encoding.EXACT <= abs(number_of(value) or 0) < math.inf:
             return OTHER
         return self._codes.setdefault(key, FIRST + len(self._codes))
 

@@ -8,6 +8,7 @@ import pathlib
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
@@ -89,7 +90,21 @@ def test_a_check_counts_what_has_no_place(table, capsys):
 def test_a_table_that_fits(table, capsys):
     pj.Domain({"who": {"labels": ["Zaphod"], "other": True}}).write(table / "d.json")
     assert main(["domain", "check", str(table / "t.csv"), str(table / "d.json")]) == 0
-    assert "All rows fit the domain" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "All rows fit the domain" in said and "count as other" not in said
+
+
+def test_a_check_says_that_no_value_is_a_label(tmp_path, capsys):
+    (tmp_path / "d.json").write_text('{"n": {"labels": ["one", "two"], "other": true, "missing": true}}')
+    table = pa.table({"n": [1, 2, None]})
+    pyarrow.csv.write_csv(table, tmp_path / "t.csv")
+    assert main(["domain", "check", str(tmp_path / "t.csv"), str(tmp_path / "d.json")]) == 0
+    assert "n: all 2 rows with a value count as other: none is a label" in capsys.readouterr().out
+    pq.write_table(table, tmp_path / "t.parquet")
+    assert main(["domain", "check", str(tmp_path / "t.parquet"), str(tmp_path / "d.json")]) == 1
+    assert "n: its values are of type int64, and it has labels, and none of them is a number" in (
+        capsys.readouterr().out
+    )
 
 
 def test_dates_in_two_forms_are_told_from_dates_in_one_other(tmp_path, capsys):

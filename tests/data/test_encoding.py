@@ -24,6 +24,7 @@ KINDS = {
     "bins, missing": {"size": 3, "bins": (-3.0, 3.0, 100.0), "missing": True, "markers": (99,)},
     "bins, clipped": {"size": 2, "bins": (0.0, 3.0, 100.0), "clip": True},
 }
+NAN = float("nan")
 DTYPES = ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8"]
 
 
@@ -73,6 +74,10 @@ def test_columns_follow_the_rules_of_values(kind, data):
     )
 )
 def test_objects_follow_the_rules_of_values(kind, values):
+    if kind == "float labels" and {type(v) for v in values if v is not None and v == v} == {bool}:
+        with pytest.raises(TypeError, match="of type bool, and it has labels, and none of them is a bool"):
+            Coder(**KINDS[kind]).encode_objects(values)
+        return
     encoded = Coder(**KINDS[kind]).encode_objects(values)
     codes, outside, missing = expected(kind, values, [False] * len(values))
     assert encoded.codes.tolist() == codes
@@ -81,6 +86,37 @@ def test_objects_follow_the_rules_of_values(kind, values):
 
 def test_objects_that_cannot_be_looked_up_are_outside():
     assert Coder(3).encode_objects([1, [1], {}]).outside == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "values", "message"),
+    [
+        ({"size": 3}, [[1], None, {}], "of type dict and list, and it takes codes 0..2"),
+        ({"size": 3}, [datetime.timedelta(1)], "of type timedelta, and it takes codes 0..2"),
+        (
+            {"size": 3, "labels": ("a", "b"), "other": True},
+            [1, 2.5, None, NAN],
+            "of type float and int, and it",
+        ),
+        ({"size": 3, "labels": ("a", "b"), "other": True}, [b"a", b"b"], "of type bytes, and it has labels"),
+        ({"size": 3, "labels": (1, 2), "other": True}, [datetime.date(2020, 1, 1)], "none of them is a date"),
+        ({"size": 2, "labels": ("01", "nan")}, [1, NAN], "none of them is a number"),
+        (
+            {"size": 2, "labels": ("2020-13-01", "2020")},
+            [datetime.date(2020, 1, 1)],
+            "none of them is a date",
+        ),
+        (
+            {"size": 2, "bins": (0.0, 1.0, 2.0), "clip": True},
+            [1j],
+            "of type complex, and it has bins of numbers",
+        ),
+    ],
+)
+def test_objects_of_which_none_can_match_are_refused_before_other_applies(settings, values, message):
+    with pytest.raises(TypeError, match=message):
+        Coder(**settings).encode_objects(values)
+    assert Coder(**settings).encode_objects([*values, "1"]).codes.size == len(values) + 1
 
 
 def test_integers_beyond_64_bits_signed():
@@ -112,11 +148,11 @@ def test_wide_ranges_of_bins_keep_their_markers():
 CODES = ValueRules(12, None, None, (), False)
 MARKED = ValueRules(12, None, None, (99, "n/a"), False)
 WORDS = ValueRules(3, ("a", "", "1"), None, ("?",), False)
+WRITTEN = ValueRules(3, ("1.50", "2024-05-01", "cafe\u0301"), None, (), False)
 NUMBERS = ValueRules(3, (1, 2.5, "x"), None, (-9,), False)
 FLAGS = ValueRules(2, (False, True), None, (), False)
 BINS = ValueRules(2, None, (0.0, 10.0, 20.0), (99,), False)
 CLIPPED = ValueRules(2, None, (0.0, 10.0, 20.0), (), True)
-NAN = float("nan")
 
 
 @pytest.mark.parametrize(
@@ -126,8 +162,9 @@ NAN = float("nan")
         *[(CODES, value, 7) for value in (7, np.int8(7), np.uint64(7), "7", " 7\t", "+7", "07")],
         *[(CODES, value, 7) for value in (7.0, np.float32(7), "7.0", decimal.Decimal("7.00"))],
         *[(CODES, value, OUTSIDE) for value in (12, -1, 7.5, "7.5", "abc", "7e0", "1_1")],
-        *[(CODES, value, OUTSIDE) for value in ("nan", "-", "7 7", "\u0667", "0x7", "9" * 30, b"7", [7], 7j)],
-        *[(CODES, value, MISSING) for value in (None, "", "  ", NAN, np.nan, pandas.NA, pandas.NaT)],
+        *[(CODES, value, 7) for value in ("7e+00", "7.000000000000000000e+00")],  # as programs write floats
+        *[(CODES, value, OUTSIDE) for value in ("inf", "-", "7 7", "\u0667", "0x7", "9" * 30, b"7", [7], 7j)],
+        *[(CODES, value, MISSING) for value in (None, "", "  ", NAN, np.nan, pandas.NA, pandas.NaT, "nan")],
         *[(MARKED, value, MISSING) for value in (99, "99", 99.0, "n/a", " n/a")],
         (MARKED, "N/A", OUTSIDE),
         (MARKED, 98, OUTSIDE),
@@ -141,7 +178,14 @@ NAN = float("nan")
         (WORDS, "?", MISSING),
         (WORDS, "1", 2),
         *[(WORDS, value, 2) for value in ("1.0", 1, 1.0, np.float32(1), decimal.Decimal("1.0"))],
-        *[(WORDS, value, OUTSIDE) for value in ("nan", "01", "1e0", 2, True, "TRUE")],
+        *[(WORDS, value, OUTSIDE) for value in ("01", "1e0", 2, True, "TRUE")],
+        (WORDS, "nan", MISSING),  # one of its labels is a number
+        (WORDS, "1e+00", 2),
+        # texts that programs write: decimals with zeros, moments with a zone, letters in parts
+        *[(WRITTEN, value, 0) for value in ("1.5", "1.50", "1.500", 1.5, decimal.Decimal("1.5"), "1.5e+00")],
+        *[(WRITTEN, value, 1) for value in ("2024-05-01", "2024-05-01 02:00:00+02:00", "2024-05-01T00:00Z")],
+        *[(WRITTEN, value, 2) for value in ("caf\u00e9", "cafe\u0301", " caf\u00e9\u00a0")],
+        *[(WRITTEN, value, OUTSIDE) for value in ("01.5", "1.5e0", "2024-05-01 02:00:00", "cafe", "1.05")],
         # labels that are numbers: by equality, and text that reads so
         *[(NUMBERS, value, 0) for value in (1, 1.0, True, "1", "1.0", "01", "1e0", np.int64(1))],
         *[(NUMBERS, value, 1) for value in (2.5, "2.5", "2.50", np.float32(2.5))],
