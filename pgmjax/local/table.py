@@ -8,6 +8,7 @@ record. `columns_of` reads a stream of answers into memory, or into files that m
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import os
 import pathlib
@@ -139,16 +140,22 @@ class PerturbedTable:
 
     def measurements(self, cliques: Sequence[Any]) -> tuple[LinearMeasurement, ...]:
         """Return counts of the answers as measurements for an `Estimator`; `rows` is the total."""
-        cost, unit = {"epsilon": as_text(self.epsilon), "delta": "0"}, self.unit
+        return tuple(with_inputs(each.measurement(), self.inputs) for each in self.marginals(cliques))
+
+    @functools.cached_property
+    def inputs(self) -> tuple[Input, ...]:
+        """What all answers cost, and whether their noise protects; known by the answers themselves."""
         told = Input(
             "a perturbed table",
             self.secure,
-            cost,
+            {"epsilon": as_text(self.epsilon), "delta": "0"},
             relation="replace-one",
-            unit=None if unit is None else unit.to_dict(),
-            answers=digest_of((), json.dumps(self._record(), default=str)),
+            unit=None if self.unit is None else self.unit.to_dict(),
+            answers=digest_of(
+                (column.answers for column in self.columns), json.dumps(self._record(), default=str)
+            ),
         )
-        return tuple(with_inputs(each.measurement(), (told,)) for each in self.marginals(cliques))
+        return (told,)
 
     def save(self, folder: str | os.PathLike[str]) -> pathlib.Path:
         """Write the table to a new folder: `perturbed.json` and one .npy file per column.
