@@ -154,7 +154,7 @@ class MLDP(Mechanism):
             selection=selection,
             training_seed=self.training_seed,
         )
-        return cast(TrainedRelease, dataclasses.replace(made, predictor=with_inputs(predictor, made.inputs)))
+        return dataclasses.replace(cast(TrainedRelease, made), predictor=with_inputs(predictor, made.inputs))
 
     def _rehearse(self, training_sets: Sequence[TrainingSet], encoding: Encoding, request: Request) -> None:
         """Check before spending that the workload and the validation queries can be answered."""
