@@ -132,7 +132,8 @@ class PerturbedTable:
         self, cliques: Sequence[Any], *, show_progress: bool | None = None
     ) -> list[ResponseMarginal]:
         """Return estimated marginals of cliques; see `local.marginals_of`."""
-        return marginals_of(self, cliques, show_progress=show_progress)
+        found = marginals_of(self, cliques, show_progress=show_progress)
+        return [with_inputs(each, self.inputs) for each in found]
 
     def marginal(self, clique: Any) -> ResponseMarginal:
         """Return the estimated marginal of one clique; see `marginals`."""
@@ -140,7 +141,7 @@ class PerturbedTable:
 
     def measurements(self, cliques: Sequence[Any]) -> tuple[LinearMeasurement, ...]:
         """Return counts of the answers as measurements for an `Estimator`; `rows` is the total."""
-        return tuple(with_inputs(each.measurement(), self.inputs) for each in self.marginals(cliques))
+        return tuple(each.measurement() for each in self.marginals(cliques))
 
     @functools.cached_property
     def inputs(self) -> tuple[Input, ...]:

@@ -309,6 +309,7 @@ def test_a_perturbed_table_says_it_of_its_counts():
         table = response.perturb(DATA, ["a", "b"], row_order="sorted")
         (each,) = FAST.fit(DOMAIN, table.measurements([["a"]]), 300).model.inputs
         assert each.secure is secure and each.cost["epsilon"] == "4" and table.inputs == (each,)
+        assert table.marginal(["a"]).measurement().inputs == (each,)
 
 
 def test_perturbed_tables_of_one_kind_cost_each_for_itself():
