@@ -145,7 +145,7 @@ class PerturbedTable:
 
     @functools.cached_property
     def inputs(self) -> tuple[Input, ...]:
-        """What all answers cost, and whether their noise protects; known by the answers themselves."""
+        """The input of all estimates: the cost and security of the answers, told apart by the answers themselves."""
         told = Input(
             "a perturbed table",
             self.secure,
