@@ -145,7 +145,7 @@ class PerturbedTable:
 
     @functools.cached_property
     def inputs(self) -> tuple[Input, ...]:
-        """The input of all estimates: the cost and security of the answers, told apart by the answers themselves."""
+        """The input of all estimates: cost and security of the answers, known by the answers themselves."""
         told = Input(
             "a perturbed table",
             self.secure,
