@@ -26,6 +26,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.job import Job
 from pgmjax.local.table import PerturbedTable, load
+from pgmjax.measurements import inputs
 from pgmjax.mechanisms.randomized_response import RandomizedResponse
 from pgmjax.model import row_file
 from pgmjax.privacy.exact import as_text
@@ -200,6 +201,7 @@ def _write_responses(
         table.rows,
         decode=True,
         show_progress=show_progress,
+        metadata=inputs.marks(table.inputs),
         escape_formulas=escape_formulas,
     )
     return path.name
@@ -225,6 +227,7 @@ def describe(table: PerturbedTable) -> dict[str, Any]:
         "spent": {"epsilon": as_text(table.epsilon), "delta": "0"},
         "secure": table.secure,
         "seed": table.seed,
+        inputs.KEY: inputs.to_list(table.inputs),
         "total": table.rows,
         "population": table.population.to_dict(),
         "row_order": table.row_order,

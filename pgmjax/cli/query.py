@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax import mechanisms
-from pgmjax.cli import perturb
+from pgmjax.cli import perturb, process
 from pgmjax.cli.options.free import LEVEL
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
@@ -26,11 +26,13 @@ from pgmjax.data.population import Population
 from pgmjax.local.answers import UnbiasedAnswers
 from pgmjax.local.conditions import answer_cells, answer_conditions
 from pgmjax.local.table import PerturbedTable
+from pgmjax.measurements.inputs import Input, are_secure
 from pgmjax.queries import marginal
 from pgmjax.queries import text as query_text
 from pgmjax.release import accuracy
 from pgmjax.release import folder as release_folder
 from pgmjax.release.folder import SavedRelease
+from pgmjax.release.statement import not_secure
 
 _NO_INTERVAL = "no interval, because what was measured does not determine it: it rests on {} alone"
 _LEARNED = "Answers are those of the trained model in predictor/ where it learned the attributes together."
@@ -50,12 +52,26 @@ def run(arguments: argparse.Namespace) -> None:
             _perturbed_marginal(perturbed, arguments.marginal, arguments.json)
         else:
             _perturbed_conditions(perturbed, arguments.condition, arguments.json)
+        _warn(perturbed.inputs)
         return
     saved = release_folder.opened(arguments.folder)
     if arguments.marginal:
         _marginal(saved, arguments.marginal, arguments.json)
     else:
         _conditions(saved, arguments.condition, arguments.json)
+    _warn(saved.model.inputs)
+
+
+def _warn(inputs: Sequence[Input]) -> None:
+    """Say on standard error that answers must not be published, if so."""
+    if not are_secure(inputs):
+        process.say(not_secure(inputs))
+
+
+def _facts(total: float, population: Population | None, inputs: Sequence[Input]) -> dict[str, Any]:
+    """Return what answers are of and whether they may be published, for JSON."""
+    described = None if population is None else population.to_dict()
+    return {"total": total, "population": described, "secure": are_secure(inputs)}
 
 
 def _conditions(saved: SavedRelease, texts: list[str], as_json: bool) -> None:
@@ -79,7 +95,7 @@ def _conditions(saved: SavedRelease, texts: list[str], as_json: bool) -> None:
             }
             for text, n, interval, share, near, one in zip(*told, strict=True)
         ]
-        print(json.dumps({"total": model.total, "population": _described(population), "answers": answers}))
+        print(json.dumps({**_facts(model.total, population, model.inputs), "answers": answers}))
         return
     rows = "rows" if population is None or population.max_weight is None else "in weight"
     for text, estimate, interval, share, near, one in zip(*told, strict=True):
@@ -97,10 +113,6 @@ def _conditions(saved: SavedRelease, texts: list[str], as_json: bool) -> None:
 def _ends(intervals: np.ndarray) -> list[float] | None:
     """Return the ends of the first of some intervals, None if it is not determined."""
     return intervals[0].tolist() if np.isfinite(intervals[0]).all() else None
-
-
-def _described(population: Population | None) -> dict[str, Any] | None:
-    return None if population is None else population.to_dict()
 
 
 def _codes_of(texts: Sequence[str], domain: Domain) -> dict[str, set[int]]:
@@ -136,7 +148,7 @@ def _marginal(saved: SavedRelease, text: str, as_json: bool) -> None:
     if as_json:
         values = dict(zip(clique, names, strict=True))
         rests_on = accuracy.rests_on(sure, found.given_by)
-        record = {"total": model.total, "population": _described(population), "values": values}
+        record = {**_facts(model.total, population, model.inputs), "values": values}
         listed = {name: column.tolist() for name, column in columns.items()}
         print(json.dumps({**record, **listed, "determined": sure, "rests_on": rests_on}))
         return
@@ -182,7 +194,7 @@ def _perturbed_conditions(table: PerturbedTable, texts: list[str], as_json: bool
             }
             for i, text in enumerate(texts)
         ]
-        told = {"total": table.rows, "level": LEVEL, "population": _described(table.population)}
+        told = {**_facts(table.rows, table.population, table.inputs), "level": LEVEL}
         print(json.dumps({**told, "answers": listed}))
         return
     for i, text in enumerate(texts):
@@ -208,7 +220,7 @@ def _perturbed_marginal(table: PerturbedTable, text: str, as_json: bool) -> None
             "interval": np.stack([low, high], axis=-1).reshape(*shape, 2).tolist(),
         }
         values = dict(zip(clique, names, strict=True))
-        told = {"total": table.rows, "level": LEVEL, "population": _described(table.population)}
+        told = {**_facts(table.rows, table.population, table.inputs), "level": LEVEL}
         print(json.dumps({**told, "values": values, **found}))
         return
     columns = {"estimate": answers.value, "stddev": answers.stddev, "low": low, "high": high}

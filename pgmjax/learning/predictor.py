@@ -20,6 +20,8 @@ from pgmjax.learning.base import FittedLearner, Learner
 from pgmjax.learning.encodings import ENCODINGS, CellWeights, Encoding, as_encoding
 from pgmjax.learning.selection import noise_bound
 from pgmjax.learning.training_set import TrainingSet
+from pgmjax.measurements import inputs
+from pgmjax.measurements.inputs import Input
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteNoise, read_noise
 from pgmjax.queries import Query
@@ -41,11 +43,13 @@ class Predictor:
         domain: the public domain.
         encoding: the encoding of queries.
         parts: the fitted learners; a query is answered by the one with the fewest cells that covers it.
+        inputs: what it was trained on, with cost and security; () if nobody stated that.
     """
 
     domain: Domain
     encoding: Encoding
     parts: tuple[Part, ...]
+    inputs: tuple[Input, ...] = ()
 
     def predict(self, queries: Any) -> Any:
         """Return predicted answers.
@@ -241,6 +245,7 @@ def write(predictor: Predictor, folder: str | os.PathLike[str], *, seed: int = 0
         "domain": predictor.domain.to_dict(),
         "encoding": predictor.encoding.name,
         "seed": seed,
+        inputs.KEY: inputs.to_list(predictor.inputs),
         "parts": described,
     }
     FOLDER.write(folder, record, stored)
@@ -262,7 +267,7 @@ def read(folder: str | os.PathLike[str]) -> Predictor:
             if rows[1:] != (width,) or any(shape != rows[:1] for shape in others):
                 raise ValueError(f"the arrays of part-{number}.npz do not fit its record, or one another.")
             parts.append(_part(dict(stored), about, record["seed"]))
-        return Predictor(domain, encoding, tuple(parts))
+        return Predictor(domain, encoding, tuple(parts), inputs.from_list(record[inputs.KEY]))
 
 
 def check_writable(learner: Learner, encoding: Encoding) -> None:

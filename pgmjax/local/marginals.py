@@ -18,6 +18,7 @@ from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.local.channel import Channel, predicted_error
+from pgmjax.measurements.inputs import Input
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.privacy.responding import Block, Responses
 from pgmjax.privacy.response import ResponseDistribution
@@ -41,6 +42,7 @@ class ResponseMarginal:
         factors: the channel of each group of attributes; together they cover the clique.
         sums: int64, one axis per factor, with an entry for each of its cells and a last one that leaves the
             factor out (the sums over the other factors alone). [-1, ..., -1] is `rows`.
+        inputs: what it was computed from, with cost and security; () if nobody stated that.
 
     References:
         Wang, Blocki, Li and Jha 2017, Theorem 2 (estimates of pure protocols).
@@ -60,6 +62,7 @@ class ResponseMarginal:
     rows: int
     factors: tuple[Channel, ...]
     sums: np.ndarray
+    inputs: tuple[Input, ...] = ()
 
     def counts(self) -> np.ndarray:
         """Return the number of answers for each cell, int64, in the shape of the clique."""
@@ -137,9 +140,8 @@ class ResponseMarginal:
         The standard deviation of a count is that of its exact distribution (a sum of independent bits, one
         per record) for the estimated table, with negative counts set to 0. Correlations are ignored.
         """
-        return LinearMeasurement(
-            self.clique, self.counts().reshape(-1), self._stddev().reshape(-1), self.query(), NOISE
-        )
+        counts, stddev = self.counts().reshape(-1), self._stddev().reshape(-1)
+        return LinearMeasurement(self.clique, counts, stddev, self.query(), NOISE, inputs=self.inputs)
 
     def _stddev(self) -> np.ndarray:
         """Return the standard deviations of the counts for the estimated table."""

@@ -8,6 +8,7 @@ record. `columns_of` reads a stream of answers into memory, or into files that m
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import os
 import pathlib
@@ -131,7 +132,8 @@ class PerturbedTable:
         self, cliques: Sequence[Any], *, show_progress: bool | None = None
     ) -> list[ResponseMarginal]:
         """Return estimated marginals of cliques; see `local.marginals_of`."""
-        return marginals_of(self, cliques, show_progress=show_progress)
+        found = marginals_of(self, cliques, show_progress=show_progress)
+        return [with_inputs(each, self.inputs) for each in found]
 
     def marginal(self, clique: Any) -> ResponseMarginal:
         """Return the estimated marginal of one clique; see `marginals`."""
@@ -139,16 +141,22 @@ class PerturbedTable:
 
     def measurements(self, cliques: Sequence[Any]) -> tuple[LinearMeasurement, ...]:
         """Return counts of the answers as measurements for an `Estimator`; `rows` is the total."""
-        cost, unit = {"epsilon": as_text(self.epsilon), "delta": "0"}, self.unit
+        return tuple(each.measurement() for each in self.marginals(cliques))
+
+    @functools.cached_property
+    def inputs(self) -> tuple[Input, ...]:
+        """The input of all estimates: cost and security of the answers, known by the answers themselves."""
         told = Input(
             "a perturbed table",
             self.secure,
-            cost,
+            {"epsilon": as_text(self.epsilon), "delta": "0"},
             relation="replace-one",
-            unit=None if unit is None else unit.to_dict(),
-            answers=digest_of((), json.dumps(self._record(), default=str)),
+            unit=None if self.unit is None else self.unit.to_dict(),
+            answers=digest_of(
+                (column.answers for column in self.columns), json.dumps(self._record(), default=str)
+            ),
         )
-        return tuple(with_inputs(each.measurement(), (told,)) for each in self.marginals(cliques))
+        return (told,)
 
     def save(self, folder: str | os.PathLike[str]) -> pathlib.Path:
         """Write the table to a new folder: `perturbed.json` and one .npy file per column.

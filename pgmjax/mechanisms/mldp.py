@@ -14,6 +14,7 @@ from pgmjax.learning.encodings import Encoding, as_encoding
 from pgmjax.learning.predictor import Predictor
 from pgmjax.learning.selection import Validation
 from pgmjax.learning.training_set import COVERING, RANDOM, UNIVERSES, TrainingSet
+from pgmjax.measurements.inputs import with_inputs
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
 from pgmjax.mechanisms.base import Mechanism, Request, Run, carry_measurements
@@ -153,7 +154,7 @@ class MLDP(Mechanism):
             selection=selection,
             training_seed=self.training_seed,
         )
-        return cast(TrainedRelease, made)
+        return dataclasses.replace(cast(TrainedRelease, made), predictor=with_inputs(predictor, made.inputs))
 
     def _rehearse(self, training_sets: Sequence[TrainingSet], encoding: Encoding, request: Request) -> None:
         """Check before spending that the workload and the validation queries can be answered."""

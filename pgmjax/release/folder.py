@@ -174,7 +174,6 @@ def fill(
     missing: dict[str, Exception] = {}
     drawn = {"synthetic": "codes" if codes else "values", "method": method}
     record = {**_facts(release), **drawn, **({"source": source} if source else {})}
-    marks: dict[str, Any] = {"secure": are_secure(release.own), "seed": release.seed}
 
     def report(path: pathlib.Path) -> None:
         failed: dict[str, Exception] = {}
@@ -187,7 +186,7 @@ def fill(
         "model": release.model.save,
         "accuracy": lambda path: record.update(accuracy=release.count_accuracy.to_dict()),
     }
-    parts |= _optional_parts(release, marks)
+    parts |= _optional_parts(release)
     draw: dict[str, Any] = {"method": method, "decode": False if codes else "values", "show_progress": False}
     parts[f"synthetic.{synthetic_format}"] = lambda path: release.model.sample_to(
         path, rows, synthetic_seed, **draw, escape_formulas=escape_formulas
@@ -209,15 +208,18 @@ def fill(
     return missing
 
 
-def _optional_parts(release: Release, marks: dict[str, Any]) -> dict[str, Callable[[pathlib.Path], Any]]:
+def _optional_parts(release: Release) -> dict[str, Callable[[pathlib.Path], Any]]:
     """Return what writes the files that only some releases have."""
     parts: dict[str, Callable[[pathlib.Path], Any]] = {}
     if release.discovery is not None:
         parts["domain.json"] = release.domain.write
     if release.distances:
-        parts[DISTANCES] = lambda path: tables.write_distances(release.distances, path, **marks)
+        parts[DISTANCES] = lambda path: tables.write_distances(
+            release.distances, path, inputs=release.own, seed=release.seed
+        )
     if release.transcript is not None:
-        played = {**marks, **release.transcript.to_dict()}
+        noise = {"secure": are_secure(release.own), "seed": release.seed}
+        played = {**noise, inputs.KEY: inputs.to_list(release.own), **release.transcript.to_dict()}
         parts["transcript.json"] = lambda path: path.write_text(json.dumps(played) + "\n", encoding="utf-8")
     if isinstance(release, TrainedRelease) and release.predictor is not None:
         trained, seed = release.predictor, release.training_seed

@@ -101,12 +101,12 @@ def write_answers(release: Release, path: pathlib.Path) -> None:
       is not determined.
     - `noise_stddev` of the measurement of this exact query, null if there was none.
 
-    The file's metadata holds `secure` ("true" or "false"), the `seed` of insecure noise, `answered_by`, and
-    `population`: as JSON, what all counts and shares are of.
+    The file's metadata holds `inputs`, `secure` ("true" or "false"), the `seed` of insecure noise,
+    `answered_by`, and `population`: as JSON, what all counts and shares are of.
     """
     parquet = checks.optional("pyarrow.parquet", extra="tables")
     answers = _Answers(release)
-    metadata = {**_mark(release.secure, release.seed), "answered_by": release.answered_by}
+    metadata = {**_mark(release.inputs, release.seed), "answered_by": release.answered_by}
     metadata[POPULATION] = json.dumps(release.population.to_dict())
     schema = answers.table([]).schema.with_metadata(metadata)
     with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
@@ -115,19 +115,19 @@ def write_answers(release: Release, path: pathlib.Path) -> None:
 
 
 def write_distances(
-    distances: Sequence[NoisyDistance], path: pathlib.Path, *, secure: bool, seed: int | None
+    distances: Sequence[NoisyDistance], path: pathlib.Path, *, inputs: Sequence[Input], seed: int | None
 ) -> None:
     """Write the noisy distances that an adaptive mechanism published, one row for each.
 
-    The columns are the attributes of `release.accuracy.NoisyDistance`. The file's metadata holds `secure` and
-    `seed` of their noise.
+    The columns are the attributes of `release.accuracy.NoisyDistance`. The file's metadata holds their
+    `inputs`, and `secure` and `seed` of their noise.
     """
     arrow = checks.optional("pyarrow", extra="tables")
     columns = {
         "clique": arrow.array([list(each.clique) for each in distances], arrow.list_(arrow.string())),
         **{name: [getattr(each, name) for each in distances] for name in _OF_DISTANCES},
     }
-    table = arrow.table(columns).replace_schema_metadata(_mark(secure, seed))
+    table = arrow.table(columns).replace_schema_metadata(_mark(inputs, seed))
     checks.optional("pyarrow.parquet", extra="tables").write_table(table, path)
 
 
@@ -305,9 +305,9 @@ def _require_memory(path: pathlib.Path, metadata: Any) -> None:
         )
 
 
-def _mark(secure: bool, seed: int | None) -> dict[str, str]:
-    """Metadata on whether noise was secure."""
-    mark = {"secure": "true" if secure else "false"}
+def _mark(inputs: Sequence[Input], seed: int | None) -> dict[str, str]:
+    """Metadata on what was paid for, and whether its noise was secure."""
+    mark = inputs_marks(inputs)
     return mark if seed is None else {**mark, "seed": str(seed)}
 
 

@@ -68,6 +68,12 @@ def test_the_folder_says_what_it_is(table, capsys):
     assert "local differential privacy" in record["statement"] and record["row_order"] == "sorted"
     loaded = pj.local.load(table / "out" / "table")
     assert loaded.secure and loaded.epsilon == 6 and loaded.rows == record["total"] == 400
+    (told,) = record["inputs"]
+    assert told["secure"] is True and told["cost"] == record["spent"] and told["relation"] == "replace-one"
+    (read,) = loaded.measurements([["sex"]])[0].inputs
+    assert read.to_dict() == told
+    marks = parquet.read_schema(table / "out" / "responses.parquet").metadata
+    assert json.loads(marks[b"inputs"]) == record["inputs"] and marks[b"secure"] == b"true"
 
 
 def test_rows_are_whole_records_in_an_order_of_their_own(table, small_columns, small_domain):

@@ -5,7 +5,9 @@ import json
 import numpy as np
 import pytest
 
+import pgmjax as pj
 from pgmjax.cli import main
+from pgmjax.privacy import SeededBackend
 from pgmjax.queries import text as query_text
 from pgmjax.release import folder as release_folder
 
@@ -71,6 +73,54 @@ def test_marginal_as_json_with_a_quoted_name(folder, small_release, capsys):
     assert answer["values"] == {"sex": ["Female", "Male"], "income>50K, net": ["<no>", "yes & more"]}
     np.testing.assert_allclose(answer["estimate"], small_release.model.marginal(clique))
     assert not answer["determined"] and answer["rests_on"] == "the model alone" and "low" not in answer
+
+
+@pytest.mark.parametrize("secure", [True, False])
+@pytest.mark.parametrize("asked", [["a=1"], ["--marginal", "a"]])
+@pytest.mark.parametrize("kind", ["release", "prior", "fit", "perturbed"])
+def test_answers_that_must_not_be_published_say_so(folders, kind, asked, secure, capsys):
+    place = str(folders[kind, secure])
+    assert main(["query", place, *asked]) == 0
+    said = capsys.readouterr()
+    assert (
+        said.err.startswith("pgmjax: NOT FOR PUBLICATION: the noise of ") and said.err.count("\n") == 1
+    ) or (secure and said.err == "")
+    assert main(["query", place, *asked, "--json"]) == 0
+    told = capsys.readouterr()
+    assert json.loads(told.out)["secure"] is secure and told.err == said.err
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """What can be asked, of noise that protects and of a seed: each kind by the source of one input."""
+    place, found = tmp_path_factory.mktemp("folders"), {}
+    data = pj.Dataset.from_columns(pj.Domain({"a": 3}), {"a": [0, 1, 1, 2] * 50})
+    secure = pj.mechanisms.Marginals(epsilon=1, relation="replace-one").run(data, pj.Workload([["a"]]))
+    data.domain.write(place / "d.json")
+    for word, seed in ((True, []), (False, ["--insecure-seed", "3"])):
+        source = SeededBackend(3, insecure=True) if seed else None
+        given = {"epsilon": 1, "relation": "replace-one", "backend": source}
+        release = pj.mechanisms.Marginals(**given).run(data, pj.Workload([["a"]]))
+        made = {kind: place / f"{kind}-{word}" for kind in ("release", "prior", "fit", "perturbed")}
+        release.save(made["release"])
+        secure.with_prior(release.model).save(made["prior"])
+        counts = made["release"] / "measurements.parquet"
+        call = ["fit", str(counts), "--domain", str(place / "d.json"), "--out", str(made["fit"])]
+        assert main([*call, "--quiet"]) == 0
+        (place / "t.csv").write_text("a\n" + "0\n1\n1\n2\n" * 50)
+        call = [
+            "perturb",
+            str(place / "t.csv"),
+            "--domain",
+            str(place / "d.json"),
+            "--each",
+            "--epsilon",
+            "1",
+        ]
+        call += ["--relation", "replace-one", "--out", str(made["perturbed"]), "--quiet", *seed]
+        assert main(call) == 0
+        found |= {(kind, word): path for kind, path in made.items()}
+    return found
 
 
 BAD = [

@@ -216,11 +216,15 @@ def test_every_file_of_a_release_says_whether_it_is_secure(made, name, secure):
     record = json.loads((folder / "release.json").read_text())
     assert record["secure"] is secure and record["inputs"] == [each.to_dict() for each in own]
     assert pj.load(folder / "model").inputs == own
-    word = str(secure).lower()
+    word, listed = str(secure).lower(), record["inputs"]
     for path in folder.glob("*.parquet"):
-        assert parquet.read_schema(path).metadata[b"secure"].decode() == word, path
+        marks = parquet.read_schema(path).metadata
+        assert marks[b"secure"].decode() == word and json.loads(marks[b"inputs"]) == listed, path
     for path in folder.glob("transcript.json"):
-        assert json.loads(path.read_text())["secure"] is secure
+        told = json.loads(path.read_text())
+        assert told["secure"] is secure and told["inputs"] == listed
+    if (folder / "predictor").exists():
+        assert release_folder.read(folder).predictor().inputs == release.predictor.inputs == own
     assert ("Not for publication" in (folder / "report.html").read_text()) is not secure
 
 
@@ -304,7 +308,15 @@ def test_a_perturbed_table_says_it_of_its_counts():
         response = pj.mechanisms.RandomizedResponse(4, REPLACE, backend=source)
         table = response.perturb(DATA, ["a", "b"], row_order="sorted")
         (each,) = FAST.fit(DOMAIN, table.measurements([["a"]]), 300).model.inputs
-        assert each.secure is secure and each.cost["epsilon"] == "4"
+        assert each.secure is secure and each.cost["epsilon"] == "4" and table.inputs == (each,)
+        assert table.marginal(["a"]).measurement().inputs == (each,)
+
+
+def test_perturbed_tables_of_one_kind_cost_each_for_itself():
+    response = pj.mechanisms.RandomizedResponse(4, REPLACE)
+    one, two = (response.perturb(DATA, ["a"], row_order="sorted") for _ in range(2))
+    both = [*one.measurements([["a"]]), *two.measurements([["a"]]), *one.measurements([["a"]])]
+    assert Spent.of(FAST.fit(DOMAIN, both, 300).model.inputs).epsilon == 8
 
 
 def test_costs_of_other_people_or_another_relation_do_not_add_up(tmp_path, capsys):
