@@ -23,6 +23,8 @@ from pgmjax.release.accuracy import CountEstimates
 from pgmjax.release.asked import AskedModel
 
 _MOST_TABLES = 1000
+_FIGURES = {"a typical count is within": "n", "small groups within": "n", "records moved": "n"}
+_SHARES = {"verdict on shares": "", "a typical share is within": "n"}
 
 
 def render(
@@ -169,24 +171,20 @@ def _accuracy(record: Mapping[str, Any]) -> str:
     """The verdict on every column; nothing for records without one."""
     if not record.get("accuracy"):
         return ""
-    head = """<tr><th>column</th><th>verdict</th><th class="n">a typical count is within</th>
-<th class="n">small groups within</th><th class="n">records moved</th><th>verdict on shares</th>
-<th class="n">a typical share is within</th></tr>"""
-    rows = "\n".join(
-        f"<tr><td>{escape(one['attributes'][0])}</td><td>{escape(one['verdict'])}</td>"
-        + "".join(f'<td class="n">{_within(one[part])}</td>' for part in ("relative", "small", "moved"))
-        + f"{_shares(one)}</tr>"
+    rows = [
+        (one["attributes"][0], one["verdict"], *_figures(one), *_shares(one))
         for one in record["accuracy"]["columns"]
-    )
+    ]
+    heads = {"column": "", "verdict": "", **_FIGURES, **_SHARES}
     told = _paragraphs([*accuracy.lines(record["accuracy"]), report_text.population(record)])
-    publish = """<p class="note">"Within" is half the width of a 95 % interval of the noisy counts, divided by
-the count. A column is good up to 10 %. It is noise beyond 50 %, or if making negative counts non-negative
-moved many records to other values. Where records may have been left out, no verdict on counts is better than
-"not the whole table", however little noise they have, and shares have a verdict of their own. All files
-of this folder follow from noisy answers and may be published. Do not publish a ledger, its key or a holder's
-log.</p>"""
-    table = f'<div class="tall scroll"><table><thead>{head}</thead><tbody>{rows}</tbody></table></div>'
-    return _section("How good it is", f"{told}{table}{_tables(record['accuracy']['tables'])}{publish}")
+    publish = """<p class="note">A count is within 5 % if the 95 % interval of its noise reaches 5 % of the count
+to each side. A column is good up to 10 %. It is noise beyond 50 %, or if the negative noisy counts, which a
+model cannot have, moved many records to other values. A figure is called noise where its interval is wider than
+the count itself. Where records may have been left out, no verdict on counts is better than "not the whole
+table", however little noise they have, and shares have a verdict of their own. All files of this folder follow
+from noisy answers and may be published. Do not publish a ledger, its key or a holder's log.</p>"""
+    tables = _tables(record["accuracy"]["tables"])
+    return _section("How good it is", f"{told}{figures.table(heads, rows)}{tables}{publish}")
 
 
 def _tables(tables: Sequence[Mapping[str, Any]]) -> str:
@@ -195,28 +193,35 @@ def _tables(tables: Sequence[Mapping[str, Any]]) -> str:
         return ""
     order = {verdict: -place for place, verdict in enumerate(accuracy.VERDICTS)}
     listed = sorted(tables, key=lambda one: order[one["verdict"]])
-    rows = "\n".join(
-        f"<tr><td>{escape(', '.join(one['attributes']))}</td><td>{_verdict(one)}</td>"
-        + "".join(f'<td class="n">{_within(one[part])}</td>' for part in ("relative", "small", "moved"))
-        + f'<td class="n">{_misplaced(one)}</td>{_shares(one)}</tr>'
+    misplaced = any(one.get("misplaced") for one in tables)
+    wrong = {"in a wrong cell, by a noisy distance": "n"} if misplaced else {}
+    heads = {"columns together": "", "verdict": "", **_FIGURES, **wrong, **_SHARES}
+    rows = [
+        (
+            ", ".join(one["attributes"]),
+            _verdict(one),
+            *_figures(one),
+            *([_misplaced(one)] if misplaced else []),
+            *_shares(one),
+        )
         for one in listed[:_MOST_TABLES]
-    )
+    ]
     more = len(listed) - _MOST_TABLES
     rest = f'<p class="note">{more:,} further tables are in release.json.</p>' if more > 0 else ""
-    head = """<tr><th>columns together</th><th>verdict</th><th class="n">a typical count is within</th>
-<th class="n">small groups within</th><th class="n">records moved</th>
-<th class="n">in a wrong cell, by a noisy distance</th><th>verdict on shares</th>
-<th class="n">a typical share is within</th></tr>"""
-    return f'<div class="tall scroll"><table><thead>{head}</thead><tbody>{rows}</tbody></table></div>{rest}'
+    return f"<h3>Columns together</h3>{figures.table(heads, rows)}{rest}"
 
 
 def _verdict(one: Mapping[str, Any]) -> str:
     alone = one["verdict"] == accuracy.VERDICTS[-1]
-    return f"{one['verdict']}: {accuracy.rests_on(False)}" if alone else escape(one["verdict"])
+    return f"{one['verdict']}: {accuracy.rests_on(False)}" if alone else str(one["verdict"])
 
 
-def _shares(one: Mapping[str, Any]) -> str:
-    return f'<td>{escape(one["share_verdict"])}</td><td class="n">{_within(one["share"])}</td>'
+def _figures(one: Mapping[str, Any]) -> list[str]:
+    return [_within(one["relative"]), _within(one["small"]), _percent(one["moved"])]
+
+
+def _shares(one: Mapping[str, Any]) -> list[str]:
+    return [one["share_verdict"], _within(one["share"])]
 
 
 def _misplaced(one: Mapping[str, Any]) -> str:
@@ -225,6 +230,10 @@ def _misplaced(one: Mapping[str, Any]) -> str:
 
 
 def _within(share: float | None) -> str:
+    return "unknown" if share is None else accuracy.within(share)
+
+
+def _percent(share: float | None) -> str:
     return "unknown" if share is None else accuracy.percent(share)
 
 
@@ -233,8 +242,7 @@ def _promise(record: Mapping[str, Any]) -> str:
 
 
 def _spent(record: Mapping[str, Any]) -> str:
-    head = '<tr><th>parameter</th><th class="n">exact value</th></tr>'
-    return _section("What was spent", _table(report_text.spent_rows(record), head))
+    return _section("What was spent", _table(report_text.spent_rows(record)))
 
 
 def _certificate(record: Mapping[str, Any], values: int) -> str:
@@ -300,6 +308,6 @@ def _paragraphs(texts: Iterable[str]) -> str:
     return "".join(f"<p>{escape(text)}</p>\n" for text in texts)
 
 
-def _table(rows: Iterable[tuple[str, str]], head: str = "") -> str:
-    lines = "\n".join(f'<tr><td>{escape(k)}</td><td class="n">{escape(v)}</td></tr>' for k, v in rows)
-    return f'<div class="scroll"><table>\n{head}\n{lines}\n</table></div>\n'
+def _table(rows: Iterable[tuple[str, str]]) -> str:
+    lines = "\n".join(f"<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in rows)
+    return f'<table class="named">\n{lines}\n</table>\n'
