@@ -161,9 +161,9 @@ def _warning(record: Mapping[str, Any]) -> str:
         return ""
     told = "; ".join(each["name"] for each in record["inputs"] if each["secure"] is False)
     seed = "" if record["seed"] is None else f" (seed {record['seed']})"
-    return f"""<p class="warn"><strong>Not for publication.</strong> Noise can be repeated{seed} or is of a
-    source of somebody's own, so anyone who knows how can remove it: {escape(told)}. Such a release is for
-repeatable research and protects nobody.</p>
+    return f"""<p class="warn"><strong>Not for publication.</strong> Noise can be repeated{seed} or comes from a
+source of somebody's own, so whoever knows how can remove it: {escape(told)}. Such a release protects nobody. It is
+for research that must be repeatable.</p>
 """
 
 
@@ -269,14 +269,14 @@ def _asking(model: AskedModel | GraphicalModel, record: Mapping[str, Any]) -> st
         "model.domain.decode(rows)   # their labels, bins\n"
         'model.sample_to("rows.parquet", 1000, decode="values")   # as in the synthetic rows here'
     )
-    values = "values: labels, numbers uniform within their bin, empty where missing"
+    values = "values: labels, numbers drawn within their bin, empty where missing"
     written = values if record.get("synthetic") == "values" else "codes of the domain"
     independent = record.get("method") == INDEPENDENT
-    drawn = "independent of one another" if independent else "dealt evenly, not independent of one another"
+    drawn = "independent of one another" if independent else "as close to the model as whole rows allow"
     files = {
-        "measurements.parquet": "the noisy answers: clique, row, value, stddev, noise",
-        "answers.parquet": "the answers to the workload: query, a column for each attribute, clique, cell, "
-        "estimate, stddev, noise_stddev, low, high",
+        "measurements.parquet": "the noisy answers, with the columns clique, row, value, stddev and noise",
+        "answers.parquet": "the answers to the workload, with the columns query, one for each attribute, clique, "
+        "cell, estimate, stddev, noise_stddev, low and high",
         "synthetic.*": f"rows drawn from the model, as {written}; {drawn}",
         "model/": "the fitted model",
         "release.json": "the guarantee, the budget spent and the fit, for programs",
@@ -286,9 +286,9 @@ def _asking(model: AskedModel | GraphicalModel, record: Mapping[str, Any]) -> st
     own = {
         "engine": "Answers come from the model",
         "learner": "Answers come from the trained model in predictor/ where it learned the attributes "
-        "together, while the tables above show the fitted model; they",
+        "together, while the tables above show the fitted model. Answers",
     }
-    least = f"answers.parquet comes from {by} least squares; other answers come from the model,"
+    least = f"The answers in answers.parquet are by {by} least squares. Other answers come from the model"
     return _section(
         "Query the release",
         f"<p>DIR is the folder of this report. {own.get(by, least)} and cost no further "
