@@ -30,6 +30,7 @@ from pgmjax.privacy.ledger.account import budget_row, definition_row, label_delt
 
 _TABLES = (".parquet", files.EXCEL, *files.SUFFIXES)
 
+
 def _init(arguments: argparse.Namespace) -> None:
     _check_table(arguments)
     if arguments.same_people_as is not None:

@@ -140,8 +140,8 @@ class Population:
             column, most = self.unit.column, self.unit.max_records
             one = f"{most} of them count" if most > 1 else "one of them counts"
             yield (
-                f"Where one value of {column} has more than {_records(most)}, {one}, chosen at random. Records "
-                f"whose {column} is missing all count."
+                f"Where one value of {column} has more than {_records(most)}, {one}, chosen at random. "
+                f"Records whose {column} is missing all count."
             )
         if self.drops:
             rare = ", such as a rare label" if self.discovered else ""

@@ -127,10 +127,12 @@ class ReleaseForecast:
             yield from self._measured(rows)
         else:
             yield (
-                f"{self.mechanism} chooses what to measure while it runs: its tables and their noise are known "
-                "only afterwards."
+                f"{self.mechanism} chooses what to measure while it runs: its tables and their noise are "
+                "known only afterwards."
             )
-        asked = f"{self.records:,} records" + " (assumed: give the number with --rows if it is public)" * (rows is None)
+        asked = f"{self.records:,} records" + " (assumed: give the number with --rows if it is public)" * (
+            rows is None
+        )
         yield f"Time and memory for {asked}, on {self.rates}:"
         for stage in self.stages:
             yield f"  {stage.name:<9} {_seconds(stage.seconds):>8}, {readable_bytes(stage.bytes)}"

@@ -57,8 +57,9 @@ def section(
 <h2>Explore</h2>
 <p class="note">Choose one column or two, and see how many records have each value. A count is the best
 answer of the noisy counts and the fitted model together. The interval beside it comes from the noisy counts
-alone: it contains the exact count, among {counted}, with 95 % probability. This holds for each line by itself.
-Where columns were not measured together, there is no interval, and the count rests on the model alone.</p>
+alone: it contains the exact count, among {counted}, with 95 % probability. This holds for each line by
+itself. Where columns were not measured together, there is no interval, and the count rests on the model
+alone.</p>
 <noscript><p class="warn">This section needs JavaScript. It loads nothing from the network: all its numbers
 are in this file.</p></noscript>
 <div class="controls">

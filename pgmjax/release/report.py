@@ -161,9 +161,9 @@ def _warning(record: Mapping[str, Any]) -> str:
         return ""
     told = "; ".join(each["name"] for each in record["inputs"] if each["secure"] is False)
     seed = "" if record["seed"] is None else f" (seed {record['seed']})"
-    return f"""<p class="warn"><strong>Not for publication.</strong> Noise can be repeated{seed} or comes from a
-source of somebody's own, so whoever knows how can remove it: {escape(told)}. Such a release protects nobody. It is
-for research that must be repeatable.</p>
+    return f"""<p class="warn"><strong>Not for publication.</strong> Noise can be repeated{seed}
+or comes from a source of somebody's own, so whoever knows how can remove it: {escape(told)}. Such a release
+protects nobody. It is for research that must be repeatable.</p>
 """
 
 
@@ -177,12 +177,13 @@ def _accuracy(record: Mapping[str, Any]) -> str:
     ]
     heads = {"column": "", "verdict": "", **_FIGURES, **_SHARES}
     told = _paragraphs([*accuracy.lines(record["accuracy"]), report_text.population(record)])
-    publish = """<p class="note">A count is within 5 % if the 95 % interval of its noise reaches 5 % of the count
-to each side. A column is good up to 10 %. It is noise beyond 50 %, or if the negative noisy counts, which a
-model cannot have, moved many records to other values. A figure is called noise where its interval is wider than
-the count itself. Where records may have been left out, no verdict on counts is better than "not the whole
-table", however little noise they have, and shares have a verdict of their own. All files of this folder follow
-from noisy answers and may be published. Do not publish a ledger, its key or a holder's log.</p>"""
+    publish = """<p class="note">A count is within 5 % if its 95 % interval reaches 5 % of the count to each
+side. If it reaches further than the count itself, the count is called noise. A column is good up to 10 %. It
+is noise beyond 50 %, or if many records were moved: a model has no negative counts, so where noisy counts are
+negative it takes records from other values. Where records may have been left out, no verdict on counts is
+better than "not the whole table", however little noise they have, and shares have a verdict of their own. All
+files of this folder follow from noisy answers and may be published. Do not publish a ledger, its key or a
+file made with --holder-log.</p>"""
     tables = _tables(record["accuracy"]["tables"])
     return _section("How good it is", f"{told}{figures.table(heads, rows)}{tables}{publish}")
 
@@ -275,8 +276,8 @@ def _asking(model: AskedModel | GraphicalModel, record: Mapping[str, Any]) -> st
     drawn = "independent of one another" if independent else "as close to the model as whole rows allow"
     files = {
         "measurements.parquet": "the noisy answers, with the columns clique, row, value, stddev and noise",
-        "answers.parquet": "the answers to the workload, with the columns query, one for each attribute, clique, "
-        "cell, estimate, stddev, noise_stddev, low and high",
+        "answers.parquet": "the answers to the workload, with the columns query, one for each attribute, "
+        "clique, cell, estimate, stddev, noise_stddev, low and high",
         "synthetic.*": f"rows drawn from the model, as {written}; {drawn}",
         "model/": "the fitted model",
         "release.json": "the guarantee, the budget spent and the fit, for programs",

@@ -183,9 +183,9 @@ def certificate(record: Mapping[str, Any], values: int) -> list[str]:
     said.append(
         _plain(f"""The loss says how far the model is from the noisy answers: it is half the sum of squared
             distances, each in standard deviations of the noise. If the distances were noise alone, the loss
-            would be about {half}, half the number of noisy values. It is lower if the model follows a part of
-            the noise. It would be much higher if the noisy answers contradicted one another by more than their
-            noise. It does not say how close the model is to the table.""")
+            would be about {half}, half the number of noisy values. It is lower if the model follows a part
+            of the noise. It would be much higher if the noisy answers contradicted one another by more than
+            noise does. It does not say how close the model is to the table.""")
     )
     return said
 

@@ -18,11 +18,11 @@ AUDITED = (
     *("table-calls", "online-weights", "session", "private-ratings", "similarity-mldp", "discovery"),
 )
 _DESCRIPTION = (
-    "Test whether mechanisms keep their privacy guarantee, on small synthetic tables. Each mechanism is run on "
-    "pairs of neighbouring tables with the same noise, and its cost is recomputed from what it released. From "
-    "many runs, a lower bound of its epsilon is estimated. Many settings, and inputs that must be refused, are "
-    "tried (the matrix), and neighbouring tables of large privacy loss are searched for. The installed noise "
-    "samplers are checked too. An audit is a test, not a proof."
+    "Test whether mechanisms keep their privacy guarantee, on small synthetic tables. Each mechanism is run "
+    "on pairs of neighbouring tables with the same noise, and its cost is recomputed from what it released. "
+    "From many runs, a lower bound of its epsilon is estimated. Many settings, and inputs that must be "
+    "refused, are tried (the matrix), and neighbouring tables of large privacy loss are searched for. The "
+    "installed noise samplers are checked too. An audit is a test, not a proof."
 )
 
 
@@ -185,9 +185,9 @@ def _add_compare(commands: Any) -> None:
     parser = commands.add_parser(
         "compare",
         help="recommend a mechanism, from its errors on simulated tables",
-        description="Run mechanisms on simulated tables of your domain, with your workload, budget and number "
-        "of records, and recommend the one with the least error. No table is read and no budget is spent. "
-        "Your table is not like the simulated ones, so another mechanism may be the best for it.",
+        description="Run mechanisms on simulated tables of your domain, with your workload, budget and "
+        "number of records, and recommend the one with the least error. No table is read and no budget is "
+        "spent. Your table is not like the simulated ones, so another mechanism may be the best for it.",
         epilog="Example: pgmjax mechanisms compare --domain people.yaml --all-kway 2 --epsilon 1 --relation "
         "add-remove --records 10000",
     )
@@ -259,8 +259,8 @@ def add_audit(commands: Any, main: Callable[[Sequence[str]], int]) -> None:
         "--runs",
         type=int,
         metavar="N",
-        help="number of runs on each table, to estimate a lower bound of epsilon (default: 2000, or 0 if each "
-        "run fits a model)",
+        help="number of runs on each table, to estimate a lower bound of epsilon (default: 2000, or 0 if "
+        "each run fits a model)",
     )
     parser.add_argument(
         "--seconds",
@@ -277,7 +277,9 @@ def add_audit(commands: Any, main: Callable[[Sequence[str]], int]) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of all random choices (0)")
     parser.add_argument(
-        "--mutants", action="store_true", help="also put known bugs into the mechanisms, one at a time, and tell which are caught"
+        "--mutants",
+        action="store_true",
+        help="also put known bugs into the mechanisms, one at a time, and tell which are caught",
     )
     parser.add_argument(
         "--processes",
@@ -299,9 +301,9 @@ def add_bench(commands: Any) -> None:
     parser = commands.add_parser(
         "bench",
         help="compare the errors of mechanisms over many tables; for research only",
-        description="Run mechanisms on many tables, workloads and budgets, several times each, and show their "
-        "errors on a page. Nothing here is private: errors are differences from the exact tables, and the noise "
-        "can be repeated.",
+        description="Run mechanisms on many tables, workloads and budgets, several times each, and show "
+        "their errors on a page. Nothing here is private: errors are differences from the exact tables, and "
+        "the noise can be repeated.",
         epilog="Example: pgmjax bench run bench/grids/standard.toml",
     )
     own = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
@@ -315,9 +317,9 @@ def _add_bench_run(commands: Any) -> None:
     parser = commands.add_parser(
         "run",
         help="run what a grid file lists, as far as it has no result yet",
-        description="Run a grid: every combination of its tables, workloads, mechanisms, epsilons and trials. "
-        "Each is a cell, whose result is one row of a DuckDB file. If a run is interrupted, run the same "
-        "command again: cells that are done are not repeated.",
+        description="Run a grid: every combination of its tables, workloads, mechanisms, epsilons and "
+        "trials. Each is a cell, whose result is one row of a DuckDB file. If a run is interrupted, run the "
+        "same command again: cells that are done are not repeated.",
         epilog="Example: pgmjax bench run bench/grids/standard.toml --results standard.duckdb",
     )
     parser.add_argument("grid", metavar="GRID.toml", help="the grid to run, see docs/sweeps.md")
@@ -373,10 +375,10 @@ def _add_bench_kernels(commands: Any) -> None:
     parser = commands.add_parser(
         "kernels",
         help="compare the GPU kernels of pgmjax with XLA on this device",
-        description="Time each kernel of pgmjax and the same computation by XLA, check both against float64, "
-        "and print JSON lines. On a GPU, kernels that are right and faster at every size are used from then on, "
-        "for this device and this version of JAX (pgmjax/kernels.json in your cache folder). On a CPU there "
-        "are no kernels, and XLA alone is timed.",
+        description="Time each kernel of pgmjax and the same computation by XLA, check both against "
+        "float64, and print JSON lines. On a GPU, kernels that are right and faster at every size are used "
+        "from then on, for this device and this version of JAX (pgmjax/kernels.json in your cache folder). "
+        "On a CPU there are no kernels, and XLA alone is timed.",
         epilog="Example: pgmjax bench kernels --repeats 9",
     )
     parser.add_argument(
@@ -394,10 +396,10 @@ def _add_bench_rates(commands: Any) -> None:
     parser = commands.add_parser(
         "rates",
         help="measure how fast this device is, for forecasts of time",
-        description="Time a few small models on this device and in NumPy, and print JSON lines. From then on "
-        "forecasts of time, and the choice of how to compute, follow these times, for this device, number of "
-        "cores and version of JAX or NumPy (pgmjax/rates.json in your cache folder). Run it while nothing else "
-        "runs.",
+        description="Time a few small models on this device and in NumPy, and print JSON lines. From then "
+        "on forecasts of time, and the choice of how to compute, follow these times, for this device, "
+        "number of cores and version of JAX or NumPy (pgmjax/rates.json in your cache folder). Run it while "
+        "nothing else runs.",
         epilog="Example: pgmjax bench rates --repeats 9",
     )
     _add_repeats(parser)

@@ -16,8 +16,9 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "ledger",
         help="keep the privacy budgets of tables across releases",
-        description="A ledger is a file that keeps account of the privacy budgets of tables: what all releases "
-        "of a table may cost together, what was spent so far, and the noisy answers that were paid for.",
+        description="A ledger is a file that keeps account of the privacy budgets of tables: what all "
+        "releases of a table may cost together, what was spent so far, and the noisy answers that were paid "
+        "for.",
         epilog="Example: pgmjax ledger init budgets.ledger people.csv.gz --domain people.yaml "
         "--name people --epsilon 3 --relation add-remove",
     )
@@ -33,9 +34,10 @@ def _add_init(parts: Any) -> None:
     parser = parts.add_parser(
         "init",
         help="give a table its budget",
-        description="Open an account for a table and fix its budget, which cannot be changed later. The ledger "
-        "is made if there is none. This command is for the table's holder, who may see its records: each is "
-        "checked against the domain. A table is known by a digest of its bytes, made with the key in FILE.key.",
+        description="Open an account for a table and fix its budget, which cannot be changed later. The "
+        "ledger is made if there is none. This command is for the table's holder, who may see its records: "
+        "each is checked against the domain. A table is known by a digest of its bytes, made with the key "
+        "in FILE.key.",
         epilog="Example: pgmjax ledger init budgets.ledger --demo --name diamonds --epsilon 3 "
         "--relation add-remove",
     )
@@ -48,7 +50,10 @@ def _add_init(parts: Any) -> None:
     # kept as text: 0.1 is then one tenth and not its nearest float
     parser.add_argument("--epsilon", metavar="E", help="what all releases of the table together may cost")
     parser.add_argument(
-        "--delta", default="0", metavar="D", help="the delta of (epsilon, delta)-differential privacy, such as 1e-9 (default: 0)"
+        "--delta",
+        default="0",
+        metavar="D",
+        help="the delta of (epsilon, delta)-differential privacy, such as 1e-9 (default: 0)",
     )
     parser.add_argument(
         "--relation",
@@ -122,7 +127,10 @@ def _add_version(parts: Any) -> None:
 
 def _add_table(parser: argparse.ArgumentParser, needed: bool = False) -> None:
     parser.add_argument(
-        "table", nargs=None if needed else "?", metavar="TABLE", help="the table: .csv, .csv.gz, .tsv, .parquet, .xlsx"
+        "table",
+        nargs=None if needed else "?",
+        metavar="TABLE",
+        help="the table: .csv, .csv.gz, .tsv, .parquet, .xlsx",
     )
     add_file_options(parser)
 
@@ -141,8 +149,8 @@ def _add_definition(parser: argparse.ArgumentParser) -> None:
         "--rows-outside",
         choices=ROWS_OUTSIDE,
         help="what to do with values that are not in the domain: count a number in the first or last bin "
-        "(clip), count a value as missing (missing), or leave the record out (drop). Without this option such "
-        "a table is refused",
+        "(clip), count a value as missing (missing), or leave the record out (drop). Without this option "
+        "such a table is refused",
     )
     add_unit_options(group)
     group.add_argument(
@@ -172,10 +180,10 @@ def _add_verify(parts: Any) -> None:
     parser = parts.add_parser(
         "verify",
         help="check a ledger for damage, changed rows and wrong sums",
-        description="Check a ledger for damaged pages, changed rows and wrong sums. Each row carries a hash of "
-        "all rows before it. The last hash, the head, is printed: keep it where nobody can change it, and "
-        "give it as --head next time. Then you also notice if somebody put back an older copy of the ledger. "
-        "Exits with 1 if anything is wrong.",
+        description="Check a ledger for damaged pages, changed rows and wrong sums. Each row carries a hash "
+        "of all rows before it. The last hash, the head, is printed: keep it where nobody can change it, "
+        "and give it as --head next time. Then you also notice if somebody put back an older copy of the "
+        "ledger. Exits with 1 if anything is wrong.",
         epilog="Example: pgmjax ledger verify budgets.ledger --head 9f86d0...",
     )
     parser.add_argument("file", metavar="FILE", help="the ledger")

@@ -39,7 +39,7 @@ def add_parser(commands: Any) -> None:
         "too many rows",
     )
     release.add_escape_option(group)
-    group.add_argument("--out", required=True, metavar="DIR", help="the folder to make; it must not exist yet")
+    group.add_argument("--out", required=True, metavar="DIR", help="the folder to make; it must not exist")
     group.add_argument("--json", action="store_true", help="print the result as one JSON object")
     group.add_argument("--quiet", action="store_true", help="print nothing, and show no progress")
     parser.set_defaults(run="perturb:run")

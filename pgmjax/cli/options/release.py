@@ -34,8 +34,9 @@ def add_parser(commands: Any) -> None:
         "release",
         help="measure a table with noise, fit a model and write a folder",
         description="Count a table with noise, fit one model to the noisy counts, and write a folder: the "
-        "report (report.html), the same for programs (release.json), the model, the noisy counts, the answers "
-        "to the workload, and synthetic rows. Open report.html first: it says how good the release is.",
+        "report (report.html), the same for programs (release.json), the model, the noisy counts, the "
+        "answers to the workload, and synthetic rows. Open report.html first: it says how good the release "
+        "is.",
         epilog="Example: pgmjax release --demo --epsilon 1 --relation add-remove --out demo-release, or with "
         "a table of your own: pgmjax release people.csv.gz --domain people.yaml --all-kway 2 "
         "--max-cells 1000000 --epsilon 1 --relation add-remove --out people-release",
@@ -56,8 +57,8 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         "--rows-outside",
         choices=ROWS_OUTSIDE,
         help="what to do with values that are not in the domain: count a number in the first or last bin "
-        "(clip), count a value as missing (missing), or leave the record out (drop). Without this option such "
-        "a table is refused. With --ledger, the table's account says what to do",
+        "(clip), count a value as missing (missing), or leave the record out (drop). Without this option "
+        "such a table is refused. With --ledger, the table's account says what to do",
     )
     group.add_argument(
         "--discover",
@@ -66,7 +67,9 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         "columns that the domain file leaves open, or of all columns without --domain. Columns of text need "
         "--delta",
     )
-    group.add_argument("--workload", metavar="FILE", help="JSON file that lists the queries to measure and answer")
+    group.add_argument(
+        "--workload", metavar="FILE", help="JSON file that lists the queries to measure and answer"
+    )
     group.add_argument(
         "--all-kway",
         type=int,
@@ -90,11 +93,17 @@ def add_table_options(group: Any, encoding: str = "--encoding") -> None:
         group: of options.
         encoding: the name of the option for a text file's encoding.
     """
-    group.add_argument("table", nargs="?", metavar="TABLE", help="the table to read: .csv, .csv.gz, .tsv, .parquet, .xlsx")
+    group.add_argument(
+        "table", nargs="?", metavar="TABLE", help="the table to read: .csv, .csv.gz, .tsv, .parquet, .xlsx"
+    )
     group.add_argument(
         "--demo", action="store_true", help=f"use {demo.NAME}, a real public table, instead of TABLE"
     )
-    group.add_argument("--domain", metavar="FILE", help="the domain file, which says what values each column may have: .json or .yaml")
+    group.add_argument(
+        "--domain",
+        metavar="FILE",
+        help="the domain file, which says what values each column may have: .json or .yaml",
+    )
     add_file_options(group, encoding)
     add_unit_options(group)
 
@@ -141,7 +150,10 @@ def _add_privacy(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("privacy")
     add_epsilon_options(group, required=False)  # not with --resume
     group.add_argument(
-        "--delta", default="0", metavar="D", help="the delta of (epsilon, delta)-differential privacy, such as 1e-9 (default: 0)"
+        "--delta",
+        default="0",
+        metavar="D",
+        help="the delta of (epsilon, delta)-differential privacy, such as 1e-9 (default: 0)",
     )
     group.add_argument(
         "--mechanism",
@@ -288,7 +300,12 @@ def add_output_options(group: Any) -> None:
         help="how synthetic rows are drawn. round (default): as close to the model as whole numbers of rows "
         "allow. multinomial: independently of one another, which adds sampling error",
     )
-    group.add_argument("--synthetic", default="parquet", choices=SYNTHETIC_FORMATS, help="format of the synthetic rows (parquet)")
+    group.add_argument(
+        "--synthetic",
+        default="parquet",
+        choices=SYNTHETIC_FORMATS,
+        help="format of the synthetic rows (parquet)",
+    )
     group.add_argument(
         "--codes", action="store_true", help="write synthetic rows as codes of the domain instead of values"
     )

@@ -17,9 +17,9 @@ def add_parser(commands: Any) -> None:
         "session",
         help="answer queries on a table one at a time, each as accurately as required",
         description="Answer one count at a time. If earlier answers are accurate enough, a session answers "
-        "from them and spends nothing. Otherwise it measures with the least budget that suffices, or refuses. "
-        "The most that a session may spend, its cap, is charged to the table's account in a ledger when it "
-        "begins.",
+        "from them and spends nothing. Otherwise it measures with the least budget that suffices, or "
+        "refuses. The most that a session may spend, its cap, is charged to the table's account in a ledger "
+        "when it begins.",
         epilog="Example: pgmjax session ask budgets.ledger 'sex=Male,age<30' --half-width 50 --table "
         "people.csv.gz --domain people.yaml --cap 1 --relation add-remove",
     )
@@ -56,14 +56,14 @@ def _add_ask(parts: Any) -> None:
     parser.add_argument(
         "--table", metavar="TABLE", help="the table, to measure what earlier answers do not tell"
     )
-    parser.add_argument(
-        "--domain", metavar="FILE", help="with --table: its domain file, .json or .yaml"
-    )
+    parser.add_argument("--domain", metavar="FILE", help="with --table: its domain file, .json or .yaml")
     add_file_options(parser)
     add_unit_options(parser)
     # kept as text, so that 0.1 is exactly one tenth
     parser.add_argument(
-        "--cap", metavar="E", help="with --table: the most epsilon that the session may spend, the same in each call"
+        "--cap",
+        metavar="E",
+        help="with --table: the most that the session may spend, the same in each call",
     )
     parser.add_argument(
         "--relation",
@@ -99,7 +99,7 @@ def _add_export(parts: Any) -> None:
         "Write all noisy answers of a session to a folder, which pgmjax.history.History.load reads.",
         "pgmjax session export budgets.ledger --out history",
     )
-    parser.add_argument("--out", required=True, metavar="DIR", help="the folder to make; it must not exist yet")
+    parser.add_argument("--out", required=True, metavar="DIR", help="the folder to make; it must not exist")
     parser.set_defaults(run="session:_export")
 
 
