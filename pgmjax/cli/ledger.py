@@ -94,7 +94,7 @@ def _add_another(arguments: argparse.Namespace) -> None:
 
 def _check_table(arguments: argparse.Namespace) -> None:
     if arguments.demo == (arguments.table is not None):
-        raise ValueError("Give a TABLE, or --demo to use the table of the extra 'demo'.")
+        raise ValueError("Give a table, or --demo to try the command on a public table.")
 
 
 def _definition(arguments: argparse.Namespace, relation: Relation) -> TableDefinition | OpenDefinition | None:

@@ -227,7 +227,7 @@ BAD = [
     ({"workload": "nowhere.json"}, "There is no workload file nowhere.json. Check its name"),
     ({"out": "/proc/none"}, "/proc/none cannot be written"),
     ({"out": "n" * 256}, "cannot be written"),
-    ({"demo": True}, "Give a TABLE, or --demo"),
+    ({"demo": True}, "Give a table, or --demo"),
     ({"weights": "nothing", "max_weight": "2"}, "nothing"),
 ]
 
