@@ -209,7 +209,7 @@ def _left(least: float, end: float, names: Sequence[tuple[float, str]]) -> float
         end: where it ends.
         names: with their places, as shares of the axis.
     """
-    reach = _LETTER * math.cos(math.radians(_SLANT))
+    reach = 1.1 * _LETTER * math.cos(math.radians(_SLANT))  # capitals are wider
     return max(least, *((reach * len(name) - end * place) / (1 - place) for place, name in names))
 
 

@@ -113,7 +113,7 @@ def add_file_options(group: Any, encoding: str = "--encoding") -> None:
     group.add_argument(
         "--no-header",
         action="store_true",
-        help="the table does not begin with the names of its columns: they are in the domain's order",
+        help="the first line holds no names: the columns are in the order of the domain",
     )
     add_encoding_option(group, encoding)
 
@@ -181,7 +181,7 @@ def add_epsilon_options(group: Any, *, required: bool) -> None:
         "--epsilon",
         required=required,
         metavar="E",
-        help="the privacy budget, such as 1, 0.1 or 1/3: less protects more and adds more noise",
+        help="the privacy budget, such as 1, 0.1 or 1/3; a smaller one protects more, with more noise",
     )
     group.add_argument(
         "--relation",
