@@ -227,7 +227,10 @@ def _shares(one: Mapping[str, Any]) -> list[str]:
 
 def _misplaced(one: Mapping[str, Any]) -> str:
     """The share of records in a wrong cell of the model, where the mechanism published it with noise."""
-    return " to ".join(map(accuracy.percent, one["misplaced"])) if one.get("misplaced") else "not published"
+    if not one.get("misplaced"):
+        return "not published"
+    low, high = one["misplaced"]
+    return "unknown" if (low, high) == (0, 1) else f"{accuracy.percent(low)} to {accuracy.percent(high)}"
 
 
 def _within(share: float | None) -> str:
