@@ -173,7 +173,7 @@ def test_what_was_left_out_is_said(tmp_path, capsys, monkeypatch):
     assert main([*words, "--relation", "add-remove", "--rows", "5", "--out", "r"]) == 0
     said = capsys.readouterr().out
     assert "left out 2 of 3 marginals" in said and "a, c; b, c" in said
-    assert "1 not determined (c)" in said
+    assert "1 is not determined (c)" in said
 
 
 def test_a_fit_that_did_not_end_is_explained():

@@ -204,7 +204,7 @@ def test_only_a_public_number_of_records_is_shown_as_exact(relation, weighted, n
     page = report.render(record, small_release.model, small_release.estimates, show_progress=False)
     assert f"<dt>{name}</dt>" in page and words in page
     assert ("weights of at most 1,500" in page) == weighted
-    assert ("<td>largest weight of a record</td>" in page) == weighted
+    assert ("<th>largest weight of a record</th>" in page) == weighted
     assert ("their weights are secret" in report_text.cost(record)) == weighted
 
 
