@@ -283,8 +283,10 @@ class CountEstimates:
 
     @functools.cached_property
     def _others_with(self) -> dict[str, frozenset[int]]:
-        """The numbers of the other measurements on each attribute. There can be thousands, for each of which
-        an output of thousands of queries would else be compared."""
+        """The numbers of the other measurements on each attribute.
+
+        There can be thousands, and without this each output of thousands of queries is compared with all.
+        """
         found: dict[str, set[int]] = {}
         for number, each in enumerate(self._others):
             for name in each.clique:
