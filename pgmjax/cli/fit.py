@@ -49,18 +49,18 @@ def run(arguments: argparse.Namespace) -> None:
     rows["escape_formulas"] = escape
     published_folder.write(found, fit, out, **rows)
     record = json.loads((out / release_folder.FIT_RECORD).read_text(encoding="utf-8"))
-    release.tell(arguments, out, record, lambda: _print(out, found, fit, domain, record["statement"]))
+    release.tell(arguments, out, record, lambda: _print(out, found, fit, domain, record))
 
 
-def _print(out: pathlib.Path, found: Published, fit: Fit, domain: Domain, statement: str) -> None:
+def _print(out: pathlib.Path, found: Published, fit: Fit, domain: Domain, record: dict[str, Any]) -> None:
     values = sum(measurement.values.size for measurement in found.measurements)
     absent = sum(found.absent)
     print(f"Model written to {out}")
     print(f"  report   {out / 'report.html'}")
     print(f"  query    pgmjax query {out} {release.example(domain)}")
-    numbers = f"{values - absent:,} counts; {absent:,} cells have none"
-    print(f"  read     {len(found.measurements)} tables, {numbers}")
-    loss, gap = report_text.number(fit.loss), report_text.number(fit.gap)
-    print(f"  fit      {fit.status.name} after {fit.steps:,} steps, loss {loss}, gap {gap}")
+    numbers = f"{values - absent:,} counts; {absent:,} cells were not published"
+    print(f"  read     {len(found.measurements)} table{'s' * (len(found.measurements) != 1)}, {numbers}")
+    complete = f"complete after {fit.steps:,} steps"
+    print(f"  fit      {report_text.ending(record) or complete}")
     print("No private table was read and no budget was spent.")
-    print(statement)
+    print(record["statement"])

@@ -29,13 +29,6 @@ from pgmjax.privacy.ledger import Account, ChargeRecord, Ledger
 from pgmjax.privacy.ledger.account import budget_row, definition_row, label_delta_of
 
 _TABLES = (".parquet", files.EXCEL, *files.SUFFIXES)
-_INIT = (
-    "Open an account for a table and fix its budget. The budget cannot be changed later. The "
-    "ledger file is created if it does not exist. Run this command as the holder of the "
-    "table: every record is checked against --domain, the widest domain that runs may ask "
-    "about. The ledger recognises the table by a keyed digest of its bytes. FILE.key holds "
-    "the key."
-)
 
 
 def _init(arguments: argparse.Namespace) -> None:
@@ -101,7 +94,7 @@ def _add_another(arguments: argparse.Namespace) -> None:
 
 def _check_table(arguments: argparse.Namespace) -> None:
     if arguments.demo == (arguments.table is not None):
-        raise ValueError("Give a TABLE, or --demo to use the table of the extra 'demo'.")
+        raise ValueError("Give a table, or --demo to try the command on a public table.")
 
 
 def _definition(arguments: argparse.Namespace, relation: Relation) -> TableDefinition | OpenDefinition | None:

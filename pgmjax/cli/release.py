@@ -62,6 +62,9 @@ _WORDS = {
     'rows_outside "clip", "missing" or "drop"': "--rows-outside clip, missing or drop",
     "or set max_bytes": "or give --max-cells N, or --all-kway a smaller K",
     "header=False": "--no-header",
+    'rows_outside "drop"': "--rows-outside drop",
+    'rows_outside "missing" or "clip", or the relation add-remove': "--rows-outside missing or clip, or "
+    "--relation add-remove",
     "raise max_cells": "raise --max-cells",
 }
 """What messages of the library call by its names in Python."""
@@ -379,7 +382,7 @@ def check_table(arguments: argparse.Namespace) -> None:
         ValueError: options that do not go together, or one that is missing.
     """
     if arguments.demo == (arguments.table is not None):
-        raise ValueError("Give a TABLE, or --demo to use the table of the extra 'demo'.")
+        raise ValueError("Give a table, or --demo to try the command on a public table.")
     unit_of(arguments)
     if arguments.demo and (arguments.domain or arguments.no_header or arguments.weights or arguments.unit):
         raise ValueError("--demo has its own domain: leave out --domain, --no-header, --weights and --unit.")
@@ -416,7 +419,9 @@ def check_table(arguments: argparse.Namespace) -> None:
             "ledger init."
         )
     if arguments.ledger is None and arguments.holder_log is not None:
-        raise ValueError("--holder-log needs --ledger: without a ledger, you are the table's holder.")
+        raise ValueError(
+            "--holder-log needs --ledger: without a ledger, error messages hold these details themselves."
+        )
 
 
 def _check_combination(arguments: argparse.Namespace) -> None:
@@ -476,15 +481,16 @@ def print_cost(record: Any, drawn: bool, source: str | None) -> None:
     """
     kept = record["ledger"]
     if kept:
-        free = "" if drawn else ", answers kept from an earlier run: no further cost"
-        print(f"  ledger   {kept['account']}, charge {kept['charge']}{free}")
-        print(f"  key      {kept['key']}\n  head     {kept['head']}")
+        free = "" if drawn else "; the answers are those of an earlier run, at no further cost"
+        print(f"  ledger   charge {kept['charge']} of account {kept['account']}{free}")
+        print(f"  key      {kept['key']} (--key: the same answers again, at no cost)")
+        print(f"  head     {kept['head']} (pgmjax ledger verify --head: is the ledger the newest?)")
     if source is not None:
         print(f"  table    {source}")
     if not kept:
         print(
-            "  holder   you: without --ledger, whoever runs this command holds the table and may see "
-            "its errors"
+            "No ledger was used (--ledger): add up yourself what releases of this table cost. Error messages "
+            "of this command may tell about its records, so they are for you alone."
         )
     print(report_text.cost(record))
 
@@ -497,17 +503,15 @@ def _print(arguments: argparse.Namespace, job: Job, saved: release_folder.SavedR
     if "model" not in saved.missing:
         asked = example(saved.model.domain)
         print(f"  query    pgmjax query {shlex.quote(arguments.out)} {shlex.quote(asked)}")
-    numbers = f"loss {report_text.number(fit['loss'])}, gap {report_text.number(fit['gap'])}"
-    print(f"  fit      {fit['status']} after {fit['steps']} steps, {numbers}")
-    if ended := report_text.ending(record):
-        print(f"           {ended}")
+    complete = f"complete after {fit['steps']:,} steps"
+    print(f"  fit      {report_text.ending(record) or complete}")
     _print_recipe(job.recipe)
     if record["answered_by"] == "learner":
-        print("  answers  from the trained model in predictor/, not from the fitted model")
+        print("  answers  of the trained model in predictor/, not of the fitted model")
     elif record["answered_by"] != "engine":
-        print(f"  answers  from {record['answered_by']} least squares, not from the model")
+        print(f"  answers  by {record['answered_by']} least squares, not of the model")
     for name, reason in record.get("discovery", {}).get("left_out", {}).items():
-        print(f"  left out column {name}: {reason}")
+        print(f"  left out the column {name}: {reason}")
     told = accuracy.lines(record["accuracy"]) if "accuracy" in record else ()
     for line in (*told, *record["population"]["sentences"]):
         print(line)
@@ -517,7 +521,7 @@ def _print(arguments: argparse.Namespace, job: Job, saved: release_folder.SavedR
 def _print_recipe(recipe: Recipe) -> None:
     """Print which marginals are left out, and why."""
     for reason in recipe.reasons:
-        print(f"  recipe   {reason}")
+        print(f"  {reason}")
 
 
 def read_options(words: Sequence[str]) -> dict[str, Any]:

@@ -138,21 +138,21 @@ class Population:
         yield f"All counts and shares are of {self.phrase}."
         if self.unit is not None:
             column, most = self.unit.column, self.unit.max_records
-            one = f"{most} of them count, chosen" if most > 1 else "one of them counts, chosen"
+            one = f"{most} of them count" if most > 1 else "one of them counts"
             yield (
-                f"Of a {column} with more than {_records(most)}, {one} at random, and the others are left "
-                f"out. Records without a {column} all count."
+                f"Where one value of {column} has more than {_records(most)}, {one}, chosen at random. "
+                f"Records whose {column} is missing all count."
             )
         if self.drops:
             rare = ", such as a rare label" if self.discovered else ""
             heavy = "" if self.max_weight is None else f", or with a weight above {self.max_weight:,},"
-            yield f"A record with a value that has no place in the domain{rare}{heavy} is left out."
+            yield f"A record with a value that is not in the domain{rare}{heavy} is left out."
         if self.caps_weights:
             yield f"A weight above {self.max_weight:,} counts as {self.max_weight:,}, one below 0 as 0."
         if not self.is_whole:
             yield (
-                "So counts may not be those of the whole table, and no output tells whether they are. Shares "
-                "are of what counts."
+                "So counts may be smaller than those of the whole table, and nothing here tells whether they "
+                "are. Shares are shares of the records that count."
             )
         yield from self._of_merged()
 

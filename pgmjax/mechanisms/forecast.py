@@ -127,11 +127,13 @@ class ReleaseForecast:
             yield from self._measured(rows)
         else:
             yield (
-                f"{self.mechanism} chooses what it measures while it runs: its tables and their noise are "
-                "known afterwards."
+                f"{self.mechanism} chooses what to measure while it runs: its tables and their noise are "
+                "known only afterwards."
             )
-        asked = f"{self.records:,} records" + " (an assumption: --rows N tells)" * (rows is None)
-        yield f"Forecast for {asked}, on {self.rates}:"
+        asked = f"{self.records:,} records" + " (assumed: give the number with --rows if it is public)" * (
+            rows is None
+        )
+        yield f"Time and memory for {asked}, on {self.rates}:"
         for stage in self.stages:
             yield f"  {stage.name:<9} {_seconds(stage.seconds):>8}, {readable_bytes(stage.bytes)}"
         yield f"  together  {_seconds(self.seconds):>8}, {readable_bytes(self.peak_bytes)} at most"
@@ -153,9 +155,12 @@ class ReleaseForecast:
             yield f"  and {len(self.tables) - _SHOWN:,} more"
         if rows is not None:
             below = sum(table.cells for table in self.tables if rows / table.cells < table.stddev)
-            yield f"Below the noise on average: {below:,} of {counts:,} counts."
+            yield f"Smaller than their noise, on average: {below:,} of {counts:,} counts."
         else:
-            yield "How many counts lie below the noise depends on the table: --rows N tells, if N is public."
+            yield (
+                "How many counts would be smaller than their noise depends on the number of records: give it "
+                "with --rows if it is public."
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the forecast for JSON."""

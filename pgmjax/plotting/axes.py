@@ -121,7 +121,7 @@ def largest(
             noisy, places, xerr=stddevs * np.asarray(stddev), fmt="o", markersize=2.6, color=colours.noisy,
             ecolor=colours.noisy, elinewidth=0.9, capsize=0,
         )  # fmt: skip
-    axes.set_yticks(places, [short(name, 22) for name in names])
+    axes.set_yticks(places, list(map(literal, distinct(names, 22))))
     axes.set_ylim(len(places) - 0.4, -0.6)
     axes.axvline(0, color=colours.muted, linewidth=0.7)
     axes.xaxis.set_major_formatter(thousands)
@@ -170,24 +170,55 @@ def grouped_names(names: Sequence[str], group: int) -> list[str]:
         ['a … b', 'c']
     """
     runs = [names[i : i + group] for i in range(0, len(names), group)]
-    return [run[0] if len(run) == 1 else f"{short(run[0], 12)} … {short(run[-1], 12)}" for run in runs]
+    return [run[0] if len(run) == 1 else f"{run[0]} … {run[-1]}" for run in runs]
 
 
 def name_ticks(set_ticks: Any, names: Sequence[str], upright: bool = False, width: int = 36) -> None:
     """Label an axis with at most `MOST_LABELS` value names, slanted if they are long."""
     step = -(-len(names) // MOST_LABELS)
-    shown = [short(names[i]) for i in range(0, len(names), step)]
+    shown = list(map(literal, distinct(names[::step])))
     slant = not upright and sum(map(len, shown)) > width
     look = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if slant else {}
     set_ticks(range(0, len(names), step), shown, **look)
 
 
+def distinct(names: Sequence[str], most: int = 16) -> list[str]:
+    """Names of at most `most` characters, of which those of different names differ.
+
+    They are cut at the end; if that makes two of them equal, in the middle; if that does too, they end with
+    their number.
+
+    Example:
+        >>> distinct(["Region no. 1", "Region no. 2"], 8)
+        ['Reg…o. 1', 'Reg…o. 2']
+    """
+    for cut in (short, _without_middle):
+        found = [cut(name, most) for name in names]
+        if len(set(found)) == len(set(names)):
+            return found
+    ends = [f" {number}" for number in range(1, len(names) + 1)]
+    return [short(name, most - len(end)) + end for name, end in zip(names, ends, strict=True)]
+
+
 def short(name: str, most: int = 16) -> str:
-    """A name truncated to `most` characters, with dollar signs escaped."""
-    name = name.replace("$", r"\$")
+    """A name cut after `most` characters."""
     return name if len(name) <= most else name[: most - 1] + "…"
 
 
+def _without_middle(name: str, most: int) -> str:
+    return name if len(name) <= most else name[: most // 2 - 1] + "…" + name[-(most // 2) :]
+
+
+def literal(text: str) -> str:
+    """Text that matplotlib draws as it is, dollar signs too."""
+    return text.replace("$", r"\$")
+
+
 def thousands(value: float, _place: Any = None) -> str:
-    """A count with thousands separators."""
-    return f"{value:,.0f}" if abs(value) >= 1 or value == 0 else f"{value:g}"
+    """A count with thousands separators, and with the decimals that a tick between whole numbers needs.
+
+    Example:
+        >>> thousands(1.5), thousands(2e6), thousands(-0.0)
+        ('1.5', '2,000,000', '0')
+    """
+    return f"{value:z,.0f}" if value == round(value) else f"{value:,.10g}"

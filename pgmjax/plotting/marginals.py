@@ -103,7 +103,8 @@ def _bars(
     values = None if panel.noisy is None else panel.noisy.values
     spread = None if panel.noisy is None else panel.noisy.stddevs
     drawing.bars(axes[0], names[0], panel.fitted, values, spread, colours, stddevs)
-    axes[0].set_title(drawing.short(panel.clique[0], 40), color=colours.ink, fontsize=10.5, loc="left")
+    title = drawing.literal(drawing.short(panel.clique[0], 40))
+    axes[0].set_title(title, color=colours.ink, fontsize=10.5, loc="left")
 
 
 def _maps(
@@ -111,7 +112,7 @@ def _maps(
 ) -> None:
     tables = [panel.fitted] if panel.noisy is None else [panel.noisy.values, panel.fitted]
     top = max(*(float(np.max(table)) for table in tables), np.finfo(float).tiny)
-    first, second = (drawing.short(name, 30) for name in panel.clique)
+    first, second = (drawing.literal(drawing.short(name, 30)) for name in panel.clique)
     said = ["measured (noisy)", "fitted"][-len(tables) :]
     for part, table, kind in zip(axes, tables, said, strict=True):
         image = drawing.heat_map(part, table, top)

@@ -175,7 +175,7 @@ def _listed(names: Sequence[str]) -> str:
     """Comma-separated names, as many as fit on a line."""
     for shown in range(len(names), 0, -1):
         left = len(names) - shown
-        text = ", ".join(drawing.short(name, 30) for name in names[:shown])
+        text = drawing.literal(", ".join(drawing.short(name, 30) for name in names[:shown]))
         text += f" and {left} more" if left else ""
         if len(text) <= MOST_CHARACTERS:
             break

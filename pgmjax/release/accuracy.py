@@ -48,7 +48,6 @@ VERDICTS = ("good", "coarse", NOT_WHOLE, "noise", "not determined")
 MODEL, LEARNER = "the model", "the trained model"
 """What gives the answers of a release, besides its noisy counts."""
 _FIGURES = ("half_width", "relative", "small", "moved", "share")
-_ENDLESS = 10.0
 _SMALL = 5  # the small groups are one fifth of the values
 _MOST_WORK = 3e10  # multiplications for answers without closed forms: some ten seconds
 
@@ -284,8 +283,10 @@ class CountEstimates:
 
     @functools.cached_property
     def _others_with(self) -> dict[str, frozenset[int]]:
-        """The numbers of the other measurements on each attribute. There can be thousands, for each of which
-        an output of thousands of queries would else be compared."""
+        """The numbers of the other measurements on each attribute.
+
+        There can be thousands, and without this each output of thousands of queries is compared with all.
+        """
         found: dict[str, set[int]] = {}
         for number, each in enumerate(self._others):
             for name in each.clique:
@@ -444,7 +445,7 @@ def table_accuracy(
     of_shares = (ends[:, 1] - ends[:, 0]) / 2 / (np.maximum(fitted, 1.0) / max(records, 1.0))
     share = float(of_shares[_typical(of_shares, fitted)])
     least = np.argsort(fitted, kind="stable")[: max(1, len(fitted) // _SMALL)]
-    moved = float(-np.minimum(found.values, 0).sum() / max(records, 1.0))
+    moved = float(np.maximum(-found.values, 0).sum() / max(records, 1.0))
     typical = float(relative[place])
     return TableAccuracy(
         clique,
@@ -550,9 +551,9 @@ def lines(record: Mapping[str, Any]) -> Iterator[str]:
         >>> column = {"attributes": ["age"], "verdict": "noise", "relative": 1.4, "small": 3, "moved": 0}
         >>> for line in lines({"columns": [column], "tables": []}):
         ...     print(line)
-        Accuracy: of 1 column, 1 noise (age).
-        Worst: for a typical record, the count of its value of age is known to within 140 % (95 % interval).
-        Small groups: the rarest fifth of the values of age is known to within 300 %.
+        Accuracy: of 1 column, 1 is noise (age).
+        Worst: a typical count of age is noise: its 95 % interval is wider than the count itself.
+        Small groups: counts of the rarest fifth of the values of age are noise.
     """
     columns = record["columns"]
     yield f"Accuracy: {_told(columns, 'verdict')}."
@@ -569,9 +570,20 @@ def lines(record: Mapping[str, Any]) -> Iterator[str]:
 def _told(columns: Sequence[Mapping[str, Any]], kind: str) -> str:
     """Return how many columns have which verdict, and the names of those that are not good."""
     names = {each: [one["attributes"][0] for one in columns if one[kind] == each] for each in VERDICTS}
-    told = [f"{len(names['good'])} good"] if names["good"] else []
-    told += [f"{len(names[each])} {each} ({_few(names[each])})" for each in VERDICTS[1:] if names[each]]
-    return f"of {len(columns)} column{'s' * (len(columns) != 1)}, {', '.join(told)}"
+    told = [
+        f"{_are(len(names[each]))} {each}" + f" ({_few(names[each])})" * (each != "good")
+        for each in VERDICTS
+        if names[each]
+    ]
+    return f"of {len(columns)} column{'s' * (len(columns) != 1)}, {_listed(told)}"
+
+
+def _are(number: int) -> str:
+    return f"{number:,} {'is' if number == 1 else 'are'}"
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
 
 
 def _worst(known: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -582,10 +594,9 @@ def _worst(known: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     name, moved = worst["attributes"][0], worst["moved"]
     among = " in what counts" if worst["verdict"] == NOT_WHOLE else ""
     if _verdict(worst["relative"], 0.0) == _verdict(worst["relative"], moved):
-        yield (
-            f"Worst: for a typical record, the count of its value of {name}{among} is known to within "
-            f"{percent(worst['relative'])} (95 % interval)."
-        )
+        noise = "is noise: its 95 % interval is wider than the count itself"
+        known_to = f"is known to within {within(worst['relative'])} (95 % interval)"
+        yield f"Worst: a typical count of {name}{among} {noise if _lost(worst['relative']) else known_to}."
     else:
         yield (
             f"Worst: making negative noisy counts of {name} non-negative moved {percent(moved)} of "
@@ -593,9 +604,9 @@ def _worst(known: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         )
     small = max(known, key=lambda one: one["small"])
     yield (
-        "Small groups: the rarest fifth of the values of "
-        f"{small['attributes'][0]}{', the worst column,' * (len(known) > 1)} is known to within "
-        f"{percent(small['small'])}."
+        "Small groups: counts of the rarest fifth of the values of "
+        f"{small['attributes'][0]}{', the worst column,' * (len(known) > 1)} are "
+        f"{'' if _lost(small['small']) else 'known to within '}{within(small['small'])}."
     )
 
 
@@ -614,10 +625,8 @@ def _of_tables(tables: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     good, coarse, part, noise, unknown = (number[verdict] for verdict in VERDICTS)
     merged = sum(one.get("merged", False) for one in tables)
     unknown -= merged
-    told = [f"{good} {'is' if good == 1 else 'are'} good"] if good else []
-    told += [f"{coarse} {'is' if coarse == 1 else 'are'} coarse"] if coarse else []
-    told += [f"{part} {'is' if part == 1 else 'are'} {NOT_WHOLE}"] if part else []
-    told += [f"{noise} {'is' if noise == 1 else 'are'} mostly noise"] if noise else []
+    parts = {"good": good, "coarse": coarse, NOT_WHOLE: part, "mostly noise": noise}
+    told = [f"{_are(count)} {word}" for word, count in parts.items() if count]
     if merged:
         told.append(
             f"{merged} {'was' if merged == 1 else 'were'} measured with rare values merged, within which the "
@@ -628,17 +637,17 @@ def _of_tables(tables: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             f"{unknown} {'was' if unknown == 1 else 'were'} not measured: "
             f"{'its' if unknown == 1 else 'their'} counts rest on the model alone"
         )
-    said = f"{', '.join(told[:-1])} and {told[-1]}" if len(told) > 1 else told[0]
-    yield f"Of {len(tables):,} {kind}{'s' * (len(tables) != 1)}, {said}."
+    yield f"Of {len(tables):,} {kind}{'s' * (len(tables) != 1)}, {_listed(told)}."
     alone = [one for one in tables if one["verdict"] == VERDICTS[-1] and one.get("misplaced")]
     if alone:
         worst = max(alone, key=lambda one: one["misplaced"][1])
         most = sorted(one["misplaced"][1] for one in alone)[len(alone) // 2]
-        yield (
-            f"Noisy distances were published of {len(alone):,} of these: in half of them the model has at "
-            f"most {percent(most)} of the records in a wrong cell, in the worst "
-            f"({', '.join(worst['attributes'])}) at most {percent(worst['misplaced'][1])} (95 % each)."
+        told = (
+            f": in half of them the model has at most {percent(most)} of the records in a wrong cell, in the "
+            f"worst ({', '.join(worst['attributes'])}) at most {percent(worst['misplaced'][1])} (95 % each)."
         )
+        lost = ", but with too much noise to say how many records the model has in a wrong cell."
+        yield f"Noisy distances were published of {len(alone):,} of these{told if most < 1 else lost}"
 
 
 def _few(names: Sequence[str], most: int = 5) -> str:
@@ -647,6 +656,18 @@ def _few(names: Sequence[str], most: int = 5) -> str:
 
 def percent(share: float) -> str:
     """Return a share as text: `0.123` as `12 %`, small ones with a digit more."""
-    if share > _ENDLESS:
-        return f"more than {100 * _ENDLESS:,.0f} %"
-    return f"{100 * share:,.0f} %" if share >= 0.095 else f"{100 * share:.1f} %"
+    return f"{100 * share:,.0f} %" if share >= 0.095 else f"{100 * share:z.1f} %"
+
+
+def within(share: float) -> str:
+    """Return half the width of an interval over the count, as text: `noise` beyond the count itself.
+
+    Example:
+        >>> within(0.123), within(5.56)
+        ('12 %', 'noise')
+    """
+    return "noise" if _lost(share) else percent(share)
+
+
+def _lost(share: float) -> bool:
+    return share > 1

@@ -16,11 +16,12 @@ from html import escape
 
 import numpy as np
 
-from pgmjax.plotting.axes import grouped, thousands
+from pgmjax.plotting.axes import distinct, grouped, grouped_names, short, thousands
 
 MOST_BARS = 120
 _MOST_LABELS = 8
-_WIDE, _HIGH = 460, 250
+_WIDE, _HIGH = 360, 220  # on a phone a unit is about a pixel
+_MAP_WIDE, _MAP_HIGH = 320, 270
 _LETTER = 6.2  # width of a letter of size 11
 _MAP = ("#f2f2f1", "#c9dcd6", "#8fbfb6", "#4f9a97", "#256f7c", "#10475f", "#071f3a")
 _SLANT = 35  # degrees
@@ -56,12 +57,14 @@ def bars(
     low = min(0.0, float(np.min(points - spread, initial=0.0)))
     high = max(1e-9, float(np.max(fitted)), float(np.max(points + spread, initial=0.0)))
     step = -(-len(names) // _MOST_LABELS)
-    shown = [(k, short(names[k])) for k in range(0, len(names), step)]
-    slanted = sum(len(name) for _, name in shown) > 36
+    shown = list(zip(range(0, len(names), step), distinct(names[::step]), strict=True))
+    slanted = sum(len(name) for _, name in shown) > 28
     longest = max(len(name) for _, name in shown)
     foot = 24 + slanted * longest * _LETTER * math.sin(math.radians(_SLANT))
     marks = _ticks(low, high)
     left = 8 + _LETTER * max(len(thousands(mark)) for mark in marks)
+    if slanted:
+        left = _left(left, _WIDE - 6, [((k + 0.7) / (len(names) + 0.4), name) for k, name in shown])
     wide, floor = _WIDE - left - 6, _HIGH - foot
 
     def across(place: float) -> float:
@@ -96,7 +99,7 @@ def largest(
     title: str,
 ) -> str:
     """Draw counts like `bars`, from the top downwards, each with its name: for few values out of many."""
-    words = [short(name, 22) for name in names]
+    words = distinct(names, 22)
     points = np.zeros(0) if noisy is None or stddev is None else np.asarray(noisy, float)
     spread = np.zeros(0) if noisy is None or stddev is None else 2 * np.asarray(stddev, float)
     low = min(0.0, float(np.min(points - spread, initial=0.0)))
@@ -129,7 +132,9 @@ def heat_maps(
     *,
     axis_names: tuple[str, str],
 ) -> str:
-    """Draw one pair's marginal twice on one colour scale: noisy counts on the left, fitted on the right.
+    """Draw one pair's marginal twice on one colour scale: noisy counts first, then fitted ones.
+
+    On a wide page they stand side by side, on a narrow one below each other.
 
     The colour scale is in the square root of the count; negative ones are drawn as zero.
 
@@ -141,55 +146,71 @@ def heat_maps(
         axis_names: the two attributes.
 
     Returns:
-        An `<svg>` element.
+        A `<div>` with two `<svg>` elements.
     """
     top = max(float(np.max(noisy)), float(np.max(fitted)), 1.0)
+    names = f"{axis_names[0]} by {axis_names[1]}"
+    maps = [
+        _map(row_names, column_names, noisy, top, axis_names, ("measured (noisy)", f"{names}: noisy counts")),
+        _map(row_names, column_names, fitted, top, axis_names, ("fitted", f"{names}: fitted counts")),
+    ]
+    return f'<div class="maps">{"".join(maps)}</div>'
+
+
+def _map(
+    row_names: Sequence[str],
+    column_names: Sequence[str],
+    table: np.ndarray,
+    top: float,
+    axis_names: tuple[str, str],
+    titles: tuple[str, str],
+) -> str:
+    """Draw one table of counts with its colour scale, whose upper end is `top`."""
     rows, columns = (
-        [(k, short(names[k])) for k in range(0, len(names), -(-len(names) // _MOST_LABELS))]
-        for names in (row_names, column_names)
+        list(zip(range(0, len(names), step), distinct(names[::step], most), strict=True))
+        for names, most in ((row_names, 12), (column_names, 16))
+        for step in (-(-len(names) // _MOST_LABELS),)
     )
-    slanted = sum(len(name) for _, name in columns) > 26
+    slanted = sum(len(name) for _, name in columns) > 20
     longest = max(len(name) for _, name in columns)
     foot = 40 + slanted * longest * _LETTER * math.sin(math.radians(_SLANT))
-    left, floor = 26 + _LETTER * max(len(name) for _, name in rows), 320 - foot
-    wide, high = (720 - left - 90) / 2, floor - 22
+    marks = [(mark, thousands(mark)) for mark in _ticks(0.0, top, 4)]
+    left, floor = 26 + _LETTER * max(len(name) for _, name in rows), _MAP_HIGH - foot
+    end = _MAP_WIDE - 26 - _LETTER * max(len(text) for _, text in marks)
+    if slanted:
+        left = _left(left, end, [((k + 0.5) / len(column_names), name) for k, name in columns])
+    wide, high, scale = end - left, floor - 22, end + 8
+    turned = f'transform="rotate(-90 12 {22 + high / 2:.2f})"'
     parts = [
+        _text(left, 14, titles[0], "start", "muted"),
+        _text(12, 22 + high / 2, short(axis_names[0], int(high / _LETTER)), "middle", "ink", turned),
+        _text(left + wide / 2, _MAP_HIGH - 6, short(axis_names[1], 34), "middle", "ink"),
+        _image(left, 22, wide, high, np.asarray(table)[::-1], top),
+        # equal steps of the square root
+        _image(scale, 22, 8, high, np.square(np.linspace(1, 0, 64))[:, None] * top, top),
+    ]
+    parts += [
         _text(left - 4, floor - high * (k + 0.5) / len(row_names) + 4, name, "end", "muted")
         for k, name in rows
     ]
-    turned = f'transform="rotate(-90 12 {22 + high / 2:.2f})"'
-    parts.append(_text(12, 22 + high / 2, short(axis_names[0], 60), "middle", "ink", turned))
-    for k, (table, label) in enumerate(((noisy, "measured (noisy)"), (fitted, "fitted"))):
-        x = left + k * (wide + 16)
-        parts.append(_text(x, 14, label, "start", "muted"))
-        parts.append(_image(x, 22, wide, high, np.asarray(table)[::-1], top))
-        parts += [_name(x + wide * (c + 0.5) / len(column_names), floor, n, slanted) for c, n in columns]
-        parts.append(_text(x + wide / 2, 314, short(axis_names[1], 60), "middle", "ink"))
-    x = left + 2 * wide + 26
-    scale = np.square(np.linspace(1, 0, 64))[:, None] * top  # equal steps of the square root
-    parts.append(_image(x, 22, 10, high, scale, top))
+    parts += [_name(left + wide * (k + 0.5) / len(column_names), floor, n, slanted) for k, n in columns]
     parts += [
-        _text(x + 14, 22 + high * (1 - math.sqrt(mark / top)) + 4, thousands(mark), "start", "muted")
-        for mark in _ticks(0.0, top, 4)
+        _text(scale + 12, 22 + high * (1 - math.sqrt(mark / top)) + 4, text, "start", "muted")
+        for mark, text in marks
     ]
-    label = f"{axis_names[0]} by {axis_names[1]}: measured noisy counts beside fitted counts"
-    return _svg(720, 320, parts, label)
+    return _svg(_MAP_WIDE, _MAP_HIGH, parts, titles[1])
 
 
-def grouped_names(names: Sequence[str], group: int) -> list[str]:
-    """Names of consecutive runs of `group` values: the first and the last of each.
+def _left(least: float, end: float, names: Sequence[tuple[float, str]]) -> float:
+    """Return where an axis begins, so that its slanted names do not reach out of the drawing.
 
-    Example:
-        >>> grouped_names(["a", "b", "c"], 2)
-        ['a … b', 'c']
+    Args:
+        least: where it begins at least.
+        end: where it ends.
+        names: with their places, as shares of the axis.
     """
-    runs = [names[i : i + group] for i in range(0, len(names), group)]
-    return [run[0] if len(run) == 1 else f"{short(run[0], 12)} … {short(run[-1], 12)}" for run in runs]
-
-
-def short(name: str, most: int = 16) -> str:
-    """A name truncated to `most` characters."""
-    return name if len(name) <= most else name[: most - 1] + "…"
+    reach = 1.1 * _LETTER * math.cos(math.radians(_SLANT))  # capitals are wider
+    return max(least, *((reach * len(name) - end * place) / (1 - place) for place, name in names))
 
 
 def _ticks(low: float, high: float, most: int = 5) -> list[float]:

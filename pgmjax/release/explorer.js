@@ -11,7 +11,8 @@
 
   function number(value) {
     const digits = Math.abs(value) < 100 && value !== Math.round(value) ? 1 : 0;
-    return value.toLocaleString("en-US", { maximumFractionDigits: digits });
+    const rounded = Math.round(value * 10 ** digits) / 10 ** digits + 0;  // no -0
+    return rounded.toLocaleString("en-US", { maximumFractionDigits: digits });
   }
   function add(parent, tag, text, kind) {
     const made = document.createElement(tag);
@@ -106,11 +107,12 @@
     if (!top.length) return;
     place.innerHTML = "<svg></svg>";
     const svg = place.firstChild, space = svg.namespaceURI, row = 20;
-    const wide = Math.max(320, Math.min(700, place.clientWidth || 700)), left = Math.round(0.3 * wide);
-    const letters = Math.floor((left - 8) / 6.5);
+    const wide = Math.max(320, Math.min(700, place.clientWidth || 700)), above = wide < 500;
+    const left = above ? 4 : Math.round(0.3 * wide), high = above ? row + 16 : row;  // room for the name
+    const letters = Math.floor(((above ? wide : left) - 8) / 6.5), half = Math.floor(letters / 2);
     const most = Math.max(...top.map((l) => Math.max(l.count, l.noisy === null ? 0 : l.noisy + l.half)), 1);
     const scale = (value) => left + Math.max(0, value) / most * (wide - left - 70);
-    svg.setAttribute("viewBox", "0 0 " + wide + " " + (row * top.length + 6));
+    svg.setAttribute("viewBox", "0 0 " + wide + " " + (high * top.length + 6));
     svg.setAttribute("role", "img");
     svg.setAttribute("aria-label", names.join(" by ") + ": counts as bars, 95 % intervals as lines");
     const put = (tag, attributes, text) => {
@@ -120,9 +122,10 @@
       svg.appendChild(made);
     };
     top.forEach((line, k) => {
-      const y = k * row + 4, word = line.words.join(" · ");
-      put("text", { x: left - 8, y: y + 11, "text-anchor": "end", fill: "var(--ink)", "font-size": 12 },
-        word.length > letters ? word.slice(0, letters - 1) + "…" : word);
+      const y = k * high + high - row + 4, word = line.words.join(" · ");
+      put("text", { x: above ? left : left - 8, y: above ? y - 5 : y + 11, "text-anchor": above ? "start" : "end",
+        fill: "var(--ink)", "font-size": 12 },
+        word.length > letters ? word.slice(0, half - 1) + "…" + word.slice(-half) : word);
       put("rect", { x: left, y, width: Math.max(0, scale(line.count) - left), height: row - 6, fill: "var(--fit)" });
       if (line.noisy !== null) put("line", {
         x1: scale(line.noisy - line.half), x2: scale(line.noisy + line.half),
@@ -140,14 +143,15 @@
     head.textContent = body.textContent = "";
     const titles = add(head, "tr");
     names.forEach((name) => add(titles, "th", name));
-    ["count", "95 % interval", "share", "95 % interval"].forEach((name) => add(titles, "th", name, "n"));
+    const heads = ["count", "95 % interval", "share", "95 % interval of it"];
+    heads.forEach((name) => add(titles, "th", name, "n"));
     lines.slice(0, shown).forEach((line) => {
       const row = add(body, "tr");
-      line.words.forEach((word) => add(row, "td", word));
-      add(row, "td", number(line.count), "n");
-      add(row, "td", interval(line), "n");
-      add(row, "td", (100 * line.count / data.total).toFixed(2) + " %", "n");
-      add(row, "td", shares(line), "n");
+      line.words.forEach((word, k) => { add(row, "td", word).dataset.title = names[k]; });
+      const share = (100 * line.count / data.total).toFixed(2) + " %";
+      [number(line.count), interval(line), share, shares(line)].forEach((text, k) => {
+        add(row, "td", text, "n").dataset.title = heads[k];
+      });
     });
     find("more").hidden = lines.length <= shown;
   }

@@ -49,16 +49,17 @@ def section(
     left_out = content["left_out"]
     more = (
         f'<p class="note">{left_out:,} pairs are left out, because the page would be too large. '
-        "pgmjax query prints them.</p>"
+        "The command pgmjax query prints them.</p>"
         if left_out
         else ""
     )
     return f"""<section id="explore">
 <h2>Explore</h2>
-<p class="note">Choose one column or two. Each line's interval, taken by itself, contains the count,
-among {counted}, with 95 % probability. It is computed from the noisy counts alone. The count uses
-the fitted model too, which knows everything that was measured; it lies inside the interval. Where columns
-were not measured together, there is no interval, and the count rests on the model alone.</p>
+<p class="note">Choose one column or two, and see how many records have each value. A count is the best
+answer of the noisy counts and the fitted model together. The interval beside it comes from the noisy counts
+alone: it contains the exact count, among {counted}, with 95 % probability. This holds for each line by
+itself. Where columns were not measured together, there is no interval, and the count rests on the model
+alone.</p>
 <noscript><p class="warn">This section needs JavaScript. It loads nothing from the network: all its numbers
 are in this file.</p></noscript>
 <div class="controls">
@@ -73,7 +74,7 @@ are in this file.</p></noscript>
 </div>
 <p id="x-sum" class="note"></p>
 <div id="x-chart"></div>
-<div class="tall scroll"><table id="x-table"><thead></thead><tbody></tbody></table></div>
+<div class="tall scroll"><table id="x-table" class="cards"><thead></thead><tbody></tbody></table></div>
 <p><button id="x-more" type="button" hidden>Show more</button></p>{more}
 <script type="application/json" id="x-data">{data}</script>
 <script>

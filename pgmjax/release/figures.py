@@ -1,4 +1,4 @@
-"""The figures and lists of the report: attributes, pairs, measured marginals.
+"""The figures and tables of the report: attributes, pairs, measured marginals.
 
 Fitted values are drawn next to the noisy answers (`release.drawing`). Every function takes released numbers
 only: measured (noisy) values, their standard deviations and fitted values.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -41,13 +41,14 @@ def one_way(model: AskedModel | GraphicalModel, estimates: CountEstimates, show_
             figures.append(_one_way_figure(model, estimates, name))
             progress.advance()
     left_out = len(model.domain) - len(names)
-    more = f'<p class="note">{left_out:,} further attributes are not drawn.</p>' if left_out else ""
+    verb = "attribute is" if left_out == 1 else "attributes are"
+    more = f'<p class="note">{left_out:,} further {verb} not drawn.</p>' if left_out else ""
     return f"""<section>
 <h2>One attribute at a time</h2>
-<p class="note"><span class="key"></span>fitted count &ensp; <span class="key dot"></span>noisy count, with
-two standard deviations of its noise each way. The noisy counts are
-the best unbiased ones from all measured marginals that contain the attribute. If it was measured only
-through other queries, no noisy counts are drawn.</p>
+<p class="note"><span class="key"></span>count of the fitted model &ensp; <span class="key dot"></span>noisy
+count, with two standard deviations of its noise each way. A noisy count is the best unbiased one from all
+measured marginals that contain the attribute. No noisy counts are drawn of an attribute that was measured
+through other queries alone.</p>
 <div class="plots">{"".join(figures)}</div>{more}
 </section>"""
 
@@ -66,12 +67,13 @@ def _one_way_figure(model: AskedModel | GraphicalModel, estimates: CountEstimate
         svg, rest = drawing.bars(attribute.code_names(), *counts, title=name), ""
     others = other_queries(estimates.measurements, name)
     if noisy is not None:
-        gathered = f"in {sources} measured marginal{'s' if sources > 1 else ''}"
+        gathered = f"measured in {sources} marginal{'s' if sources > 1 else ''}"
     elif others:
         gathered = f"measured only through other queries ({', '.join(others)})"
     else:
-        gathered = "not measured: uniform unless there is a prior"
-    caption = f"{model.domain[name]:,} values, {escape(gathered)}{rest}"
+        gathered = "not measured: all values are equally likely, unless there is a prior"
+    size = model.domain[name]
+    caption = f"{size:,} value{'s' * (size != 1)}, {escape(gathered)}{rest}"
     return f"<figure><h3>{escape(name)}</h3>{svg}<figcaption>{caption}</figcaption></figure>\n"
 
 
@@ -87,7 +89,7 @@ def _largest_svg(
     said += f"{fitted[others].sum():,.0f} fitted"
     if noisy is not None:
         spread = 2 * math.sqrt(float(np.square(np.asarray(stddev)[others]).sum()))
-        said += f", {np.asarray(noisy)[others].sum():,.0f} ± {spread:,.0f} noisy"
+        said += f", {np.asarray(noisy)[others].sum():z,.0f} ± {spread:,.0f} noisy"
     return svg, said
 
 
@@ -103,9 +105,8 @@ def two_way(model: AskedModel | GraphicalModel, estimates: CountEstimates, show_
         return ""
     return f"""<section>
 <h2>Pairs of attributes</h2>
-<p class="note">The measured pairs with the most cells. Noisy counts are on the left and fitted counts on
-the right, on one scale. Colour grows with the square root of the count. Negative noisy counts are drawn
-as 0.</p>
+<p class="note">The measured pairs with the most cells: noisy counts, and those of the fitted model, in the
+same colours. Colour grows with the square root of the count. Negative noisy counts are drawn as 0.</p>
 <div class="pairs">{"".join(figures)}</div>
 </section>"""
 
@@ -119,7 +120,7 @@ def _two_way_figure(
     values, stddevs = noisy
     rows, columns = (model.domain.attribute(name).code_names() for name in pair)
     svg = drawing.heat_maps(rows, columns, values, model.marginal(pair), axis_names=pair)
-    caption = f"{values.size:,} cells, noise stddev {typical(stddevs):,.4g} a cell"
+    caption = f"{values.size:,} cells; standard deviation of the noise of a cell: {typical(stddevs):,.4g}"
     title = f"{escape(pair[0])} by {escape(pair[1])}"
     return f"<figure><h3>{title}</h3>{svg}<figcaption>{caption}</figcaption></figure>\n"
 
@@ -152,29 +153,47 @@ def _largest_pairs(
 
 def measured(model: AskedModel | GraphicalModel, measurements: Sequence[LinearMeasurement]) -> str:
     """Return the section that lists every measurement with its noise and residual."""
-    rows = "\n".join(_measured_row(model, measurement) for measurement in measurements)
+    heads = {"attributes": "", "values": "n", "noise": "", "standard deviation": "n", "distance": "n"}
+    rows = [
+        (
+            ", ".join(each.clique),
+            f"{np.size(each.values):,}",
+            each.noise,
+            f"{typical(each.stddev):,.4g}",
+            f"{_residual(model, each):.2f}",
+        )
+        for each in measurements
+    ]
     return f"""<section>
 <h2>What was measured</h2>
-<p class="note">Fit is the root mean square of (fitted - noisy) / stddev. It is about 1 if only noise is
-left, and less if the model can follow the noise.</p>
-<div class="tall scroll"><table>
-<thead><tr><th>attributes</th><th class="n">values</th><th>noise</th><th class="n">stddev</th>
-<th class="n">fit</th></tr></thead>
-<tbody>
-{rows}
-</tbody></table></div>
+<p class="note">The distance is that of the fitted counts from the noisy ones, in standard deviations of the
+noise (root mean square). It is about 1 if only noise is left, and less if the model can follow the noise.</p>
+{table(heads, rows)}
 </section>"""
 
 
-def _measured_row(model: AskedModel | GraphicalModel, measurement: LinearMeasurement) -> str:
-    cells = [
-        f"<td>{escape(', '.join(measurement.clique))}</td>",
-        f'<td class="n">{np.size(measurement.values):,}</td>',
-        f"<td>{escape(measurement.noise)}</td>",
-        f'<td class="n">{typical(measurement.stddev):,.4g}</td>',
-        f'<td class="n">{_residual(model, measurement):.2f}</td>',
-    ]
-    return f"<tr>{''.join(cells)}</tr>"
+def table(heads: Mapping[str, str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table that scrolls by itself, and whose rows are cards on a narrow page.
+
+    Args:
+        heads: the titles of the columns with their class, `n` for numbers.
+        rows: text of the cells.
+    """
+    top = "".join(f'<th class="{kind}">{escape(title)}</th>' for title, kind in heads.items())
+    lines = "\n".join(
+        "<tr>"
+        + "".join(
+            f'<td class="{kind}" data-title="{escape(title)}">{escape(cell)}</td>'
+            for (title, kind), cell in zip(heads.items(), row, strict=True)
+        )
+        + "</tr>"
+        for row in rows
+    )
+    return f"""<div class="tall scroll"><table class="cards">
+<thead><tr>{top}</tr></thead>
+<tbody>
+{lines}
+</tbody></table></div>"""
 
 
 def _residual(model: AskedModel | GraphicalModel, measurement: LinearMeasurement) -> float:

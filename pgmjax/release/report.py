@@ -23,6 +23,8 @@ from pgmjax.release.accuracy import CountEstimates
 from pgmjax.release.asked import AskedModel
 
 _MOST_TABLES = 1000
+_FIGURES = {"a typical count is within": "n", "small groups within": "n", "records moved": "n"}
+_SHARES = {"verdict on shares": "", "a typical share is within": "n"}
 
 
 def render(
@@ -159,9 +161,9 @@ def _warning(record: Mapping[str, Any]) -> str:
         return ""
     told = "; ".join(each["name"] for each in record["inputs"] if each["secure"] is False)
     seed = "" if record["seed"] is None else f" (seed {record['seed']})"
-    return f"""<p class="warn"><strong>Not for publication.</strong> Noise can be repeated{seed} or is of a
-    source of somebody's own, so anyone who knows how can remove it: {escape(told)}. Such a release is for
-repeatable research and protects nobody.</p>
+    return f"""<p class="warn"><strong>Not for publication.</strong> Noise can be repeated{seed}
+or comes from a source of somebody's own, so whoever knows how can remove it: {escape(told)}. Such a release
+protects nobody. It is for research that must be repeatable.</p>
 """
 
 
@@ -169,24 +171,21 @@ def _accuracy(record: Mapping[str, Any]) -> str:
     """The verdict on every column; nothing for records without one."""
     if not record.get("accuracy"):
         return ""
-    head = """<tr><th>column</th><th>verdict</th><th class="n">a typical count is within</th>
-<th class="n">small groups within</th><th class="n">records moved</th><th>verdict on shares</th>
-<th class="n">a typical share is within</th></tr>"""
-    rows = "\n".join(
-        f"<tr><td>{escape(one['attributes'][0])}</td><td>{escape(one['verdict'])}</td>"
-        + "".join(f'<td class="n">{_within(one[part])}</td>' for part in ("relative", "small", "moved"))
-        + f"{_shares(one)}</tr>"
+    rows = [
+        (one["attributes"][0], one["verdict"], *_figures(one), *_shares(one))
         for one in record["accuracy"]["columns"]
-    )
+    ]
+    heads = {"column": "", "verdict": "", **_FIGURES, **_SHARES}
     told = _paragraphs([*accuracy.lines(record["accuracy"]), report_text.population(record)])
-    publish = """<p class="note">"Within" is half the width of a 95 % interval of the noisy counts, divided by
-the count. A column is good up to 10 %. It is noise beyond 50 %, or if making negative counts non-negative
-moved many records to other values. Where records may have been left out, no verdict on counts is better than
-"not the whole table", however little noise they have, and shares have a verdict of their own. All files
-of this folder follow from noisy answers and may be published. Do not publish a ledger, its key or a holder's
-log.</p>"""
-    table = f'<div class="tall scroll"><table><thead>{head}</thead><tbody>{rows}</tbody></table></div>'
-    return _section("How good it is", f"{told}{table}{_tables(record['accuracy']['tables'])}{publish}")
+    publish = """<p class="note">A count is within 5 % if its 95 % interval reaches 5 % of the count to each
+side. If it reaches further than the count itself, the count is called noise. A column is good up to 10 %. It
+is noise beyond 50 %, or if many records were moved: a model has no negative counts, so where noisy counts are
+negative it takes records from other values. Where records may have been left out, no verdict on counts is
+better than "not the whole table", however little noise they have, and shares have a verdict of their own. All
+files of this folder follow from noisy answers and may be published. Do not publish a ledger, its key or a
+file made with --holder-log.</p>"""
+    tables = _tables(record["accuracy"]["tables"])
+    return _section("How good it is", f"{told}{figures.table(heads, rows)}{tables}{publish}")
 
 
 def _tables(tables: Sequence[Mapping[str, Any]]) -> str:
@@ -195,36 +194,50 @@ def _tables(tables: Sequence[Mapping[str, Any]]) -> str:
         return ""
     order = {verdict: -place for place, verdict in enumerate(accuracy.VERDICTS)}
     listed = sorted(tables, key=lambda one: order[one["verdict"]])
-    rows = "\n".join(
-        f"<tr><td>{escape(', '.join(one['attributes']))}</td><td>{_verdict(one)}</td>"
-        + "".join(f'<td class="n">{_within(one[part])}</td>' for part in ("relative", "small", "moved"))
-        + f'<td class="n">{_misplaced(one)}</td>{_shares(one)}</tr>'
+    misplaced = any(one.get("misplaced") for one in tables)
+    wrong = {"in a wrong cell, by a noisy distance": "n"} if misplaced else {}
+    heads = {"columns together": "", "verdict": "", **_FIGURES, **wrong, **_SHARES}
+    rows = [
+        (
+            ", ".join(one["attributes"]),
+            _verdict(one),
+            *_figures(one),
+            *([_misplaced(one)] if misplaced else []),
+            *_shares(one),
+        )
         for one in listed[:_MOST_TABLES]
-    )
+    ]
     more = len(listed) - _MOST_TABLES
     rest = f'<p class="note">{more:,} further tables are in release.json.</p>' if more > 0 else ""
-    head = """<tr><th>columns together</th><th>verdict</th><th class="n">a typical count is within</th>
-<th class="n">small groups within</th><th class="n">records moved</th>
-<th class="n">in a wrong cell, by a noisy distance</th><th>verdict on shares</th>
-<th class="n">a typical share is within</th></tr>"""
-    return f'<div class="tall scroll"><table><thead>{head}</thead><tbody>{rows}</tbody></table></div>{rest}'
+    return f"<h3>Columns together</h3>{figures.table(heads, rows)}{rest}"
 
 
 def _verdict(one: Mapping[str, Any]) -> str:
     alone = one["verdict"] == accuracy.VERDICTS[-1]
-    return f"{one['verdict']}: {accuracy.rests_on(False)}" if alone else escape(one["verdict"])
+    return f"{one['verdict']}: {accuracy.rests_on(False)}" if alone else str(one["verdict"])
 
 
-def _shares(one: Mapping[str, Any]) -> str:
-    return f'<td>{escape(one["share_verdict"])}</td><td class="n">{_within(one["share"])}</td>'
+def _figures(one: Mapping[str, Any]) -> list[str]:
+    return [_within(one["relative"]), _within(one["small"]), _percent(one["moved"])]
+
+
+def _shares(one: Mapping[str, Any]) -> list[str]:
+    return [one["share_verdict"], _within(one["share"])]
 
 
 def _misplaced(one: Mapping[str, Any]) -> str:
     """The share of records in a wrong cell of the model, where the mechanism published it with noise."""
-    return " to ".join(map(accuracy.percent, one["misplaced"])) if one.get("misplaced") else "not published"
+    if not one.get("misplaced"):
+        return "not published"
+    low, high = one["misplaced"]
+    return "unknown" if (low, high) == (0, 1) else f"{accuracy.percent(low)} to {accuracy.percent(high)}"
 
 
 def _within(share: float | None) -> str:
+    return "unknown" if share is None else accuracy.within(share)
+
+
+def _percent(share: float | None) -> str:
     return "unknown" if share is None else accuracy.percent(share)
 
 
@@ -233,8 +246,7 @@ def _promise(record: Mapping[str, Any]) -> str:
 
 
 def _spent(record: Mapping[str, Any]) -> str:
-    head = '<tr><th>parameter</th><th class="n">exact value</th></tr>'
-    return _section("What was spent", _table(report_text.spent_rows(record), head))
+    return _section("What was spent", _table(report_text.spent_rows(record)))
 
 
 def _certificate(record: Mapping[str, Any], values: int) -> str:
@@ -261,14 +273,14 @@ def _asking(model: AskedModel | GraphicalModel, record: Mapping[str, Any]) -> st
         "model.domain.decode(rows)   # their labels, bins\n"
         'model.sample_to("rows.parquet", 1000, decode="values")   # as in the synthetic rows here'
     )
-    values = "values: labels, numbers uniform within their bin, empty where missing"
+    values = "values: labels, numbers drawn within their bin, empty where missing"
     written = values if record.get("synthetic") == "values" else "codes of the domain"
     independent = record.get("method") == INDEPENDENT
-    drawn = "independent of one another" if independent else "dealt evenly, not independent of one another"
+    drawn = "independent of one another" if independent else "as close to the model as whole rows allow"
     files = {
-        "measurements.parquet": "the noisy answers: clique, row, value, stddev, noise",
-        "answers.parquet": "the answers to the workload: query, a column for each attribute, clique, cell, "
-        "estimate, stddev, noise_stddev, low, high",
+        "measurements.parquet": "the noisy answers, with the columns clique, row, value, stddev and noise",
+        "answers.parquet": "the answers to the workload, with the columns query, one for each attribute, "
+        "clique, cell, estimate, stddev, noise_stddev, low and high",
         "synthetic.*": f"rows drawn from the model, as {written}; {drawn}",
         "model/": "the fitted model",
         "release.json": "the guarantee, the budget spent and the fit, for programs",
@@ -278,9 +290,9 @@ def _asking(model: AskedModel | GraphicalModel, record: Mapping[str, Any]) -> st
     own = {
         "engine": "Answers come from the model",
         "learner": "Answers come from the trained model in predictor/ where it learned the attributes "
-        "together, while the tables above show the fitted model; they",
+        "together, while the tables above show the fitted model. Answers",
     }
-    least = f"answers.parquet comes from {by} least squares; other answers come from the model,"
+    least = f"The answers in answers.parquet are by {by} least squares. Other answers come from the model"
     return _section(
         "Query the release",
         f"<p>DIR is the folder of this report. {own.get(by, least)} and cost no further "
@@ -300,6 +312,6 @@ def _paragraphs(texts: Iterable[str]) -> str:
     return "".join(f"<p>{escape(text)}</p>\n" for text in texts)
 
 
-def _table(rows: Iterable[tuple[str, str]], head: str = "") -> str:
-    lines = "\n".join(f'<tr><td>{escape(k)}</td><td class="n">{escape(v)}</td></tr>' for k, v in rows)
-    return f'<div class="scroll"><table>\n{head}\n{lines}\n</table></div>\n'
+def _table(rows: Iterable[tuple[str, str]]) -> str:
+    lines = "\n".join(f"<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in rows)
+    return f'<table class="named">\n{lines}\n</table>\n'

@@ -42,13 +42,13 @@ def promise(record: Mapping[str, Any]) -> list[str]:
     found = []
     if record.get("discovery"):
         found = [
-            _plain("""The domain file left columns open. Their bins, labels and dates were found in the table
-            for a part of the cost above, so the guarantee covers this choice too.""")
+            _plain("""The domain file left columns open. Finding their bins, labels and dates in the table was
+            a part of the cost, so the guarantee covers them too.""")
         ]
     if any(each["role"] == PRIOR for each in record["inputs"]):
         found.append(
-            _plain("""Of all models that fit the noisy counts equally well, this one is nearest to the model
-            of the earlier release. Where nothing was measured here, it follows the earlier model.""")
+            _plain("""Where nothing was measured here, the model follows that of the earlier release: of all
+            models that fit the noisy counts equally well, it is the nearest to it.""")
         )
     return [
         record["statement"],
@@ -56,12 +56,11 @@ def promise(record: Mapping[str, Any]) -> list[str]:
         population(record),
         *found,
         _plain("""Everything else here, from the model to the synthetic rows, was computed from the noisy
-            counts without looking at the table again, so it costs no further privacy. The costs of several
-            releases from the same table add up: epsilons and deltas are summed."""),
-        _plain("""The attributes and their possible values, the choice of what to measure and all settings
-            are taken to be public. If one of them was chosen by looking at the table in another way, the
-            guarantee does not cover that choice. It does not cover the time that the computation took
-            either."""),
+            counts alone, so it costs no further privacy. The costs of several releases from the same table
+            add up: their epsilons are summed, and their deltas."""),
+        _plain("""The columns and their possible values, what was asked for and all settings are taken to be
+            public. If somebody looked at the table to choose one of them, the guarantee does not cover that
+            choice. Nor does it cover how long the computation took."""),
     ]
 
 
@@ -85,7 +84,7 @@ def _whom(record: Mapping[str, Any]) -> str:
     """Return sentences about the unit of privacy, with a space after them."""
     if record.get("unit") is None:
         return "The unit protected is one record. A person who has several records is protected less. "
-    alone = f"A record without a {record['unit']['column']} is protected by itself."
+    alone = f"A record whose {record['unit']['column']} is missing is protected by itself."
     return f"The unit protected is {unit_name(record)}. {alone} "
 
 
@@ -124,8 +123,8 @@ def _total(record: Mapping[str, Any]) -> str:
 
 def spent_rows(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the rows of the budget table: parameter and exact value."""
-    yield "epsilon requested", record["epsilon"]
-    yield "delta requested", record["delta"]
+    yield "epsilon that was asked for", record["epsilon"]
+    yield "delta that was asked for", record["delta"]
     for name, value in record["spent"].items():
         yield f"{name} spent", value
     if record.get("discovery"):
@@ -152,7 +151,7 @@ def fit_rows(record: Mapping[str, Any], values: int) -> Iterator[tuple[str, str]
     yield "loss", number(fit["loss"])
     yield "gap", number(fit["gap"])
     if pull := fit.get("regularisation"):
-        yield "pull towards independence", f"weight {number(pull['weight'])} records"
+        yield "pull towards independence", f"as strong as {number(pull['weight'])} records"
     yield "noisy values fitted", f"{values:,}"
 
 
@@ -176,18 +175,17 @@ def certificate(record: Mapping[str, Any], values: int) -> list[str]:
         floor = number(max(loss - gap, 0.0))
         said.append(
             _plain(f"""The gap is a certified bound: no distribution, whatever its structure, has a loss below
-                {floor}. Continuing the fit could lower the loss by at most {number(min(gap, loss))}.""")
+                {floor}. More steps could lower the loss by at most {number(min(gap, loss))}.""")
         )
     if ended := ending(record):
         said.append(ended)
     half = f"{values / 2:,.0f}"
     said.append(
-        _plain(f"""The loss is half the sum of squared distances between fitted and noisy values, each in
-            standard deviations of its noise. If the distances were only noise, the loss would be about
-            {half}, half the number of noisy values. A model with many free cells follows part of the noise
-            and has a lower loss. A much higher loss would mean that the noisy answers contradict one another
-            by more than their noise. The loss measures how well the model fits the noisy answers, not how
-            close it is to the table.""")
+        _plain(f"""The loss says how far the model is from the noisy answers: it is half the sum of squared
+            distances, each in standard deviations of the noise. If the distances were noise alone, the loss
+            would be about {half}, half the number of noisy values. It is lower if the model follows a part
+            of the noise. It would be much higher if the noisy answers contradicted one another by more than
+            noise does. It does not say how close the model is to the table.""")
     )
     return said
 

@@ -33,6 +33,9 @@ _MEANING = {
     "fit": "how the fits ended, with the number of trials where they differ",
 }
 
+_HEADS = ("table", "workload", "mechanism", "epsilon", "trials", "mean absolute error", "root mean square")
+_HEADS += ("largest", "total variation", "seconds", "first", "steps", "fit")
+
 
 def render(results: ResultFile, sweep: str | None = None) -> str:
     """Return the results page of a sweep as HTML text.
@@ -177,20 +180,9 @@ def _select(key: str, word: str, choices: Mapping[str, str], every: str = "") ->
 
 def results_table(lines: Sequence[Line]) -> str:
     """Return the table of all groups."""
-    heads = ["table", "workload", "mechanism", "epsilon", "trials"]
-    heads += [
-        "mean abs. error",
-        "root mean sq.",
-        "largest",
-        "total variation",
-        "seconds",
-        "first",
-        "steps",
-        "fit",
-    ]
     cells = "".join(
-        f'<th{" class=n" if 3 <= at < len(heads) - 1 else ""}><button type="button">{head}</button></th>'
-        for at, head in enumerate(heads)
+        f'<th{" class=n" if 3 <= at < len(_HEADS) - 1 else ""}><button type="button">{head}</button></th>'
+        for at, head in enumerate(_HEADS)
     )
     rows = "\n".join(map(_row, lines))
     return f"""<section>
@@ -199,7 +191,7 @@ def results_table(lines: Sequence[Line]) -> str:
 click on a heading sorts by it.</p>
 <p><input type="search" id="search" placeholder="words to look for" aria-label="words to look for">
 <span class="note" id="count">{len(lines):,} of {len(lines):,} lines</span></p>
-<div class="tall scroll"><table id="numbers">
+<div class="tall scroll"><table id="numbers" class="cards">
 <thead><tr>{cells}</tr></thead>
 <tbody>
 {rows}
@@ -216,7 +208,7 @@ def _row(line: Line) -> str:
     )
     steps = numbers["steps"]
     cells = [
-        f"<td>{escape(line.table)}</td><td>{escape(line.workload)}</td><td>{escape(line.label)}</td>",
+        *(f"<td>{escape(text)}</td>" for text in (line.table, line.workload, line.label)),
         f'<td class="n" data-v="{line.epsilon_value!r}">{escape(line.epsilon)}</td>',
         f'<td class="n" data-v="{line.done}">{trials}</td>',
         *(_number(numbers[metric]) for metric in METRICS),
@@ -225,8 +217,15 @@ def _row(line: Line) -> str:
         _plain(steps, ",.0f"),
         f"<td>{escape(fits).replace('_', ' ')}</td>",
     ]
-    places = f'data-t="{escape(line.table)}" data-w="{escape(line.workload)}"'
-    return f'<tr {places} data-m="{escape(line.label)}" data-e="{escape(line.epsilon)}">{"".join(cells)}</tr>'
+    place = f'data-t="{escape(line.table)}" data-w="{escape(line.workload)}" data-m="{escape(line.label)}"'
+    return f'<tr {place} data-e="{escape(line.epsilon)}">{_titled(_HEADS, cells)}</tr>'
+
+
+def _titled(heads: Sequence[str], cells: Iterable[str]) -> str:
+    """Return cells that carry the title of their column, which a narrow page shows."""
+    return "".join(
+        cell.replace("<td", f'<td data-title="{head}"', 1) for head, cell in zip(heads, cells, strict=True)
+    )
 
 
 def _number(found: Quartiles | None) -> str:
@@ -276,18 +275,22 @@ def meaning(rows: Sequence[Mapping[str, Any]]) -> str:
         tuple(row[name] for name in ("table_name", "records", "attributes", "workload", "entries", "queries"))
         for row in rows
     )
-    listed = "\n".join(
-        f'<tr><td>{escape(name)}</td><td class="n">{records:,}</td><td class="n">{attributes}</td>'
-        f'<td>{escape(workload)}</td><td class="n">{entries:,}</td><td class="n">{queries:,}</td></tr>'
-        for name, records, attributes, workload, entries, queries in places
-    )
+    heads = ("table", "records", "attributes", "workload", "entries", "answers")
+    top = "".join(f"<th{'' if head in ('table', 'workload') else ' class=n'}>{head}</th>" for head in heads)
+    cells = [
+        [
+            f"<td>{escape(each)}</td>" if isinstance(each, str) else f'<td class="n">{each:,}</td>'
+            for each in row
+        ]
+        for row in places
+    ]
+    listed = "\n".join(f"<tr>{_titled(heads, row)}</tr>" for row in cells)
     return f"""<section>
 <h2>What the numbers are</h2>
 <ul>
 {items}</ul>
-<div class="scroll"><table>
-<thead><tr><th>table</th><th class="n">records</th><th class="n">attributes</th><th>workload</th>
-<th class="n">entries</th><th class="n">answers</th></tr></thead>
+<div class="scroll"><table class="cards">
+<thead><tr>{top}</tr></thead>
 <tbody>
 {listed}
 </tbody></table></div>

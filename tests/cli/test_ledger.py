@@ -175,7 +175,7 @@ def test_bad_use(file, table, tmp_path, capsys):
         (["verify", str(file)], 2, "There is no ledger"),
         (["show", str(table)], 1, "not a ledger"),
         (["show", str(tmp_path)], 1, "is a folder"),
-        (["init", str(file), "--name", "a", "--epsilon", "1", "--relation", "add-remove"], 2, "Give a TABLE"),
+        (["init", str(file), "--name", "a", "--epsilon", "1", "--relation", "add-remove"], 2, "Give a table"),
         (["init", str(file), str(table), "--name", "a", "--epsilon", "1"], 2, "--relation"),
         ([], 2, "COMMAND"),
     ]

@@ -227,7 +227,7 @@ BAD = [
     ({"workload": "nowhere.json"}, "There is no workload file nowhere.json. Check its name"),
     ({"out": "/proc/none"}, "/proc/none cannot be written"),
     ({"out": "n" * 256}, "cannot be written"),
-    ({"demo": True}, "Give a TABLE, or --demo"),
+    ({"demo": True}, "Give a table, or --demo"),
     ({"weights": "nothing", "max_weight": "2"}, "nothing"),
 ]
 
@@ -376,7 +376,7 @@ def test_a_baseline_answers_the_workload_in_place_of_the_model(answer, table, ca
     given = {"mechanism": "hdmm", "insecure_seed": "1"}
     words = [*arguments(table, **given), "--option", "strategy=identity", "--option", f"answer={answer}"]
     assert main(words) == 0
-    assert f"answers  from {answer} least squares, not from the model" in capsys.readouterr().out
+    assert f"answers  by {answer} least squares, not of the model" in capsys.readouterr().out
     saved = release_folder.read(table / "out")
     assert saved.record["answered_by"] == answer
     schema = parquet.read_schema(table / "out" / "answers.parquet")

@@ -102,7 +102,7 @@ def told_population(said, world, mechanism, context):
     whole = " ".join(said) if isinstance(said, list) else said
     assert "All counts and shares are of" in whole
     assert all(word in whole for kind, word in words.items() if has(context, kind))
-    left_out = "So counts may not be those of the whole table" in whole
+    left_out = "So counts may be smaller than those of the whole table" in whole
     relation = world.relation(mechanism)
     found = has(context, "discovery") and relation == "add-remove"
     capped = has(context, "weights") and has(context, "clip")  # weights beyond the bound count as the bound

@@ -222,8 +222,8 @@ CLI = (
     Fault(
         "the command line fits in float32 by default",
         "cli",
-        'group.add_argument("--dtype", default="float64"',
-        'group.add_argument("--dtype", default="float32"',
+        'default="float64",',
+        'default="float32",',
     ),
 )
 

@@ -55,7 +55,7 @@ def test_cells_below_the_noise_are_counted():
     tables = forecast(pj.mechanisms.Marginals(1, "replace-one"), DOMAIN, pj.Workload([["a"], ["b", "c"]]))
     noise = tables.tables[0].stddev
     said = " ".join(tables.lines(rows=int(noise * 4)))  # above the noise in 3 cells, below in 20
-    assert "Below the noise on average: 20 of 23 counts." in said
+    assert "Smaller than their noise, on average: 20 of 23 counts." in said
 
 
 def test_a_run_is_logged_without_a_count(caplog):

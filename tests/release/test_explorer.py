@@ -54,8 +54,11 @@ class Browser:
         os.close(read)
         os.close(write)
         self._numbers, self._buffer = itertools.count(1), b""
-        target = self._call("Target.createTarget", url=path.as_uri())["targetId"]
+        target = self._call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        phone = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 700}
+        self._call("Emulation.setDeviceMetricsOverride", **phone)  # a window is at least 500 pixels wide
+        self._call("Page.navigate", url=path.as_uri())
         self._wait()
 
     def __enter__(self):
@@ -187,7 +190,7 @@ def test_a_reader_clicks_through(made, tmp_path):
         assert page.ask("document.querySelector('#x-sum').textContent").startswith("3 lines, in total")
         page.choose("#x-second", "2")
         page.choose("#x-filter", "")
-        assert page.ask(rows)[0][3] == "not measured together"
+        assert page.ask(rows)[0][3] == "not measured together: the model alone"
         assert len(page.ask(rows)) == 100 and page.ask("document.querySelector('#x-more').click()") is None
         assert len(page.ask(rows)) == 200
         page.ask(
@@ -198,16 +201,21 @@ def test_a_reader_clicks_through(made, tmp_path):
         page.choose("#x-second", "")
         page.ask("document.querySelector('#x-copy').click()")
         lines = page.ask("window.copied").split("\n")
-        assert lines[0] == "job\tfitted\tlow\thigh" and len(lines) == 4
+        assert lines[0] == "job\tcount\tlow\thigh" and len(lines) == 4
         page.ask("document.querySelector('#x-picture').click()")
         assert page.ask("window.copied").startswith("<svg") and "var(--" not in page.ask("window.copied")
         assert page.ask("document.querySelector('#x-done').textContent") == "Picture copied."
         assert page.ask("performance.getEntriesByType('resource').length") == 0  # nothing was fetched
 
 
+CUT_OFF = """[...document.querySelectorAll('main *')].filter(each => !each.closest('svg') &&
+    !each.matches('select, input') && each.clientWidth && each.scrollWidth > each.clientWidth + 1)
+    .map(each => each.tagName + ' ' + each.className + ' ' + each.textContent.slice(0, 40))"""
+
+
 @needs_browser
 @pytest.mark.parametrize("width", [400, 1400])
-def test_nothing_is_wider_than_the_window(made, tmp_path, width):
+def test_nothing_is_cut_off_on_a_phone_or_wider_than_a_window(made, tmp_path, width):
     record = {
         "statement": "s",
         "total": 1.0,
@@ -220,4 +228,6 @@ def test_nothing_is_wider_than_the_window(made, tmp_path, width):
     )
     with Browser(tmp_path / "r.html", tmp_path / "profile", width) as page:
         assert page.ask("document.documentElement.scrollWidth") <= page.ask("window.innerWidth")
+        assert page.ask("window.innerWidth") == width
+        assert page.ask(CUT_OFF) == []
         assert page.ask("document.querySelectorAll('.plots svg').length") == 3

@@ -6,6 +6,7 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
+from pgmjax.plotting import axes
 from pgmjax.release import drawing, figures
 
 
@@ -61,7 +62,7 @@ def test_groups_are_named_by_their_ends():
 def test_two_way_draws_both_tables():
     tables = np.arange(6.0).reshape(2, 3), np.ones((2, 3))
     svg = drawing.heat_maps(["a", "b"], ["1", "2", "3"], *tables, axis_names=("first", "second"))
-    assert len(elements(svg, "image")) == 3  # two tables and the scale
+    assert len(elements(svg, "image")) == 4  # two tables, each with the scale
     words = [e.text for e in elements(svg, "text")]
     assert {"first", "second", "fitted", "measured (noisy)", "a", "b", "3"} <= set(words)
 
@@ -76,6 +77,35 @@ def test_names_are_escaped_and_shortened(name):
     svg = drawing.bars([name, "other"], np.array([1.0, 2.0]), title=name)
     shown = elements(svg, "text")[0].text
     assert shown == (name if len(name) <= 16 else name[:15] + "…")
+
+
+LONG = [f"Municipality of the northern border no. {k}" for k in range(9)]
+MIDDLE = [f"Municipality of the north no. {k}, with all of its islands" for k in range(9)]
+
+
+@pytest.mark.parametrize("names", [LONG, MIDDLE, [*MIDDLE[:4], "a"], ["x" * 40, "x" * 41]])
+@pytest.mark.parametrize("most", [8, 12, 16, 22])
+def test_names_that_differ_are_cut_so_that_they_still_differ(names, most):
+    cut = axes.distinct(names, most)
+    assert len(set(cut)) == len(names) and max(map(len, cut)) <= most
+
+
+def test_names_and_places_on_axes_stand_within_the_drawing_and_differ():
+    counts, low = np.arange(9.0), np.linspace(0.2, 3.4, 9)
+    drawings = [drawing.bars(LONG, low), drawing.largest(LONG, low, low, low / 4, title="t")]
+    drawings += [drawing.bars(LONG[:1], counts[:1]), drawing.bars(LONG, counts * 1e6, -counts, counts)]
+    maps = drawing.heat_maps(LONG[:2], LONG, np.ones((2, 9)), np.ones((2, 9)), axis_names=("a", "b" * 60))
+    for svg in (*drawings, *re.findall(r"<svg.*?</svg>", maps, re.DOTALL)):
+        root = ElementTree.fromstring(svg)
+        wide = float(root.get("viewBox").split()[2])
+        words = [e.text for e in root.iter("text")]
+        assert len(set(words)) == len(words)  # 1.5 and 2.5 are not both "2"
+        for each in root.iter("text"):
+            length, x, end = 6.0 * len(each.text), float(each.get("x")), each.get("text-anchor")
+            turned = re.match(r"rotate\((-?\d+)", each.get("transform") or "")
+            length *= np.cos(np.radians(float(turned[1]))) if turned else 1
+            first = x - {"start": 0, "middle": length / 2, "end": length}[end]
+            assert first >= -1 and first + length <= wide + 1, (each.text, first, wide)
 
 
 def test_colours_are_the_pages_and_nothing_is_fetched():

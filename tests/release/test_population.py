@@ -151,7 +151,7 @@ def test_intervals_hold_the_true_counts_and_shares_of_the_stated_population_in_e
         assert {one.share_verdict for one in release.count_accuracy.columns} <= {"good", "coarse", "noise"}
         said = " ".join(population.sentences())
         assert ("of each person" in said) == (most is not None)
-        assert ("A record with a value that has no place in the domain" in said) == (outside == "drop")
+        assert ("A record with a value that is not in the domain" in said) == (outside == "drop")
         assert ("all smaller values" in said) == (merged or outside == "clip")
         assert ("none of the labels" in said) == merged
         assert (f"A weight above {BOUND} counts as {BOUND}" in said) == (

@@ -84,6 +84,32 @@ def test_light_dark_and_small_screens(page):
     assert "prefers-color-scheme: dark" in page and "max-width: 560px" in page and 'name="viewport"' in page
 
 
+def test_nothing_has_a_width_that_a_phone_lacks(page):
+    """Every drawing scales, every table is in a box of its own or wraps, and no rule asks for 360 pixels."""
+    style, body = page.split("</style>", 1)
+    for rule in re.findall(r"[^{}]*\{[^{}]*\}", style):
+        for name, size in re.findall(r"(?<![-\w])((?:min-)?width)\s*:\s*([\d.]+)px", rule):
+            assert float(size) <= 360, (name, rule)
+        for size in re.findall(r"minmax\(([\d.]+)px", rule):
+            assert float(size) <= 360 / 2, rule
+    for svg in re.findall(r"<svg[^>]*>", body.split("<script", 1)[0]):
+        assert "viewBox=" in svg and " width=" not in svg
+    boxed = re.findall(r'<div class="[^"]*scroll[^"]*"><table', body)
+    wrapping = re.findall(r'<table class="named"', body)
+    assert len(boxed) + len(wrapping) == body.count("<table")
+
+
+def test_an_interval_wider_than_its_count_is_called_noise_and_no_zero_is_negative(small_release):
+    record = folder.describe(small_release)
+    column = {"attributes": ["id"], "verdict": "noise", "relative": 5.56, "small": 40.0, "moved": -0.0}
+    column |= {"share_verdict": "coarse", "share": 0.2}
+    record["accuracy"] = {"columns": [column], "tables": []}
+    page = report.render(record, small_release.model, small_release.estimates, show_progress=False)
+    visible = re.sub(r"<[^>]*>", " ", page[page.index("<main>") :])
+    assert "a typical count of id is noise" in visible and "556" not in visible and "-0.0" not in visible
+    assert 'data-title="records moved">0.0 %<' in page
+
+
 def test_nothing_that_makes_the_report_can_see_a_table(page):
     """Neither a table nor evaluation against one is among its imports, arguments or words."""
     for module in (report, figures, report_text, folder):
@@ -129,20 +155,22 @@ def test_largest_pairs_come_first_and_huge_ones_are_left_out(small_release, monk
 def test_without_measured_pairs_the_section_is_left_out(small_release):
     single = CountEstimates(small_release.domain, [small_release.measurements[2]])
     assert figures.two_way(small_release.model, single, False) == ""
-    assert "not measured: uniform" in figures.one_way(small_release.model, single, False)
+    assert "not measured: all values are equally likely" in figures.one_way(
+        small_release.model, single, False
+    )
 
 
 def test_only_what_is_in_no_measurement_is_called_uniform(small_release):
     cumulative = CountEstimates(small_release.domain, [small_release.measurements[3]])  # of age, by sex
     page = figures.one_way(small_release.model, cumulative, False)
     assert page.count("measured only through other queries (prefix)") == 2  # age and sex
-    assert page.count("not measured: uniform") == 2
+    assert page.count("not measured: all values are equally likely") == 2
     assert figures.two_way(small_release.model, cumulative, False) == ""
 
 
 def test_many_attributes_are_cut_off_with_a_word(small_release, monkeypatch):
     monkeypatch.setattr(figures, "MOST_ATTRIBUTES", 3)
-    assert "1 further attributes are not drawn" in figures.one_way(
+    assert "1 further attribute is not drawn" in figures.one_way(
         small_release.model, CountEstimates(small_release.domain, []), False
     )
 
@@ -176,7 +204,7 @@ def test_only_a_public_number_of_records_is_shown_as_exact(relation, weighted, n
     page = report.render(record, small_release.model, small_release.estimates, show_progress=False)
     assert f"<dt>{name}</dt>" in page and words in page
     assert ("weights of at most 1,500" in page) == weighted
-    assert ("<td>largest weight of a record</td>" in page) == weighted
+    assert ("<th>largest weight of a record</th>" in page) == weighted
     assert ("their weights are secret" in report_text.cost(record)) == weighted
 
 

@@ -18,12 +18,11 @@ AUDITED = (
     *("table-calls", "online-weights", "session", "private-ratings", "similarity-mldp", "discovery"),
 )
 _DESCRIPTION = (
-    "Test mechanisms on small synthetic tables, under both neighbouring relations, with and without "
-    "delta. The audit replays each mechanism on neighbouring tables with the same noise (L1). It "
-    "estimates a lower bound of epsilon from many runs (L3). It tries many settings and inputs that "
-    "must be refused, as far as time allows (the matrix). It searches for the neighbouring tables "
-    "with the largest privacy loss. It also checks the installed noise samplers. An audit is a test, "
-    "not a proof."
+    "Test whether mechanisms keep their privacy guarantee, on small synthetic tables. Each mechanism is run "
+    "on pairs of neighbouring tables with the same noise, and its cost is recomputed from what it released. "
+    "From many runs, a lower bound of its epsilon is estimated. Many settings, and inputs that must be "
+    "refused, are tried (the matrix), and neighbouring tables of large privacy loss are searched for. The "
+    "installed noise samplers are checked too. An audit is a test, not a proof."
 )
 
 
@@ -113,16 +112,18 @@ def add_fit(commands: Any) -> None:
     parser = commands.add_parser(
         "fit",
         help="fit a model to noisy counts that were published elsewhere",
-        description="Read noisy counts from a file, fit one model to them and write a folder: fit.json, "
-        "model/, measurements.parquet, synthetic rows and report.html. The file has a column for "
-        "each attribute, a column value, and a column stddev for the standard deviation of the "
-        "noise. Leave an attribute empty where a count is summed over it. Leave out the cells "
-        "that were not published. The command reads no private table and spends no budget.",
+        description="Read noisy counts from a file, fit one model to them, and write a folder with a report "
+        "(report.html), the model and synthetic rows. The file has a column for each attribute, a column "
+        "'value' for the counts, and a column 'stddev' for the standard deviation of their noise. Where a "
+        "count is a sum over all values of an attribute, its column is empty. Cells that were not published "
+        "are left out. No private table is read and no budget is spent.",
         epilog="Example: pgmjax fit counts.csv --domain people.yaml --stddev 5 --out people-model",
     )
     group = parser.add_argument_group("published counts")
     group.add_argument(
-        "measurements", metavar="FILE", help=".csv or .parquet, such as the measurements.parquet of a release"
+        "measurements",
+        metavar="FILE",
+        help="the counts, .csv or .parquet, such as the measurements.parquet of a release",
     )
     group.add_argument(
         "--domain", required=True, metavar="FILE", help="domain file of the attributes: .json or .yaml"
@@ -131,16 +132,16 @@ def add_fit(commands: Any) -> None:
         "--stddev",
         type=float,
         metavar="S",
-        help="standard deviation of all noise, if FILE has no such column",
+        help="the standard deviation of the noise of every count, if FILE has no such column",
     )
     group.add_argument(
         "--rounded-to",
         type=float,
         metavar="B",
-        help="base of the rounding, such as 5, if all counts were rounded to multiples of it",
+        help="if all counts were rounded, the number of which they are multiples, such as 5",
     )
     group.add_argument(
-        "--total", type=float, metavar="N", help="number of records (default: estimated from the tables)"
+        "--total", type=float, metavar="N", help="the number of records (default: estimated from the counts)"
     )
     release.add_prior_option(group)
     release.add_output_options(parser.add_argument_group("fit and output"))
@@ -178,8 +179,8 @@ def add_mechanisms(commands: Any) -> None:
     """Add the command and its subcommand to the parser's subcommands."""
     parser = commands.add_parser(
         "mechanisms",
-        help="list the mechanisms, or compare their expected errors",
-        description="List the mechanisms. With `compare`: their expected errors, without a table.",
+        help="list the mechanisms, or recommend one",
+        description="List the mechanisms and their options. `pgmjax mechanisms compare` recommends one.",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run="query:run_mechanisms")
@@ -190,25 +191,34 @@ def _add_compare(commands: Any) -> None:
     parser = commands.add_parser(
         "compare",
         help="recommend a mechanism, from its errors on simulated tables",
-        description="Run mechanisms on simulated tables with your domain, workload, budget and number of "
-        "records, and recommend the one of least error. Only these public values are used: the command takes "
-        "no table and spends no budget. A table of yours is not like the simulated ones, so the order of the "
-        "mechanisms may be another one there.",
+        description="Run mechanisms on simulated tables of your domain, with your workload, budget and "
+        "number of records, and recommend the one with the least error. No table is read and no budget is "
+        "spent. Your table is not like the simulated ones, so another mechanism may be the best for it.",
         epilog="Example: pgmjax mechanisms compare --domain people.yaml --all-kway 2 --epsilon 1 --relation "
         "add-remove --records 10000",
     )
-    parser.add_argument("--domain", required=True, metavar="FILE", help="domain file: .json or .yaml")
+    parser.add_argument("--domain", required=True, metavar="FILE", help="the domain file: .json or .yaml")
     asked = parser.add_mutually_exclusive_group(required=True)
-    asked.add_argument("--workload", metavar="FILE", help="JSON list of the queries to answer")
-    asked.add_argument("--all-kway", type=int, metavar="K", help="instead: all marginals of K attributes")
+    asked.add_argument("--workload", metavar="FILE", help="JSON file that lists the queries to answer")
+    asked.add_argument(
+        "--all-kway",
+        type=int,
+        metavar="K",
+        help="instead of --workload: all marginals of K attributes; 2 asks for every pair",
+    )
     release.add_epsilon_options(parser, required=True)
-    parser.add_argument("--delta", default="0", metavar="D", help="0 (default): pure differential privacy")
+    parser.add_argument(
+        "--delta",
+        default="0",
+        metavar="D",
+        help="the delta of (epsilon, delta)-differential privacy, such as 1e-9 (default: 0)",
+    )
     parser.add_argument(
         "--records",
         type=int,
         required=True,
         metavar="N",
-        help="number of records if it is public, else a guess that does not come from the table",
+        help="the number of records, or a guess if it is secret. A guess must not come from the table",
     )
     parser.add_argument(
         "--mechanisms",
@@ -249,36 +259,39 @@ def add_audit(commands: Any, main: Callable[[Sequence[str]], int]) -> None:
     )
     parser.add_argument("--epsilon", default="1", metavar="E", help="epsilon that the mechanism claims (1)")
     parser.add_argument(
-        "--pairs", type=int, default=60, metavar="N", help="pairs of neighbouring tables to replay (60)"
+        "--pairs", type=int, default=60, metavar="N", help="number of pairs of neighbouring tables (60)"
     )
     parser.add_argument(
         "--runs",
         type=int,
         metavar="N",
-        help="black-box runs for each table; 0 makes none (default: 2000, or 0 if each run fits a model)",
+        help="number of runs on each table, to estimate a lower bound of epsilon (default: 2000, or 0 if "
+        "each run fits a model)",
     )
     parser.add_argument(
         "--seconds",
         type=float,
         default=180,
         metavar="S",
-        help="time for the matrix and the search (180); the matrix gets two thirds; 0 leaves both out",
+        help="time for the matrix (two thirds of it) and the search, in seconds (180); 0 leaves both out",
     )
     parser.add_argument(
         "--no-coverage",
         dest="coverage",
         action="store_false",
-        help="do not record which lines of the library the matrix reaches; recording slows the audit down",
+        help="do not record which lines of the library the matrix reaches, which slows the audit down",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of all random choices (0)")
     parser.add_argument(
-        "--mutants", action="store_true", help="also plant each seeded bug and report which ones are caught"
+        "--mutants",
+        action="store_true",
+        help="also put known bugs into the mechanisms, one at a time, and tell which are caught",
     )
     parser.add_argument(
         "--processes",
         action="store_true",
-        help="instead of auditing mechanisms: run whole commands on neighbouring tables in files, and "
-        "compare their files, output, exit codes and ledger rows (about a minute)",
+        help="instead of mechanisms, audit whole commands: run them on neighbouring tables in files, and "
+        "compare the files, output, exit codes and ledger rows (about a minute)",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run="audit:run", main=main)
@@ -293,10 +306,10 @@ def add_bench(commands: Any) -> None:
     """Add the command and its subcommands to the parser's subcommands."""
     parser = commands.add_parser(
         "bench",
-        help="run mechanisms over many tables and compare their errors; for research only",
-        description="Run mechanisms over tables, workloads, budgets and trials, and write their errors to a "
-        "page. Nothing here is private: errors are computed against the exact tables, and the "
-        "noise is seeded.",
+        help="compare the errors of mechanisms over many tables; for research only",
+        description="Run mechanisms on many tables, workloads and budgets, several times each, and show "
+        "their errors on a page. Nothing here is private: errors are differences from the exact tables, and "
+        "the noise can be repeated.",
         epilog="Example: pgmjax bench run bench/grids/standard.toml",
     )
     own = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
@@ -309,10 +322,10 @@ def add_bench(commands: Any) -> None:
 def _add_bench_run(commands: Any) -> None:
     parser = commands.add_parser(
         "run",
-        help="run the cells of a grid that have no result yet",
-        description="Run a grid: tables x workloads x mechanisms x epsilons x trials. Each cell's result is "
-        "one row of a DuckDB file. Results are stored as soon as the trials of a group are done. "
-        "If a run is interrupted, run the same command again: finished cells are not repeated.",
+        help="run what a grid file lists, as far as it has no result yet",
+        description="Run a grid: every combination of its tables, workloads, mechanisms, epsilons and "
+        "trials. Each is a cell, whose result is one row of a DuckDB file. If a run is interrupted, run the "
+        "same command again: cells that are done are not repeated.",
         epilog="Example: pgmjax bench run bench/grids/standard.toml --results standard.duckdb",
     )
     parser.add_argument("grid", metavar="GRID.toml", help="the grid to run, see docs/sweeps.md")
@@ -367,11 +380,11 @@ def _add_bench_report(commands: Any) -> None:
 def _add_bench_kernels(commands: Any) -> None:
     parser = commands.add_parser(
         "kernels",
-        help="measure our GPU kernels against XLA on the device at hand",
-        description="Time each kernel and XLA's form of it over a few shapes, check both against float64 on "
-        "the host, and print JSON lines. On a GPU, kernels that are right and faster at every shape are on "
-        "from then on, for this device and this version of JAX (pgmjax/kernels.json in the user's cache "
-        "folder). On a CPU kernels are off, and XLA's forms alone are measured.",
+        help="compare the GPU kernels of pgmjax with XLA on this device",
+        description="Time each kernel of pgmjax and the same computation by XLA, check both against "
+        "float64, and print JSON lines. On a GPU, kernels that are right and faster at every size are used "
+        "from then on, for this device and this version of JAX (pgmjax/kernels.json in your cache folder). "
+        "On a CPU there are no kernels, and XLA alone is timed.",
         epilog="Example: pgmjax bench kernels --repeats 9",
     )
     parser.add_argument(
@@ -379,7 +392,7 @@ def _add_bench_kernels(commands: Any) -> None:
         nargs="+",
         type=_product_shape,
         metavar="BxMxKxN",
-        help="shapes of products to measure instead, such as 1x256x256x256; nothing is kept then",
+        help="time products of these sizes instead, such as 1x256x256x256, and keep nothing",
     )
     _add_repeats(parser)
     parser.set_defaults(run="bench:kernels")
@@ -388,11 +401,11 @@ def _add_bench_kernels(commands: Any) -> None:
 def _add_bench_rates(commands: Any) -> None:
     parser = commands.add_parser(
         "rates",
-        help="measure the rates that forecasts of time follow on the device at hand",
-        description="Time a few small models, each of which spends its time on one kind of work, compiled on "
-        "the device and in NumPy on the host, and print JSON lines. From then on forecasts of time, and the "
-        "choice between oracles, follow these rates, for this device, number of cores and version of JAX or "
-        "NumPy (pgmjax/rates.json in the user's cache folder). Run it while nothing else runs.",
+        help="measure how fast this device is, for forecasts of time",
+        description="Time a few small models on this device and in NumPy, and print JSON lines. From then "
+        "on forecasts of time, and the choice of how to compute, follow these times, for this device, "
+        "number of cores and version of JAX or NumPy (pgmjax/rates.json in your cache folder). Run it while "
+        "nothing else runs.",
         epilog="Example: pgmjax bench rates --repeats 9",
     )
     _add_repeats(parser)
@@ -405,7 +418,7 @@ def _add_repeats(parser: Any) -> None:
         type=_repeats,
         default=5,
         metavar="N",
-        help="readings of the clock; the median counts (5)",
+        help="how often to time each; the median counts (5)",
     )
 
 

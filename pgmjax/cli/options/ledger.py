@@ -16,9 +16,9 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "ledger",
         help="keep the privacy budgets of tables across releases",
-        description="A ledger is a file that keeps the privacy budgets of tables: how much may be spent on "
-        "each table, what was spent so far, and the noisy answers. With a ledger, no release is "
-        "forgotten.",
+        description="A ledger is a file that keeps account of the privacy budgets of tables: what all "
+        "releases of a table may cost together, what was spent so far, and the noisy answers that were paid "
+        "for.",
         epilog="Example: pgmjax ledger init budgets.ledger people.csv.gz --domain people.yaml "
         "--name people --epsilon 3 --relation add-remove",
     )
@@ -34,10 +34,10 @@ def _add_init(parts: Any) -> None:
     parser = parts.add_parser(
         "init",
         help="give a table its budget",
-        description="Give a table its budget, once and for all, in a ledger that is made if it is not there. "
-        "This is for whoever holds the table: every record is checked against --domain, the widest domain "
-        "that may be asked about. The table is recognised by a keyed digest of its bytes; FILE.key holds the "
-        "key.",
+        description="Open an account for a table and fix its budget, which cannot be changed later. The "
+        "ledger is made if there is none. This command is for the table's holder, who may see its records: "
+        "each is checked against the domain. A table is known by a digest of its bytes, made with the key "
+        "in FILE.key.",
         epilog="Example: pgmjax ledger init budgets.ledger --demo --name diamonds --epsilon 3 "
         "--relation add-remove",
     )
@@ -48,36 +48,43 @@ def _add_init(parts: Any) -> None:
     )
     parser.add_argument("--name", metavar="NAME", help="what to call the table's account")
     # kept as text: 0.1 is then one tenth and not its nearest float
-    parser.add_argument("--epsilon", metavar="E", help="what all its releases together may cost")
+    parser.add_argument("--epsilon", metavar="E", help="what all releases of the table together may cost")
     parser.add_argument(
-        "--delta", default="0", metavar="D", help="0 (default) means pure differential privacy"
+        "--delta",
+        default="0",
+        metavar="D",
+        help="the delta of (epsilon, delta)-differential privacy, such as 1e-9 (default: 0)",
     )
     parser.add_argument(
         "--relation",
         choices=[relation.value for relation in Relation],
-        help="neighbouring relation; has no default",
+        help="what an observer may not notice: that a record was added or removed (add-remove), or that it "
+        "was replaced by another (replace-one). There is no default",
     )
     parser.add_argument(
         "--measure",
         choices=["pure", "zcdp", "renyi"],
-        help="what is added up: epsilons (without a delta), rhos (with one), or Renyi divergences",
+        help="how costs are added up: as epsilons (pure; the default without a delta), as rhos (zcdp; the "
+        "default with one), or as Renyi divergences (renyi)",
     )
     parser.add_argument(
-        "--research", action="store_true", help="let in repeatable noise, which protects nobody"
+        "--research", action="store_true", help="accept runs with --insecure-seed, which protect nobody"
     )
     _add_definition(parser)
     people = parser.add_mutually_exclusive_group()
     people.add_argument(
         "--same-people-as",
         metavar="NAME",
-        help="in a ledger with accounts: the table is of the people of this account, and shares its budget",
+        help="if the ledger has accounts: the table is about the people of account NAME, and shares its "
+        "budget",
     )
     people.add_argument(
         "--other-people",
         action="store_true",
-        help="in a ledger with accounts: of other people than all those",
+        help="if the ledger has accounts: the table is about none of the people of these accounts, and gets "
+        "a budget of its own",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
     parser.set_defaults(run="ledger:_init")
 
 
@@ -97,7 +104,7 @@ def _add_set_domain(parts: Any) -> None:
         "--demo", action="store_true", help=f"use {demo.NAME}, a real public table, instead of TABLE"
     )
     _add_definition(parser)
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
     parser.set_defaults(run="ledger:_set_domain")
 
 
@@ -114,13 +121,16 @@ def _add_version(parts: Any) -> None:
     parser.add_argument("file", metavar="FILE", help="the ledger")
     parser.add_argument("name", metavar="NAME", help="name of the account")
     _add_table(parser, needed=True)
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
     parser.set_defaults(run="ledger:_add_another")
 
 
 def _add_table(parser: argparse.ArgumentParser, needed: bool = False) -> None:
     parser.add_argument(
-        "table", nargs=None if needed else "?", metavar="TABLE", help=".csv, .csv.gz, .tsv, .parquet, ..."
+        "table",
+        nargs=None if needed else "?",
+        metavar="TABLE",
+        help="the table: .csv, .csv.gz, .tsv, .parquet, .xlsx",
     )
     add_file_options(parser)
 
@@ -130,21 +140,22 @@ def _add_definition(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--domain",
         metavar="FILE",
-        help='the widest domain that runs may ask about; columns marked "discover" are found by the '
-        "first release with --discover",
+        help="the domain file. No release may ask about other values than these. A column that it leaves "
+        "open is found by the first release with --discover",
     )
     add_weight_options(group)
     group.add_argument(
         "--rows-outside",
         choices=ROWS_OUTSIDE,
-        help="needed only if records lie outside the domain: count them in the end bins (clip), count their "
-        "values as missing (missing), or leave them out (drop)",
+        help="what to do with values that are not in the domain: count a number in the first or last bin "
+        "(clip), count a value as missing (missing), or leave the record out (drop). Without this option "
+        "such a table is refused",
     )
     add_unit_options(group)
     group.add_argument(
         "--record-is",
         metavar="WORD",
-        help="name of the unit that one record stands for, such as visit; kept as a note",
+        help="a note on what one record is, such as visit",
     )
 
 
@@ -160,7 +171,7 @@ def _add_show(parts: Any) -> None:
     parser.add_argument(
         "--domain", metavar="FILE", help="with --name: write the account's domain to this new .json file"
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
     parser.set_defaults(run="ledger:_show")
 
 
@@ -168,13 +179,13 @@ def _add_verify(parts: Any) -> None:
     parser = parts.add_parser(
         "verify",
         help="check a ledger for damage, changed rows and wrong sums",
-        description="Check a ledger: its pages, its rules, the hash chain over its rows, and its sums. The "
-        "command prints the head of the chain. Keep the head where nobody can change it, and "
-        "give it as --head next time: then you also notice if somebody put back an older copy of "
-        "the ledger. Exits with 1 if anything is wrong.",
+        description="Check a ledger for damaged pages, changed rows and wrong sums. Each row carries a hash "
+        "of all rows before it. The last hash, the head, is printed: keep it where nobody can change it, "
+        "and give it as --head next time. Then you also notice if somebody put back an older copy of the "
+        "ledger. Exits with 1 if anything is wrong.",
         epilog="Example: pgmjax ledger verify budgets.ledger --head 9f86d0...",
     )
     parser.add_argument("file", metavar="FILE", help="the ledger")
     parser.add_argument("--head", metavar="HASH", help="the head that you kept from an earlier check")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
     parser.set_defaults(run="ledger:_verify")

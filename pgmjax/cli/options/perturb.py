@@ -16,12 +16,12 @@ def add_parser(commands: Any) -> None:
     """Add the command to the parser's subcommands."""
     parser = commands.add_parser(
         "perturb",
-        help="randomise each record's answers locally, and write a folder",
-        description="Local differential privacy: randomised response perturbs each record's own values. The "
-        "perturbed rows may be published. The command writes a folder: release.json with the "
-        "guarantee, table/ (read it with pgmjax.local.load) and responses.parquet, with the rows "
-        "sorted. pgmjax query answers from the folder. If you only need marginals, pgmjax "
-        "release has far less noise.",
+        help="randomise each record by itself (local differential privacy), and write a folder",
+        description="Replace the values of each record at random, by randomised response. This is local "
+        "differential privacy: the perturbed rows themselves may be published. The command writes a folder "
+        "with the guarantee (release.json), the rows for pgmjax.local.load (table/) and for other programs "
+        "(responses.parquet). pgmjax query answers from it. If you need counts and not rows, pgmjax release "
+        "has far less noise.",
         epilog="Example: pgmjax perturb --demo --epsilon 2 --relation replace-one --out demo-perturbed, or "
         "with a table of your own: pgmjax perturb people.csv.gz --domain people.yaml --groups age,sex "
         "--groups region --epsilon 2 --relation replace-one --out people-perturbed",
@@ -35,11 +35,12 @@ def add_parser(commands: Any) -> None:
         "--responses",
         default="parquet",
         choices=RESPONSES,
-        help="format of the plain file of the rows; not written if there are too many",
+        help="format of the file of perturbed rows for other programs (parquet). It is left out if there are "
+        "too many rows",
     )
     release.add_escape_option(group)
-    group.add_argument("--out", required=True, metavar="DIR", help="folder to write; it must not exist")
-    group.add_argument("--json", action="store_true", help="print one JSON object")
+    group.add_argument("--out", required=True, metavar="DIR", help="the folder to make; it must not exist")
+    group.add_argument("--json", action="store_true", help="print the result as one JSON object")
     group.add_argument("--quiet", action="store_true", help="print nothing, and show no progress")
     parser.set_defaults(run="perturb:run")
 
@@ -52,33 +53,35 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--rows-outside",
         choices=("clip", "missing"),
-        help="without --ledger, if records lie outside the domain: count them in the end bins (clip), "
-        "or count their values as missing (missing)",
+        help="what to do with values that are not in the domain: count a number in the first or last bin "
+        "(clip), or count a value as missing (missing). Without this option such a table is refused. With "
+        "--ledger, the table's account says what to do",
     )
     group.add_argument(
         "--groups",
         action="append",
         default=[],
         metavar="NAMES",
-        help="attributes to perturb together, such as age,sex; repeat the option for several groups, "
-        "which share epsilon equally",
+        help="attributes to perturb together, such as age,sex. Can be repeated: the groups share epsilon "
+        "equally",
     )
     group.add_argument(
-        "--each", action="store_true", help="instead: make each attribute of the domain a group"
+        "--each", action="store_true", help="instead of --groups: every attribute is a group of its own"
     )
     group.add_argument(
-        "--workload", metavar="FILE", help="instead: make each attribute of a workload a group"
+        "--workload", metavar="FILE", help="instead of --groups: every attribute in this workload is a group"
     )
     group.add_argument(
         "--encoding",
         default="direct",
         choices=ENCODINGS,
-        help="direct (default): one category as the answer; the others: one bit for each category, "
-        "better for many categories",
+        help="direct (default): the answer is one value. The others: the answer is one bit for each value, "
+        "which is better if there are many values",
     )
     group.add_argument(
         "--useless",
         default="refuse",
         choices=USELESS,
-        help="if the noise would exceed what is estimated: refuse (default), or answer anyway",
+        help="what to do if the noise would be larger than what is estimated: refuse (default), or answer "
+        "all the same",
     )

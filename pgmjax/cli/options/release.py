@@ -33,8 +33,10 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "release",
         help="measure a table with noise, fit a model and write a folder",
-        description="Measure a table with noise, fit one model to the noisy answers and write a folder: "
-        "release.json, model/, measurements.parquet, answers.parquet, synthetic rows and report.html.",
+        description="Count a table with noise, fit one model to the noisy counts, and write a folder: the "
+        "report (report.html), the same for programs (release.json), the model, the noisy counts, the "
+        "answers to the workload, and synthetic rows. Open report.html first: it says how good the release "
+        "is.",
         epilog="Example: pgmjax release --demo --epsilon 1 --relation add-remove --out demo-release, or with "
         "a table of your own: pgmjax release people.csv.gz --domain people.yaml --all-kway 2 "
         "--max-cells 1000000 --epsilon 1 --relation add-remove --out people-release",
@@ -53,25 +55,33 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--rows-outside",
         choices=ROWS_OUTSIDE,
-        help="without --ledger, if records lie outside the domain: count them in the end bins (clip), count "
-        "their values as missing (missing), or leave them out (drop)",
+        help="what to do with values that are not in the domain: count a number in the first or last bin "
+        "(clip), count a value as missing (missing), or leave the record out (drop). Without this option "
+        "such a table is refused. With --ledger, the table's account says what to do",
     )
     group.add_argument(
         "--discover",
         metavar="SHARE",
-        help="find the bins, labels and dates of columns that the domain leaves open (of all columns "
-        "without --domain); SHARE is a share of the budget, such as 0.1; text columns need "
+        help="spend this share of the budget, such as 0.1, on finding the bins, labels and dates of the "
+        "columns that the domain file leaves open, or of all columns without --domain. Columns of text need "
         "--delta",
     )
-    group.add_argument("--workload", metavar="FILE", help="JSON list of the queries to measure and answer")
-    group.add_argument("--all-kway", type=int, metavar="K", help="instead: all marginals of K attributes")
+    group.add_argument(
+        "--workload", metavar="FILE", help="JSON file that lists the queries to measure and answer"
+    )
+    group.add_argument(
+        "--all-kway",
+        type=int,
+        metavar="K",
+        help="instead of --workload: all marginals of K attributes; 2 asks for every pair",
+    )
     group.add_argument(
         "--max-cells",
         type=int,
         metavar="N",
-        help="the largest number of cells of the model. A mechanism that chooses what to measure gets every "
-        "marginal whose own table has at most N cells, others the smallest marginals that fit a model of N "
-        "cells together (default: what is forecast to take a minute)",
+        help="limit the model to N cells, and so its time and memory. A mechanism that chooses what to "
+        "measure is offered every marginal of at most N cells. Another one measures the smallest marginals, "
+        "as many as a model of N cells holds (default: as large as a minute allows, by the forecast)",
     )
 
 
@@ -88,11 +98,17 @@ def add_table_options(group: Any, encoding: str = "--encoding") -> None:
         group: of options.
         encoding: the name of the option for a text file's encoding.
     """
-    group.add_argument("table", nargs="?", metavar="TABLE", help=".csv, .csv.gz, .tsv, .parquet, .xlsx, ...")
+    group.add_argument(
+        "table", nargs="?", metavar="TABLE", help="the table to read: .csv, .csv.gz, .tsv, .parquet, .xlsx"
+    )
     group.add_argument(
         "--demo", action="store_true", help=f"use {demo.NAME}, a real public table, instead of TABLE"
     )
-    group.add_argument("--domain", metavar="FILE", help="the table's public domain file: .json or .yaml")
+    group.add_argument(
+        "--domain",
+        metavar="FILE",
+        help="the domain file, which says what values each column may have: .json or .yaml",
+    )
     add_file_options(group, encoding)
     add_unit_options(group)
 
@@ -100,7 +116,9 @@ def add_table_options(group: Any, encoding: str = "--encoding") -> None:
 def add_file_options(group: Any, encoding: str = "--encoding") -> None:
     """Add the options that say how a text file is read; see `add_table_options`."""
     group.add_argument(
-        "--no-header", action="store_true", help="the columns have no names and stand in the domain's order"
+        "--no-header",
+        action="store_true",
+        help="the first line holds no names: the columns are in the order of the domain",
     )
     add_encoding_option(group, encoding)
 
@@ -111,8 +129,8 @@ def add_encoding_option(group: Any, name: str = "--encoding") -> None:
         name,
         dest="text_encoding",
         metavar="NAME",
-        help="encoding of a text file, such as cp1252 (default: utf-8, or utf-16 if the file begins "
-        "with its mark)",
+        help="encoding of a text file, such as cp1252 (default: utf-8, or utf-16 if the file begins with a "
+        "byte-order mark)",
     )
 
 
@@ -128,7 +146,8 @@ def add_unit_options(group: Any) -> None:
         "--max-records",
         type=int,
         metavar="K",
-        help="with --unit: the most records of one unit that count; further ones are left out at random",
+        help="with --unit: at most K records of each unit count, chosen at random. More noise is added for a "
+        "larger K",
     )
 
 
@@ -136,22 +155,26 @@ def _add_privacy(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("privacy")
     add_epsilon_options(group, required=False)  # not with --resume
     group.add_argument(
-        "--delta", default="0", metavar="D", help="0 (default) means pure differential privacy"
+        "--delta",
+        default="0",
+        metavar="D",
+        help="the delta of (epsilon, delta)-differential privacy, such as 1e-9 (default: 0)",
     )
     group.add_argument(
         "--mechanism",
         default="auto",
         choices=MECHANISMS,
-        help="auto (default) measures all marginals asked for, but for those that noise would drown; if a "
-        "model of all has more cells than the limit, it spends a part of the budget on choosing which to "
-        "measure, by batch-aim, or without a delta and for more than 100 marginals by mst",
+        help="how to choose what to measure; pgmjax mechanisms describes each. auto (default) measures all "
+        "marginals asked for, except those that noise would drown. If one model cannot hold them all, it "
+        "spends a part of the budget on choosing among them",
     )
     group.add_argument(
         "--option",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="an option of the mechanism, such as rounds=10; repeat for more; pgmjax mechanisms lists them",
+        help="set an option of the mechanism, such as rounds=10. Can be repeated; pgmjax mechanisms lists "
+        "the options",
     )
     add_ledger_options(group)
 
@@ -160,13 +183,18 @@ def add_epsilon_options(group: Any, *, required: bool) -> None:
     """Add the budget and the relation to a group of options."""
     # kept as text, so that 0.1 is exactly one tenth
     group.add_argument(
-        "--epsilon", required=required, metavar="E", help="privacy budget, such as 1, 0.1 or 1/3"
+        "--epsilon",
+        required=required,
+        metavar="E",
+        help="the privacy budget, such as 1, 0.1 or 1/3; a smaller one protects more, with more noise",
     )
     group.add_argument(
         "--relation",
         required=required,
         choices=[relation.value for relation in Relation],
-        help="neighbouring relation; has no default",
+        help="what an observer may not notice: that a record was added or removed (add-remove; the number of "
+        "records is secret), or that it was replaced by another (replace-one; the number of records is "
+        "public). There is no default",
     )
 
 
@@ -175,24 +203,26 @@ def add_ledger_options(group: Any) -> None:
     group.add_argument(
         "--ledger",
         metavar="FILE",
-        help="charge the table's budget in this ledger, made by pgmjax ledger init",
+        help="charge the cost to the table's account in this ledger, which pgmjax ledger init made",
     )
     group.add_argument(
         "--key",
         metavar="NAME",
-        help="with --ledger: name of the run; the same request under the same name returns the same "
-        "answers free of charge (default: derived from the request)",
+        help="with --ledger: a name for this run. The same command with the same name returns the same "
+        "answers and costs nothing more (default: a name made from the request)",
     )
     group.add_argument(
         "--holder-log",
         metavar="FILE",
-        help="with --ledger: write details that errors withhold to FILE, for the table's holder alone",
+        help="with --ledger, error messages do not show values of the table: write these details to FILE, "
+        "for those alone who may see the table",
     )
     group.add_argument(
         "--insecure-seed",
         type=int,
         metavar="N",
-        help="seed of repeatable noise, which protects nothing: research only",
+        help="make the noise from this seed, so that it can be repeated. Such a release protects nobody: for "
+        "research only",
     )
 
 
@@ -203,21 +233,21 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--dry-run",
         action="store_true",
-        help="print what would be measured, its noise, and the time and memory of the fit; read and "
-        "spend nothing",
+        help="only print what would be measured, with how much noise, and the time and memory needed. No "
+        "record is read and nothing is spent",
     )
     group.add_argument(
         "--resume",
         metavar="DIR.partial",
-        help="instead of all else: continue from the noisy answers that an interrupted or failed "
-        "release left, at no further cost; you can change the options of fit and output",
+        help="go on with an interrupted or failed release from the noisy answers that it left, at no "
+        "further cost. Only options of fit and output can be given with it",
     )
     group.add_argument(
         "--add-rows",
         type=int,
         metavar="N",
-        help="instead of all else: draw N more rows from the release in folder TABLE and write them "
-        "to a new file there",
+        help="draw N more synthetic rows from a release, whose folder is given in place of TABLE, and write "
+        "them to a new file there. This costs no privacy",
     )
 
 
@@ -227,8 +257,8 @@ def add_prior_option(group: Any) -> None:
         "--from",
         dest="prior",
         metavar="DIR",
-        help="an earlier release over the same domain; the model follows it where nothing is measured now. "
-        "Its cost is added to that of this release, which is secure only if both are",
+        help="the folder of an earlier release over the same domain, which the model follows where nothing "
+        "is measured now. The costs of both are added up",
     )
 
 
@@ -237,44 +267,54 @@ def add_escape_option(group: Any) -> None:
     group.add_argument(
         "--escape-formulas",
         action="store_true",
-        help="with csv, put an apostrophe before labels that begin with = + - or @, so that no "
-        "spreadsheet takes them for formulas; numbers stay as they are",
+        help="in CSV files, put an apostrophe before labels that begin with = + - or @, so that no "
+        "spreadsheet takes them for formulas. Numbers stay as they are",
     )
 
 
 def add_output_options(group: Any) -> None:
     """Add the options of a fit and of the folder that is written."""
     group.add_argument(
-        "--steps", type=int, default=3000, metavar="N", help="maximum number of steps of the fit (3000)"
+        "--steps", type=int, default=3000, metavar="N", help="the largest number of steps of the fit (3000)"
     )
-    group.add_argument("--solver", default="auto", metavar="NAME", help="solver for the fit")
+    group.add_argument("--solver", default="auto", metavar="NAME", help="the solver of the fit (auto)")
     group.add_argument(
         "--regularisation",
         default="auto",
         metavar="W",
-        help="pull the model towards independence, so that it follows less of the noise: auto chooses the "
-        "weight from the noise, a number is the weight in records, none switches it off (auto)",
+        help="pull the model towards independent attributes, so that it follows less of the noise. W is the "
+        "strength, in records; auto (default) takes it from the noise; none does not pull",
     )
     # a release is fitted only once: float64 costs little and certifies a smaller gap
-    group.add_argument("--dtype", default="float64", choices=["float32", "float64"])
+    group.add_argument(
+        "--dtype",
+        default="float64",
+        choices=["float32", "float64"],
+        help="the precision of the fit (float64); float32 needs half the memory",
+    )
     group.add_argument(
         "--rows",
         type=int,
         metavar="N",
-        help="number of synthetic rows (default: the estimated total, at most 10 million)",
+        help="the number of synthetic rows (default: the estimated number of records, at most 10 million)",
     )
     group.add_argument(
         "--method",
         default=ROW_METHODS[0],
         choices=ROW_METHODS,
-        help="how synthetic rows are drawn: round deals them to the cells of the model as evenly as whole "
-        "numbers allow, multinomial draws them independently of one another, with more error (round)",
+        help="how synthetic rows are drawn. round (default): as close to the model as whole numbers of rows "
+        "allow. multinomial: independently of one another, which adds sampling error",
     )
-    group.add_argument("--synthetic", default="parquet", choices=SYNTHETIC_FORMATS)
+    group.add_argument(
+        "--synthetic",
+        default="parquet",
+        choices=SYNTHETIC_FORMATS,
+        help="format of the synthetic rows (parquet)",
+    )
     group.add_argument(
         "--codes", action="store_true", help="write synthetic rows as codes of the domain instead of values"
     )
     add_escape_option(group)
-    group.add_argument("--out", metavar="DIR", help="folder to write; it must not exist")
-    group.add_argument("--json", action="store_true", help="print one JSON object")
+    group.add_argument("--out", metavar="DIR", help="the folder to make; it must not exist yet")
+    group.add_argument("--json", action="store_true", help="print the result as one JSON object")
     group.add_argument("--quiet", action="store_true", help="print nothing, and show no progress")

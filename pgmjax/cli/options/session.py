@@ -16,9 +16,10 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "session",
         help="answer queries on a table one at a time, each as accurately as required",
-        description="A session answers one count at a time. It answers free of charge if earlier answers are "
-        "accurate enough. Otherwise it measures with the smallest sufficient budget, or refuses. "
-        "When a session begins, its cap is charged to the table's account in a ledger.",
+        description="Answer one count at a time. If earlier answers are accurate enough, a session answers "
+        "from them and spends nothing. Otherwise it measures with the least budget that suffices, or "
+        "refuses. The most that a session may spend, its cap, is charged to the table's account in a ledger "
+        "when it begins.",
         epilog="Example: pgmjax session ask budgets.ledger 'sex=Male,age<30' --half-width 50 --table "
         "people.csv.gz --domain people.yaml --cap 1 --relation add-remove",
     )
@@ -33,8 +34,8 @@ def _add_ask(parts: Any) -> None:
         parts,
         "ask",
         "count the rows that satisfy a condition",
-        "Count the rows that satisfy a condition. Without --table, the session only answers from its "
-        "history of noisy answers. Exits with 1 if the answer is refused.",
+        "Count the rows that satisfy a condition. Without --table, the session answers from its earlier "
+        "noisy answers alone. Exits with 1 if the answer is refused.",
         "pgmjax session ask budgets.ledger 'sex=Male,age<30' --half-width 50 --delta 0.05",
     )
     parser.add_argument("condition", metavar="CONDITION", help="such as 'sex=Male,age<30'")
@@ -43,37 +44,38 @@ def _add_ask(parts: Any) -> None:
         type=float,
         required=True,
         metavar="W",
-        help="largest half-width of the interval (rows)",
+        help="how accurate the count must be: at most W rows to each side of it",
     )
     parser.add_argument(
         "--delta",
         type=float,
         default=0.05,
         metavar="D",
-        help="largest probability that the interval misses the truth (0.05)",
+        help="the probability with which the exact count may be outside (0.05)",
     )
     parser.add_argument(
-        "--table", metavar="TABLE", help="the table, to measure what the history does not answer"
+        "--table", metavar="TABLE", help="the table, to measure what earlier answers do not tell"
     )
-    parser.add_argument(
-        "--domain", metavar="FILE", help="with --table: its public domain file, .json or .yaml"
-    )
+    parser.add_argument("--domain", metavar="FILE", help="with --table: its domain file, .json or .yaml")
     add_file_options(parser)
     add_unit_options(parser)
     # kept as text, so that 0.1 is exactly one tenth
     parser.add_argument(
-        "--cap", metavar="E", help="with --table: the session's epsilon, the same in every call"
+        "--cap",
+        metavar="E",
+        help="with --table: the most that the session may spend, the same in each call",
     )
     parser.add_argument(
         "--relation",
         choices=[relation.value for relation in Relation],
-        help="with --table: neighbouring relation",
+        help="with --table: the relation of the table's account",
     )
     parser.add_argument(
         "--insecure-seed",
         type=int,
         metavar="N",
-        help="seed of repeatable noise, which protects nothing: research only",
+        help="make the noise from this seed, so that it can be repeated. Such answers protect nobody: for "
+        "research only",
     )
     parser.set_defaults(run="session:_ask")
 
@@ -83,8 +85,7 @@ def _add_status(parts: Any) -> None:
         parts,
         "status",
         "show the queries of a session and what is left",
-        "Show what a session has answered, what that cost in the cell with the highest cost, and the "
-        "session's cap.",
+        "Show how many queries a session has answered, and what it has spent of its cap.",
         "pgmjax session status budgets.ledger",
     )
     parser.set_defaults(run="session:_status")
@@ -95,11 +96,10 @@ def _add_export(parts: Any) -> None:
         parts,
         "export",
         "write the history of noisy answers into a folder",
-        "Write all noisy answers of a session to a folder. History.load reads it for kernel PCA, "
-        "maximum entropy, or another session.",
+        "Write all noisy answers of a session to a folder, which pgmjax.history.History.load reads.",
         "pgmjax session export budgets.ledger --out history",
     )
-    parser.add_argument("--out", required=True, metavar="DIR", help="folder to write; it must not exist")
+    parser.add_argument("--out", required=True, metavar="DIR", help="the folder to make; it must not exist")
     parser.set_defaults(run="session:_export")
 
 
@@ -112,7 +112,7 @@ def _add(parts: Any, command: str, help: str, description: str, example: str) ->
     parser.add_argument(
         "--account",
         metavar="NAME",
-        help="the table's account, if several accounts have a session of that name",
+        help="the account of the table, if more than one has a session of this name",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
     return parser
