@@ -131,7 +131,8 @@ class Job:
         """
         mechanism, known = self.named, self.domain
         asked = KWay(2) if self.workload is None else self.workload
-        limit = self.options.get("max_cells", self.max_cells)
+        options = mechanisms.checked_options(type(mechanism), self.options)
+        limit = options.get("max_cells", self.max_cells)
         if isinstance(self.mechanism, Mechanism):  # with its own settings
             limit = getattr(mechanism, "max_cells", limit)
         if isinstance(asked, KWay):
@@ -172,22 +173,15 @@ class Job:
                 )
             if own.backend is not None and seed is not None:
                 raise ValueError("The mechanism already has a noise backend: leave insecure_seed out.")
-        elif self.mechanism not in names:
-            raise ValueError(
-                f"mechanism must be a mechanism or one of {', '.join(names)}, got {self.mechanism!r}."
-            )
         backend = None if own is None else own.backend
         if backend is None:
             backend = default_backend() if seed is None else SeededBackend(seed, insecure=True)
         watched = WatchedBackend(backend, self.check)
         if own is not None:
             return dataclasses.replace(own, backend=watched)
-        kind = names[self.mechanism]
-        known = mechanisms.options(kind)
-        if unknown := [name for name in self.options if name not in known]:
-            listed = ", ".join(known) or "none"
-            raise ValueError(f"The mechanism {kind.name} has no option {unknown[0]!r}; it has: {listed}.")
-        made: Mechanism = kind(**shared, **self.options, estimator=self.estimator, backend=watched)
+        kind = names[checks.choice("mechanism", self.mechanism, names, "a mechanism")]
+        options = mechanisms.checked_options(kind, self.options)
+        made: Mechanism = kind(**shared, **options, estimator=self.estimator, backend=watched)
         return made
 
     @property

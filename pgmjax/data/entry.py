@@ -294,7 +294,9 @@ def check_notation(attribute: Any) -> None:
         if (np.abs(steps - np.rint(steps)) > 1e-6 * np.maximum(1, np.abs(steps) * 1e-6)).any():
             raise ValueError(f"The bins {said} must lie on its grid of {grid:g}.")
     if attribute.time is not None:
-        checks.choice(f"time {said}", attribute.time, ("day", "second"))
+        object.__setattr__(
+            attribute, "time", checks.choice(f"time {said}", attribute.time, ("day", "second"))
+        )
     for key in ("decimal", "thousands", "format"):
         value = getattr(attribute, key)
         if value is not None and not isinstance(value, str):

@@ -137,22 +137,22 @@ class Estimator:
     regularisation: float | str = "auto"
 
     def __post_init__(self) -> None:
-        checks.integer("max_steps", self.max_steps, low=1)
+        checks.set_integer(self, "max_steps", low=1)
         if self.tol is not None:
             checks.number("tol", self.tol, at_least=0)
-        checks.choice("dtype", self.dtype, ("float32", "float64"))
-        checks.choice("oracle", self.oracle, ("auto", *oracles.names()))
+        checks.set_choice(self, "dtype", ("float32", "float64"))
+        checks.set_choice(self, "oracle", ("auto", *oracles.names()))
+        if isinstance(self.solver, str):
+            checks.set_choice(self, "solver", ("auto", *solvers.names()), "a Solver")
         if not solvers.build(self.solver).runs_on_host and self.oracle == HostContraction.name:
             raise ValueError(
                 f"oracle='host' runs the solvers accelerated, mirror_descent and dual_averaging, got solver="
                 f"{self.solver!r}: choose one of these, or oracle='auto'."
             )
-        losses.check(self.loss)
-        if not isinstance(self.approximate, bool | str) or self.approximate not in approximate.CHOICES:
-            raise ValueError(
-                f"approximate must be True, False, 'convex' or 'mixture', got {self.approximate!r}."
-            )
-        regularisation.check(self.regularisation, self.loss)
+        object.__setattr__(self, "loss", losses.check(self.loss))
+        if not isinstance(self.approximate, bool):
+            checks.set_choice(self, "approximate", ("convex", "mixture"), "True or False")
+        object.__setattr__(self, "regularisation", regularisation.check(self.regularisation, self.loss))
 
     def plan(
         self,

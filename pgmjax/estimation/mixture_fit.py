@@ -151,8 +151,9 @@ def fit_mixture(
         >>> fit.model.marginal(("b", "a")).round().tolist(), fit.gap
         ([[30.0, 0.0], [0.0, 10.0]], inf)
     """
-    _check_settings(restarts, max_steps, dtype, tol, lower_bound)
-    pulls.check(regularisation, loss)
+    restarts, max_steps, dtype = _settings(restarts, max_steps, dtype, tol, lower_bound)
+    loss = losses.check(loss)
+    regularisation = pulls.check(regularisation, loss)
     if not isinstance(domain, Domain):
         raise TypeError(f"domain must be a Domain, got {type(domain).__name__}.")
     measurements = checks.several("measurements", measurements, "LinearMeasurement")
@@ -261,14 +262,15 @@ def _wanted(domain: Domain, components: Any, warm_start: Any) -> int | None:
     return warm_start.components
 
 
-def _check_settings(restarts: Any, max_steps: Any, dtype: Any, tol: Any, lower_bound: Any) -> None:
-    checks.integer("restarts", restarts, low=1)
-    checks.integer("max_steps", max_steps, low=1)
-    checks.choice("dtype", dtype, losses.base.DTYPES)
+def _settings(restarts: Any, max_steps: Any, dtype: Any, tol: Any, lower_bound: Any) -> tuple[int, int, str]:
+    restarts = checks.integer("restarts", restarts, low=1)
+    max_steps = checks.integer("max_steps", max_steps, low=1)
+    dtype = checks.choice("dtype", dtype, losses.base.DTYPES)
     if tol is not None:
         checks.number("tol", tol, at_least=0)
     if lower_bound is not None:
         checks.number("lower_bound", lower_bound)
+    return restarts, max_steps, dtype
 
 
 def _result(

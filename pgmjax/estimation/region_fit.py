@@ -218,11 +218,11 @@ def fit_local(
     measurements, constraints = tuple(measurements), tuple(constraints)
     if not isinstance(domain, Domain):
         raise TypeError(f"domain must be a Domain, got {type(domain).__name__}.")
-    checks.integer("max_steps", max_steps, low=1)
+    max_steps = checks.integer("max_steps", max_steps, low=1)
     if tol is not None:
         checks.number("tol", tol, at_least=0)
-    losses.check(loss)
-    pulls.check(regularisation, loss)
+    loss = losses.check(loss)
+    regularisation = pulls.check(regularisation, loss)
     if reference is not None:
         _check_reference(domain, reference)
     require_feasible(domain, constraints)

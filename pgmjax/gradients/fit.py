@@ -111,8 +111,8 @@ class DifferentiableFit:
     ) -> None:
         if not isinstance(domain, Domain):
             raise TypeError(f"domain must be a Domain, got {type(domain).__name__}.")
-        checks.choice("method", method, METHODS)
-        checks.choice("dtype", dtype, ("float32", "float64"))
+        method = checks.choice("method", method, METHODS)
+        dtype = checks.choice("dtype", dtype, ("float32", "float64"))
         steps = _STEPS[method] if max_steps is None else checks.integer("max_steps", max_steps, low=1)
         noisy, queries = measurements_of(domain, measurements), queries_of(domain, answers)
         tables = _tables(domain, prior)

@@ -91,7 +91,7 @@ class ProductPrior:
         References:
             Chen, Zhou and Bhowmick 2012, footnote 3.
         """
-        checks.choice("smoothing", smoothing, SMOOTHINGS)
+        smoothing = checks.choice("smoothing", smoothing, SMOOTHINGS)
         pseudocount = checks.number("pseudocount", pseudocount, above=0)
         tables: dict[str, np.ndarray] = {}
         for measurement in checks.several("measurements", measurements, "LinearMeasurement"):
@@ -130,7 +130,7 @@ class ProductPrior:
             epsilon-DP, or rho-zCDP, under the table's relation: each of d attributes is measured with exactly
             1/d of the budget.
         """
-        checks.choice("smoothing", smoothing, SMOOTHINGS)
+        smoothing = checks.choice("smoothing", smoothing, SMOOTHINGS)
         pseudocount = checks.number("pseudocount", pseudocount, above=0)
         if (epsilon is None) == (rho is None):
             raise ValueError("give epsilon or rho, one of them: what the marginals of the prior may cost.")

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.queries import Query
@@ -151,9 +152,7 @@ def as_encoding(encoding: Any) -> Encoding:
         return encoding
     if not isinstance(encoding, str):
         raise TypeError(f"encoding must be a name or an Encoding, got {type(encoding).__name__}.")
-    if encoding not in ENCODINGS:
-        raise ValueError(f"encoding must be one of {', '.join(ENCODINGS)}, or an Encoding; got {encoding!r}.")
-    return ENCODINGS[encoding]()
+    return ENCODINGS[checks.choice("encoding", encoding, ENCODINGS, "an Encoding")]()
 
 
 def cell_rows(query: Query, domain: Domain, clique: Clique) -> np.ndarray:

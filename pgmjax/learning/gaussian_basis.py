@@ -57,7 +57,7 @@ class GaussianBasis(Learner):
 
     def __post_init__(self) -> None:
         if self.centres is not None:
-            checks.integer("centres", self.centres, low=1)
+            checks.set_integer(self, "centres", low=1)
         for name in ("width", "penalty"):
             if getattr(self, name) is not None:
                 checks.number(name, getattr(self, name), above=0)

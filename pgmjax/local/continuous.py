@@ -44,7 +44,7 @@ class Grid:
 
     def __post_init__(self) -> None:
         dimension = checks.integer("dimension", self.dimension, low=1, high=_BITS)
-        checks.integer("bits", self.bits, low=1, high=_BITS // dimension)
+        checks.set_integer(self, "bits", low=1, high=_BITS // dimension)
 
     @property
     def size(self) -> int:

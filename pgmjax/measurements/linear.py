@@ -78,7 +78,7 @@ class LinearMeasurement:
         object.__setattr__(self, "stddev", _stddev(said, stddev, self.values))
         words = (noise,) if noise == getattr(distribution, "noise", None) else NOISE_DISTRIBUTIONS
         object.__setattr__(self, "noise", checks.choice(f"the noise of the {said}", noise, words))
-        object.__setattr__(self, "distribution", _distribution(said, distribution, self.stddev, noise))
+        object.__setattr__(self, "distribution", _distribution(said, distribution, self.stddev, self.noise))
         object.__setattr__(self, "inputs", tuple(inputs))
 
     @classmethod

@@ -34,6 +34,7 @@ from pgmjax.mechanisms.base import (
     Mechanism,
     Request,
     Run,
+    checked_options,
     options,
     release_together,
 )

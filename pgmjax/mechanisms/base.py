@@ -863,6 +863,26 @@ def carry_measurements(measurements: Sequence[LinearMeasurement]) -> Iterator[No
         raise FitError(str(error), tuple(measurements)) from error
 
 
+def checked_options(mechanism: type[Any], given: Mapping[str, Any], where: str = "") -> dict[str, Any]:
+    """Return options under their own names, which may be given in any case.
+
+    Raises:
+        ValueError: the mechanism has no such option; the message begins with `where`.
+    """
+    known = options(mechanism)
+    found = {}
+    for name, value in given.items():
+        own = checks.same_word(name, known)
+        if own is None or own in found:
+            twice = "is given twice" if own else f"is unknown; it has: {', '.join(known) or 'none'}"
+            raise ValueError(
+                f"{where}The option {name!r} of the mechanism {mechanism.name} {twice}."
+                f"{checks.did_you_mean(name, known)}"
+            )
+        found[own] = value
+    return found
+
+
 def options(mechanism: type[Any]) -> dict[str, Any]:
     """Return a mechanism's own options, besides those shared by all, with their defaults.
 

@@ -209,17 +209,16 @@ def compare(
         ('marginals', ['marginals'])
     """
     known = importlib.import_module("pgmjax.mechanisms").names()  # the list of them, which exports this
-    chosen = tuple(known) if mechanisms is None else checks.several("mechanisms", mechanisms, "names")
-    for name in chosen:
-        checks.choice("mechanisms", name, tuple(known))
+    given = known if mechanisms is None else checks.several("mechanisms", mechanisms, "names")
+    chosen = tuple(checks.choice("mechanisms", name, known) for name in given)
     if not chosen or len(set(chosen)) < len(chosen):
         raise ValueError("mechanisms must be different names, at least one.")
     if not isinstance(workload, Workload):
         raise TypeError(f"workload must be a pgmjax.Workload, got {type(workload).__name__}.")
     workload.validate(domain)
     check_memory(domain, workload.cliques)
-    checks.integer("records", records, low=1)
-    checks.integer("seeds", seeds, low=1)
+    records = checks.integer("records", records, low=1)
+    seeds = checks.integer("seeds", seeds, low=1)
     given: dict[str, Any] = {"epsilon": exact_epsilon(epsilon), "delta": exact_delta(delta)}
     given["relation"] = Relation.parse(relation)
     settings: dict[str, Any] = {"epsilon": as_text(given["epsilon"]), "delta": as_text(given["delta"])}

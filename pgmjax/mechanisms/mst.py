@@ -74,7 +74,7 @@ class MST(Mechanism):
         if not isinstance(self.compress, bool):
             raise TypeError(f"compress must be True or False, got {type(self.compress).__name__}.")
         if self.steps is not None:
-            checks.integer("steps", self.steps, low=1)
+            checks.set_integer(self, "steps", low=1)
 
     def plan(self, request: Request) -> list[Clique]:
         """Return the public cliques, which are always measured."""

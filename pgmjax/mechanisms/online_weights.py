@@ -76,11 +76,11 @@ class OnlineWeights(PrivacyParameters):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.integer("updates", self.updates, low=1)
-        checks.integer("expected_queries", self.expected_queries, low=1)
+        checks.set_integer(self, "updates", low=1)
+        checks.set_integer(self, "expected_queries", low=1)
         for name in ("threshold", "sweeps"):
             if getattr(self, name) is not None:
-                checks.integer(name, getattr(self, name), low=1)
+                checks.set_integer(self, name, low=1)
         self._set_shares("split")
 
     @property

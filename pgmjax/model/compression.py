@@ -205,7 +205,7 @@ class Compression:
         Raises:
             ValueError: a model over another domain, or an unknown `spread`.
         """
-        checks.choice("spread", spread, SPREADS)
+        spread = checks.choice("spread", spread, SPREADS)
         if model.domain != self.domain:
             raise ValueError("the model must be over the compressed domain, Compression.domain.")
         shares = {name: self._shares(name, spread) for name in self.groups}

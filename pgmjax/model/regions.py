@@ -150,7 +150,7 @@ class RegionModel:
             ValueError: a negative number of rows, or no sweeps.
         """
         rows = round(self.total) if rows is None else checks.integer("rows", rows, low=0)
-        checks.integer("sweeps", sweeps, low=1)
+        sweeps = checks.integer("sweeps", sweeps, low=1)
         forest, tables = self.tractable(), self.marginals
         drawn = forest.sample(rows, seed)
         if not len(tables) or not rows:

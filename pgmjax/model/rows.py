@@ -164,7 +164,7 @@ class ModelRows:
             >>> model.complete({"a": [0, -1], "b": [-1, 1]})["b"].tolist()
             [0, 1]
         """
-        checks.choice("method", method, sampling.METHODS)
+        method = checks.choice("method", method, sampling.METHODS)
         known = known_codes(self.domain, columns)
         filled = self._visible(completion.complete(self._host, known, seed, method))
         return dict(zip(self.domain.attributes, filled, strict=True))

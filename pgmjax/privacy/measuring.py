@@ -329,7 +329,7 @@ def plan_selection(
         raise ValueError("Give either epsilon or rho, what the selection may cost.")
     if method is None:
         method = "permute-and-flip" if unit == "epsilon" else "exponential"
-    checks.choice("method", method, METHODS)
+    method = checks.choice("method", method, METHODS)
     if rho is not None and method != "exponential":
         raise ValueError(
             "Selection for a rho is by the exponential mechanism: permute-and-flip takes epsilon."

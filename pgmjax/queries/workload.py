@@ -48,9 +48,9 @@ class KWay:
     max_cells: int | None = None
 
     def __post_init__(self) -> None:
-        checks.integer("k", self.k, low=1)
+        checks.set_integer(self, "k", low=1)
         if self.max_cells is not None:
-            checks.integer("max_cells", self.max_cells, low=1)
+            checks.set_integer(self, "max_cells", low=1)
 
     def over(self, domain: Domain) -> Workload:
         """Return the workload over a domain."""
@@ -230,8 +230,8 @@ class Workload:
             >>> Workload.random(domain, 2, k=2, max_queries=12, seed=1).num_queries(domain) <= 24
             True
         """
-        checks.integer("number", number, low=1)
-        checks.integer("k", k, low=1, high=len(domain))
+        number = checks.integer("number", number, low=1)
+        k = checks.integer("k", k, low=1, high=len(domain))
         asked = {} if blocks is None else dict(blocks)
         candidates = [
             clique

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pgmjax._internal import checks
 from pgmjax.cli.options import release
 from pgmjax.cli.options.release import MECHANISMS
 
@@ -417,6 +419,7 @@ def _product_shape(text: str) -> tuple[int, ...]:
 
 
 def _repeats(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text[:6]) <= 10_000:
-        raise argparse.ArgumentTypeError(f"expected a whole number from 1 to 10,000, got {text!r}")
-    return int(text)
+    with contextlib.suppress(ValueError):
+        if 1 <= (number := checks.integer_of_text(text)) <= 10_000:
+            return number
+    raise argparse.ArgumentTypeError(f"expected a whole number from 1 to 10,000, got {text[:40]!r}")

@@ -117,8 +117,8 @@ def calibrate(
     """
     relation = Relation.parse(relation)
     target, exact = exact_epsilon(epsilon), exact_delta(delta)
-    checks.choice("noise", noise, ("auto", "laplace", "gaussian"))
-    checks.choice("accountant", accountant, ("zcdp", "rdp", "pld"))
+    noise = checks.choice("noise", noise, ("auto", "laplace", "gaussian"))
+    accountant = checks.choice("accountant", accountant, ("zcdp", "rdp", "pld"))
     if exact == 0 and noise == "gaussian":
         raise ValueError("Gaussian noise needs delta > 0: ask for laplace or auto at delta 0.")
     records = checks.integer("max_records", max_records, low=1)
