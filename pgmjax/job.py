@@ -23,7 +23,7 @@ from pgmjax.data.relation import AnyRelation
 from pgmjax.data.unit import Unit
 from pgmjax.discovery import Discovery, OpenTable
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.mechanisms.base import FitError, Mechanism, PrivacyParameters
+from pgmjax.mechanisms.base import FitError, Mechanism, PrivacyParameters, checked_options
 from pgmjax.mechanisms.forecast import RECORDS, UNSEEN, Recipe, ReleaseForecast, choose, forecast, with_limit
 from pgmjax.privacy.backend import NoiseBackend, default_backend, passes_on
 from pgmjax.privacy.exact import as_text
@@ -131,7 +131,7 @@ class Job:
         """
         mechanism, known = self.named, self.domain
         asked = KWay(2) if self.workload is None else self.workload
-        options = mechanisms.checked_options(type(mechanism), self.options)
+        options = checked_options(type(mechanism), self.options)
         limit = options.get("max_cells", self.max_cells)
         if isinstance(self.mechanism, Mechanism):  # with its own settings
             limit = getattr(mechanism, "max_cells", limit)
@@ -148,7 +148,7 @@ class Job:
                 f"workload must be a pgmjax.Workload, got {type(asked).__name__}: see Workload.of_marginals."
             )
         if isinstance(known, Domain):
-            asked.validate(known)
+            asked = asked.over(known)
         return Recipe(with_limit(mechanism, limit), asked, limit)
 
     def _weights(self) -> int | None:
@@ -180,7 +180,7 @@ class Job:
         if own is not None:
             return dataclasses.replace(own, backend=watched)
         kind = names[checks.choice("mechanism", self.mechanism, names, "a mechanism")]
-        options = mechanisms.checked_options(kind, self.options)
+        options = checked_options(kind, self.options)
         made: Mechanism = kind(**shared, **options, estimator=self.estimator, backend=watched)
         return made
 
@@ -390,9 +390,7 @@ def read_workload(path: str | os.PathLike[str], domain: Domain | None = None) ->
     if not pathlib.Path(path).exists():
         raise ValueError(files.absent("workload file", path))
     workload = Workload.read(path)
-    if domain is not None:
-        workload.validate(domain)
-    return workload
+    return workload if domain is None else workload.over(domain)
 
 
 def read_prior(

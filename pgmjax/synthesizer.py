@@ -21,6 +21,7 @@ from pgmjax.data.attribute import Attribute
 from pgmjax.data.domain import Domain
 from pgmjax.data.draft import Draft
 from pgmjax.data.encoding import text_of
+from pgmjax.data.order import as_domain
 from pgmjax.data.population import Population
 from pgmjax.data.relation import AnyRelation, Relation
 from pgmjax.data.unit import Unit, check_unit
@@ -257,6 +258,8 @@ class Synthesizer:
         workload: Workload | KWay | None,
     ) -> tuple[Job, _Frame]:
         """Return what a fit does, and the kind of the frame; raises as `fit` does."""
+        if isinstance(frame, Domain | Draft):
+            as_domain(domain, "synthesizer.fit(frame, domain)", frame)
         known = _described(domain)
         check_unit(self.unit, () if known is None else _columns(known))
         held, table = _Frame.of(frame, self.unit)

@@ -86,7 +86,7 @@ def integer(name: str, value: Any, low: int | None = None, high: int | None = No
         raise TypeError(f"{name} must be an integer, got {type(value).__name__}.")
     if not isinstance(value, numbers.Integral) and not float(value).is_integer():
         raise TypeError(f"{name} must be an integer, got {type(value).__name__} {float(value):g}.")
-    result = int(value)
+    result = int(value)  # type: ignore[arg-type]
     if (low is not None and result < low) or (high is not None and result > high):
         bounds = f">= {low}" if high is None else f"<= {high}" if low is None else f"in {low}..{high}"
         raise ValueError(f"{name} must be an integer {bounds}, got {result}.")

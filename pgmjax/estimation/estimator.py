@@ -15,6 +15,7 @@ from pgmjax._internal.elsewhere import told
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
+from pgmjax.data.order import as_domain
 from pgmjax.estimation import approximate, batch, losses, regularisation, solvers
 from pgmjax.estimation.batch import BatchFit
 from pgmjax.estimation.constraints import FixedMarginal
@@ -32,7 +33,7 @@ from pgmjax.inference.oracles import HostContraction
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements import inputs
-from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement, over_domain
 from pgmjax.measurements.total import estimate_total
 from pgmjax.model.clique_vector import CliqueVector, summed
 from pgmjax.model.graphical import GraphicalModel
@@ -180,6 +181,7 @@ class Estimator:
             ValueError: an unknown or repeated attribute, or a batch with `oracle="host"`.
             ModelTooLargeError: the forecast exceeds the memory (a ValueError).
         """
+        domain = as_domain(domain, "Estimator().plan(domain, cliques)", cliques)
         constraints = listed(constraints)
         fixed = [c.clique for c in constraints if isinstance(c, FixedMarginal)]
         measured = [as_clique(domain, c) for c in (*cliques, *fixed)]
@@ -261,15 +263,12 @@ class Estimator:
             >>> fit.model.marginal(("age", "drives")).round(1).tolist()
             [[30.0, 0.0], [23.0, 47.0]]
         """
-        if isinstance(measurements, LinearMeasurement):
-            raise TypeError("measurements and constraints must be lists, got a single one: write [it].")
+        domain = as_domain(domain, "Estimator().fit(domain, measurements)", measurements)
+        measurements = over_domain(domain, measurements)
         if callback is not None and not callable(callback):
             raise TypeError(f"callback must be a function of one argument, got {type(callback).__name__}.")
         known = self._known(domain, warm_start, constraints, prior, prior_weight)
         noisy = list(measurements) or [_exact(one) for one in known.fixed]
-        for measurement in noisy:
-            if not isinstance(measurement, LinearMeasurement):
-                raise TypeError(f"measurements must be LinearMeasurement, got {type(measurement).__name__}.")
         total = total_of(known.fixed, total)
         if total is None:
             total = estimate_total(domain, noisy)[0]
@@ -337,6 +336,7 @@ class Estimator:
             >>> [fit.model.marginal(("a",)).round(2).tolist() for fit in batch], batch.status.tolist()
             ([[30.0, 10.0], [5.0, 15.0]], [0, 0])
         """
+        domain = as_domain(domain, "Estimator().fit_batch(domain, measurements)", measurements)
         known = self._known(domain, warm_start, constraints, prior, prior_weight)
         mesh = sharding.check(mesh)
         rows = batch.same_structure(domain, measurements)
@@ -364,8 +364,6 @@ class Estimator:
         prior: GraphicalModel | None,
         prior_weight: float,
     ) -> SideInformation:
-        if not isinstance(domain, Domain):
-            raise TypeError(f"domain must be a Domain, got {type(domain).__name__}.")
         if not isinstance(warm_start, GraphicalModel | None):
             raise TypeError(f"warm_start must be a GraphicalModel, got {type(warm_start).__name__}.")
         known = SideInformation.of(domain, constraints, prior, prior_weight)

@@ -15,6 +15,7 @@ import scipy
 
 from pgmjax._internal import checks
 from pgmjax.data.domain import Domain
+from pgmjax.data.order import as_domain
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.privacy.exact import exact_epsilon, exact_rho
 from pgmjax.privacy.private_table import PrivateTable
@@ -91,6 +92,7 @@ class ProductPrior:
         References:
             Chen, Zhou and Bhowmick 2012, footnote 3.
         """
+        domain = as_domain(domain, "ProductPrior.from_measurements(domain, measurements)", measurements)
         smoothing = checks.choice("smoothing", smoothing, SMOOTHINGS)
         pseudocount = checks.number("pseudocount", pseudocount, above=0)
         tables: dict[str, np.ndarray] = {}

@@ -49,7 +49,7 @@ class Encoding(abc.ABC):
             ValueError: an attribute outside `clique`, rows that this encoding cannot represent, or more
                 than 50 million numbers.
         """
-        query.check(domain)
+        query = query.over(domain)
         outside = [name for name in query.clique if name not in clique]
         if outside:
             raise ValueError(f"a query on {query.clique} asks for {outside}; the encoding is of {clique}.")

@@ -116,6 +116,16 @@ class LinearMeasurement:
         values = self.values.reshape(-1)
         return np.stack([values - width, values + width], axis=1)
 
+    def over(self, domain: Domain) -> LinearMeasurement:
+        """Return the measurement with its query over a domain, checked: see `Query.over`."""
+        query = self.query.over(domain)
+        found = self
+        if query is not self.query:
+            known = self.values, self.stddev, query, self.noise, self.distribution, self.inputs
+            found = LinearMeasurement(query.clique, *known)
+        found.validate(domain)
+        return found
+
     def validate(self, domain: Domain) -> None:
         """Check the measurement against a domain: attributes, sizes, number and shape of the values.
 
@@ -237,3 +247,19 @@ def _stddev(said: str, stddev: Any, values: np.ndarray) -> np.ndarray:
         )
     array.flags.writeable = False
     return array
+
+
+def over_domain(domain: Domain, measurements: Any) -> tuple[LinearMeasurement, ...]:
+    """Return measurements over a domain, checked: see `LinearMeasurement.over`.
+
+    Raises:
+        TypeError: a single measurement instead of a list, or something else.
+        ValueError: a measurement that does not fit the domain.
+    """
+    if isinstance(measurements, LinearMeasurement):
+        raise TypeError("measurements must be a list, got a single one: write [it].")
+    given = checks.several("measurements", measurements, "LinearMeasurement")
+    for one in given:
+        if not isinstance(one, LinearMeasurement):
+            raise TypeError(f"measurements must be LinearMeasurement, got {type(one).__name__}.")
+    return tuple(one.over(domain) for one in given)

@@ -34,7 +34,6 @@ from pgmjax.mechanisms.base import (
     Mechanism,
     Request,
     Run,
-    checked_options,
     options,
     release_together,
 )

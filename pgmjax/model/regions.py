@@ -32,7 +32,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.inference.plan.forecast import require_cells
 from pgmjax.measurements.inputs import Input
 from pgmjax.model import io
-from pgmjax.model.base import check_query, expected_counts
+from pgmjax.model.base import expected_counts, query_over
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.region_rows import SETTLING, steered
@@ -116,7 +116,7 @@ class RegionModel:
         Returns:
             Expected answers (counts times the query's unit), in the query's shape.
         """
-        check_query(self.domain, query)
+        query = query_over(self.domain, query)
         return np.asarray(query.apply(self.marginal(query.clique)), np.float64)
 
     def tractable(self) -> GraphicalModel:

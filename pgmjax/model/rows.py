@@ -18,12 +18,14 @@ import scipy
 
 from pgmjax._internal import checks
 from pgmjax._internal.elsewhere import told
+from pgmjax.data.attribute import Attribute
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.measurements.inputs import Input, marks
 from pgmjax.model import completion, device_sampling, row_file, sampling
 from pgmjax.model.clique_vector import CliqueVector
+from pgmjax.queries.block import code_of, code_or_value
 
 
 class ModelRows:
@@ -229,6 +231,8 @@ def known_codes(domain: Domain, columns: Mapping[str, Any], *, unknown: bool = T
     low = completion.UNKNOWN if unknown else 0
     for name, values in columns.items():
         size, codes = domain[name], np.asarray(values)
+        if codes.dtype.kind in "OU" and codes.ndim == 1:
+            codes = _codes_of_values(domain.attribute(name), codes)
         if codes.size and codes.dtype.kind not in "iu":
             raise TypeError(f"codes of {name!r} must be integers, got {codes.dtype}.")
         if codes.ndim != 1:
@@ -241,6 +245,15 @@ def known_codes(domain: Domain, columns: Mapping[str, Any], *, unknown: bool = T
     if len({len(codes) for codes in known.values()}) > 1:
         raise ValueError(f"columns must have equal length, got {[len(c) for c in known.values()]} rows.")
     return known
+
+
+def _codes_of_values(attribute: Attribute, values: np.ndarray) -> np.ndarray:
+    """Codes [rows] of labels or codes [rows]; -1 for None."""
+    known = {None: completion.UNKNOWN}
+    for value in values.tolist():
+        if value not in known:
+            known[value] = code_of(attribute, code_or_value(f"codes of {attribute.name!r}", value))
+    return np.array([known[value] for value in values.tolist()], np.int64)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -83,6 +83,7 @@ def plan_measurements(
         TypeError: the argument is not a query.
         ValueError: the query is not integral or does not fit the domain, or the cost is out of range.
     """
+    query = query.over(domain) if isinstance(query, Query) else query
     check_measurable(query, domain)
     norm = "l1" if unit == "epsilon" else "l2_squared"
     sensitivity = Sensitivity.of(query, domain, relation, norm, max_weight).of_unit(records)

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pgmjax import queries
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.domain import Domain
-from pgmjax.data.encoding import MISSING
+from pgmjax.queries.block import code_of
 
 _OPERATORS = ("<=", ">=", "!=", "==", "=", "<", ">")
 _ORDER: dict[str, Callable[[float, float], bool]] = {
@@ -155,26 +155,8 @@ def _codes(attribute: Attribute, word: str, values: list[str]) -> set[int]:
     """Return the codes of an attribute that satisfy a condition."""
     if word in _ORDER:
         return _compared(attribute, word, values[0])
-    equal = {_code(attribute, value) for value in values}
+    equal = {code_of(attribute, value) for value in values}
     return set(range(attribute.size)) - equal if word == "!=" else equal
-
-
-def _code(attribute: Attribute, value: str) -> int:
-    """Return the code of a value given as a label, a bin, a code, or `missing`."""
-    names = attribute.code_names()
-    if value in names:
-        return names.index(value)
-    raw = attribute.coder.raw_code(value)
-    if raw == MISSING and attribute.missing:
-        return attribute.size - 1
-    if attribute.bins is not None:
-        raise ValueError(
-            f"{attribute.name!r} is binned and {value!r} is not one of its bins: "
-            f"write one of {_some(names)}, or compare with a bin edge (< or >=)."
-        )
-    if raw < 0:
-        raise ValueError(f"{value!r} is not a value of {attribute.name!r}: it has {_some(names)}.")
-    return raw
 
 
 def _compared(attribute: Attribute, word: str, value: str) -> set[int]:
@@ -225,8 +207,3 @@ def _number(value: str) -> float | None:
     except ValueError:
         return None
     return number if math.isfinite(number) else None
-
-
-def _some(names: list[str]) -> str:
-    """Return the first values of an attribute for a message; the domain is public."""
-    return ", ".join(names[:12]) + (f", ... ({len(names)} in all)" if len(names) > 12 else "")

@@ -69,7 +69,7 @@ def strategy(
     norm = checks.choice("norm", norm, NORMS)
     split = checks.choice("split", split, SPLITS)
     restarts = checks.integer("restarts", restarts, low=1)
-    workload.validate(domain)
+    workload = workload.over(domain)
     search = {"restarts": restarts, "seed": seed}
     if name == "marginals":
         return _marginals(workload, domain, norm, split, **search)

@@ -20,6 +20,7 @@ from pgmjax._internal import checks
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
+from pgmjax.mechanisms.base import checked_options
 from pgmjax.privacy.exact import exact_delta, exact_epsilon
 from pgmjax.queries.workload import Workload
 from pgmjax.sweeps.fields import Fields, distinct, entries
@@ -164,9 +165,7 @@ class WorkloadSpec:
         try:
             if self.all_kway is not None:
                 return Workload.all_kway(domain, self.all_kway, self.max_cells)
-            workload = Workload.read(self.file)
-            workload.validate(domain)
-            return workload
+            return Workload.read(self.file).over(domain)
         except (TypeError, ValueError) as error:
             raise ValueError(f"[[workloads]] {self.name}: {error}") from error
 
@@ -221,7 +220,7 @@ def _mechanisms(at: int, content: Any, tables: list[str], workloads: list[str]) 
     fields.where = f"[[mechanisms]] entry {at} ({name})"
     name = checks.choice(f"{fields.where}: the mechanism", name, mechanisms.names())
     known = mechanisms.names()[name]
-    given = mechanisms.checked_options(known, fields.take("options", dict, {}), f"{fields.where}: ")
+    given = checked_options(known, fields.take("options", dict, {}), f"{fields.where}: ")
     only = fields.names("tables", tables), fields.names("workloads", workloads)
     fields.done()
     defaults = mechanisms.options(known)

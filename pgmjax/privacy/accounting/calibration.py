@@ -154,6 +154,7 @@ def _ask(
     shares = split(Fraction(1), [1] * len(queries) if weights is None else weights)
     result = []
     for query, share in zip(queries, shares, strict=True):
+        query = query.over(domain) if isinstance(query, Query) else query
         check_measurable(query, domain)
         norms = (
             query.l1_sensitivity(relation, domain, max_weight) * records,
