@@ -51,6 +51,7 @@ class Answer(NamedTuple):
         share_low: lower end of the 95 % interval of the share; None if it is not determined.
         share_high: its upper end.
         population: what count and share are of, with the cells that count other values too.
+        interpolated: a sentence on each bin that a bound cuts; no interval covers how values lie in it.
     """
 
     estimate: float
@@ -60,6 +61,7 @@ class Answer(NamedTuple):
     share_low: float | None
     share_high: float | None
     population: Population
+    interpolated: tuple[str, ...] = ()
 
     @property
     def determined(self) -> bool:
@@ -75,7 +77,8 @@ class Answer(NamedTuple):
             said += f" (95 % interval {self.low:,.1f} to {self.high:,.1f}), {self.share:.2%}"
         if self.share_low is not None and self.share_high is not None:
             said += f" (95 % interval {self.share_low:.2%} to {self.share_high:.2%})"
-        return f"{said}. {' '.join(self.population.sentences())}"
+        covered = (query_text.NOT_COVERED,) if self.interpolated else ()
+        return " ".join([f"{said}.", *self.interpolated, *covered, *self.population.sentences()])
 
 
 class Synthesizer:
@@ -339,13 +342,13 @@ class Synthesizer:
             ValueError: not fitted yet, or a condition that the domain does not allow.
         """
         release = self.release
-        asked = query_text.parse(text, release.domain)
-        found = release.report(asked)
+        asked = query_text.conditions(text, release.domain, interpolate=True)
+        found = release.report(asked.query)
         low, high = found.intervals[0].tolist() if found.determined[0] else (None, None)
         share = float(found.share(release.model.total)[0])
         least, most = found.shares[0].tolist() if np.isfinite(found.shares[0]).all() else (None, None)
-        population = release.population.of_cells(query_text.selection(text, release.domain))
-        return Answer(float(found.estimates[0]), low, high, share, least, most, population)
+        population = release.population.of_cells(asked.codes)
+        return Answer(float(found.estimates[0]), low, high, share, least, most, population, asked.notes)
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write the report of the release, one HTML file that opens offline.

@@ -154,7 +154,8 @@ def add_query(commands: Any) -> None:
         f"interval that holds for every table with at least {LEVEL:.0%} probability. Queries cost "
         "no privacy.",
         epilog="Join conditions by commas: NAME=VALUE, !=, <, <=, >, >=, or NAME in {VALUE|VALUE}. A "
-        "bound on a binned attribute must be one of its edges. Example: pgmjax query DIR "
+        "bound between two edges of a binned attribute is interpolated, and the answer says so. Names and "
+        "values may be in any case. Example: pgmjax query DIR "
         "'sex=Male,age<30'",
     )
     parser.add_argument(
