@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.elsewhere import Telling, told
 from pgmjax._internal.memory import available_bytes
+from pgmjax._internal.migration import Named
 from pgmjax.data import arrow as source_arrow
 from pgmjax.data import files, fingerprint, sources
 from pgmjax.data.bounding import BoundedSource, UnitRecords, records_of
@@ -39,8 +39,7 @@ from pgmjax.data.sources import (
 from pgmjax.data.unit import Unit, check_unit
 
 
-@told
-class Dataset(metaclass=Telling):
+class Dataset(Named):
     """The records of a private table, over a public domain.
 
     Construct one with `from_columns`, `from_frame` or `read`. Its methods return exact, private

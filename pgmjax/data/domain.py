@@ -28,8 +28,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pgmjax._internal import checks, html
-from pgmjax._internal.elsewhere import Telling, told
 from pgmjax._internal.files import parse_json, read_text
+from pgmjax._internal.migration import Named
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.cliques import Clique, as_clique
 
@@ -45,9 +45,8 @@ _TRAPS = {
 _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 
-@told
 @dataclass(frozen=True, init=False, repr=False)
-class Domain(metaclass=Telling):
+class Domain(Named):
     """The attributes of a table with their sizes. Hashable and compared by value.
 
     Args:

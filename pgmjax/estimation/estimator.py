@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from pgmjax._internal import checks, sharding
-from pgmjax._internal.elsewhere import told
+from pgmjax._internal.migration import Named
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
@@ -41,9 +41,8 @@ from pgmjax.model.graphical import GraphicalModel
 FIT_STEPS = 300  # steps that an oracle is chosen for, without a tolerance and unless fewer are allowed
 
 
-@told
 @dataclasses.dataclass(frozen=True)
-class Fit(FitPictures):
+class Fit(FitPictures, Named):
     """The result of an estimation.
 
     Attributes:
@@ -81,9 +80,8 @@ class Fit(FitPictures):
         return self.gap if self.regularisation is None else None
 
 
-@told
 @dataclasses.dataclass(frozen=True)
-class Estimator:
+class Estimator(Named):
     """Fit graphical models to noisy measurements: post-processing, without access to the table.
 
     Attributes:
@@ -214,7 +212,6 @@ class Estimator:
             bounded=self.regularisation != "none",
         )
 
-    @told
     def fit(
         self,
         domain: Domain,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks, html
-from pgmjax._internal.elsewhere import told
+from pgmjax._internal.migration import Named
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.measurements.inputs import Input
@@ -23,9 +23,8 @@ NOISE_DISTRIBUTIONS = (*sorted(CONTINUOUS), "response")
 """The families of noise that can be given by name, without a distribution."""
 
 
-@told
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
-class LinearMeasurement:
+class LinearMeasurement(Named):
     """Answers to a query on a clique, with added noise of known standard deviation.
 
     Args:

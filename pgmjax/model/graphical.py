@@ -15,7 +15,6 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from pgmjax._internal import checks, files, formats
-from pgmjax._internal.elsewhere import told
 from pgmjax.data.cliques import Clique, as_clique, in_order, marginal_of
 from pgmjax.data.domain import Domain
 from pgmjax.data.order import as_domain
@@ -36,7 +35,6 @@ CHECK_SECONDS = 10.0  # forecast time of a check that some cell is possible, whe
 FOLDER = files.ArrayFolder(io.RECORD, formats.MODEL)
 
 
-@told
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class GraphicalModel(ModelRows, ModelPictures):
     """A distribution over a domain, as log-potentials on cliques, times a total.

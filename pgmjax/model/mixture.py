@@ -15,7 +15,6 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from pgmjax._internal import checks, formats
-from pgmjax._internal.elsewhere import told
 from pgmjax._internal.files import ArrayFolder, float_array
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
@@ -35,7 +34,6 @@ FOLDER = ArrayFolder(io.RECORD, formats.MIXTURE)
 _BLOCK = 1 << 22  # rows times components processed at once
 
 
-@told
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class MixtureModel(ModelRows):
     """A mixture of product distributions, times a total.

@@ -24,8 +24,8 @@ import numpy as np
 
 from pgmjax import random
 from pgmjax._internal import checks, formats, html
-from pgmjax._internal.elsewhere import told
 from pgmjax._internal.files import ArrayFolder, float_array
+from pgmjax._internal.migration import Named
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique, marginal_of
 from pgmjax.data.domain import Domain
@@ -45,9 +45,8 @@ MOST_ROWS = 1_000_000
 FOLDER = ArrayFolder(io.RECORD, formats.REGIONS)
 
 
-@told
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class RegionModel:
+class RegionModel(Named):
     """Pseudo-marginals of regions, times a total: the result of `estimation.fit_local`.
 
     The pseudo-marginals agree with one another up to `residual`, but there may be no table with all of them

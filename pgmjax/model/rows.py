@@ -17,7 +17,7 @@ import numpy as np
 import scipy
 
 from pgmjax._internal import checks
-from pgmjax._internal.elsewhere import told
+from pgmjax._internal.migration import Named
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
@@ -28,7 +28,7 @@ from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.queries.block import code_of, code_or_value
 
 
-class ModelRows:
+class ModelRows(Named):
     """Mixin with the row operations of a model, which `GraphicalModel` and `MixtureModel` inherit."""
 
     domain: Domain
@@ -47,7 +47,6 @@ class ModelRows:
         """The most likely cell, as a code for each attribute."""
         return dict(zip(self.domain.attributes, sampling.mode(self._host), strict=True))
 
-    @told
     def sample(
         self,
         rows: int | None = None,
