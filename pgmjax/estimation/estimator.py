@@ -30,6 +30,7 @@ from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.estimation.views import FitPictures
 from pgmjax.inference import oracles
 from pgmjax.inference.oracles import HostContraction
+from pgmjax.inference.oracles.choose import check as check_oracle
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements import inputs
@@ -84,13 +85,23 @@ class Fit(FitPictures, Named):
 class Estimator(Named):
     """Fit graphical models to noisy measurements: post-processing, without access to the table.
 
+    A prototype needs three settings, and the others can stay as they are:
+
+    - `loss`: what a fit minimises, such as a function of your own.
+    - `oracle`: what computes marginals, such as a class of your own.
+    - `max_steps`: how long a fit may take. Between the rounds of a mechanism a few hundred steps are enough
+      where each fit starts at the last one: ``fit(domain, measurements, warm_start=model)``.
+
+    The page docs/own.md has a mechanism, a loss and an oracle in at most 60 lines each.
+
     Attributes:
         loss: `l2`, `l1`, a `losses.Loss`, or any convex function of marginals in counts.
         solver: `auto` (accelerated), `accelerated`, `mirror_descent`, `dual_averaging`, `lbfgs`, or a
             configured solver.
         oracle: `auto` (the cheapest by forecast, compiling included), or one by name: `contraction`,
             `levels`, `chain`, `sliced`, `message_passing`, `brute_force` (compiled), `host` (NumPy in
-            float64, for one fit at a time). For the same fit again and again a compiled one may be faster.
+            float64, for one fit at a time), or a class of oracles. For the same fit again and again a
+            compiled one may be faster.
         max_steps: maximum number of solver steps, >= 1.
         tol: stop when the certified gap is at most `tol * max(1, loss)`; above 0.01 it counts as 0.01. None
             for what noise makes invisible: the certified gap, or an estimate of the excess loss from its last
@@ -126,7 +137,7 @@ class Estimator(Named):
 
     loss: Any = "l2"
     solver: Any = "auto"
-    oracle: str = "auto"
+    oracle: str | type[oracles.Oracle] = "auto"
     max_steps: int = 1000
     tol: float | None = None
     dtype: str = "float32"
@@ -140,7 +151,7 @@ class Estimator(Named):
         if self.tol is not None:
             checks.number("tol", self.tol, at_least=0)
         checks.set_choice(self, "dtype", ("float32", "float64"))
-        checks.set_choice(self, "oracle", ("auto", *oracles.names()))
+        object.__setattr__(self, "oracle", check_oracle(self.oracle))
         if isinstance(self.solver, str):
             checks.set_choice(self, "solver", ("auto", *solvers.names()), "a Solver")
         if not solvers.build(self.solver).runs_on_host and self.oracle == HostContraction.name:
