@@ -358,9 +358,7 @@ class Synthesizer:
         """
         release = self.release
         page = render(release_folder.describe(release), release.model, release.estimates)
-        if os.path.lexists(path):
-            raise ValueError(f"{os.fspath(path)} already exists: give a new file name.")
-        with open(path, "x", encoding="utf-8") as file:
+        with open(checks.new_path(path), "x", encoding="utf-8") as file:
             file.write(page)
 
     def save(self, folder: str | os.PathLike[str]) -> None:

@@ -9,6 +9,8 @@ import difflib
 import importlib
 import math
 import numbers
+import os
+import pathlib
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
@@ -115,6 +117,23 @@ def integer_of_text(text: str) -> int:
 def set_integer(of: Any, field: str, low: int | None = None, high: int | None = None) -> None:
     """Make a field of a frozen dataclass the int that it stands for; see `integer`."""
     object.__setattr__(of, field, integer(field, getattr(of, field), low, high))
+
+
+def new_path(path: str | os.PathLike[str], unless: str = "") -> pathlib.Path:
+    """Return the absolute path of what is to be written; nothing that exists is ever written over.
+
+    Args:
+        path: of the file or folder.
+        unless: what else may be done, for the message, such as ", or overwrite=True".
+
+    Raises:
+        ValueError: something is there.
+    """
+    target = pathlib.Path(path).absolute()
+    if os.path.lexists(target):
+        also = unless or ", nothing is ever overwritten"
+        raise ValueError(f"{os.fspath(path)} already exists: give a new name{also}.")
+    return target
 
 
 def several(name: str, value: Any, of: str) -> tuple[Any, ...]:

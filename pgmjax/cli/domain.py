@@ -130,8 +130,7 @@ def _check_new(path: str) -> None:
     Raises:
         ValueError: something of that name is there.
     """
-    if os.path.lexists(path):
-        raise ValueError(f"{path} already exists: give another file name, or remove the file.")
+    checks.new_path(path)
     if not pathlib.Path(path).absolute().parent.is_dir():
         raise ValueError(f"{path} cannot be written: its folder does not exist.")
 

@@ -149,8 +149,8 @@ class Domain(Named):
         return read_domain_file(path, cls)
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write a domain file: .json, .yaml or .yml."""
-        write_file(path, self.to_dict())
+        """Write a domain file that does not exist yet: .json, .yaml or .yml."""
+        write_file(checks.new_path(path), self.to_dict())
 
     @classmethod
     def from_public_data(

@@ -229,9 +229,13 @@ class History:
         """Write the history into a folder: `history.json` and a file of arrays, no pickle.
 
         Args:
-            folder: path, created if missing; a history in it is replaced in one step.
+            folder: path of a new folder.
+
+        Raises:
+            ValueError: the folder exists.
         """
         relation = None if self.relation is None else self.relation.value
+        checks.new_path(folder)
         storage.save(folder, self.domain, self.measurements, self.covariance, relation, self.secure)
 
     @classmethod

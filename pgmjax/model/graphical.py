@@ -291,8 +291,10 @@ class GraphicalModel(ModelRows, ModelPictures):
         """Save to a folder as `model.npz` and `model.json`, without pickle.
 
         Args:
-            folder: path, created if missing; existing files of these names are replaced. Read the model
-                back with `pgmjax.load`.
+            folder: path of a new folder. Read the model back with `pgmjax.load`.
+
+        Raises:
+            ValueError: the folder exists.
         """
         arrays = io.vector_arrays(self.potentials, "potential") | io.vector_arrays(self.marginals, "marginal")
         fields = {

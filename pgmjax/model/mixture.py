@@ -292,8 +292,10 @@ class MixtureModel(ModelRows):
         """Save to a folder as `model.npz` and `model.json`, without pickle.
 
         Args:
-            folder: path, created if missing; existing files of these names are replaced. Read the model
-                back with `pgmjax.load`.
+            folder: path of a new folder. Read the model back with `pgmjax.load`.
+
+        Raises:
+            ValueError: the folder exists.
         """
         arrays = {f"log_probabilities_{i}": table for i, table in enumerate(self.log_probabilities)}
         fields = {"components": self.components, "cliques": [list(clique) for clique in self.cliques]}

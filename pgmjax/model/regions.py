@@ -167,8 +167,10 @@ class RegionModel(Named):
         """Save to a folder as `model.npz` and `model.json`, without pickle.
 
         Args:
-            folder: path, created if missing; existing files of these names are replaced. Read the model
-                back with `pgmjax.load`.
+            folder: path of a new folder. Read the model back with `pgmjax.load`.
+
+        Raises:
+            ValueError: the folder exists.
         """
         # JSON has no NaN, which marks an unknown loss
         numbers = {"residual_loss_gap": np.array([self.residual, self.loss, self.gap])}

@@ -307,9 +307,9 @@ class Workload:
         return [entry.to_spec() for entry in self.entries]
 
     def write(self, path: str | PathLike[str]) -> None:
-        """Write a workload file; `Workload.read` gives an equal workload."""
+        """Write a workload file that does not exist yet; `Workload.read` gives an equal workload."""
         lines = ",\n  ".join(json.dumps(spec) for spec in self.to_list())
-        pathlib.Path(path).write_text(f"[\n  {lines}\n]\n", encoding="utf-8")
+        checks.new_path(path).write_text(f"[\n  {lines}\n]\n", encoding="utf-8")
 
     def __len__(self) -> int:
         return len(self.entries)
