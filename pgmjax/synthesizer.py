@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pgmjax import random
+from pgmjax import mechanisms, random
 from pgmjax._internal import checks, html
 from pgmjax.data.arrow import RawColumns, column_names, column_of
 from pgmjax.data.attribute import Attribute
@@ -27,6 +27,7 @@ from pgmjax.data.relation import AnyRelation, Relation
 from pgmjax.data.unit import Unit, check_unit
 from pgmjax.discovery import Discovery
 from pgmjax.job import Job, price
+from pgmjax.mechanisms.base import Mechanism, PrivacyParameters
 from pgmjax.model.row_file import VALUES, arrow_column
 from pgmjax.model.sampling import ROUND
 from pgmjax.queries import text as query_text
@@ -131,6 +132,16 @@ class Synthesizer:
         self._frame: _Frame | None = None
         self._attempt: _Attempt | None = None
         self._fitting = False
+        self._check_params()
+
+    def _check_params(self) -> None:
+        """Refuse arguments that no fit could take; they stay as they were given."""
+        PrivacyParameters(self.epsilon, self.relation, self.delta)
+        check_unit(self.unit, ())
+        if not isinstance(self.mechanism, Mechanism):
+            checks.choice("mechanism", self.mechanism, mechanisms.names(), "a mechanism")
+        if self.insecure_seed is not None:
+            checks.integer("insecure_seed", self.insecure_seed, low=0)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the arguments by name, as scikit-learn's estimators do."""
@@ -140,7 +151,7 @@ class Synthesizer:
         """Change arguments, and return the synthesizer.
 
         Raises:
-            ValueError: an argument that there is not.
+            TypeError, ValueError: an argument that there is not, or a value that no fit could take.
         """
         known = self.get_params()
         for name, value in params.items():
@@ -149,6 +160,7 @@ class Synthesizer:
                     f"Synthesizer has no argument {name!r}. Its arguments are {', '.join(known)}."
                 )
             setattr(self, name, value)
+        self._check_params()
         return self
 
     def fit(

@@ -11,7 +11,6 @@ import decimal
 import importlib.resources
 import json
 import math
-import os
 import pathlib
 import re
 import warnings

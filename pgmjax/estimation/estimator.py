@@ -150,6 +150,10 @@ class Estimator(Named):
         checks.set_integer(self, "max_steps", low=1)
         if self.tol is not None:
             checks.number("tol", self.tol, at_least=0)
+        if self.max_bytes is not None:
+            checks.set_integer(self, "max_bytes", low=1)
+        if not isinstance(self.progress, bool | None):
+            raise TypeError(f"progress must be True, False or None, got {type(self.progress).__name__}.")
         checks.set_choice(self, "dtype", ("float32", "float64"))
         object.__setattr__(self, "oracle", check_oracle(self.oracle))
         if isinstance(self.solver, str):

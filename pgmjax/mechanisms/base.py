@@ -96,6 +96,8 @@ class PrivacyParameters:
                 f"{type(self).__name__} works under {supported} only, got {self._neighbours.value}: "
                 f"{self.restriction}"
             )
+        if self.backend is not None and not hasattr(self.backend, "restart"):
+            raise TypeError(f"backend must be a NoiseBackend, got {type(self.backend).__name__}.")
 
     @property
     def _neighbours(self) -> Relation:
@@ -463,6 +465,12 @@ class Mechanism(PrivacyParameters, abc.ABC):
     """
 
     estimator: Estimator | None = dataclasses.field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.estimator, Estimator | None):
+            what = "a class" if isinstance(self.estimator, type) else type(self.estimator).__name__
+            raise TypeError(f"estimator must be an Estimator such as Estimator(), got {what}.")
 
     name: ClassVar[str]
     """The name on the command line and in files."""
