@@ -235,7 +235,6 @@ class History:
             ValueError: the folder exists.
         """
         relation = None if self.relation is None else self.relation.value
-        checks.new_path(folder)
         storage.save(folder, self.domain, self.measurements, self.covariance, relation, self.secure)
 
     @classmethod

@@ -881,12 +881,13 @@ def checked_options(mechanism: type[Any], given: Mapping[str, Any], where: str =
     found = {}
     for name, value in given.items():
         own = checks.same_word(name, known)
-        if own is None or own in found:
-            twice = "is given twice" if own else f"is unknown; it has: {', '.join(known) or 'none'}"
+        if own is None:
+            listed, meant = ", ".join(known) or "none", checks.did_you_mean(name, known)
             raise ValueError(
-                f"{where}The option {name!r} of the mechanism {mechanism.name} {twice}."
-                f"{checks.did_you_mean(name, known)}"
+                f"{where}The mechanism {mechanism.name} has no option {name!r}; it has: {listed}.{meant}"
             )
+        if own in found:
+            raise ValueError(f"{where}The option {own!r} is given twice.")
         found[own] = value
     return found
 

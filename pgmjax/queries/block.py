@@ -174,7 +174,7 @@ def code_or_value(name: str, given: Any) -> Code:
         TypeError: neither.
         ValueError: a negative number.
     """
-    if isinstance(given, str | bool | np.bool_):
+    if isinstance(given, str):
         return str(given)
     return checks.integer(name, given, low=0)
 

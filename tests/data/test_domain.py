@@ -54,7 +54,7 @@ def test_domains_are_values():
         ({"a": 0}, ValueError, "size of attribute 'a' must be an integer >= 1, got 0"),
         ({"a": -1}, ValueError, "got -1"),
         ({"a": True}, TypeError, "must be an integer, got bool"),
-        ({"a": 2.0}, TypeError, "must be an integer, got float"),
+        ({"a": 2.5}, TypeError, "must be an integer, got float"),
         ({"a": None}, TypeError, "must be an integer, got NoneType"),
         ({"": 2}, ValueError, "name must not be empty"),
         ({1: 2}, TypeError, "name must be a string, got int"),
