@@ -23,7 +23,7 @@ from pgmjax.data.relation import AnyRelation
 from pgmjax.data.unit import Unit
 from pgmjax.discovery import Discovery, OpenTable
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.mechanisms.base import FitError, Mechanism, PrivacyParameters, checked_options
+from pgmjax.mechanisms.base import FitError, Mechanism, PrivacyParameters
 from pgmjax.mechanisms.forecast import RECORDS, UNSEEN, Recipe, ReleaseForecast, choose, forecast, with_limit
 from pgmjax.privacy.backend import NoiseBackend, default_backend, passes_on
 from pgmjax.privacy.exact import as_text
@@ -379,6 +379,27 @@ def read_domain(path: str | os.PathLike[str]) -> Domain:
     if not pathlib.Path(path).exists():
         raise ValueError(files.absent("domain file", path))
     return Domain.read(path)
+
+
+def checked_options(mechanism: type[Any], given: Mapping[str, Any], where: str = "") -> dict[str, Any]:
+    """Return options under their own names, which may be given in any case.
+
+    Raises:
+        ValueError: the mechanism has no such option; the message begins with `where`.
+    """
+    known = mechanisms.options(mechanism)
+    found = {}
+    for name, value in given.items():
+        own = checks.same_word(name, known)
+        if own is None:
+            listed, meant = ", ".join(known) or "none", checks.did_you_mean(name, known)
+            raise ValueError(
+                f"{where}The mechanism {mechanism.name} has no option {name!r}; it has: {listed}.{meant}"
+            )
+        if own in found:
+            raise ValueError(f"{where}The option {own!r} is given twice.")
+        found[own] = value
+    return found
 
 
 def read_workload(path: str | os.PathLike[str], domain: Domain | None = None) -> Workload:

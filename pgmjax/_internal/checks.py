@@ -114,9 +114,13 @@ def integer_of_text(text: str) -> int:
     raise ValueError(f"expected a whole number such as 1000, 1_000 or 1e3, got {text[:40]!a}")
 
 
-def set_integer(of: Any, field: str, low: int | None = None, high: int | None = None) -> None:
-    """Make a field of a frozen dataclass the int that it stands for; see `integer`."""
-    object.__setattr__(of, field, integer(field, getattr(of, field), low, high))
+def set_integers(
+    of: Any, *fields: str, low: int | None = None, high: int | None = None, optional: bool = False
+) -> None:
+    """Make fields of a frozen dataclass the ints that they stand for, or leave None; see `integer`."""
+    for field in fields:
+        if not optional or getattr(of, field) is not None:
+            object.__setattr__(of, field, integer(field, getattr(of, field), low, high))
 
 
 def new_path(path: str | os.PathLike[str], unless: str = "") -> pathlib.Path:

@@ -147,11 +147,10 @@ class Estimator(Named):
     regularisation: float | str = "auto"
 
     def __post_init__(self) -> None:
-        checks.set_integer(self, "max_steps", low=1)
+        checks.set_integers(self, "max_steps", low=1)
         if self.tol is not None:
             checks.number("tol", self.tol, at_least=0)
-        if self.max_bytes is not None:
-            checks.set_integer(self, "max_bytes", low=1)
+        checks.set_integers(self, "max_bytes", low=1, optional=True)
         if not isinstance(self.progress, bool | None):
             raise TypeError(f"progress must be True, False or None, got {type(self.progress).__name__}.")
         checks.set_choice(self, "dtype", ("float32", "float64"))

@@ -146,10 +146,8 @@ def kept_noise(request: Request, given: float | None) -> float:
 def check_settings(mechanism: Any) -> None:
     """Check the settings that AIM and batch AIM share; rounds, kept_noise and steps may be None."""
     kept_noise = mechanism.kept_noise
-    checks.set_integer(mechanism, "max_cells", low=1)
-    for name in ("rounds", "steps"):
-        if getattr(mechanism, name) is not None:
-            checks.set_integer(mechanism, name, low=1)
+    checks.set_integers(mechanism, "max_cells", low=1)
+    checks.set_integers(mechanism, "rounds", "steps", low=1, optional=True)
     if kept_noise is not None and checks.number("kept_noise", kept_noise, above=0) > 1:
         raise ValueError(f"kept_noise must be a share in (0, 1], got {kept_noise:g}.")
 

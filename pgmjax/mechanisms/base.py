@@ -871,27 +871,6 @@ def carry_measurements(measurements: Sequence[LinearMeasurement]) -> Iterator[No
         raise FitError(str(error), tuple(measurements)) from error
 
 
-def checked_options(mechanism: type[Any], given: Mapping[str, Any], where: str = "") -> dict[str, Any]:
-    """Return options under their own names, which may be given in any case.
-
-    Raises:
-        ValueError: the mechanism has no such option; the message begins with `where`.
-    """
-    known = options(mechanism)
-    found = {}
-    for name, value in given.items():
-        own = checks.same_word(name, known)
-        if own is None:
-            listed, meant = ", ".join(known) or "none", checks.did_you_mean(name, known)
-            raise ValueError(
-                f"{where}The mechanism {mechanism.name} has no option {name!r}; it has: {listed}.{meant}"
-            )
-        if own in found:
-            raise ValueError(f"{where}The option {own!r} is given twice.")
-        found[own] = value
-    return found
-
-
 def options(mechanism: type[Any]) -> dict[str, Any]:
     """Return a mechanism's own options, besides those shared by all, with their defaults.
 

@@ -106,7 +106,7 @@ class BatchAIM(Mechanism):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._set_shares("start", "share")
-        checks.set_integer(self, "rounds")
+        checks.set_integers(self, "rounds")
         check_settings(self)
 
     def plan(self, request: Request) -> dict[Clique, int]:

@@ -90,8 +90,8 @@ class HDMM(MeasureOnce):
         checks.set_choice(self, "strategy", ("best", *NAMES))
         checks.set_choice(self, "split", SPLITS)
         checks.set_choice(self, "answer", ANSWERS)
-        checks.set_integer(self, "restarts", low=1)
-        checks.set_integer(self, "restart_seed", low=0)
+        checks.set_integers(self, "restarts", low=1)
+        checks.set_integers(self, "restart_seed", low=0)
 
     def plan(self, request: Request) -> MeasurementPlan:
         """Return the strategy's queries and division of the budget."""

@@ -91,8 +91,8 @@ class SimilarityMLDP(PrivacyParameters):
         super().__post_init__()
         checks.set_choice(self, "protect", PROTECTS)
         checks.set_choice(self, "measure", MEASURES)
-        checks.set_integer(self, "training_count", low=1)
-        checks.set_integer(self, "training_seed", low=0)
+        checks.set_integers(self, "training_count", low=1)
+        checks.set_integers(self, "training_seed", low=0)
         as_learner(self.learner)
 
     def run(

@@ -91,10 +91,8 @@ class MWEM(Mechanism):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._set_shares("split", "total_share")
-        for name in ("rounds", "max_cells", "steps"):
-            if getattr(self, name) is not None:
-                checks.set_integer(self, name, low=1)
-        checks.set_integer(self, "sweeps", low=1)
+        checks.set_integers(self, "rounds", "max_cells", "steps", low=1, optional=True)
+        checks.set_integers(self, "sweeps", low=1)
         checks.set_choice(self, "select", ("marginals", "queries"))
         checks.set_choice(self, "penalty", PENALTIES)
         checks.set_choice(self, "estimate", ARMS)

@@ -76,11 +76,8 @@ class OnlineWeights(PrivacyParameters):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.set_integer(self, "updates", low=1)
-        checks.set_integer(self, "expected_queries", low=1)
-        for name in ("threshold", "sweeps"):
-            if getattr(self, name) is not None:
-                checks.set_integer(self, name, low=1)
+        checks.set_integers(self, "updates", "expected_queries", low=1)
+        checks.set_integers(self, "threshold", "sweeps", low=1, optional=True)
         self._set_shares("split")
 
     @property

@@ -49,9 +49,8 @@ class KWay:
     max_cells: int | None = None
 
     def __post_init__(self) -> None:
-        checks.set_integer(self, "k", low=1)
-        if self.max_cells is not None:
-            checks.set_integer(self, "max_cells", low=1)
+        checks.set_integers(self, "k", low=1)
+        checks.set_integers(self, "max_cells", low=1, optional=True)
 
     def over(self, domain: Domain) -> Workload:
         """Return the workload over a domain."""

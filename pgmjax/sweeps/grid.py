@@ -20,7 +20,7 @@ from pgmjax._internal import checks
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.mechanisms.base import checked_options
+from pgmjax.job import checked_options
 from pgmjax.privacy.exact import exact_delta, exact_epsilon
 from pgmjax.queries.workload import Workload
 from pgmjax.sweeps.fields import Fields, distinct, entries

@@ -191,14 +191,13 @@ class MaxEntropy:
         if not isinstance(self.prior, ProductPrior | None):
             raise TypeError(f"prior must be a ProductPrior, got {type(self.prior).__name__}.")
         checks.set_choice(self, "oracle", ("auto", *oracles.names()))
-        checks.set_integer(self, "max_steps", low=1)
+        checks.set_integers(self, "max_steps", low=1)
         checks.number("tol", self.tol, at_least=0)
         checks.set_choice(self, "dtype", ("float32", "float64"))
         checks.set_choice(self, "solver", SOLVERS)
         checks.set_choice(self, "proposal", METHODS)
-        checks.set_integer(self, "chains", low=2)
-        checks.set_integer(self, "chain_steps", low=2)
-        checks.set_integer(self, "seed", low=0)
+        checks.set_integers(self, "chains", "chain_steps", low=2)
+        checks.set_integers(self, "seed", low=0)
 
     def plan(self, history: History) -> oracles.Plan:
         """Plan the inference of a fit from the queries alone.
