@@ -130,6 +130,8 @@ class Subset(AttributeQuery):
 
     def over(self, attribute: Attribute) -> Subset:
         """Same as `AttributeQuery.over`."""
+        if not any(isinstance(code, str) for code in self.codes):
+            return self
         return Subset(code_of(attribute, code) for code in self.codes)
 
     def _check(self, size: int, attribute: str) -> None:
@@ -179,7 +181,7 @@ class Point(AttributeQuery):
 
     def over(self, attribute: Attribute) -> Point:
         """Same as `AttributeQuery.over`."""
-        return Point(code_of(attribute, self.code))
+        return Point(code_of(attribute, self.code)) if isinstance(self.code, str) else self
 
     def _check(self, size: int, attribute: str) -> None:
         check_code(self.code, size, attribute, self.kind)
@@ -223,6 +225,8 @@ class Range(AttributeQuery):
 
     def over(self, attribute: Attribute) -> Range:
         """Same as `AttributeQuery.over`."""
+        if not (isinstance(self.low, str) or isinstance(self.high, str)):
+            return self
         return Range(code_of(attribute, self.low), code_of(attribute, self.high))
 
     def _check(self, size: int, attribute: str) -> None:
@@ -268,6 +272,8 @@ class Ranges(AttributeQuery):
 
     def over(self, attribute: Attribute) -> Ranges:
         """Same as `AttributeQuery.over`."""
+        if not any(isinstance(end, str) for end in itertools.chain(*self.bounds)):
+            return self
         return Ranges([code_of(attribute, end) for end in pair] for pair in self.bounds)
 
     def _check(self, size: int, attribute: str) -> None:
