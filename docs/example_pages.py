@@ -92,7 +92,8 @@ def run_python(path: pathlib.Path) -> list[dict[str, Any]]:
     for _, line, code in blocks(path.read_text(), "python"):
         with contextlib.redirect_stdout(io.StringIO()) as said:
             # leading newlines make the line numbers of a traceback those of the page
-            exec(compile("\n" * (line - 1) + code, str(path), "exec"), namespace)
+            text = "\n" * (line - 1) + code
+            exec(compile(text, str(path), "exec", dont_inherit=True), namespace)
         outputs.append({"text": said.getvalue(), "figures": list(_figures())})
     return outputs
 

@@ -12,7 +12,7 @@ import importlib
 import logging
 from typing import TYPE_CHECKING, Any
 
-from pgmjax._internal import elsewhere
+from pgmjax._internal import migration
 from pgmjax._internal.errors import Error
 from pgmjax._version import __version__
 
@@ -142,8 +142,7 @@ def _lazy(name: str) -> Any:
             found = _attribute(place, name)
             globals()[name] = found
             return found
-    unknown = AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
-    raise elsewhere.attribute_error(__name__, name) or unknown
+    raise migration.missing(__name__, name)
 
 
 def _attribute(place: str, name: str) -> Any:

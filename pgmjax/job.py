@@ -131,7 +131,8 @@ class Job:
         """
         mechanism, known = self.named, self.domain
         asked = KWay(2) if self.workload is None else self.workload
-        limit = self.options.get("max_cells", self.max_cells)
+        options = checked_options(type(mechanism), self.options)
+        limit = options.get("max_cells", self.max_cells)
         if isinstance(self.mechanism, Mechanism):  # with its own settings
             limit = getattr(mechanism, "max_cells", limit)
         if isinstance(asked, KWay):
@@ -147,7 +148,7 @@ class Job:
                 f"workload must be a pgmjax.Workload, got {type(asked).__name__}: see Workload.of_marginals."
             )
         if isinstance(known, Domain):
-            asked.validate(known)
+            asked = asked.over(known)
         return Recipe(with_limit(mechanism, limit), asked, limit)
 
     def _weights(self) -> int | None:
@@ -172,22 +173,15 @@ class Job:
                 )
             if own.backend is not None and seed is not None:
                 raise ValueError("The mechanism already has a noise backend: leave insecure_seed out.")
-        elif self.mechanism not in names:
-            raise ValueError(
-                f"mechanism must be a mechanism or one of {', '.join(names)}, got {self.mechanism!r}."
-            )
         backend = None if own is None else own.backend
         if backend is None:
             backend = default_backend() if seed is None else SeededBackend(seed, insecure=True)
         watched = WatchedBackend(backend, self.check)
         if own is not None:
             return dataclasses.replace(own, backend=watched)
-        kind = names[self.mechanism]
-        known = mechanisms.options(kind)
-        if unknown := [name for name in self.options if name not in known]:
-            listed = ", ".join(known) or "none"
-            raise ValueError(f"The mechanism {kind.name} has no option {unknown[0]!r}; it has: {listed}.")
-        made: Mechanism = kind(**shared, **self.options, estimator=self.estimator, backend=watched)
+        kind = names[checks.choice("mechanism", self.mechanism, names, "a mechanism")]
+        options = checked_options(kind, self.options)
+        made: Mechanism = kind(**shared, **options, estimator=self.estimator, backend=watched)
         return made
 
     @property
@@ -387,6 +381,27 @@ def read_domain(path: str | os.PathLike[str]) -> Domain:
     return Domain.read(path)
 
 
+def checked_options(mechanism: type[Any], given: Mapping[str, Any], where: str = "") -> dict[str, Any]:
+    """Return options under their own names, which may be given in any case.
+
+    Raises:
+        ValueError: the mechanism has no such option; the message begins with `where`.
+    """
+    known = mechanisms.options(mechanism)
+    found = {}
+    for name, value in given.items():
+        own = checks.same_word(name, known)
+        if own is None:
+            listed, meant = ", ".join(known) or "none", checks.did_you_mean(name, known)
+            raise ValueError(
+                f"{where}The mechanism {mechanism.name} has no option {name!r}; it has: {listed}.{meant}"
+            )
+        if own in found:
+            raise ValueError(f"{where}The option {own!r} is given twice.")
+        found[own] = value
+    return found
+
+
 def read_workload(path: str | os.PathLike[str], domain: Domain | None = None) -> Workload:
     """Return the workload of a file, checked against a domain if it is known.
 
@@ -396,9 +411,7 @@ def read_workload(path: str | os.PathLike[str], domain: Domain | None = None) ->
     if not pathlib.Path(path).exists():
         raise ValueError(files.absent("workload file", path))
     workload = Workload.read(path)
-    if domain is not None:
-        workload.validate(domain)
-    return workload
+    return workload if domain is None else workload.over(domain)
 
 
 def read_prior(

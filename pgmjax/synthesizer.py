@@ -14,18 +14,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pgmjax import random
+from pgmjax import mechanisms, random
 from pgmjax._internal import checks, html
 from pgmjax.data.arrow import RawColumns, column_names, column_of
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.domain import Domain
 from pgmjax.data.draft import Draft
 from pgmjax.data.encoding import text_of
+from pgmjax.data.order import as_domain
 from pgmjax.data.population import Population
 from pgmjax.data.relation import AnyRelation, Relation
 from pgmjax.data.unit import Unit, check_unit
 from pgmjax.discovery import Discovery
 from pgmjax.job import Job, price
+from pgmjax.mechanisms.base import Mechanism, PrivacyParameters
 from pgmjax.model.row_file import VALUES, arrow_column
 from pgmjax.model.sampling import ROUND
 from pgmjax.queries import text as query_text
@@ -50,6 +52,7 @@ class Answer(NamedTuple):
         share_low: lower end of the 95 % interval of the share; None if it is not determined.
         share_high: its upper end.
         population: what count and share are of, with the cells that count other values too.
+        interpolated: a sentence on each bin that a bound cuts; no interval covers how values lie in it.
     """
 
     estimate: float
@@ -59,6 +62,7 @@ class Answer(NamedTuple):
     share_low: float | None
     share_high: float | None
     population: Population
+    interpolated: tuple[str, ...] = ()
 
     @property
     def determined(self) -> bool:
@@ -74,7 +78,8 @@ class Answer(NamedTuple):
             said += f" (95 % interval {self.low:,.1f} to {self.high:,.1f}), {self.share:.2%}"
         if self.share_low is not None and self.share_high is not None:
             said += f" (95 % interval {self.share_low:.2%} to {self.share_high:.2%})"
-        return f"{said}. {' '.join(self.population.sentences())}"
+        covered = (query_text.NOT_COVERED,) if self.interpolated else ()
+        return " ".join([f"{said}.", *self.interpolated, *covered, *self.population.sentences()])
 
 
 class Synthesizer:
@@ -127,6 +132,16 @@ class Synthesizer:
         self._frame: _Frame | None = None
         self._attempt: _Attempt | None = None
         self._fitting = False
+        self._check_params()
+
+    def _check_params(self) -> None:
+        """Refuse arguments that no fit could take; they stay as they were given."""
+        PrivacyParameters(self.epsilon, self.relation, self.delta)
+        check_unit(self.unit, ())
+        if not isinstance(self.mechanism, Mechanism):
+            checks.choice("mechanism", self.mechanism, mechanisms.names(), "a mechanism")
+        if self.insecure_seed is not None:
+            checks.integer("insecure_seed", self.insecure_seed, low=0)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the arguments by name, as scikit-learn's estimators do."""
@@ -136,7 +151,7 @@ class Synthesizer:
         """Change arguments, and return the synthesizer.
 
         Raises:
-            ValueError: an argument that there is not.
+            TypeError, ValueError: an argument that there is not, or a value that no fit could take.
         """
         known = self.get_params()
         for name, value in params.items():
@@ -145,6 +160,7 @@ class Synthesizer:
                     f"Synthesizer has no argument {name!r}. Its arguments are {', '.join(known)}."
                 )
             setattr(self, name, value)
+        self._check_params()
         return self
 
     def fit(
@@ -257,6 +273,8 @@ class Synthesizer:
         workload: Workload | KWay | None,
     ) -> tuple[Job, _Frame]:
         """Return what a fit does, and the kind of the frame; raises as `fit` does."""
+        if isinstance(frame, Domain | Draft):
+            as_domain(domain, "synthesizer.fit(frame, domain)", frame)
         known = _described(domain)
         check_unit(self.unit, () if known is None else _columns(known))
         held, table = _Frame.of(frame, self.unit)
@@ -336,13 +354,13 @@ class Synthesizer:
             ValueError: not fitted yet, or a condition that the domain does not allow.
         """
         release = self.release
-        asked = query_text.parse(text, release.domain)
-        found = release.report(asked)
+        asked = query_text.conditions(text, release.domain, interpolate=True)
+        found = release.report(asked.query)
         low, high = found.intervals[0].tolist() if found.determined[0] else (None, None)
         share = float(found.share(release.model.total)[0])
         least, most = found.shares[0].tolist() if np.isfinite(found.shares[0]).all() else (None, None)
-        population = release.population.of_cells(query_text.selection(text, release.domain))
-        return Answer(float(found.estimates[0]), low, high, share, least, most, population)
+        population = release.population.of_cells(asked.codes)
+        return Answer(float(found.estimates[0]), low, high, share, least, most, population, asked.notes)
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write the report of the release, one HTML file that opens offline.
@@ -352,9 +370,7 @@ class Synthesizer:
         """
         release = self.release
         page = render(release_folder.describe(release), release.model, release.estimates)
-        if os.path.lexists(path):
-            raise ValueError(f"{os.fspath(path)} already exists: give a new file name.")
-        with open(path, "x", encoding="utf-8") as file:
+        with open(checks.new_path(path), "x", encoding="utf-8") as file:
             file.write(page)
 
     def save(self, folder: str | os.PathLike[str]) -> None:

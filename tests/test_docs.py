@@ -51,6 +51,11 @@ def test_code_fits_the_page(path):
     assert [line for code in fences for line in code.splitlines() if len(line) > 80] == []
 
 
+def test_programs_to_copy_are_short():
+    programs = blocks(ROOT / "docs" / "own.md")
+    assert len(programs) == 4 and all(program.count("\n") <= 60 for program in programs)
+
+
 def test_readme_has_an_example_that_runs():
     assert blocks(ROOT / "README.md")
 

@@ -137,3 +137,20 @@ def test_the_check_sees_a_generator_in_every_package():
         name = next(n for n in NAMES if n.startswith(f"pgmjax/{package}/") and n not in RANDOM_ALLOWED)
         for line in ("import jax.random", "from jax import random", "x = jax.random.normal(key)"):
             assert list(generators(ast.parse((ROOT / name).read_text() + "\n" + line))), (name, line)
+
+
+UNCHANGED = {"pgmjax/synthesizer.py": 2, "pgmjax/data/entry.py": 2}
+"""Checks of what stays as it was given: arguments that scikit-learn reads back, and single characters."""
+
+
+def test_what_a_check_returns_is_kept():
+    """A whole number may come as 1e6 and a word in another case: the check returns what it stands for."""
+    dropped = collections.Counter(
+        name
+        for name, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Call)
+        and dotted(node.value.func) in ("checks.integer", "checks.choice")
+    )
+    assert dropped == UNCHANGED

@@ -5,12 +5,15 @@ Messages describe structure (names, shapes, counts) and never contain data value
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import math
 import numbers
+import os
+import pathlib
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from types import ModuleType
 from typing import Any
@@ -75,14 +78,66 @@ def short_number(name: str, value: Any) -> Any:
 
 
 def integer(name: str, value: Any, low: int | None = None, high: int | None = None) -> int:
-    """Return `value` as an int; reject bools, floats and values outside low..high."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+    """Return a whole number as an int: of an integer type, or a float without a fraction, such as 1e6.
+
+    Raises:
+        TypeError: a bool, text, or a number that is not whole.
+        ValueError: outside low..high.
+    """
+    if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal):
         raise TypeError(f"{name} must be an integer, got {type(value).__name__}.")
-    result = int(value)
+    if not isinstance(value, numbers.Integral) and not float(value).is_integer():
+        raise TypeError(f"{name} must be an integer, got {type(value).__name__} {float(value):g}.")
+    result = int(value)  # type: ignore[arg-type]
     if (low is not None and result < low) or (high is not None and result > high):
         bounds = f">= {low}" if high is None else f"<= {high}" if low is None else f"in {low}..{high}"
         raise ValueError(f"{name} must be an integer {bounds}, got {result}.")
     return result
+
+
+def integer_of_text(text: str) -> int:
+    """Return the whole number that a text such as 1000, 1_000 or 1e3 stands for.
+
+    Raises:
+        ValueError: it stands for none.
+
+    Example:
+        >>> integer_of_text("1e6"), integer_of_text("1_000_000")
+        (1000000, 1000000)
+    """
+    try:
+        value = Decimal(short_number("a whole number", text.strip()))
+        if value.is_finite() and value == value.to_integral_value():
+            return int(value)
+    except (ArithmeticError, ValueError):
+        pass
+    raise ValueError(f"expected a whole number such as 1000, 1_000 or 1e3, got {text[:40]!a}")
+
+
+def set_integers(
+    of: Any, *fields: str, low: int | None = None, high: int | None = None, optional: bool = False
+) -> None:
+    """Make fields of a frozen dataclass the ints that they stand for, or leave None; see `integer`."""
+    for field in fields:
+        if not optional or getattr(of, field) is not None:
+            object.__setattr__(of, field, integer(field, getattr(of, field), low, high))
+
+
+def new_path(path: str | os.PathLike[str], unless: str = "") -> pathlib.Path:
+    """Return the absolute path of what is to be written; nothing that exists is ever written over.
+
+    Args:
+        path: of the file or folder.
+        unless: what else may be done, for the message, such as ", or overwrite=True".
+
+    Raises:
+        ValueError: something is there.
+    """
+    target = pathlib.Path(path).absolute()
+    if os.path.lexists(target):
+        also = unless or ", nothing is ever overwritten"
+        raise ValueError(f"{os.fspath(path)} already exists: give a new name{also}.")
+    return target
 
 
 def several(name: str, value: Any, of: str) -> tuple[Any, ...]:
@@ -141,8 +196,60 @@ def total(value: Any, name: str = "total", least: float = 1 / LARGEST) -> float:
     return result
 
 
-def choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
-    """Return `value` if it is one of the allowed values."""
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
-    return value
+def choice(name: str, value: Any, allowed: Iterable[str], others: str = "") -> str:
+    """Return the allowed word that a value is, in any case and with `-` for `_`.
+
+    Args:
+        name: what it is, for the message.
+        value: the value.
+        allowed: the words.
+        others: what else could have been given, for the message.
+
+    Raises:
+        ValueError: it is none; the message names all of them, and the one that was probably meant.
+
+    Example:
+        >>> choice("solver", "Mirror-Descent", ("lbfgs", "mirror_descent"))
+        'mirror_descent'
+    """
+    allowed = tuple(allowed)
+    found = same_word(value, allowed)
+    if found is None:
+        listed = ", ".join([*map(repr, allowed), *([others] if others else [])])
+        raise ValueError(f"{name} must be one of {listed}, got {value!r}.{did_you_mean(value, allowed)}")
+    return found
+
+
+def set_choice(of: Any, field: str, allowed: Iterable[str], others: str = "") -> None:
+    """Make a field of a frozen dataclass the allowed word that it is; see `choice`."""
+    object.__setattr__(of, field, choice(field, getattr(of, field), allowed, others))
+
+
+def same_word(value: Any, known: Iterable[str]) -> str | None:
+    """Return the known word that a text is, or else the only one that it is in another case; None if none.
+
+    Example:
+        >>> same_word("AGE", ["age", "sex"]), same_word("AGE", ["age", "Age"])
+        ('age', None)
+    """
+    if not isinstance(value, str):
+        return None
+    words = list(known)
+    folded = [word for word in words if _folded(word) == _folded(value)]
+    return value if value in words else folded[0] if len(folded) == 1 else None
+
+
+def did_you_mean(value: Any, known: Iterable[str]) -> str:
+    """Return a question about the known word that a text is most like, to end a message with; "" if none.
+
+    Example:
+        >>> did_you_mean("agee", ["age", "sex"])
+        " Did you mean 'age'?"
+    """
+    words = {_folded(word): word for word in known}
+    close = difflib.get_close_matches(_folded(value), words, 1) if isinstance(value, str) else ()
+    return f" Did you mean {words[close[0]]!r}?" if close else ""
+
+
+def _folded(word: str) -> str:
+    return word.casefold().replace("-", "_")

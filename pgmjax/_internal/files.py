@@ -30,6 +30,7 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
+from pgmjax._internal import checks
 from pgmjax._internal.formats import Format
 from pgmjax._internal.memory import available_bytes, readable_bytes
 
@@ -70,9 +71,7 @@ def check_target(out: str | os.PathLike[str]) -> pathlib.Path:
     Raises:
         ValueError: the path exists, or its nearest existing parent is not a writable folder.
     """
-    target = pathlib.Path(out).absolute()
-    if os.path.lexists(target):
-        raise ValueError(f"{os.fspath(out)} already exists: give a new folder, none is ever overwritten.")
+    target = checks.new_path(out)
     above = next(parent for parent in target.parents if parent.exists())
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
         raise ValueError(

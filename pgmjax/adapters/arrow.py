@@ -17,6 +17,7 @@ from pgmjax._internal import checks
 from pgmjax.data import arrow as source_arrow
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
+from pgmjax.data.order import as_domain
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import CONTINUOUS, DiscreteNoise, read_noise
 from pgmjax.model import row_file
@@ -79,6 +80,7 @@ def rows_from_arrow(table: Any, domain: Domain) -> dict[str, np.ndarray]:
         >>> rows_from_arrow(table, Domain({"sex": {"labels": ["F", "M"]}}))["sex"].tolist()
         [1, 0]
     """
+    domain = as_domain(domain, "rows_from_arrow(table, domain)", table)
     frame = _table(table)
     found = {}
     for name in domain:

@@ -1,41 +1,31 @@
-"""Conversion to and from mbi (Private-PGM): measurements in, models out. mbi itself is not needed.
+"""Conversion to and from mbi (Private-PGM): measurements in, models out.
 
-Objects are accepted by their attributes, not their class: a measurement has `noisy_measurement`, `clique`,
+Objects are read by their attributes, not their class: a measurement has `noisy_measurement`, `clique`,
 `stddev` and `query`, a domain has `attributes` and `shape`. Objects of mbi 2.0.0, of mbi 1.1.0 and your own
-all work. The query of an mbi measurement is a function; `measurement` determines the equivalent query of this
-library.
+all work. The query of an mbi measurement is a function of an `mbi.Factor`; `measurement` determines the
+equivalent query of this library. Models are returned as mbi's own, so that mbi must be installed for them.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import importlib
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.adapters.mbi_objects import MbiCliqueVector, MbiDataset, MbiDomain, MbiFactor, MbiModel, vector
 from pgmjax.data.attribute import Attribute
+from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.constraints import StructuralZeros
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.graphical import GraphicalModel
 
-__all__ = [
-    "MbiCliqueVector",
-    "MbiDataset",
-    "MbiDomain",
-    "MbiFactor",
-    "MbiModel",
-    "domain_from_mbi",
-    "estimate",
-    "from_mbi",
-    "model_from_mbi",
-    "to_mbi",
-]
+__all__ = ["domain_from_mbi", "estimate", "from_mbi", "model_from_mbi", "to_mbi"]
 
 _FIELDS = ("noisy_measurement", "clique", "stddev")
 _IMPOSSIBLE = 200.0  # nats below the smallest potential: mbi's message passing cannot handle minus infinity
@@ -54,7 +44,8 @@ def domain_from_mbi(domain: Any) -> Domain:
         ValueError: the numbers of attributes, sizes and labels differ.
 
     Example:
-        >>> domain_from_mbi(MbiDomain(("a", "b"), (2, 3)))
+        >>> from types import SimpleNamespace
+        >>> domain_from_mbi(SimpleNamespace(attributes=("a", "b"), shape=(2, 3)))
         Domain({a: 2, b: 3})
     """
     if isinstance(domain, Domain):
@@ -89,7 +80,8 @@ def from_mbi(
 
     A query is converted directly if it is a marginal or a positive weighting of its cells (2.0.0:
     `DatavectorQuery`, `WeightedQuery`). Any other function must be linear; its matrix is determined by
-    evaluating it on one cell at a time, up to 4,096 cells. A measurement on no attributes is of the total.
+    evaluating it on one cell at a time, up to 4,096 cells, for which mbi is needed. A measurement on no
+    attributes is of the total.
 
     Args:
         domain: object with `attributes` and `shape`.
@@ -101,15 +93,16 @@ def from_mbi(
     Raises:
         TypeError: an object lacks one of these attributes.
         ValueError: numbers or queries cannot be converted.
+        ImportError: a query is another function, and mbi is not installed.
 
     Example:
         >>> from types import SimpleNamespace
+        >>> domain = SimpleNamespace(attributes=("a", "b"), shape=(2, 3))
         >>> given = SimpleNamespace(noisy_measurement=[7.5, 2.0], clique=("a",), stddev=1.5)
-        >>> from_mbi(MbiDomain(("a", "b"), (2, 3)), [given])[1]
+        >>> from_mbi(domain, [given])[1]
         [LinearMeasurement(('a',), 2 values, stddev=1.5, noise='gaussian')]
     """
     own = domain_from_mbi(domain)
-    shape = MbiDomain(own.attributes, own.shape)
     given = checks.several("measurements", measurements, "objects such as mbi.LinearMeasurement")
     found = []
     for each in given:
@@ -124,7 +117,7 @@ def from_mbi(
             raise TypeError(f"stddev must be one number, got {type(each.stddev).__name__}.")
         stddev = float(scale.reshape(()))
         query = getattr(each, "query", None)
-        found.append(measurement(shape, tuple(each.clique), values, stddev, query, noise))
+        found.append(measurement(own, tuple(each.clique), values, stddev, query, noise))
     return own, found
 
 
@@ -139,7 +132,6 @@ def estimate(
     potentials: Any = None,
     estimator: Estimator | None = None,
     noise: str = "gaussian",
-    mbi_module: Any = None,
 ) -> Any:
     """Fit a model, as a replacement for mbi's `MirrorDescent().estimate` (2.0.0) or `mirror_descent` (1.1.0).
 
@@ -150,28 +142,22 @@ def estimate(
         constraints: mbi's `Constraint` objects, or `pgmjax.StructuralZeros`.
         iters: maximum number of solver steps; the fit stops earlier once it is certified to be close enough
             to the optimum.
-        warm_start: model to start from: mbi's, one returned by this function, or a `GraphicalModel`.
+        warm_start: model to start from: mbi's, or a `GraphicalModel`.
         potentials: same as `warm_start`, under its name in mbi 1.1.0: a clique vector.
         estimator: the estimator. Default: one that minimises the loss alone, as mbi does:
             `Estimator(regularisation="none", max_steps=iters, progress=False)`.
         noise: `gaussian` or `laplace`; it matters only for losses that depend on the noise distribution.
-        mbi_module: the imported `mbi`, to return an `mbi.MarkovRandomField`. Default: return an `MbiModel`.
 
     Returns:
-        An object with `project`, `domain`, `total`, `cliques`, `potentials`, `marginals`, `synthetic_data`;
-        an `MbiModel` also has `model` and `fit`.
+        An `mbi.MarkovRandomField`. For the certificate of the fit, write
+        ``pj.Estimator().fit(*from_mbi(domain, measurements))`` and `to_mbi` of its model.
 
     Raises:
         TypeError: an argument has the wrong type.
         ValueError: both `warm_start` and `potentials` are given; otherwise as in `Estimator.fit`.
-
-    Example:
-        >>> from types import SimpleNamespace
-        >>> given = SimpleNamespace(noisy_measurement=[30.0, 10.0], clique=("a",), stddev=1.0)
-        >>> fitted = estimate(MbiDomain(("a", "b"), (2, 4)), [given], known_total=40)
-        >>> fitted.project("a").datavector().round(2).tolist()
-        [30.0, 10.0]
+        ImportError: mbi is not installed.
     """
+    mbi = _mbi()
     own, given = from_mbi(domain, measurements, noise)
     if warm_start is not None and potentials is not None:
         raise ValueError("give warm_start or potentials, not both: they are two names of one thing.")
@@ -182,10 +168,7 @@ def estimate(
     fitter = alone if estimator is None else estimator
     total = None if known_total is None else float(known_total)
     fit = fitter.fit(own, given, total, start, [_zeros(each) for each in kept])
-    if mbi_module is not None:
-        return to_mbi(fit.model, mbi_module=mbi_module, domain=domain, constraints=kept)
-    shown = domain if hasattr(domain, "project") and not isinstance(domain, Domain) else _shown(own)
-    return MbiModel(shown, fit.model, fit, kept)
+    return to_mbi(fit.model, domain=domain if isinstance(domain, mbi.Domain) else None, constraints=kept)
 
 
 def _zeros(constraint: Any) -> StructuralZeros:
@@ -204,15 +187,13 @@ def model_from_mbi(model: Any, domain: Any = None) -> GraphicalModel:
 
     Args:
         model: object with `potentials` and `total`, or a clique vector with `cliques`, `domain` and a factor
-            (`values`) for each clique. Potentials are natural logarithms. A `GraphicalModel` or an `MbiModel`
-            is also accepted.
+            (`values`) for each clique. Potentials are natural logarithms. Or a `GraphicalModel`.
         domain: domain of the result, with the same attributes and sizes. Default: the model's own.
 
     Raises:
         TypeError: the object is none of these.
         ValueError: the potentials do not fit the domain.
     """
-    model = model.model if isinstance(model, MbiModel) else model
     if isinstance(model, GraphicalModel):
         own, tables, total = model.domain, dict(model.potentials), model.total
     else:
@@ -234,50 +215,43 @@ def _as_table(clique: tuple[str, ...], factor: Any) -> np.ndarray:
     return np.asarray(factor.values, np.float64).transpose([names.index(name) for name in clique])
 
 
-def to_mbi(
-    model: GraphicalModel, *, mbi_module: Any = None, domain: Any = None, constraints: Sequence[Any] = ()
-) -> Any:
-    """Convert a model to an mbi model or a stand-in for one.
+def to_mbi(model: GraphicalModel, *, domain: Any = None, constraints: Sequence[Any] = ()) -> Any:
+    """Convert a model to an `mbi.MarkovRandomField` with mbi's own factors.
+
+    Impossible cells have a potential 200 nats below the smallest finite one of their table.
 
     Args:
         model: the model.
-        mbi_module: the imported `mbi`, to return an `mbi.MarkovRandomField` with its own factors. Impossible
-            cells then have a potential 200 nats below the smallest finite one. Default: return an
-            `MbiModel`.
         domain: mbi domain of the result. Default: a new one.
         constraints: the mbi constraints that the model was fitted under.
 
     Raises:
         TypeError: `model` is not a `GraphicalModel`.
-
-    Example:
-        >>> domain = Domain({"a": 2, "b": 3})
-        >>> model = GraphicalModel.from_potentials(domain, {("a",): np.log([1, 2])}, total=6)
-        >>> to_mbi(model).project(("b", "a")).values.round(6).tolist()
-        [[0.666667, 1.333333], [0.666667, 1.333333], [0.666667, 1.333333]]
+        ImportError: mbi is not installed.
     """
     if not isinstance(model, GraphicalModel):
         raise TypeError(f"model must be a GraphicalModel, got {type(model).__name__}.")
-    if mbi_module is None:
-        return MbiModel(_shown(model.domain) if domain is None else domain, model, None, tuple(constraints))
-    if domain is None or isinstance(domain, Domain | MbiDomain):
-        domain = mbi_module.Domain(model.domain.attributes, model.domain.shape)
+    mbi = _mbi()
+    domain = mbi.Domain(model.domain.attributes, model.domain.shape) if domain is None else domain
     cliques = model.potentials.cliques
-    tables = tuple(_possible(table) for table in model.potentials.tables)
     fields = {
-        "potentials": _real(mbi_module, vector(domain, CliqueVector(cliques, tables))),
-        "marginals": _real(mbi_module, MbiModel(domain, model).marginals),
+        "potentials": _vector(mbi, domain, cliques, map(_possible, model.potentials.tables)),
+        "marginals": _vector(mbi, domain, cliques, map(model.marginal, cliques)),
         "total": model.total,
     }
-    known = {field.name for field in dataclasses.fields(mbi_module.MarkovRandomField)}
+    known = {field.name for field in dataclasses.fields(mbi.MarkovRandomField)}
     if "constraints" in known:  # not in 1.1.0
         fields["constraints"] = tuple(each for each in constraints if not isinstance(each, StructuralZeros))
-    return mbi_module.MarkovRandomField(**fields)
+    return mbi.MarkovRandomField(**fields)
 
 
-def _shown(domain: Domain) -> MbiDomain:
-    labels = tuple(tuple(domain.attribute(name).decode(range(domain[name])).tolist()) for name in domain)
-    return MbiDomain(domain.attributes, domain.shape, labels)
+def _mbi() -> Any:
+    try:
+        return importlib.import_module("mbi")
+    except ImportError as error:
+        raise ImportError(
+            "mbi is needed for its own models and queries, and is not installed: run  pip install mbi"
+        ) from error
 
 
 def _possible(table: np.ndarray) -> np.ndarray:
@@ -285,17 +259,22 @@ def _possible(table: np.ndarray) -> np.ndarray:
     return np.maximum(table, (finite.min() if finite.size else 0.0) - _IMPOSSIBLE)
 
 
-def _real(mbi_module: Any, tables: MbiCliqueVector) -> Any:
-    """Mbi's own clique vector. Adding to its zeros gives arrays of the type that mbi computes with."""
-    factors = {}
-    for clique, factor in tables.tables.items():
-        zeros = mbi_module.Factor.zeros(factor.domain)
-        factors[clique] = mbi_module.Factor(factor.domain, zeros.values + factor.values)
-    return mbi_module.CliqueVector(tables.domain, tables.cliques, factors)
+def _vector(mbi: Any, domain: Any, cliques: tuple[Clique, ...], tables: Iterable[np.ndarray]) -> Any:
+    """Mbi's own clique vector."""
+    factors = {
+        clique: _factor(mbi, domain.project(clique), table)
+        for clique, table in zip(cliques, tables, strict=True)
+    }
+    return mbi.CliqueVector(domain, cliques, factors)
+
+
+def _factor(mbi: Any, domain: Any, table: np.ndarray) -> Any:
+    """Mbi's own factor. Adding to its zeros gives arrays of the type that mbi computes with."""
+    return mbi.Factor(domain, mbi.Factor.zeros(domain).values + table)
 
 
 def measurement(
-    domain: MbiDomain, clique: tuple[str, ...], values: np.ndarray, stddev: Any, query: Any, noise: str
+    domain: Domain, clique: tuple[str, ...], values: np.ndarray, stddev: Any, query: Any, noise: str
 ) -> LinearMeasurement:
     """Convert one measurement.
 
@@ -320,7 +299,7 @@ def measurement(
         weights = np.asarray(weights, np.float64).reshape(-1)
         if (weights > 0).all():
             return LinearMeasurement(clique, values.reshape(-1) / weights, stddev / weights, None, noise)
-    matrix = _matrix(domain.project(clique), query)
+    matrix = _matrix(clique, domain.shape_of(clique), query)
     if matrix.shape[0] == matrix.shape[1] and (matrix == np.eye(len(matrix))).all():
         return LinearMeasurement(clique, values.reshape(-1), stddev, None, noise)
     return LinearMeasurement(clique, values.reshape(-1), stddev, matrix, noise)
@@ -328,7 +307,7 @@ def measurement(
 
 def _is_identity(query: Any) -> bool:
     """Return whether a query is mbi's marginal: `DatavectorQuery()` (2.0.0), `Factor.datavector` (1.1.0)."""
-    if query is None or query is MbiFactor.datavector:
+    if query is None:
         return True
     own = getattr(query, "__module__", type(query).__module__) or ""
     name = getattr(query, "__qualname__", type(query).__name__)
@@ -339,15 +318,16 @@ def _scale_of_total(query: Any) -> float:
     """Return a query's coefficient of the total: its answer to the number 1 as a table with no attributes."""
     if _is_identity(query):
         return 1.0
-    answer = _asked(query, MbiFactor(MbiDomain((), ()), np.array(1.0)), ())
+    mbi = _mbi()
+    answer = _asked(query, _factor(mbi, mbi.Domain((), ()), np.array(1.0)), ())
     if answer.shape != (1,) or answer[0] == 0:
         raise ValueError("the query of a measurement on no attributes must give one number, the total.")
     return float(answer[0])
 
 
-def _matrix(domain: MbiDomain, query: Callable[[Any], Any]) -> np.ndarray:
+def _matrix(clique: Clique, shape: tuple[int, ...], query: Callable[[Any], Any]) -> np.ndarray:
     """The matrix [rows, cells] of a linear function, evaluated one cell at a time."""
-    clique, cells = domain.attributes, domain.size()
+    cells = math.prod(shape)
     if cells > MOST_CELLS:
         raise ValueError(
             f"the query of the measurement on {clique} is a function whose matrix would be found out cell by "
@@ -355,8 +335,11 @@ def _matrix(domain: MbiDomain, query: Callable[[Any], Any]) -> np.ndarray:
             "marginal, or make a pgmjax.LinearMeasurement with a query of pgmjax.queries."
         )
 
+    mbi = _mbi()
+    domain = mbi.Domain(clique, shape)
+
     def ask(vector: np.ndarray) -> np.ndarray:
-        return _asked(query, MbiFactor(domain, vector.reshape(domain.shape)), clique)
+        return _asked(query, _factor(mbi, domain, vector.reshape(shape)), clique)
 
     if np.any(ask(np.zeros(cells))):
         raise ValueError(
@@ -373,11 +356,11 @@ def _matrix(domain: MbiDomain, query: Callable[[Any], Any]) -> np.ndarray:
     return matrix
 
 
-def _asked(query: Callable[[Any], Any], factor: MbiFactor, clique: tuple[str, ...]) -> np.ndarray:
+def _asked(query: Callable[[Any], Any], factor: Any, clique: Clique) -> np.ndarray:
     try:
         return np.asarray(query(factor), np.float64).reshape(-1)
     except (AttributeError, TypeError) as error:
         raise ValueError(
             f"the query of the measurement on {clique} cannot be asked of a table: it must be a function of "
-            f"a factor that uses its datavector(), values, domain, project or sum ({error})."
+            f"an mbi.Factor ({error})."
         ) from error

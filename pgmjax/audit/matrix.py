@@ -72,7 +72,7 @@ def workload_of(kind: str, domain: Domain, seed: int = 0) -> Workload:
         >>> len(workload_of("ranges", Domain({"a": 3, "b": 2})).entries)
         3
     """
-    checks.choice("kind", kind, KINDS)
+    kind = checks.choice("kind", kind, KINDS)
     generator = random.generator(seed)
     names = list(generator.permutation(domain.attributes))
     first, second = (str(name) for name in names[:2])

@@ -115,10 +115,10 @@ class ProcessCase:
     asked: str = "held"
 
     def __post_init__(self) -> None:
-        checks.choice("neighbours", self.neighbours, tuple(NEIGHBOURS))
-        checks.choice("format", self.format, ("csv", "parquet"))
-        for domain in (self.held, self.asked):
-            checks.choice("domain", domain, tuple(_DOMAINS))
+        checks.set_choice(self, "neighbours", tuple(NEIGHBOURS))
+        checks.set_choice(self, "format", ("csv", "parquet"))
+        for field in ("held", "asked"):
+            checks.set_choice(self, field, tuple(_DOMAINS))
         if len(self.commands) != len(self.exits):
             raise ValueError(
                 f"Each of the {len(self.commands)} commands needs its exit code, got {len(self.exits)}."

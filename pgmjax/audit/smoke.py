@@ -104,7 +104,7 @@ def bound_case(
 ) -> LowerBound:
     """Bound the epsilon of a case from below; see `lower_bound`."""
     if trials is not None:
-        checks.integer("trials", trials, low=2)
+        trials = checks.integer("trials", trials, low=2)
     columns = _columns(case.relation)
     tables = [Dataset.from_columns(DOMAIN, each) for each in columns]
     with warnings.catch_warnings():

@@ -19,6 +19,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from pgmjax._internal import checks
 from pgmjax._version import __version__
 from pgmjax.cli import options, process
 
@@ -76,6 +77,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 class _Parser(argparse.ArgumentParser):
     """A parser whose usage errors name what was probably meant, and end with the example of its help."""
 
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.register("type", int, _whole_number)
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        """Return the value of an argument; of a choice in another case, the choice."""
+        value = super()._get_value(action, arg_string)
+        chosen = action.choices is not None and not isinstance(action, argparse._SubParsersAction)
+        return (checks.same_word(value, action.choices or ()) or value) if chosen else value
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Parse arguments; the command itself, and not `pgmjax`, refuses those that it does not have."""
         found, strange = super().parse_known_args(args, namespace)
@@ -92,6 +103,14 @@ class _Parser(argparse.ArgumentParser):
         _, found, example = (self.epilog or "").partition("Example: ")
         hint = f"example: {example}\n" if found else ""
         self.exit(BAD_INPUT, f"{self.prog}: error: {message}\n{hint}")
+
+
+def _whole_number(text: str) -> int:
+    """Return the whole number of an option."""
+    try:
+        return checks.integer_of_text(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _options(parser: argparse.ArgumentParser) -> set[str]:

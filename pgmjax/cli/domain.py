@@ -11,7 +11,6 @@ import decimal
 import difflib
 import json
 import math
-import os
 import pathlib
 import re
 import warnings
@@ -130,8 +129,7 @@ def _check_new(path: str) -> None:
     Raises:
         ValueError: something of that name is there.
     """
-    if os.path.lexists(path):
-        raise ValueError(f"{path} already exists: give another file name, or remove the file.")
+    checks.new_path(path)
     if not pathlib.Path(path).absolute().parent.is_dir():
         raise ValueError(f"{path} cannot be written: its folder does not exist.")
 

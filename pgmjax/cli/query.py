@@ -76,12 +76,13 @@ def _facts(total: float, population: Population | None, inputs: Sequence[Input])
 
 def _conditions(saved: SavedRelease, texts: list[str], as_json: bool) -> None:
     model, population = saved.model, saved.population
-    found = [saved.report(query_text.parse(text, model.domain)) for text in texts]
+    asked = [query_text.conditions(text, model.domain, interpolate=True) for text in texts]
+    found = [saved.report(each.query) for each in asked]
     estimates = [float(each.estimates[0]) for each in found]
     shares = [float(each.share(model.total)[0]) for each in found]
     ends = [_ends(each.intervals) for each in found]
     around = [_ends(each.shares) for each in found]
-    told = texts, estimates, ends, shares, around, found
+    told = texts, estimates, ends, shares, around, found, asked
     if as_json:
         answers = [
             {
@@ -92,22 +93,25 @@ def _conditions(saved: SavedRelease, texts: list[str], as_json: bool) -> None:
                 "share_interval": near,
                 "determined": interval is not None,
                 "rests_on": accuracy.rests_on(interval is not None, one.given_by),
+                "interpolated": list(condition.notes),
             }
-            for text, n, interval, share, near, one in zip(*told, strict=True)
+            for text, n, interval, share, near, one, condition in zip(*told, strict=True)
         ]
         print(json.dumps({**_facts(model.total, population, model.inputs), "answers": answers}))
         return
     rows = "rows" if population is None or population.max_weight is None else "in weight"
-    for text, estimate, interval, share, near, one in zip(*told, strict=True):
+    for text, estimate, interval, share, near, one, condition in zip(*told, strict=True):
         said = _NO_INTERVAL.format(one.given_by)
         if interval is not None:
             said = f"{LEVEL:.0%} interval {interval[0]:,.1f} to {interval[1]:,.1f}"
         if near is not None:
             said += f", as a share {near[0]:.2%} to {near[1]:.2%}"
         print(f"{text}: {estimate:,.1f} of {model.total:,.1f} {rows} ({share:.2%}); {said}")
+        for note in condition.notes:
+            print(f"  {note} {query_text.NOT_COVERED}")
     if any(one.given_by == accuracy.LEARNER for one in found):
         print(_LEARNED)
-    _print_population(population, _codes_of(texts, model.domain))
+    _print_population(population, _codes_of(asked))
 
 
 def _ends(intervals: np.ndarray) -> list[float] | None:
@@ -115,11 +119,11 @@ def _ends(intervals: np.ndarray) -> list[float] | None:
     return intervals[0].tolist() if np.isfinite(intervals[0]).all() else None
 
 
-def _codes_of(texts: Sequence[str], domain: Domain) -> dict[str, set[int]]:
+def _codes_of(asked: Sequence[query_text.Conditions]) -> dict[str, set[int]]:
     """Return the codes that any of some conditions counts, for each attribute that one is on."""
     found: dict[str, set[int]] = {}
-    for text in texts:
-        for name, codes in query_text.selection(text, domain).items():
+    for each in asked:
+        for name, codes in each.codes.items():
             found.setdefault(name, set()).update(codes)
     return found
 
@@ -178,8 +182,9 @@ def _lines(clique: Clique, names: list[list[str]], **columns: np.ndarray) -> Ite
 
 
 def _perturbed_conditions(table: PerturbedTable, texts: list[str], as_json: bool) -> None:
-    asked = [query_text.selection(text, table.domain) for text in texts]
-    answers = answer_conditions(table, asked, useless="answer").times(table.rows)
+    asked = [query_text.conditions(text, table.domain) for text in texts]
+    codes = [each.codes for each in asked]
+    answers = answer_conditions(table, codes, useless="answer").times(table.rows)
     low, high = _interval(answers)
     if as_json:
         listed = [
@@ -204,7 +209,7 @@ def _perturbed_conditions(table: PerturbedTable, texts: list[str], as_json: bool
         interval += f", as a share {low[i] / table.rows:.2%} to {high[i] / table.rows:.2%}"
         warning = " (useless: the noise may exceed the range of the answer)" if answers.useless[i] else ""
         print(f"{text}: {count}, {error}, {interval}{warning}")
-    _print_population(table.population, _codes_of(texts, table.domain))
+    _print_population(table.population, _codes_of(asked))
 
 
 def _perturbed_marginal(table: PerturbedTable, text: str, as_json: bool) -> None:

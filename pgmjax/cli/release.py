@@ -527,7 +527,8 @@ def _print_recipe(recipe: Recipe) -> None:
 def read_options(words: Sequence[str]) -> dict[str, Any]:
     """Parse mechanism options from arguments such as `rounds=10`.
 
-    A value is parsed as JSON if possible (10, 0.5, true, null, ["a"]), and is text otherwise.
+    A value is a whole number (10, 1_000, 1e6), or parsed as JSON if possible (0.5, true, null, ["a"]), and is
+    text otherwise.
 
     Raises:
         ValueError: an argument has no "=", or an option is given twice.
@@ -540,7 +541,9 @@ def read_options(words: Sequence[str]) -> dict[str, Any]:
         if name in found:
             raise ValueError(f"--option {name} is given twice.")
         try:
-            found[name] = files.parse_json(text)
+            found[name] = checks.integer_of_text(text)
         except ValueError:
+            with contextlib.suppress(ValueError):
+                text = files.parse_json(text)
             found[name] = text
     return found

@@ -106,8 +106,7 @@ def _status(arguments: argparse.Namespace) -> None:
 
 def _export(arguments: argparse.Namespace) -> None:
     out = pathlib.Path(arguments.out)
-    if out.exists():
-        raise ValueError(f"{out} already exists: give the name of a new folder.")
+    checks.new_path(out)
     with _read(arguments) as session:
         session.history.save(out)
         number, secure, seed = session.history.num_rows, session.secure, session.seed

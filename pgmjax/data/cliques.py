@@ -6,22 +6,25 @@ import itertools
 from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
+from pgmjax._internal import checks
+
 Clique = tuple[str, ...]
 
 
-def as_clique(domain: Container[str], attributes: Any) -> Clique:
-    """Return attributes as a clique, in the order given.
+def as_clique(domain: Container[str], attributes: Any, *, exact: bool = False) -> Clique:
+    """Return attributes as a clique, in the order given, by their names in the domain.
 
     Args:
         domain: the domain, or any container of the known names.
-        attributes: a list or tuple of attribute names.
+        attributes: a list or tuple of attribute names, in any case if only one name of the domain is meant.
+        exact: whether a name in another case is refused.
 
     Raises:
         TypeError: `attributes` is a string or no sequence, or a name is not a string.
         ValueError: no attribute is given, one is unknown, or one is named twice.
 
     Example:
-        >>> as_clique({"age", "sex"}, ["sex", "age"])
+        >>> as_clique({"age", "sex"}, ["Sex", "age"])
         ('sex', 'age')
     """
     if isinstance(attributes, str):
@@ -30,21 +33,29 @@ def as_clique(domain: Container[str], attributes: Any) -> Clique:
         )
     if not isinstance(attributes, Sequence):
         raise TypeError(f"A clique must be a tuple of attribute names, got {type(attributes).__name__}.")
-    clique = tuple(attributes)
-    if not clique:
+    given = tuple(attributes)
+    if not given:
         raise ValueError("A clique must name at least one attribute, got an empty one.")
-    for name in clique:
-        if not isinstance(name, str):
-            raise TypeError(f"A clique must hold attribute names, got {type(name).__name__} in it.")
-        if name not in domain:
-            known = list(itertools.islice(domain, 13)) if isinstance(domain, Iterable) else []
-            listed = f"; it has {', '.join(known[:12])}{', ...' * (len(known) > 12)}" if known else ""
-            raise ValueError(
-                f"Clique {clique} names {name!r}, which is not an attribute of the domain{listed}."
-            )
+    clique = tuple(_name(domain, name, given, exact) for name in given)
     if len(set(clique)) != len(clique):
         raise ValueError(f"Clique {clique} names an attribute twice: name each once.")
     return clique
+
+
+def _name(domain: Container[str], name: Any, given: tuple[Any, ...], exact: bool) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"A clique must hold attribute names, got {type(name).__name__} in it.")
+    if name in domain:
+        return name
+    names = list(domain) if isinstance(domain, Iterable) else []
+    found = None if exact else checks.same_word(name, names)
+    if found is None:
+        listed = f"; it has {', '.join(names[:12])}{', ...' * (len(names) > 12)}" if names else ""
+        raise ValueError(
+            f"Clique {given} names {name!r}, which is not an attribute of the domain{listed}."
+            f"{checks.did_you_mean(name, names)}"
+        )
+    return found
 
 
 def same_attributes(first: Iterable[str], second: Iterable[str]) -> bool:

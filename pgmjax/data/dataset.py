@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.elsewhere import Telling, told
 from pgmjax._internal.memory import available_bytes
+from pgmjax._internal.migration import Named
 from pgmjax.data import arrow as source_arrow
 from pgmjax.data import files, fingerprint, sources
 from pgmjax.data.bounding import BoundedSource, UnitRecords, records_of
@@ -21,6 +21,7 @@ from pgmjax.data.definition import TableDefinition, check_rows_outside, coder_of
 from pgmjax.data.domain import Domain
 from pgmjax.data.encoding import Encoded
 from pgmjax.data.fingerprint import pieces_of
+from pgmjax.data.order import as_domain
 from pgmjax.data.population import Population
 from pgmjax.data.sources import (
     LARGEST_TOTAL,
@@ -38,8 +39,7 @@ from pgmjax.data.sources import (
 from pgmjax.data.unit import Unit, check_unit
 
 
-@told
-class Dataset(metaclass=Telling):
+class Dataset(Named):
     """The records of a private table, over a public domain.
 
     Construct one with `from_columns`, `from_frame` or `read`. Its methods return exact, private
@@ -140,6 +140,7 @@ class Dataset(metaclass=Telling):
             ValueError: a column is missing, columns differ in length, there is no record, or a code
                 or weight is out of range.
         """
+        domain = as_domain(domain, "Dataset.from_columns(domain, columns)", columns)
         if not isinstance(columns, Mapping):
             raise TypeError(f"columns must be a mapping from name to codes, got {type(columns).__name__}.")
         bound = _weight_bound(weights, max_weight)
@@ -204,6 +205,7 @@ class Dataset(metaclass=Telling):
             ValueError: a column is missing or occurs twice, there is no record, or values or weights
                 are out of range.
         """
+        domain = as_domain(domain, "Dataset.from_frame(domain, frame)", frame)
         bound = _weight_bound(weights, max_weight)
         names = source_arrow.column_names(frame)
         check_rows_outside(rows_outside)
@@ -277,6 +279,7 @@ class Dataset(metaclass=Telling):
             ValueError: the kind of file is not supported, a column is missing or occurs twice, or there is
                 no such encoding.
         """
+        domain = as_domain(domain, "Dataset.read(path, domain)", path)
         bound = _weight_bound(weights, max_weight)
         named = None if bound is None else (_weight_name(domain, weights), bound)
         source: Source = files.open_files(

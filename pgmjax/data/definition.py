@@ -73,7 +73,7 @@ class TableDefinition:
         if self.weights is not None:
             if not isinstance(self.weights, str) or self.weights in self.domain:
                 raise ValueError("weights must name a column that is not an attribute of the domain.")
-            checks.integer("max_weight", self.max_weight, low=1, high=LARGEST_WEIGHT)
+            checks.set_integers(self, "max_weight", low=1, high=LARGEST_WEIGHT)
         check_rows_outside(self.rows_outside)
         check_unit(self.unit, self.domain, self.weights)
         object.__setattr__(self, "encoding", known_encoding(self.encoding))

@@ -24,16 +24,15 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks, html
-from pgmjax._internal.elsewhere import Telling, told
+from pgmjax._internal.migration import Named
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain_file import read_domain_file, write_file
 from pgmjax.data.entry import shown
 
 
-@told
 @dataclass(frozen=True, init=False, repr=False)
-class Domain(metaclass=Telling):
+class Domain(Named):
     """The attributes of a table with their sizes. Hashable and compared by value.
 
     Args:
@@ -134,8 +133,8 @@ class Domain(metaclass=Telling):
         return read_domain_file(path, cls)
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write a domain file: .json, .yaml or .yml."""
-        write_file(path, self.to_dict())
+        """Write a domain file that does not exist yet: .json, .yaml or .yml."""
+        write_file(checks.new_path(path), self.to_dict())
 
     @classmethod
     def from_public_data(

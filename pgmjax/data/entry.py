@@ -725,7 +725,8 @@ def check_notation(attribute: Any) -> None:
     """
     kind = "labels" if attribute.labels is not None else "size" if attribute.bins is None else "bins"
     if attribute.time is not None:
-        checks.choice(f"time of attribute {attribute.name!r}", attribute.time, ("day", "second"))
+        time = checks.choice(f"time of attribute {attribute.name!r}", attribute.time, ("day", "second"))
+        object.__setattr__(attribute, "time", time)
         kind = "dates" if kind == "bins" else kind
     for key, none in _FIELDS.items():
         value = _plain(getattr(attribute, key))

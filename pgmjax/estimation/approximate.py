@@ -21,7 +21,6 @@ from pgmjax.model.mixture import MixtureModel
 from pgmjax.model.regions import METHOD, RegionModel
 
 CONVEX, MIXTURE = METHOD, "mixture of products"
-CHOICES = (False, True, "convex", "mixture")
 LONGEST = 3600.0  # seconds: longest forecast of an exact fit on a CPU that an approximate one leaves alone
 
 

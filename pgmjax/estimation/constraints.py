@@ -68,7 +68,7 @@ class StructuralZeros:
         Raises:
             ValueError: an unknown attribute, or a mask whose shape is not the clique's.
         """
-        expected = domain.shape_of(as_clique(domain, self.clique))
+        expected = domain.shape_of(as_clique(domain, self.clique, exact=True))
         if self.allowed.shape != expected:
             raise ValueError(
                 f"the mask over {self.clique} must have shape {expected}, got {self.allowed.shape}."
@@ -292,7 +292,7 @@ class FixedMarginal:
         Raises:
             ValueError: an unknown attribute, or counts whose shape is not the clique's.
         """
-        expected = domain.shape_of(as_clique(domain, self.clique))
+        expected = domain.shape_of(as_clique(domain, self.clique, exact=True))
         if self.counts.shape != expected:
             raise ValueError(
                 f"the fixed marginal over {self.clique} must have shape {expected}, got {self.counts.shape}."

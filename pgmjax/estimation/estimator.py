@@ -11,10 +11,11 @@ import jax
 import numpy as np
 
 from pgmjax._internal import checks, sharding
-from pgmjax._internal.elsewhere import told
+from pgmjax._internal.migration import Named
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
+from pgmjax.data.order import as_domain
 from pgmjax.estimation import approximate, batch, losses, regularisation, solvers
 from pgmjax.estimation.batch import BatchFit
 from pgmjax.estimation.constraints import FixedMarginal
@@ -29,10 +30,11 @@ from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.estimation.views import FitPictures
 from pgmjax.inference import oracles
 from pgmjax.inference.oracles import HostContraction
+from pgmjax.inference.oracles.choose import check as check_oracle
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements import inputs
-from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement, over_domain
 from pgmjax.measurements.total import estimate_total
 from pgmjax.model.clique_vector import CliqueVector, summed
 from pgmjax.model.graphical import GraphicalModel
@@ -40,9 +42,8 @@ from pgmjax.model.graphical import GraphicalModel
 FIT_STEPS = 300  # steps that an oracle is chosen for, without a tolerance and unless fewer are allowed
 
 
-@told
 @dataclasses.dataclass(frozen=True)
-class Fit(FitPictures):
+class Fit(FitPictures, Named):
     """The result of an estimation.
 
     Attributes:
@@ -80,10 +81,18 @@ class Fit(FitPictures):
         return self.gap if self.regularisation is None else None
 
 
-@told
 @dataclasses.dataclass(frozen=True)
-class Estimator:
+class Estimator(Named):
     """Fit graphical models to noisy measurements: post-processing, without access to the table.
+
+    A prototype needs three settings, and the others can stay as they are:
+
+    - `loss`: what a fit minimises, such as a function of your own.
+    - `oracle`: what computes marginals, such as a class of your own.
+    - `max_steps`: how long a fit may take. Between the rounds of a mechanism a few hundred steps are enough
+      where each fit starts at the last one: ``fit(domain, measurements, warm_start=model)``.
+
+    The page docs/own.md has a mechanism, a loss and an oracle in at most 60 lines each.
 
     Attributes:
         loss: `l2`, `l1`, a `losses.Loss`, or any convex function of marginals in counts.
@@ -91,7 +100,8 @@ class Estimator:
             configured solver.
         oracle: `auto` (the cheapest by forecast, compiling included), or one by name: `contraction`,
             `levels`, `chain`, `sliced`, `message_passing`, `brute_force` (compiled), `host` (NumPy in
-            float64, for one fit at a time). For the same fit again and again a compiled one may be faster.
+            float64, for one fit at a time), or a class of oracles. For the same fit again and again a
+            compiled one may be faster.
         max_steps: maximum number of solver steps, >= 1.
         tol: stop when the certified gap is at most `tol * max(1, loss)`; above 0.01 it counts as 0.01. None
             for what noise makes invisible: the certified gap, or an estimate of the excess loss from its last
@@ -127,7 +137,7 @@ class Estimator:
 
     loss: Any = "l2"
     solver: Any = "auto"
-    oracle: str = "auto"
+    oracle: str | type[oracles.Oracle] = "auto"
     max_steps: int = 1000
     tol: float | None = None
     dtype: str = "float32"
@@ -137,22 +147,25 @@ class Estimator:
     regularisation: float | str = "auto"
 
     def __post_init__(self) -> None:
-        checks.integer("max_steps", self.max_steps, low=1)
+        checks.set_integers(self, "max_steps", low=1)
         if self.tol is not None:
             checks.number("tol", self.tol, at_least=0)
-        checks.choice("dtype", self.dtype, ("float32", "float64"))
-        checks.choice("oracle", self.oracle, ("auto", *oracles.names()))
+        checks.set_integers(self, "max_bytes", low=1, optional=True)
+        if not isinstance(self.progress, bool | None):
+            raise TypeError(f"progress must be True, False or None, got {type(self.progress).__name__}.")
+        checks.set_choice(self, "dtype", ("float32", "float64"))
+        object.__setattr__(self, "oracle", check_oracle(self.oracle))
+        if isinstance(self.solver, str):
+            checks.set_choice(self, "solver", ("auto", *solvers.names()), "a Solver")
         if not solvers.build(self.solver).runs_on_host and self.oracle == HostContraction.name:
             raise ValueError(
                 f"oracle='host' runs the solvers accelerated, mirror_descent and dual_averaging, got solver="
                 f"{self.solver!r}: choose one of these, or oracle='auto'."
             )
-        losses.check(self.loss)
-        if not isinstance(self.approximate, bool | str) or self.approximate not in approximate.CHOICES:
-            raise ValueError(
-                f"approximate must be True, False, 'convex' or 'mixture', got {self.approximate!r}."
-            )
-        regularisation.check(self.regularisation, self.loss)
+        object.__setattr__(self, "loss", losses.check(self.loss))
+        if not isinstance(self.approximate, bool):
+            checks.set_choice(self, "approximate", ("convex", "mixture"), "True or False")
+        object.__setattr__(self, "regularisation", regularisation.check(self.regularisation, self.loss))
 
     def plan(
         self,
@@ -180,6 +193,7 @@ class Estimator:
             ValueError: an unknown or repeated attribute, or a batch with `oracle="host"`.
             ModelTooLargeError: the forecast exceeds the memory (a ValueError).
         """
+        domain = as_domain(domain, "Estimator().plan(domain, cliques)", cliques)
         constraints = listed(constraints)
         fixed = [c.clique for c in constraints if isinstance(c, FixedMarginal)]
         measured = [as_clique(domain, c) for c in (*cliques, *fixed)]
@@ -212,7 +226,6 @@ class Estimator:
             bounded=self.regularisation != "none",
         )
 
-    @told
     def fit(
         self,
         domain: Domain,
@@ -261,15 +274,12 @@ class Estimator:
             >>> fit.model.marginal(("age", "drives")).round(1).tolist()
             [[30.0, 0.0], [23.0, 47.0]]
         """
-        if isinstance(measurements, LinearMeasurement):
-            raise TypeError("measurements and constraints must be lists, got a single one: write [it].")
+        domain = as_domain(domain, "Estimator().fit(domain, measurements)", measurements)
+        measurements = over_domain(domain, measurements)
         if callback is not None and not callable(callback):
             raise TypeError(f"callback must be a function of one argument, got {type(callback).__name__}.")
         known = self._known(domain, warm_start, constraints, prior, prior_weight)
         noisy = list(measurements) or [_exact(one) for one in known.fixed]
-        for measurement in noisy:
-            if not isinstance(measurement, LinearMeasurement):
-                raise TypeError(f"measurements must be LinearMeasurement, got {type(measurement).__name__}.")
         total = total_of(known.fixed, total)
         if total is None:
             total = estimate_total(domain, noisy)[0]
@@ -337,6 +347,7 @@ class Estimator:
             >>> [fit.model.marginal(("a",)).round(2).tolist() for fit in batch], batch.status.tolist()
             ([[30.0, 10.0], [5.0, 15.0]], [0, 0])
         """
+        domain = as_domain(domain, "Estimator().fit_batch(domain, measurements)", measurements)
         known = self._known(domain, warm_start, constraints, prior, prior_weight)
         mesh = sharding.check(mesh)
         rows = batch.same_structure(domain, measurements)
@@ -364,8 +375,6 @@ class Estimator:
         prior: GraphicalModel | None,
         prior_weight: float,
     ) -> SideInformation:
-        if not isinstance(domain, Domain):
-            raise TypeError(f"domain must be a Domain, got {type(domain).__name__}.")
         if not isinstance(warm_start, GraphicalModel | None):
             raise TypeError(f"warm_start must be a GraphicalModel, got {type(warm_start).__name__}.")
         known = SideInformation.of(domain, constraints, prior, prior_weight)

@@ -26,6 +26,7 @@ from pgmjax._internal.memory import readable_bytes
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
+from pgmjax.data.order import as_domain
 from pgmjax.estimation import losses, mixture_layout
 from pgmjax.estimation import regularisation as pulls
 from pgmjax.estimation.constraints import StructuralZeros
@@ -38,7 +39,7 @@ from pgmjax.estimation.solvers.stopping import Status, StoppingRule, excess_of
 from pgmjax.inference.oracles.choose import memory_limit
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.inputs import of_measurements, with_inputs
-from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement, over_domain
 from pgmjax.measurements.total import estimate_total
 from pgmjax.model.mixture import MixtureModel
 
@@ -151,14 +152,11 @@ def fit_mixture(
         >>> fit.model.marginal(("b", "a")).round().tolist(), fit.gap
         ([[30.0, 0.0], [0.0, 10.0]], inf)
     """
-    _check_settings(restarts, max_steps, dtype, tol, lower_bound)
-    pulls.check(regularisation, loss)
-    if not isinstance(domain, Domain):
-        raise TypeError(f"domain must be a Domain, got {type(domain).__name__}.")
-    measurements = checks.several("measurements", measurements, "LinearMeasurement")
-    for measurement in measurements:
-        if not isinstance(measurement, LinearMeasurement):
-            raise TypeError(f"measurements must be LinearMeasurement, got {type(measurement).__name__}.")
+    restarts, max_steps, dtype = _settings(restarts, max_steps, dtype, tol, lower_bound)
+    loss = losses.check(loss)
+    regularisation = pulls.check(regularisation, loss)
+    domain = as_domain(domain, "fit_mixture(domain, measurements)", measurements)
+    measurements = over_domain(domain, measurements)
     allowed = allowed_values(domain, constraints)
     wanted = _wanted(domain, components, warm_start)
     total = estimate_total(domain, measurements)[0] if total is None else total
@@ -261,14 +259,15 @@ def _wanted(domain: Domain, components: Any, warm_start: Any) -> int | None:
     return warm_start.components
 
 
-def _check_settings(restarts: Any, max_steps: Any, dtype: Any, tol: Any, lower_bound: Any) -> None:
-    checks.integer("restarts", restarts, low=1)
-    checks.integer("max_steps", max_steps, low=1)
-    checks.choice("dtype", dtype, losses.base.DTYPES)
+def _settings(restarts: Any, max_steps: Any, dtype: Any, tol: Any, lower_bound: Any) -> tuple[int, int, str]:
+    restarts = checks.integer("restarts", restarts, low=1)
+    max_steps = checks.integer("max_steps", max_steps, low=1)
+    dtype = checks.choice("dtype", dtype, losses.base.DTYPES)
     if tol is not None:
         checks.number("tol", tol, at_least=0)
     if lower_bound is not None:
         checks.number("lower_bound", lower_bound)
+    return restarts, max_steps, dtype
 
 
 def _result(

@@ -32,6 +32,7 @@ from pgmjax._internal.memory import readable_bytes
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
+from pgmjax.data.order import as_domain
 from pgmjax.estimation import losses, solvers
 from pgmjax.estimation import regularisation as pulls
 from pgmjax.estimation.constraints import StructuralZeros
@@ -51,7 +52,7 @@ from pgmjax.inference.plan.forecast import Forecast, require_memory
 from pgmjax.inference.plan.regions import RegionGraph, index_maps, region_graph
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements.inputs import of_measurements, with_inputs
-from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement, over_domain
 from pgmjax.measurements.total import estimate_total
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.regions import METHOD, RegionModel
@@ -215,14 +216,13 @@ def fit_local(
         >>> fit.loss < 1e-3, fit.model.marginal(("a", "c")).round(1).tolist()
         (True, [[0.0, 20.0], [20.0, 0.0]])
     """
-    measurements, constraints = tuple(measurements), tuple(constraints)
-    if not isinstance(domain, Domain):
-        raise TypeError(f"domain must be a Domain, got {type(domain).__name__}.")
-    checks.integer("max_steps", max_steps, low=1)
+    domain = as_domain(domain, "fit_local(domain, measurements)", measurements)
+    measurements, constraints = over_domain(domain, measurements), tuple(constraints)
+    max_steps = checks.integer("max_steps", max_steps, low=1)
     if tol is not None:
         checks.number("tol", tol, at_least=0)
-    losses.check(loss)
-    pulls.check(regularisation, loss)
+    loss = losses.check(loss)
+    regularisation = pulls.check(regularisation, loss)
     if reference is not None:
         _check_reference(domain, reference)
     require_feasible(domain, constraints)

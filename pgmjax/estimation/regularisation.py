@@ -91,8 +91,8 @@ class Regularisation:
         )
 
 
-def check(setting: Any, loss: Any) -> None:
-    """Refuse what is not a setting, or one that the loss does not allow.
+def check(setting: Any, loss: Any) -> Any:
+    """Return a setting, a text as it is listed; refuse one that the loss does not allow.
 
     Raises:
         TypeError: neither a text nor a number.
@@ -100,11 +100,7 @@ def check(setting: Any, loss: Any) -> None:
             loss that is not l2.
     """
     if isinstance(setting, str):
-        if setting not in SETTINGS:
-            raise ValueError(
-                f"regularisation must be 'auto', 'none' or a weight in records, got {setting!r}."
-            )
-        return
+        return checks.choice("regularisation", setting, SETTINGS, "a weight in records")
     checks.number("regularisation", setting, at_least=0)
     if setting > LARGEST:
         raise ValueError(
@@ -116,6 +112,7 @@ def check(setting: Any, loss: Any) -> None:
             "a weight of regularisation needs loss='l2', for which it is defined: leave it out or choose "
             "regularisation='none'."
         )
+    return setting
 
 
 def is_known_for(loss: Any) -> bool:

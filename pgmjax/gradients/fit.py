@@ -15,6 +15,7 @@ from pgmjax._internal import checks
 from pgmjax._internal.jit import jit, precision
 from pgmjax.data.cliques import Clique, first_holding, maximal
 from pgmjax.data.domain import Domain
+from pgmjax.data.order import as_domain
 from pgmjax.data.relation import Relation
 from pgmjax.gradients.problem import Diagnostics, DifferentiableProblem, FitParameters
 from pgmjax.gradients.solve import descend, optimum
@@ -109,10 +110,9 @@ class DifferentiableFit:
         dtype: str = "float64",
         max_bytes: int | None = None,
     ) -> None:
-        if not isinstance(domain, Domain):
-            raise TypeError(f"domain must be a Domain, got {type(domain).__name__}.")
-        checks.choice("method", method, METHODS)
-        checks.choice("dtype", dtype, ("float32", "float64"))
+        domain = as_domain(domain, "DifferentiableFit(domain, measurements, answers)", measurements, answers)
+        method = checks.choice("method", method, METHODS)
+        dtype = checks.choice("dtype", dtype, ("float32", "float64"))
         steps = _STEPS[method] if max_steps is None else checks.integer("max_steps", max_steps, low=1)
         noisy, queries = measurements_of(domain, measurements), queries_of(domain, answers)
         tables = _tables(domain, prior)

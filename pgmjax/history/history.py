@@ -14,11 +14,12 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data.domain import Domain
+from pgmjax.data.order import as_domain
 from pgmjax.data.relation import Relation
 from pgmjax.history import storage
 from pgmjax.history.rows import Rows
 from pgmjax.measurements.inputs import Input, are_secure, with_inputs
-from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement, over_domain
 from pgmjax.measurements.noise import DiscreteNoise
 from pgmjax.queries import Query
 
@@ -68,16 +69,8 @@ class History:
         sensitivities: Any = None,
         secure: bool = True,
     ) -> None:
-        if not isinstance(domain, Domain):
-            raise TypeError(f"the domain must be a pgmjax.Domain, got {type(domain).__name__}.")
-        kept = checks.several("measurements", measurements, "LinearMeasurement")
-        for measurement in kept:
-            if not isinstance(measurement, LinearMeasurement):
-                raise TypeError(
-                    f"a history holds LinearMeasurements, got {type(measurement).__name__}: for plain "
-                    "numbers use History.from_answers."
-                )
-            measurement.validate(domain)
+        domain = as_domain(domain, "History(domain, measurements)", measurements)
+        kept = over_domain(domain, measurements)
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "relation", None if relation is None else Relation.parse(relation))
         if not isinstance(secure, bool):
@@ -236,7 +229,10 @@ class History:
         """Write the history into a folder: `history.json` and a file of arrays, no pickle.
 
         Args:
-            folder: path, created if missing; a history in it is replaced in one step.
+            folder: path of a new folder.
+
+        Raises:
+            ValueError: the folder exists.
         """
         relation = None if self.relation is None else self.relation.value
         storage.save(folder, self.domain, self.measurements, self.covariance, relation, self.secure)

@@ -15,6 +15,7 @@ import scipy
 
 from pgmjax._internal import checks
 from pgmjax.data.domain import Domain
+from pgmjax.data.order import as_domain
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.privacy.exact import exact_epsilon, exact_rho
 from pgmjax.privacy.private_table import PrivateTable
@@ -91,7 +92,8 @@ class ProductPrior:
         References:
             Chen, Zhou and Bhowmick 2012, footnote 3.
         """
-        checks.choice("smoothing", smoothing, SMOOTHINGS)
+        domain = as_domain(domain, "ProductPrior.from_measurements(domain, measurements)", measurements)
+        smoothing = checks.choice("smoothing", smoothing, SMOOTHINGS)
         pseudocount = checks.number("pseudocount", pseudocount, above=0)
         tables: dict[str, np.ndarray] = {}
         for measurement in checks.several("measurements", measurements, "LinearMeasurement"):
@@ -130,7 +132,7 @@ class ProductPrior:
             epsilon-DP, or rho-zCDP, under the table's relation: each of d attributes is measured with exactly
             1/d of the budget.
         """
-        checks.choice("smoothing", smoothing, SMOOTHINGS)
+        smoothing = checks.choice("smoothing", smoothing, SMOOTHINGS)
         pseudocount = checks.number("pseudocount", pseudocount, above=0)
         if (epsilon is None) == (rho is None):
             raise ValueError("give epsilon or rho, one of them: what the marginals of the prior may cost.")

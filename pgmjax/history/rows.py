@@ -319,7 +319,7 @@ def terms_of(queries: Iterable[Query], domain: Domain) -> Terms:
     parts = []
     start = 0
     for query in queries:
-        query.check(domain)
+        query = query.over(domain)
         if isinstance(query, DenseMatrix) and len(query.clique) > 1:
             parts.append(_of_joint(query, domain, places, tables, start))
         else:

@@ -1,7 +1,7 @@
 """Histories on disk: `history.json` and one file of arrays, readable without this library.
 
-The name of the array file contains a digest of its contents, and the file is written first. An interrupted
-save leaves the old history, and a reader always gets the arrays that belong to the description.
+The name of the array file contains a digest of its contents, so that damage is seen, and the file is written
+first: an interrupted save leaves no history.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ from __future__ import annotations
 import hashlib
 import io
 import math
-import pathlib
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
 
-from pgmjax._internal import files, formats
+from pgmjax._internal import checks, files, formats
 from pgmjax._version import __version__
 from pgmjax.data.domain import Domain
 from pgmjax.measurements.linear import LinearMeasurement
@@ -36,16 +35,20 @@ def save(
     relation: str | None,
     secure: bool = True,
 ) -> None:
-    """Write the parts of a history into a folder, created if missing.
+    """Write the parts of a history into a new folder.
 
     Args:
-        folder: path; a history in it is replaced in one step.
+        folder: path.
         domain: the domain.
         measurements: the noisy answers.
         covariance: covariance of the noise [rows, rows]; None for independent noise.
         relation: the neighbouring relation's name, or None.
         secure: whether the noise protects.
+
+    Raises:
+        ValueError: the folder exists.
     """
+    checks.new_path(folder)
     arrays: dict[str, np.ndarray] = {} if covariance is None else {"covariance": covariance}
     dense: list[np.ndarray] = []
     described = [_described(measurement, dense) for measurement in measurements]
@@ -66,9 +69,6 @@ def save(
         "measurements": described,
     }
     FOLDER.write(folder, description, {name: content})
-    for old in pathlib.Path(folder).glob("history-*.npz"):
-        if old.name != name:
-            old.unlink(missing_ok=True)
 
 
 def load(folder: Any, make: Callable[..., _History]) -> _History:
@@ -82,13 +82,6 @@ def load(folder: Any, make: Callable[..., _History]) -> _History:
         FileNotFoundError: the folder or one of its files is missing.
         ValueError: the files are corrupt, written by another program, or of a newer version.
     """
-    try:
-        return _load(folder, make)
-    except FileNotFoundError:
-        return _load(folder, make)  # a new history was saved between the reads of its two files
-
-
-def _load(folder: Any, make: Callable[..., _History]) -> _History:
     with FOLDER.reading(folder) as contents:
         record = contents.record
         name = str(record.get("arrays"))

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pgmjax._internal import checks
 from pgmjax.learning.base import FittedLearner, Learner, NotDescribedError
 from pgmjax.learning.engine import EngineLearner
 from pgmjax.learning.gaussian_basis import GaussianBasis
@@ -73,9 +74,6 @@ def as_learner(learner: Any) -> Learner:
         raise TypeError(
             f"learner must be a name, a Learner or a regressor of scikit-learn, got {type(learner).__name__}."
         )
-    if name not in LEARNERS or (name == SklearnLearner.name and not settings):
-        named = ", ".join(each for each in LEARNERS if each != SklearnLearner.name)
-        raise ValueError(
-            f"learner must be one of {named}, 'sklearn.' and a regressor's name, or a Learner; got {name!r}."
-        )
+    named = [each for each in LEARNERS if each != SklearnLearner.name or settings]
+    name = checks.choice("learner", name, named, "'sklearn.' and a regressor's name, or a Learner")
     return LEARNERS[name](**settings)

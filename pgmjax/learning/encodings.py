@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.queries import Query
@@ -48,7 +49,7 @@ class Encoding(abc.ABC):
             ValueError: an attribute outside `clique`, rows that this encoding cannot represent, or more
                 than 50 million numbers.
         """
-        query.check(domain)
+        query = query.over(domain)
         outside = [name for name in query.clique if name not in clique]
         if outside:
             raise ValueError(f"a query on {query.clique} asks for {outside}; the encoding is of {clique}.")
@@ -151,9 +152,7 @@ def as_encoding(encoding: Any) -> Encoding:
         return encoding
     if not isinstance(encoding, str):
         raise TypeError(f"encoding must be a name or an Encoding, got {type(encoding).__name__}.")
-    if encoding not in ENCODINGS:
-        raise ValueError(f"encoding must be one of {', '.join(ENCODINGS)}, or an Encoding; got {encoding!r}.")
-    return ENCODINGS[encoding]()
+    return ENCODINGS[checks.choice("encoding", encoding, ENCODINGS, "an Encoding")]()
 
 
 def cell_rows(query: Query, domain: Domain, clique: Clique) -> np.ndarray:

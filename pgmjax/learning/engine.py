@@ -53,7 +53,7 @@ class EngineLearner(Learner):
     def __post_init__(self) -> None:
         if self.total is not None:
             checks.total(self.total)
-        checks.integer("max_steps", self.max_steps, low=1)
+        checks.set_integers(self, "max_steps", low=1)
         checks.number("tolerance", self.tolerance, above=0)
 
     def fit(self, encodings: Any, answers: Any, *, weights: Any = None, seed: int = 0) -> FittedEngine:

@@ -56,8 +56,7 @@ class GaussianBasis(Learner):
     name: ClassVar[str] = "gaussian-basis"
 
     def __post_init__(self) -> None:
-        if self.centres is not None:
-            checks.integer("centres", self.centres, low=1)
+        checks.set_integers(self, "centres", low=1, optional=True)
         for name in ("width", "penalty"):
             if getattr(self, name) is not None:
                 checks.number(name, getattr(self, name), above=0)

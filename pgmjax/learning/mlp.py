@@ -76,8 +76,7 @@ class MLP(Learner):
         if not sizes:
             raise ValueError("hidden must name at least one layer; for none use the learner 'ridge'.")
         object.__setattr__(self, "hidden", tuple(checks.integer("hidden", size, low=1) for size in sizes))
-        checks.integer("epochs", self.epochs, low=1)
-        checks.integer("batch_size", self.batch_size, low=1)
+        checks.set_integers(self, "epochs", "batch_size", low=1)
         checks.number("learning_rate", self.learning_rate, above=0)
         checks.number("penalty", self.penalty, at_least=0)
 

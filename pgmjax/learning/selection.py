@@ -147,8 +147,8 @@ def model_bound(records: int, count: int, beta: float = 0.05, hypotheses: float 
         135.8
     """
     beta = _beta(beta)
-    checks.integer("records", records, low=0)
-    checks.integer("count", count, low=1)
+    records = checks.integer("records", records, low=0)
+    count = checks.integer("count", count, low=1)
     hypotheses = checks.number("hypotheses", hypotheses, at_least=1)
     return records * math.sqrt(math.log(2 * hypotheses / beta) / (2 * count))
 

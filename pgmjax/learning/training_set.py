@@ -94,7 +94,7 @@ def group_cliques(
         >>> group_cliques([("b", "a"), ("a",), ("b", "c")], domain, CellWeights())
         {('a', 'b'): (('a', 'b'),), ('b', 'c'): (('b', 'c'),)}
     """
-    checks.choice("universe", universe, UNIVERSES)
+    universe = checks.choice("universe", universe, UNIVERSES)
     named = {name for clique in asked for name in clique}
     everything = tuple(name for name in domain.attributes if name in named)
     if universe == "auto":
@@ -166,7 +166,7 @@ def training_query(
         >>> query.num_rows(Domain({"a": 4})), query.l1_sensitivity(Relation.ADD_REMOVE, Domain({"a": 4}))
         (7, 3)
     """
-    checks.choice("training", training, (*COVERING, *RANDOM))
+    training = checks.choice("training", training, (*COVERING, *RANDOM))
     if training == "identity":
         return marginal(clique)
     if training in ("tree", "hb"):
@@ -191,7 +191,7 @@ def validation_query(clique: Clique, domain: Domain, most: int = 31) -> Query:
         >>> query.num_rows(Domain({"a": 100})), query.l1_sensitivity(Relation.ADD_REMOVE, Domain({"a": 100}))
         (31, 5)
     """
-    checks.integer("the number of validation queries", most, low=1)
+    most = checks.integer("the number of validation queries", most, low=1)
     depths = dict.fromkeys(clique, 0)
     while True:
         name = max(clique, key=lambda each: domain[each] >> depths[each])

@@ -128,7 +128,7 @@ def refuse_useless(answers: UnbiasedAnswers, useless: str) -> UnbiasedAnswers:
     Raises:
         UselessAnswerError: some answers are useless; the message gives their number and largest error.
     """
-    checks.choice("useless", useless, USELESS)
+    useless = checks.choice("useless", useless, USELESS)
     bad = answers.useless
     if useless == "answer" or not bad.any():
         return answers

@@ -23,6 +23,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.local.answers import UnbiasedAnswers, refuse_useless
 from pgmjax.local.channel import Channel
 from pgmjax.local.marginals import ReleasedResponses, marginals_of, parts_of
+from pgmjax.queries.block import code_of
 
 
 def answer_conditions(
@@ -165,7 +166,8 @@ def _planned(responses: ReleasedResponses, condition: Any) -> list[_Part]:
     domain = responses.domain
     if not isinstance(condition, Mapping):
         raise TypeError(f"a condition must map attributes to codes, got {type(condition).__name__}.")
-    allowed = {name: _allowed(domain, name, condition[name]) for name in as_clique(domain, tuple(condition))}
+    condition = dict(zip(as_clique(domain, tuple(condition)), condition.values(), strict=True))
+    allowed = {name: _allowed(domain, name, values) for name, values in condition.items()}
     parts = []
     for group, _ in parts_of(responses.groups, tuple(condition)):
         names = responses.groups[group]
@@ -175,7 +177,8 @@ def _planned(responses: ReleasedResponses, condition: Any) -> list[_Part]:
 
 
 def _allowed(domain: Domain, name: str, codes: Any) -> np.ndarray:
-    array = np.asarray(checks.several(f"the codes of {name!r}", codes, "integers"))
+    given = checks.several(f"the codes of {name!r}", codes, "integers")
+    array = np.asarray([code_of(domain.attribute(name), each) for each in given])
     if not array.size:
         raise ValueError(f"the condition allows no code of {name!r}: give at least one.")
     if array.dtype.kind not in "iu" or array.ndim != 1:

@@ -43,8 +43,8 @@ class Grid:
     bits: int
 
     def __post_init__(self) -> None:
-        dimension = checks.integer("dimension", self.dimension, low=1, high=_BITS)
-        checks.integer("bits", self.bits, low=1, high=_BITS // dimension)
+        checks.set_integers(self, "dimension", low=1, high=_BITS)
+        checks.set_integers(self, "bits", low=1, high=_BITS // self.dimension)
 
     @property
     def size(self) -> int:

@@ -174,7 +174,7 @@ class VertexPairs:
     vertices: int
 
     def __post_init__(self) -> None:
-        checks.integer("vertices", self.vertices, low=2, high=1 << 16)
+        checks.set_integers(self, "vertices", low=2, high=1 << 16)
 
     @property
     def number(self) -> int:

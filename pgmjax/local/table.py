@@ -296,7 +296,7 @@ def distribution_of_encoding(encoding: str, size: int, lie: float) -> ResponseDi
     Raises:
         ValueError: unknown encoding, or numbers out of range.
     """
-    checks.choice("encoding", encoding, ENCODINGS)
+    encoding = checks.choice("encoding", encoding, ENCODINGS)
     if encoding == "direct":
         return KaryResponse(size, lie)
     return UnaryResponse(size, lie, encoding == "symmetric-unary")

@@ -69,7 +69,7 @@ class Input:
     def __post_init__(self) -> None:
         if not (self.secure is None or isinstance(self.secure, bool)):
             raise TypeError(f"secure must be True, False or None, got {type(self.secure).__name__}.")
-        checks.choice("role", self.role, ROLES)
+        checks.set_choice(self, "role", ROLES)
         checks.plain_text("The name of an input", self.name)
         checks.plain_text("The digest of an input", self.answers)
         if self.relation is not None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks, html
-from pgmjax._internal.elsewhere import told
+from pgmjax._internal.migration import Named
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.measurements.inputs import Input
@@ -23,9 +23,8 @@ NOISE_DISTRIBUTIONS = (*sorted(CONTINUOUS), "response")
 """The families of noise that can be given by name, without a distribution."""
 
 
-@told
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
-class LinearMeasurement:
+class LinearMeasurement(Named):
     """Answers to a query on a clique, with added noise of known standard deviation.
 
     Args:
@@ -78,7 +77,7 @@ class LinearMeasurement:
         object.__setattr__(self, "stddev", _stddev(said, stddev, self.values))
         words = (noise,) if noise == getattr(distribution, "noise", None) else NOISE_DISTRIBUTIONS
         object.__setattr__(self, "noise", checks.choice(f"the noise of the {said}", noise, words))
-        object.__setattr__(self, "distribution", _distribution(said, distribution, self.stddev, noise))
+        object.__setattr__(self, "distribution", _distribution(said, distribution, self.stddev, self.noise))
         object.__setattr__(self, "inputs", tuple(inputs))
 
     @classmethod
@@ -115,6 +114,16 @@ class LinearMeasurement:
         width = self.distribution.half_width(level)
         values = self.values.reshape(-1)
         return np.stack([values - width, values + width], axis=1)
+
+    def over(self, domain: Domain) -> LinearMeasurement:
+        """Return the measurement with its query over a domain, checked: see `Query.over`."""
+        query = self.query.over(domain)
+        found = self
+        if query is not self.query:
+            known = self.values, self.stddev, query, self.noise, self.distribution, self.inputs
+            found = LinearMeasurement(query.clique, *known)
+        found.validate(domain)
+        return found
 
     def validate(self, domain: Domain) -> None:
         """Check the measurement against a domain: attributes, sizes, number and shape of the values.
@@ -237,3 +246,19 @@ def _stddev(said: str, stddev: Any, values: np.ndarray) -> np.ndarray:
         )
     array.flags.writeable = False
     return array
+
+
+def over_domain(domain: Domain, measurements: Any) -> tuple[LinearMeasurement, ...]:
+    """Return measurements over a domain, checked: see `LinearMeasurement.over`.
+
+    Raises:
+        TypeError: a single measurement instead of a list, or something else.
+        ValueError: a measurement that does not fit the domain.
+    """
+    if isinstance(measurements, LinearMeasurement):
+        raise TypeError("measurements must be a list, got a single one: write [it].")
+    given = checks.several("measurements", measurements, "LinearMeasurement")
+    for one in given:
+        if not isinstance(one, LinearMeasurement):
+            raise TypeError(f"measurements must be LinearMeasurement, got {type(one).__name__}.")
+    return tuple(one.over(domain) for one in given)

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from pgmjax.data.domain import Domain
+from pgmjax.data.order import as_domain
 from pgmjax.measurements.least_squares import shortest_combinations
-from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement, over_domain
 from pgmjax.queries import AttributeQuery, Product, compression
 
 _MAX_ENTRIES = 4_000_000
@@ -45,8 +46,9 @@ def estimate_total(domain: Domain, measurements: Sequence[LinearMeasurement]) ->
         (20.0, 4.0)
     """
     estimates = []
+    domain = as_domain(domain, "estimate_total(domain, measurements)", measurements)
+    measurements = over_domain(domain, measurements)
     for measurement in measurements:
-        measurement.validate(domain)
         estimate = _estimate(domain, measurement)
         if estimate is not None:
             estimates.append(estimate)

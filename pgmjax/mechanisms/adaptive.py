@@ -143,12 +143,11 @@ def kept_noise(request: Request, given: float | None) -> float:
     return KEPT_NOISE[request.budget.unit] if pulled else 1.0
 
 
-def check_settings(rounds: Any, max_cells: Any, kept_noise: Any, steps: Any) -> None:
+def check_settings(mechanism: Any) -> None:
     """Check the settings that AIM and batch AIM share; rounds, kept_noise and steps may be None."""
-    checks.integer("max_cells", max_cells, low=1)
-    for name, value in {"rounds": rounds, "steps": steps}.items():
-        if value is not None:
-            checks.integer(name, value, low=1)
+    kept_noise = mechanism.kept_noise
+    checks.set_integers(mechanism, "max_cells", low=1)
+    checks.set_integers(mechanism, "rounds", "steps", low=1, optional=True)
     if kept_noise is not None and checks.number("kept_noise", kept_noise, above=0) > 1:
         raise ValueError(f"kept_noise must be a share in (0, 1], got {kept_noise:g}.")
 

@@ -87,7 +87,7 @@ class AIM(Mechanism):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._set_shares("share")
-        check_settings(self.rounds, self.max_cells, self.kept_noise, self.steps)
+        check_settings(self)
 
     def plan(self, request: Request) -> dict[Clique, int]:
         """Return all candidate cliques with their weights."""

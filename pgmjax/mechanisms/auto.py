@@ -93,7 +93,7 @@ class Auto(Mechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.integer("max_cells", self.max_cells, low=1)
+        checks.set_integers(self, "max_cells", low=1)
         self._set_shares("count_share")
 
     def plan(self, request: Request) -> AutoPlan:

@@ -96,6 +96,8 @@ class PrivacyParameters:
                 f"{type(self).__name__} works under {supported} only, got {self._neighbours.value}: "
                 f"{self.restriction}"
             )
+        if self.backend is not None and not hasattr(self.backend, "restart"):
+            raise TypeError(f"backend must be a NoiseBackend, got {type(self.backend).__name__}.")
 
     @property
     def _neighbours(self) -> Relation:
@@ -464,6 +466,12 @@ class Mechanism(PrivacyParameters, abc.ABC):
 
     estimator: Estimator | None = dataclasses.field(default=None, kw_only=True)
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.estimator, Estimator | None):
+            what = "a class" if isinstance(self.estimator, type) else type(self.estimator).__name__
+            raise TypeError(f"estimator must be an Estimator such as Estimator(), got {what}.")
+
     name: ClassVar[str]
     """The name on the command line and in files."""
     summary: ClassVar[str]
@@ -602,7 +610,7 @@ class Mechanism(PrivacyParameters, abc.ABC):
         folder: RunFolder | None = None,
     ) -> Run:
         """Check and plan, then open the table. Nothing is spent yet."""
-        check_table_and_workload(data, workload)
+        workload = check_table_and_workload(data, workload)
         self._check_weights(data)
         data = self._held(data, ledger)
         max_weight = data.max_weight if data.weighted else None
@@ -666,7 +674,7 @@ class Mechanism(PrivacyParameters, abc.ABC):
         rest = whole.part(whole.remaining)
         try:
             over = self.asked(found.domain, workload) if isinstance(workload, KWay) else workload
-            check_table_and_workload(data, over)
+            over = check_table_and_workload(data, over)
             estimator = self._fitted_by(show_progress)
             began = estimator if folder is None or not self.adapts else folder.rounds_fitted_by(estimator)
             request = Request(found.domain, over, self._neighbours, rest, None, began, opened.max_records)
@@ -875,17 +883,18 @@ def options(mechanism: type[Any]) -> dict[str, Any]:
     return {field.name: field.default for field in dataclasses.fields(mechanism) if field.name not in shared}
 
 
-def check_table_and_workload(data: Dataset, workload: Workload) -> None:
-    """Check that the arguments are a table and a workload, and that the workload fits the domain.
+def check_table_and_workload(data: Dataset, workload: Workload) -> Workload:
+    """Return the workload over the table's domain; check that the arguments are a table and a workload.
 
     Raises:
         TypeError: an argument is not a table or not a workload.
         ValueError: the workload does not fit the domain.
     """
     if not isinstance(data, Dataset):
-        raise TypeError(f"data must be a pgmjax.Dataset, got {type(data).__name__}.")
+        swapped = ": write mechanism.run(data, workload)" if isinstance(workload, Dataset) else ""
+        raise TypeError(f"data must be a pgmjax.Dataset, got {type(data).__name__}{swapped}.")
     if not isinstance(workload, Workload):
         raise TypeError(
             f"workload must be a pgmjax.Workload, got {type(workload).__name__}: see Workload.of_marginals."
         )
-    workload.validate(data.domain)
+    return workload.over(data.domain)

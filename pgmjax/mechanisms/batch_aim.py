@@ -106,8 +106,8 @@ class BatchAIM(Mechanism):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._set_shares("start", "share")
-        checks.integer("rounds", self.rounds)
-        check_settings(self.rounds, self.max_cells, self.kept_noise, self.steps)
+        checks.set_integers(self, "rounds")
+        check_settings(self)
 
     def plan(self, request: Request) -> dict[Clique, int]:
         """Return all candidate cliques with their weights."""

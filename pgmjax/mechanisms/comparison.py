@@ -28,6 +28,7 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.counting import check_memory
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
+from pgmjax.data.order import as_domain
 from pgmjax.data.relation import AnyRelation, Relation
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.inference.plan.junction_tree import total_cells
@@ -209,17 +210,17 @@ def compare(
         ('marginals', ['marginals'])
     """
     known = importlib.import_module("pgmjax.mechanisms").names()  # the list of them, which exports this
-    chosen = tuple(known) if mechanisms is None else checks.several("mechanisms", mechanisms, "names")
-    for name in chosen:
-        checks.choice("mechanisms", name, tuple(known))
+    listed = known if mechanisms is None else checks.several("mechanisms", mechanisms, "names")
+    chosen = tuple(checks.choice("mechanisms", name, known) for name in listed)
     if not chosen or len(set(chosen)) < len(chosen):
         raise ValueError("mechanisms must be different names, at least one.")
-    if not isinstance(workload, Workload):
+    if not isinstance(workload, Workload) and not isinstance(domain, Workload):
         raise TypeError(f"workload must be a pgmjax.Workload, got {type(workload).__name__}.")
-    workload.validate(domain)
+    domain = as_domain(domain, "compare(domain, workload)", workload)
+    workload = workload.over(domain)
     check_memory(domain, workload.cliques)
-    checks.integer("records", records, low=1)
-    checks.integer("seeds", seeds, low=1)
+    records = checks.integer("records", records, low=1)
+    seeds = checks.integer("seeds", seeds, low=1)
     given: dict[str, Any] = {"epsilon": exact_epsilon(epsilon), "delta": exact_delta(delta)}
     given["relation"] = Relation.parse(relation)
     settings: dict[str, Any] = {"epsilon": as_text(given["epsilon"]), "delta": as_text(given["delta"])}

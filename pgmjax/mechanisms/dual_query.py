@@ -103,11 +103,10 @@ class DualQuery(Mechanism):
             self._set(step=exact("step", self.step))
             if self.step <= 0:
                 raise ValueError(f"step must be > 0, got {shortened(self.step)}.")
-        checks.integer("samples", self.samples, low=1, high=10**5)
-        if self.rounds is not None:
-            checks.integer("rounds", self.rounds, low=2, high=10**5)
-        checks.choice("estimate", self.estimate, ("engine", "paper"))
-        checks.integer("seed", self.seed, low=0)
+        checks.set_integers(self, "samples", low=1, high=10**5)
+        checks.set_integers(self, "rounds", low=2, high=10**5, optional=True)
+        checks.set_choice(self, "estimate", ("engine", "paper"))
+        checks.set_integers(self, "seed", low=0)
         if self.estimator is not None and self.estimator.loss != "l2":
             raise ValueError("DualQuery fits the loss of its own draws: leave the estimator's loss as it is.")
 

@@ -198,7 +198,7 @@ def forecast(
         >>> [stage.name for stage in found.stages]
         ['start', 'count', 'noise', 'fit', 'write']
     """
-    workload.validate(domain)
+    workload = workload.over(domain)
     bound = 1 if unit is None else unit.max_records
     estimator = mechanism._fitted_by(False)
     request = Request(

@@ -87,11 +87,11 @@ class HDMM(MeasureOnce):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.choice("strategy", self.strategy, ("best", *NAMES))
-        checks.choice("split", self.split, SPLITS)
-        checks.choice("answer", self.answer, ANSWERS)
-        checks.integer("restarts", self.restarts, low=1)
-        checks.integer("restart_seed", self.restart_seed, low=0)
+        checks.set_choice(self, "strategy", ("best", *NAMES))
+        checks.set_choice(self, "split", SPLITS)
+        checks.set_choice(self, "answer", ANSWERS)
+        checks.set_integers(self, "restarts", low=1)
+        checks.set_integers(self, "restart_seed", low=0)
 
     def plan(self, request: Request) -> MeasurementPlan:
         """Return the strategy's queries and division of the budget."""

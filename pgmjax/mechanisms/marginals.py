@@ -45,7 +45,7 @@ class Marginals(MeasureOnce):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.choice("split", self.split, ("equal", "weighted"))
+        checks.set_choice(self, "split", ("equal", "weighted"))
 
     def plan(self, request: Request) -> MeasurementPlan:
         """Return the workload's queries with equal weights or their own."""

@@ -102,17 +102,15 @@ class MLDP(Mechanism):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.training, Query):
-            checks.choice("training", self.training, (*COVERING, *RANDOM))
-        for name in ("training_count", "expected_records"):
-            if getattr(self, name) is not None:
-                checks.integer(name, getattr(self, name), low=1)
+            checks.set_choice(self, "training", (*COVERING, *RANDOM))
+        checks.set_integers(self, "training_count", "expected_records", low=1, optional=True)
         as_encoding(self.encoding)
         self._learners()
-        checks.choice("universe", self.universe, UNIVERSES)
+        checks.set_choice(self, "universe", UNIVERSES)
         if not isinstance(self.validation, Validation):
-            checks.choice("validation", self.validation, ("private",))
+            checks.set_choice(self, "validation", ("private",))
         self._share()
-        checks.integer("training_seed", self.training_seed, low=0)
+        checks.set_integers(self, "training_seed", low=0)
 
     def plan(self, request: Request) -> TrainingPlan:
         """Return the attributes of each learner, with the cliques that it is trained on."""

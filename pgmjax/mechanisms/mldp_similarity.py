@@ -89,10 +89,10 @@ class SimilarityMLDP(PrivacyParameters):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.choice("protect", self.protect, PROTECTS)
-        checks.choice("measure", self.measure, MEASURES)
-        checks.integer("training_count", self.training_count, low=1)
-        checks.integer("training_seed", self.training_seed, low=0)
+        checks.set_choice(self, "protect", PROTECTS)
+        checks.set_choice(self, "measure", MEASURES)
+        checks.set_integers(self, "training_count", low=1)
+        checks.set_integers(self, "training_seed", low=0)
         as_learner(self.learner)
 
     def run(

@@ -73,8 +73,7 @@ class MST(Mechanism):
         self._set(cliques=tuple(attribute_names(clique) for clique in given))
         if not isinstance(self.compress, bool):
             raise TypeError(f"compress must be True or False, got {type(self.compress).__name__}.")
-        if self.steps is not None:
-            checks.integer("steps", self.steps, low=1)
+        checks.set_integers(self, "steps", low=1, optional=True)
 
     def plan(self, request: Request) -> list[Clique]:
         """Return the public cliques, which are always measured."""

@@ -91,13 +91,11 @@ class MWEM(Mechanism):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._set_shares("split", "total_share")
-        for name in ("rounds", "max_cells", "steps"):
-            if getattr(self, name) is not None:
-                checks.integer(name, getattr(self, name), low=1)
-        checks.integer("sweeps", self.sweeps, low=1)
-        checks.choice("select", self.select, ("marginals", "queries"))
-        checks.choice("penalty", self.penalty, PENALTIES)
-        checks.choice("estimate", self.estimate, ARMS)
+        checks.set_integers(self, "rounds", "max_cells", "steps", low=1, optional=True)
+        checks.set_integers(self, "sweeps", low=1)
+        checks.set_choice(self, "select", ("marginals", "queries"))
+        checks.set_choice(self, "penalty", PENALTIES)
+        checks.set_choice(self, "estimate", ARMS)
         for name in ("repeat", "history"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} must be True or False, got {type(getattr(self, name)).__name__}.")

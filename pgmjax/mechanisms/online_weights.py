@@ -76,11 +76,8 @@ class OnlineWeights(PrivacyParameters):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.integer("updates", self.updates, low=1)
-        checks.integer("expected_queries", self.expected_queries, low=1)
-        for name in ("threshold", "sweeps"):
-            if getattr(self, name) is not None:
-                checks.integer(name, getattr(self, name), low=1)
+        checks.set_integers(self, "updates", "expected_queries", low=1)
+        checks.set_integers(self, "threshold", "sweeps", low=1, optional=True)
         self._set_shares("split")
 
     @property
@@ -137,7 +134,7 @@ class OnlineWeights(PrivacyParameters):
         Raises:
             ValueError: see `open` and `OnlineAnswers.answer`.
         """
-        check_table_and_workload(data, workload)
+        workload = check_table_and_workload(data, workload)
         for entry in workload.entries:
             counting_rows(entry.query, data.domain)
         opened = self.open(data, ledger=ledger, key=key)
@@ -186,11 +183,13 @@ class OnlineAnswers:
             ValueError: the query does not fit or has entries other than 0 and 1; nothing was spent.
             TableReadError: the table could not be read.
         """
-        return np.array([self._row(query.clique, row) for row in counting_rows(query, self._table.domain)])
+        rows = counting_rows(query, self._table.domain)
+        clique = query.over(self._table.domain).clique
+        return np.array([self._row(clique, row) for row in rows])
 
     def predict(self, query: Query) -> np.ndarray:
         """Return the estimate's answers without accessing the table, float64 [rows] (counts)."""
-        query.check(self._table.domain)
+        query = query.over(self._table.domain)
         return np.asarray(query.apply(self._total * self._weights.marginal(query.clique)), float).reshape(-1)
 
     def _row(self, clique: Any, row: np.ndarray) -> float:
@@ -241,7 +240,7 @@ def counting_rows(query: Any, domain: Domain) -> np.ndarray:
     """
     if not isinstance(query, Query):
         raise TypeError(f"expected a query, got {type(query).__name__}: see pgmjax.queries.")
-    query.check(domain)
+    query = query.over(domain)
     rows, cells = query.num_rows(domain), domain.size(query.clique)
     if rows * cells > MAX_MATRIX_ENTRIES:
         raise ValueError(

@@ -110,12 +110,11 @@ class PrivBayes(Mechanism):
         if given["theta"] <= 0:
             raise ValueError(f"theta must be > 0, got {as_text(given['theta'])}.")
         if self.degree is not None:
-            checks.integer("degree", self.degree, low=0)
+            checks.set_integers(self, "degree", low=0)
             if given["taxonomies"]:
                 raise ValueError("taxonomies serve to bound the cells of a marginal: leave out the degree.")
-        checks.choice("estimate", self.estimate, ("engine", "paper"))
-        checks.integer("max_candidates", self.max_candidates, low=1)
-        checks.integer("max_cells", self.max_cells, low=1)
+        checks.set_choice(self, "estimate", ("engine", "paper"))
+        checks.set_integers(self, "max_candidates", "max_cells", low=1)
         self._set(**given)
 
     def plan(self, request: Request) -> AttributeLevels:

@@ -106,9 +106,10 @@ class RandomizedResponse(Mechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_encoding(self.encoding)
+        if self.encoding is not None:
+            checks.set_choice(self, "encoding", ENCODINGS)
         self._set(universe=read_universe(self.universe), share=read_share(self.share))
-        checks.choice("useless", self.useless, USELESS)
+        checks.set_choice(self, "useless", USELESS)
 
     def budget(self) -> Budget:
         """Return a new budget of epsilon; responses spend no delta."""
@@ -452,9 +453,3 @@ def read_share(share: Any) -> dict[str, Fraction] | None:
         if weight <= 0:
             raise ValueError(f"the share of {name!r} must be > 0, got {shortened(weight)}.")
     return weights
-
-
-def check_encoding(encoding: Any) -> None:
-    """Check that an encoding is known; None is allowed."""
-    if encoding is not None:
-        checks.choice("encoding", encoding, ENCODINGS)

@@ -18,13 +18,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pgmjax.data.attribute import codes_of
+from pgmjax._internal import checks
+from pgmjax.data.attribute import Attribute, codes_of
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.plan.forecast import require_cells
 from pgmjax.inference.plan.structure import Variables
 from pgmjax.queries import AttributeQuery, DenseMatrix, Query
+from pgmjax.queries.block import code_of
 
 Part = TypeVar("Part")
 
@@ -110,21 +112,38 @@ def contradicting(parts: Sequence[Part], impossible: Callable[[Sequence[Part]], 
     return [] if impossible([]) else needed([], False, list(parts))
 
 
-def evidence_mask(domain: Domain, name: str, wanted: Any) -> np.ndarray:
-    """Log-mask of an attribute: 0 for values that agree with the evidence, minus infinity elsewhere.
+def evidence_masks(domain: Domain, evidence: Any) -> dict[str, np.ndarray]:
+    """Log-mask [size] of each attribute: 0 for values that agree with the evidence, minus infinity elsewhere.
+
+    Args:
+        domain: the attributes.
+        evidence: for each attribute a label, a bin, a code (if no label is a number), or a list of these.
 
     Raises:
-        ValueError: the attribute is unknown, a value is outside its domain, or there is no value.
+        TypeError: the evidence is not a mapping.
+        ValueError: an attribute is unknown or named twice, a value is outside its domain, or there is none.
     """
-    if name not in domain:
-        raise ValueError(f"evidence names {name!r}, which is not an attribute of the domain.")
-    many = isinstance(wanted, list | tuple | set | frozenset | range) or np.ndim(wanted) == 1
-    codes = codes_of(domain.attribute(name), wanted if many else [wanted], "evidence")
-    if not codes:
-        raise ValueError(f"evidence on {name!r} allows no value: name at least one.")
-    mask = np.full(domain[name], -np.inf)
-    mask[codes] = 0.0
-    return mask
+    if not isinstance(evidence, Mapping):
+        raise TypeError(f"evidence must be a mapping of attribute to value, got {type(evidence).__name__}.")
+    masks: dict[str, np.ndarray] = {}
+    for given, wanted in evidence.items():
+        name = checks.same_word(given, domain)
+        if name is None or name in masks:
+            wrong = "twice" if name else "which is not an attribute of the domain"
+            raise ValueError(f"evidence names {given!r}, {wrong}.{checks.did_you_mean(given, domain)}")
+        many = isinstance(wanted, list | tuple | set | frozenset | range) or np.ndim(wanted) == 1
+        codes = [_code(domain.attribute(name), value) for value in (wanted if many else [wanted])]
+        if not codes:
+            raise ValueError(f"evidence on {name!r} allows no value: name at least one.")
+        masks[name] = np.full(domain[name], -np.inf)
+        masks[name][codes] = 0.0
+    return masks
+
+
+def _code(attribute: Attribute, value: Any) -> int:
+    return (
+        code_of(attribute, value) if isinstance(value, str) else codes_of(attribute, [value], "evidence")[0]
+    )
 
 
 def log_evidence(
@@ -136,12 +155,8 @@ def log_evidence(
 
     Raises:
         TypeError: the evidence is not a mapping.
-        ValueError: as in `evidence_mask`.
+        ValueError: as in `evidence_masks`.
     """
-    if not isinstance(evidence, Mapping):
-        raise TypeError(f"evidence must be a mapping of attribute to value, got {type(evidence).__name__}.")
-    allowed: dict[int, np.ndarray] = {}
-    for name, wanted in evidence.items():
-        mask = evidence_mask(domain, name, wanted)
-        allowed[numbers((name,))[0]] = np.flatnonzero(mask == 0)
+    masks = evidence_masks(domain, evidence)
+    allowed = {numbers((name,))[0]: np.flatnonzero(mask == 0) for name, mask in masks.items()}
     return host.log_evidence(allowed)

@@ -63,8 +63,8 @@ class Model(Protocol):
         """Save to a folder that `pgmjax.load` reads."""
 
 
-def check_query(domain: Domain, query: Query) -> None:
-    """Refuse what is not a query over a model's attributes.
+def query_over(domain: Domain, query: Query) -> Query:
+    """Return a query over a model's attributes; refuse what is none.
 
     Raises:
         TypeError: not a query of `pgmjax.queries`.
@@ -75,7 +75,7 @@ def check_query(domain: Domain, query: Query) -> None:
             "answer takes a query over named attributes, such as queries.kronecker({'age': "
             f"queries.prefix()}}) or queries.marginal(('age',)), got {type(query).__name__}."
         )
-    query.check(domain)
+    return query.over(domain)
 
 
 def expected_counts(

@@ -25,6 +25,7 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import AttributeQuery, Product, compression, identity
+from pgmjax.queries.block import code_of, code_or_value
 
 SPREADS = ("uniform", "counts")
 
@@ -144,7 +145,7 @@ class Compression:
         Raises:
             ValueError: any other query; its rows cannot be computed from merged values.
         """
-        measurement.validate(self.original)
+        measurement = measurement.over(self.original)
         clique = measurement.clique
         blocks = _blocks(measurement)
         if not all(block in (identity(), self._block(name)) for name, block in blocks.items()):
@@ -205,7 +206,7 @@ class Compression:
         Raises:
             ValueError: a model over another domain, or an unknown `spread`.
         """
-        checks.choice("spread", spread, SPREADS)
+        spread = checks.choice("spread", spread, SPREADS)
         if model.domain != self.domain:
             raise ValueError("the model must be over the compressed domain, Compression.domain.")
         shares = {name: self._shares(name, spread) for name in self.groups}
@@ -255,7 +256,8 @@ def _rare(counts: np.ndarray, limits: np.ndarray) -> np.ndarray:
 def _codes(attribute: Attribute, values: Any) -> tuple[int, ...]:
     said = f"The codes to merge of attribute {attribute.name!r}"
     given = checks.several(said, values, "codes")
-    codes = sorted({checks.integer(said, code, 0, attribute.size - 1) for code in given})
+    named = [code_of(attribute, code_or_value(said, code)) for code in given]
+    codes = sorted({checks.integer(said, code, 0, attribute.size - 1) for code in named})
     if len(codes) < 2:
         raise ValueError(f"{said} must be two or more: leave out an attribute that stays as it is.")
     return tuple(codes)

@@ -15,16 +15,16 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from pgmjax._internal import checks, files, formats
-from pgmjax._internal.elsewhere import told
 from pgmjax.data.cliques import Clique, as_clique, in_order, marginal_of
 from pgmjax.data.domain import Domain
+from pgmjax.data.order import as_domain
 from pgmjax.inference.oracles.host import IMPOSSIBLE, HostModel
 from pgmjax.inference.oracles.host_tree import CACHE_BYTES
 from pgmjax.inference.plan.forecast import QUESTION_SECONDS, USUAL, ModelTooLargeError, QuestionLimits
 from pgmjax.inference.plan.structure import Structure, Variables
 from pgmjax.measurements.inputs import Input
 from pgmjax.model import answering, io
-from pgmjax.model.base import check_query, expected_counts
+from pgmjax.model.base import expected_counts, query_over
 from pgmjax.model.calibrated import CalibratedModel
 from pgmjax.model.clique_vector import CliqueVector, summed
 from pgmjax.model.rows import ModelRows
@@ -35,7 +35,6 @@ CHECK_SECONDS = 10.0  # forecast time of a check that some cell is possible, whe
 FOLDER = files.ArrayFolder(io.RECORD, formats.MODEL)
 
 
-@told
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class GraphicalModel(ModelRows, ModelPictures):
     """A distribution over a domain, as log-potentials on cliques, times a total.
@@ -79,6 +78,7 @@ class GraphicalModel(ModelRows, ModelPictures):
         Raises:
             ValueError: a wrong shape, NaN or plus infinity, or no possible cell at all.
         """
+        domain = as_domain(domain, "GraphicalModel.from_potentials(domain, potentials)", potentials)
         total = checks.total(total, least=0)
         cliques = [as_clique(domain, names) for names in potentials]
         tables = map(functools.partial(_log_table, domain), cliques, potentials.values())
@@ -217,7 +217,7 @@ class GraphicalModel(ModelRows, ModelPictures):
         References:
             McKenna et al. 2019, Algorithm 3 and Table 2 (Appendix B).
         """
-        check_query(self.domain, query)
+        query = query_over(self.domain, query)
         if any(set(query.clique) <= set(known) for known in self.marginals.cliques):
             return self.total * np.asarray(query.apply(self._probabilities(query.clique)), np.float64)
         return self.total * answering.answer(self.domain, self._host, self._numbers, query)
@@ -252,8 +252,7 @@ class GraphicalModel(ModelRows, ModelPictures):
                 "log_partition(evidence) still gives its log-probability."
             )
         joined: dict[Clique, Any] = dict(self.potentials)
-        for name, wanted in evidence.items():
-            mask = answering.evidence_mask(self.domain, name, wanted)
+        for name, mask in answering.evidence_masks(self.domain, evidence).items():
             joined[name,] = joined.get((name,), 0.0) + mask
         vector = CliqueVector(tuple(joined), tuple(joined.values()))
         return GraphicalModel(self.domain, vector, total, limits=self.limits, inputs=self.inputs)
@@ -292,8 +291,10 @@ class GraphicalModel(ModelRows, ModelPictures):
         """Save to a folder as `model.npz` and `model.json`, without pickle.
 
         Args:
-            folder: path, created if missing; existing files of these names are replaced. Read the model
-                back with `pgmjax.load`.
+            folder: path of a new folder. Read the model back with `pgmjax.load`.
+
+        Raises:
+            ValueError: the folder exists.
         """
         arrays = io.vector_arrays(self.potentials, "potential") | io.vector_arrays(self.marginals, "marginal")
         fields = {

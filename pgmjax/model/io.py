@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmjax._internal import checks
 from pgmjax._internal.files import ArrayFolder, StoredArrays, float_array, parse_json, read_text
 from pgmjax._version import __version__
 from pgmjax.data.cliques import as_clique
@@ -32,15 +33,19 @@ def write(
     fields: Mapping[str, Any],
     arrays: Mapping[str, np.ndarray],
 ) -> None:
-    """Write a model to a folder, which is created if missing.
+    """Write a model to a new folder, as `model.json` and `model.npz`.
 
     Args:
         kind: the kind of model, whose record is `RECORD`.
-        folder: path; the files `model.json` and `model.npz` in it are replaced.
+        folder: path of a new folder.
         model: the model, of which attributes, total and inputs are written.
         fields: other fields of `model.json`.
         arrays: contents of `model.npz`.
+
+    Raises:
+        ValueError: the folder exists.
     """
+    checks.new_path(folder)
     common = {"pgmjax": __version__, "domain": model.domain.to_dict(), "total": model.total}
     common[inputs.KEY] = inputs.to_list(model.inputs)
     kind.write(folder, {**common, **fields}, {ARRAYS: arrays})

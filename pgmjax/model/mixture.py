@@ -15,17 +15,17 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from pgmjax._internal import checks, formats
-from pgmjax._internal.elsewhere import told
 from pgmjax._internal.files import ArrayFolder, float_array
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
+from pgmjax.data.order import as_domain
 from pgmjax.inference import ops
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.plan.forecast import require_cells
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements.inputs import Input, with_inputs
 from pgmjax.model import answering, io
-from pgmjax.model.base import check_query, expected_counts
+from pgmjax.model.base import expected_counts, query_over
 from pgmjax.model.rows import ModelRows, RowCheck, known_codes
 from pgmjax.queries import DenseMatrix, Query
 
@@ -34,7 +34,6 @@ FOLDER = ArrayFolder(io.RECORD, formats.MIXTURE)
 _BLOCK = 1 << 22  # rows times components processed at once
 
 
-@told
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class MixtureModel(ModelRows):
     """A mixture of product distributions, times a total.
@@ -93,6 +92,7 @@ class MixtureModel(ModelRows):
         Raises:
             ValueError: a wrong shape, NaN or plus infinity, or a row without a possible value.
         """
+        domain = as_domain(domain, "MixtureModel.from_logits(domain, weights, rows)", weights, rows)
         if set(rows) != set(domain):
             raise ValueError(
                 f"rows must name every attribute of the domain once, got {len(rows)} of {len(domain)}."
@@ -165,7 +165,7 @@ class MixtureModel(ModelRows):
         Returns:
             Expected answers (counts times the query's unit), in the query's shape.
         """
-        check_query(self.domain, query)
+        query = query_over(self.domain, query)
         require_cells(query.num_rows(self.domain), "the answer")
         if isinstance(query, DenseMatrix):
             return self.total * np.asarray(query.apply(self._probabilities(query.clique)), np.float64)
@@ -190,13 +190,8 @@ class MixtureModel(ModelRows):
 
     def _conditioned(self, evidence: Any) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Joint log-probability of evidence and each component, and masked rows of its attributes."""
-        if not isinstance(evidence, Mapping):
-            raise TypeError(
-                f"evidence must be a mapping of attribute to value, got {type(evidence).__name__}."
-            )
         joint, masked = self.log_weights, {}
-        for name, wanted in evidence.items():
-            mask = answering.evidence_mask(self.domain, name, wanted)
+        for name, mask in answering.evidence_masks(self.domain, evidence).items():
             masked[name] = self.log_probabilities[self.domain.attributes.index(name)] + mask
             joint = joint + ops.host_logsumexp(masked[name], (1,))
         return joint, masked
@@ -297,8 +292,10 @@ class MixtureModel(ModelRows):
         """Save to a folder as `model.npz` and `model.json`, without pickle.
 
         Args:
-            folder: path, created if missing; existing files of these names are replaced. Read the model
-                back with `pgmjax.load`.
+            folder: path of a new folder. Read the model back with `pgmjax.load`.
+
+        Raises:
+            ValueError: the folder exists.
         """
         arrays = {f"log_probabilities_{i}": table for i, table in enumerate(self.log_probabilities)}
         fields = {"components": self.components, "cliques": [list(clique) for clique in self.cliques]}

@@ -24,15 +24,15 @@ import numpy as np
 
 from pgmjax import random
 from pgmjax._internal import checks, formats, html
-from pgmjax._internal.elsewhere import told
 from pgmjax._internal.files import ArrayFolder, float_array
+from pgmjax._internal.migration import Named
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique, marginal_of
 from pgmjax.data.domain import Domain
 from pgmjax.inference.plan.forecast import require_cells
 from pgmjax.measurements.inputs import Input
 from pgmjax.model import io
-from pgmjax.model.base import check_query, expected_counts
+from pgmjax.model.base import expected_counts, query_over
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.region_rows import SETTLING, steered
@@ -45,9 +45,8 @@ MOST_ROWS = 1_000_000
 FOLDER = ArrayFolder(io.RECORD, formats.REGIONS)
 
 
-@told
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class RegionModel:
+class RegionModel(Named):
     """Pseudo-marginals of regions, times a total: the result of `estimation.fit_local`.
 
     The pseudo-marginals agree with one another up to `residual`, but there may be no table with all of them
@@ -116,7 +115,7 @@ class RegionModel:
         Returns:
             Expected answers (counts times the query's unit), in the query's shape.
         """
-        check_query(self.domain, query)
+        query = query_over(self.domain, query)
         return np.asarray(query.apply(self.marginal(query.clique)), np.float64)
 
     def tractable(self) -> GraphicalModel:
@@ -150,7 +149,7 @@ class RegionModel:
             ValueError: a negative number of rows, or no sweeps.
         """
         rows = round(self.total) if rows is None else checks.integer("rows", rows, low=0)
-        checks.integer("sweeps", sweeps, low=1)
+        sweeps = checks.integer("sweeps", sweeps, low=1)
         forest, tables = self.tractable(), self.marginals
         drawn = forest.sample(rows, seed)
         if not len(tables) or not rows:
@@ -168,8 +167,10 @@ class RegionModel:
         """Save to a folder as `model.npz` and `model.json`, without pickle.
 
         Args:
-            folder: path, created if missing; existing files of these names are replaced. Read the model
-                back with `pgmjax.load`.
+            folder: path of a new folder. Read the model back with `pgmjax.load`.
+
+        Raises:
+            ValueError: the folder exists.
         """
         # JSON has no NaN, which marks an unknown loss
         numbers = {"residual_loss_gap": np.array([self.residual, self.loss, self.gap])}

@@ -99,8 +99,8 @@ def check_target(path: str | os.PathLike[str], *, overwrite: bool = False) -> pa
     target = pathlib.Path(path).absolute()
     if target.suffix not in SUFFIXES:
         raise ValueError(f"{os.fspath(path)} must end in .parquet or .csv.")
-    if target.is_dir() or (os.path.lexists(target) and not overwrite):
-        raise ValueError(f"{os.fspath(path)} already exists: give a new file name, or overwrite=True.")
+    if target.is_dir() or not overwrite:
+        checks.new_path(path, "" if target.is_dir() else ", or overwrite=True")
     if not target.parent.is_dir():
         raise ValueError(f"{os.fspath(path)} cannot be written: there is no folder {target.parent}.")
     return target

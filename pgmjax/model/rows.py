@@ -17,16 +17,18 @@ import numpy as np
 import scipy
 
 from pgmjax._internal import checks
-from pgmjax._internal.elsewhere import told
+from pgmjax._internal.migration import Named
+from pgmjax.data.attribute import Attribute
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.measurements.inputs import Input, marks
 from pgmjax.model import completion, device_sampling, row_file, sampling
 from pgmjax.model.clique_vector import CliqueVector
+from pgmjax.queries.block import code_of, code_or_value
 
 
-class ModelRows:
+class ModelRows(Named):
     """Mixin with the row operations of a model, which `GraphicalModel` and `MixtureModel` inherit."""
 
     domain: Domain
@@ -45,7 +47,6 @@ class ModelRows:
         """The most likely cell, as a code for each attribute."""
         return dict(zip(self.domain.attributes, sampling.mode(self._host), strict=True))
 
-    @told
     def sample(
         self,
         rows: int | None = None,
@@ -164,7 +165,7 @@ class ModelRows:
             >>> model.complete({"a": [0, -1], "b": [-1, 1]})["b"].tolist()
             [0, 1]
         """
-        checks.choice("method", method, sampling.METHODS)
+        method = checks.choice("method", method, sampling.METHODS)
         known = known_codes(self.domain, columns)
         filled = self._visible(completion.complete(self._host, known, seed, method))
         return dict(zip(self.domain.attributes, filled, strict=True))
@@ -229,6 +230,8 @@ def known_codes(domain: Domain, columns: Mapping[str, Any], *, unknown: bool = T
     low = completion.UNKNOWN if unknown else 0
     for name, values in columns.items():
         size, codes = domain[name], np.asarray(values)
+        if codes.dtype.kind in "OU" and codes.ndim == 1:
+            codes = _codes_of_values(domain.attribute(name), codes)
         if codes.size and codes.dtype.kind not in "iu":
             raise TypeError(f"codes of {name!r} must be integers, got {codes.dtype}.")
         if codes.ndim != 1:
@@ -241,6 +244,15 @@ def known_codes(domain: Domain, columns: Mapping[str, Any], *, unknown: bool = T
     if len({len(codes) for codes in known.values()}) > 1:
         raise ValueError(f"columns must have equal length, got {[len(c) for c in known.values()]} rows.")
     return known
+
+
+def _codes_of_values(attribute: Attribute, values: np.ndarray) -> np.ndarray:
+    """Codes [rows] of labels or codes [rows]; -1 for None."""
+    known = {None: completion.UNKNOWN}
+    for value in values.tolist():
+        if value not in known:
+            known[value] = code_of(attribute, code_or_value(f"codes of {attribute.name!r}", value))
+    return np.array([known[value] for value in values.tolist()], np.int64)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -23,6 +23,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from pgmjax import random
+from pgmjax._internal import checks
 from pgmjax.inference import ops
 from pgmjax.inference.oracles import host_slices
 from pgmjax.inference.oracles.host import Bucket, HostModel
@@ -80,8 +81,7 @@ def blocks(model: HostModel, rows: int, seed: int, method: str = ROUND) -> Itera
     Raises:
         ValueError: unknown method; raised at the call, before iteration.
     """
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {METHODS}, got {method!r}.")
+    method = checks.choice("method", method, METHODS)
     slices = host_slices.sliced(model)
     if not slices.whole:
         return _sliced_blocks(slices, rows, random.generator(seed), method)

@@ -104,7 +104,7 @@ class Budget(SingleProcess):
         delta: Any = None,
     ):
         super().__init__()
-        checks.choice("unit", unit, ("epsilon", "rho", "renyi"))
+        unit = checks.choice("unit", unit, ("epsilon", "rho", "renyi"))
         if (delta is None and unit == "renyi") or (delta is not None and unit == "epsilon"):
             raise ValueError(
                 "delta goes with unit 'renyi', which counts towards (epsilon, delta), or with 'rho', for "

@@ -83,6 +83,7 @@ def plan_measurements(
         TypeError: the argument is not a query.
         ValueError: the query is not integral or does not fit the domain, or the cost is out of range.
     """
+    query = query.over(domain) if isinstance(query, Query) else query
     check_measurable(query, domain)
     norm = "l1" if unit == "epsilon" else "l2_squared"
     sensitivity = Sensitivity.of(query, domain, relation, norm, max_weight).of_unit(records)
@@ -329,7 +330,7 @@ def plan_selection(
         raise ValueError("Give either epsilon or rho, what the selection may cost.")
     if method is None:
         method = "permute-and-flip" if unit == "epsilon" else "exponential"
-    checks.choice("method", method, METHODS)
+    method = checks.choice("method", method, METHODS)
     if rho is not None and method != "exponential":
         raise ValueError(
             "Selection for a rho is by the exponential mechanism: permute-and-flip takes epsilon."

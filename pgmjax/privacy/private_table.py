@@ -87,7 +87,10 @@ class PrivateTable(SingleProcess):
     ):
         super().__init__()
         if not isinstance(data, Dataset):
-            raise TypeError(f"data must be a pgmjax.Dataset, got {type(data).__name__}.")
+            raise TypeError(
+                f"data must be a pgmjax.Dataset, got {type(data).__name__}: write "
+                "PrivateTable(data, relation, budget)."
+            )
         if not isinstance(budget, Budget):
             raise TypeError(f"budget must be a Budget, got {type(budget).__name__}.")
         self._data = data
@@ -235,7 +238,7 @@ class PrivateTable(SingleProcess):
             )
             for query, cost in zip(queries, costs, strict=True)
         ]
-        cliques = [query.clique for query in queries]
+        cliques = [each.query.clique for each in planned]
         check_memory(self.domain, cliques)
         request = {"measure": [each.describe() for each in planned]}
         self._charge([each.event for each in planned], request)

@@ -84,7 +84,7 @@ class PrivateRatings(SingleProcess):
         self._ratings, self._budget = ratings, budget
         self._protect = checks.choice("protect", protect, PROTECTS)
         self._backend = default_backend() if backend is None else backend
-        if journal is not None and protect != "record":
+        if journal is not None and self._protect != "record":
             raise ValueError(
                 "a ledger's account answers for whole records, and protect='rating' for single ratings only: "
                 "protect records, or keep no ledger."
@@ -233,7 +233,7 @@ def value_range(measure: str, scale: tuple[float, float] | None, items: int) -> 
     Raises:
         ValueError: the measure is an inner product and ratings are unbounded.
     """
-    checks.choice("measure", measure, MEASURES)
+    measure = checks.choice("measure", measure, MEASURES)
     if measure == "inner_product":
         if scale is None:
             raise ValueError(
@@ -281,7 +281,7 @@ def pair_sensitivity(
         >>> [round(pair_sensitivity("cosine", "rating", (0.5, 5.0), 1000, n), 4) for n in (2, 20, 500)]
         [0.6984, 0.6984, 0.3639]
     """
-    checks.choice("protect", protect, PROTECTS)
+    protect = checks.choice("protect", protect, PROTECTS)
     low, high = value_range(measure, scale, items)
     if protect == "record" or measure == "pearson":
         return high - low

@@ -64,7 +64,9 @@ class Sensitivity:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "value", checks.integer("a sensitivity", self.value, low=0))
-        checks.choice("the norm of a sensitivity", self.norm, (*NORMS, RECORDS))
+        object.__setattr__(
+            self, "norm", checks.choice("the norm of a sensitivity", self.norm, (*NORMS, RECORDS))
+        )
         object.__setattr__(self, "relation", Relation.parse(self.relation))
 
     @classmethod
@@ -86,7 +88,7 @@ class Sensitivity:
         """
         if not isinstance(query, Query):
             raise TypeError(f"a sensitivity is that of a queries.Query, got {type(query).__name__}.")
-        checks.choice("the norm of a sensitivity", norm, NORMS)
+        norm = checks.choice("the norm of a sensitivity", norm, NORMS)
         asked = (norm, Relation.parse(relation), max_weight)
         return query.remembered(asked, domain, lambda: cls._computed(query, domain, *asked))
 

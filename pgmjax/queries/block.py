@@ -14,9 +14,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax.data.attribute import Attribute
+from pgmjax.data.encoding import MISSING
 from pgmjax.queries import columns
 from pgmjax.queries.columns import Exact, Extremes
 
+Code = Any
+"""A code of an attribute, or the text of one of its values until the domain is known."""
 SMALL_MATRIX = 65_536
 """Up to this many entries a block is applied as one matrix product: equally accurate, faster to compile."""
 
@@ -42,6 +46,14 @@ class AttributeQuery(abc.ABC):
             ValueError: the block does not fit; the message names the attribute and its size.
         """
         self._check(checks.integer(f"the size of {attribute}", size, low=1), attribute)
+
+    def over(self, attribute: Attribute) -> AttributeQuery:
+        """Return the block with the values that it names, such as labels, replaced by their codes.
+
+        Raises:
+            ValueError: the attribute has no such value.
+        """
+        return self
 
     def rows(self, size: int) -> int:
         """Return the number of answers on an attribute of `size` codes."""
@@ -153,6 +165,56 @@ class AttributeQuery(abc.ABC):
 
     def _arguments(self) -> Any:
         return None
+
+
+def code_or_value(name: str, given: Any) -> Code:
+    """Return what a block takes for a code: a whole number >= 0, or the text of a value of the attribute.
+
+    Raises:
+        TypeError: neither.
+        ValueError: a negative number.
+    """
+    if isinstance(given, str):
+        return str(given)
+    return checks.integer(name, given, low=0)
+
+
+def code_of(attribute: Attribute, value: Code) -> int:
+    """Return the code of a value that is given as a label, a bin, `missing` or, as a number, the code.
+
+    Raises:
+        ValueError: the attribute has no such value.
+
+    Example:
+        >>> code_of(Attribute.from_spec("cut", {"labels": ["Fair", "Ideal"]}), "ideal")
+        1
+    """
+    if not isinstance(value, str):
+        return value
+    names = attribute.code_names()
+    if value in names:
+        return names.index(value)
+    raw = attribute.coder.raw_code(value)
+    if raw == MISSING and attribute.missing:
+        return attribute.size - 1
+    if raw < 0 or attribute.bins is not None:
+        found = checks.same_word(value, names)
+        if found is not None:
+            return names.index(found)
+    if attribute.bins is not None:
+        raise ValueError(
+            f"{attribute.name!r} is binned and {value!r} is not one of its bins: "
+            f"write one of {_some(names)}, or compare with a bin edge (< or >=)."
+        )
+    if raw < 0:
+        meant = checks.did_you_mean(value, names)
+        raise ValueError(f"{value!r} is not a value of {attribute.name!r}: it has {_some(names)}.{meant}")
+    return raw
+
+
+def _some(names: list[str]) -> str:
+    """Return the first values of an attribute for a message; the domain is public."""
+    return ", ".join(names[:12]) + (f", ... ({len(names)} in all)" if len(names) > 12 else "")
 
 
 def contract(matrix: np.ndarray, table: Any, axis: int, xp: Any) -> Any:

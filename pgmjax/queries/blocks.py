@@ -11,6 +11,7 @@ faster, and large ones the running sum.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
@@ -18,8 +19,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pgmjax._internal import checks
+from pgmjax.data.attribute import Attribute
 from pgmjax.queries import columns
-from pgmjax.queries.block import SMALL_MATRIX, AttributeQuery, FrozenArray, contract
+from pgmjax.queries.block import (
+    SMALL_MATRIX,
+    AttributeQuery,
+    Code,
+    FrozenArray,
+    code_of,
+    code_or_value,
+    contract,
+)
 from pgmjax.queries.columns import Exact, Extremes
 
 _LARGEST_EXACT = 2**53
@@ -98,7 +108,7 @@ class Subset(AttributeQuery):
     """One row that counts the records with any of the given codes (evidence with alternatives).
 
     Args:
-        codes: distinct codes, at least one; kept sorted.
+        codes: distinct codes or values, at least one; kept sorted. See `Point`.
 
     Example:
         >>> Subset([2, 0]).matrix(4).tolist()
@@ -106,16 +116,23 @@ class Subset(AttributeQuery):
     """
 
     kind: ClassVar[str] = "subset"
-    codes: tuple[int, ...]
+    codes: tuple[Code, ...]
 
-    def __init__(self, codes: Iterable[int]) -> None:
-        kept = tuple(sorted(checks.integer("a code of a subset", code, low=0) for code in items(codes)))
+    def __init__(self, codes: Iterable[Code]) -> None:
+        given = [code_or_value("a code of a subset", code) for code in items(codes)]
+        kept = tuple(sorted(given, key=lambda code: (isinstance(code, str), code)))
         if not kept or len(set(kept)) != len(kept):
             raise ValueError(
                 f"subset needs distinct codes, at least one, got {len(kept)} of which "
                 f"{len(set(kept))} are distinct."
             )
         object.__setattr__(self, "codes", kept)
+
+    def over(self, attribute: Attribute) -> Subset:
+        """Same as `AttributeQuery.over`."""
+        if not any(isinstance(code, str) for code in self.codes):
+            return self
+        return Subset(code_of(attribute, code) for code in self.codes)
 
     def _check(self, size: int, attribute: str) -> None:
         check_code(self.codes[-1], size, attribute, self.kind)
@@ -145,16 +162,26 @@ class Subset(AttributeQuery):
 class Point(AttributeQuery):
     """One row that counts the records with a given code (evidence).
 
+    Args:
+        code: a whole number is a code; a text is a label, a bin such as "[20, 30)", or "missing", whose code
+            is looked up in the domain that the query is asked over.
+
     Example:
         >>> Point(1).matrix(3).tolist()
         [[0, 1, 0]]
+        >>> Point("Ideal").over(Attribute.from_spec("cut", {"labels": ["Fair", "Ideal"]}))
+        Point(code=1)
     """
 
     kind: ClassVar[str] = "point"
-    code: int
+    code: Code
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "code", checks.integer("the code of a point", self.code, low=0))
+        object.__setattr__(self, "code", code_or_value("the code of a point", self.code))
+
+    def over(self, attribute: Attribute) -> Point:
+        """Same as `AttributeQuery.over`."""
+        return Point(code_of(attribute, self.code)) if isinstance(self.code, str) else self
 
     def _check(self, size: int, attribute: str) -> None:
         check_code(self.code, size, attribute, self.kind)
@@ -180,7 +207,7 @@ class Point(AttributeQuery):
 
 @dataclasses.dataclass(frozen=True)
 class Range(AttributeQuery):
-    """One row that counts the records with a code from `low` to `high`, both included.
+    """One row that counts the records with a code from `low` to `high`, both included; see `Point`.
 
     Example:
         >>> Range(1, 2).matrix(4).tolist()
@@ -188,16 +215,23 @@ class Range(AttributeQuery):
     """
 
     kind: ClassVar[str] = "range"
-    low: int
-    high: int
+    low: Code
+    high: Code
 
     def __post_init__(self) -> None:
         low, high = _bounds((self.low, self.high))
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
 
+    def over(self, attribute: Attribute) -> Range:
+        """Same as `AttributeQuery.over`."""
+        if not (isinstance(self.low, str) or isinstance(self.high, str)):
+            return self
+        return Range(code_of(attribute, self.low), code_of(attribute, self.high))
+
     def _check(self, size: int, attribute: str) -> None:
-        check_code(self.high, size, attribute, self.kind)
+        for code in (self.low, self.high):
+            check_code(code, size, attribute, self.kind)
 
     def _rows(self, size: int) -> int:
         return 1
@@ -220,7 +254,7 @@ class Range(AttributeQuery):
 
 @dataclasses.dataclass(frozen=True, init=False)
 class Ranges(AttributeQuery):
-    """Several ranges of codes, one row per range, both ends included.
+    """Several ranges of codes, one row per range, both ends included; see `Point`.
 
     Example:
         >>> Ranges([(0, 1), (1, 2)]).matrix(3).tolist()
@@ -228,16 +262,23 @@ class Ranges(AttributeQuery):
     """
 
     kind: ClassVar[str] = "ranges"
-    bounds: tuple[tuple[int, int], ...]
+    bounds: tuple[tuple[Code, Code], ...]
 
-    def __init__(self, bounds: Iterable[Iterable[int]]) -> None:
+    def __init__(self, bounds: Iterable[Iterable[Code]]) -> None:
         pairs = tuple(_bounds(pair) for pair in items(bounds))
         if not pairs:
             raise ValueError("ranges needs at least one pair (low, high), got none.")
         object.__setattr__(self, "bounds", pairs)
 
+    def over(self, attribute: Attribute) -> Ranges:
+        """Same as `AttributeQuery.over`."""
+        if not any(isinstance(end, str) for end in itertools.chain(*self.bounds)):
+            return self
+        return Ranges([code_of(attribute, end) for end in pair] for pair in self.bounds)
+
     def _check(self, size: int, attribute: str) -> None:
-        check_code(max(high for _, high in self.bounds), size, attribute, self.kind)
+        for code in itertools.chain(*self.bounds):
+            check_code(code, size, attribute, self.kind)
 
     def _rows(self, size: int) -> int:
         return len(self.bounds)
@@ -527,8 +568,13 @@ def items(values: Any) -> tuple[Any, ...]:
     return tuple(values)
 
 
-def check_code(code: int, size: int, attribute: str, kind: str) -> None:
-    """Refuse a code that an attribute of `size` codes does not have."""
+def check_code(code: Code, size: int, attribute: str, kind: str) -> None:
+    """Refuse a code that an attribute of `size` codes does not have, and a value whose code is not known."""
+    if isinstance(code, str):
+        raise ValueError(
+            f"the {kind} query names {code!r}, a value of {attribute}, and codes are needed here: write "
+            "query.over(domain)."
+        )
     if code >= size:
         raise ValueError(f"the {kind} query names code {code}, but {attribute} has codes 0..{size - 1}.")
 
@@ -540,12 +586,15 @@ def cut(table: Any, axis: int, low: int, high: int) -> Any:
     return table[tuple(index)]
 
 
-def _bounds(pair: Any) -> tuple[int, int]:
+def _bounds(pair: Any) -> tuple[Code, Code]:
     pair = items(pair)
     if len(pair) != 2:
         raise ValueError(f"a range is a pair (low, high), got {len(pair)} numbers.")
-    low = checks.integer("the low end of a range", pair[0], low=0)
-    return low, checks.integer("the high end of a range (included)", pair[1], low=low)
+    low = code_or_value("the low end of a range", pair[0])
+    high = code_or_value("the high end of a range (included)", pair[1])
+    if isinstance(low, str) or isinstance(high, str):
+        return low, high
+    return low, checks.integer("the high end of a range (included)", high, low=low)
 
 
 def _range_matrix(bounds: np.ndarray, size: int) -> np.ndarray:

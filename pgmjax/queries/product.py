@@ -106,6 +106,10 @@ class Product(Query):
         specs = specs_of(dict(self._items()))
         return {"clique": list(self.clique), **({"queries": specs} if specs else {})}
 
+    def _over(self, domain: Domain) -> Product:
+        found = {name: block.over(domain.attribute(name)) for name, block in self._items()}
+        return self if tuple(found.values()) == self.blocks else Product(found)
+
     def _items(self) -> tuple[tuple[str, AttributeQuery], ...]:
         return tuple(zip(self.clique, self.blocks, strict=True))
 

@@ -90,7 +90,7 @@ def quantise(query: Query, domain: Domain, bits: int = 16) -> Quantised:
     if not isinstance(query, Query):
         raise TypeError(f"a query to be quantised must be a queries.Query, got {type(query).__name__}.")
     bits = checks.integer("the bits of a quantised query", bits, low=0, high=MAX_BITS)
-    query.check(domain)
+    query = query.over(domain)
     if query.is_integral(domain):
         return Quantised(query, 0, Fraction(0))
     result = _round(query, domain, bits)

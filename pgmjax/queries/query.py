@@ -81,6 +81,10 @@ class Query(abc.ABC):
     def to_spec(self) -> dict[str, Any]:
         """Return the workload-file form: a mapping with `clique` and the query on it."""
 
+    def _over(self, domain: Domain) -> Query:
+        """Return the query, whose attributes have their names in the domain, with its values as codes."""
+        return self
+
     @abc.abstractmethod
     def _check(self, domain: Domain) -> None: ...
 
@@ -114,8 +118,25 @@ class Query(abc.ABC):
         Raises:
             ValueError: an attribute is missing or its size does not fit.
         """
-        as_clique(domain, self.clique)
+        as_clique(domain, self.clique, exact=True)
         self._check(domain)
+
+    def over(self, domain: Domain) -> Query:
+        """Return the query with labels as codes and attributes as the domain writes them, checked.
+
+        Raises:
+            ValueError: an attribute or a value is not in the domain, or a size does not fit.
+
+        Example:
+            >>> from pgmjax.queries import kronecker, point
+            >>> domain = Domain({"cut": {"labels": ["Fair", "Ideal"]}})
+            >>> kronecker({"Cut": point("Ideal")}).over(domain).to_spec()
+            {'clique': ['cut'], 'queries': {'cut': {'point': 1}}}
+        """
+        clique = as_clique(domain, self.clique)
+        found = (self if clique == self.clique else self.rename(clique))._over(domain)
+        found._check(domain)
+        return found
 
     def num_rows(self, domain: Domain) -> int:
         """Return the number of answers."""

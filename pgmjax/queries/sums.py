@@ -100,6 +100,10 @@ class WeightedSum(Query):
         ]
         return {"clique": list(self.clique), "terms": terms}
 
+    def _over(self, domain: Domain) -> WeightedSum:
+        found = [(c, product._over(domain)) for c, product in self._terms()]
+        return self if tuple(product for _, product in found) == self.products else WeightedSum(found)
+
     def _terms(self) -> list[tuple[int | float, Product]]:
         return list(zip(self.coefficients, self.products, strict=True))
 

@@ -2,34 +2,66 @@
 
 A text is a comma-separated list of conditions; a record is counted if all of them hold. A condition is
 `NAME OP VALUE` with one of `=  !=  <  <=  >  >=`, or `NAME in {VALUE|VALUE}`. A value is a label, a
-bin such as `[20, 30)`, `missing`, or a number; names and values may be quoted. A comparison with a
-binned attribute must fall on a bin edge, the finest resolution available.
+bin such as `[20, 30)`, `missing`, a number, or a date; names and values may be quoted, and written in another
+case. A comparison with a binned attribute falls on a bin edge, the finest resolution available, or is
+interpolated within the bin, where that is asked for.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
-import operator
 import re
-from collections.abc import Callable
+
+import numpy as np
 
 from pgmjax import queries
+from pgmjax._internal import checks
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.domain import Domain
-from pgmjax.data.encoding import MISSING
+from pgmjax.data.encoding import Notation
+from pgmjax.data.entry import moment_text
+from pgmjax.queries.block import code_of
 
 _OPERATORS = ("<=", ">=", "!=", "==", "=", "<", ">")
-_ORDER: dict[str, Callable[[float, float], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
+NOT_COVERED = "The interval does not cover the error of this."
+_ORDER = ("<", "<=", ">", ">=")
 _QUOTED = re.compile(r"\s*(['\"])(.*?)\1\s*", re.DOTALL)
 _OPERATOR = re.compile(r"\s*(<=|>=|!=|==|=|<|>|in\b(?=\s*\{))\s*")
 _SET = re.compile(r"\{([^}]*)\}\s*")
 _BIN = re.compile(r"\[[^\])]*[\])]\s*")
 _PLAIN = re.compile(r"[^,]*")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Conditions:
+    """Conditions on a record.
+
+    Attributes:
+        shares: for each attribute that a condition is on, the share of the records in each of its cells that
+            is counted [size]: 0 or 1, and a number between them in a cell that a bound cuts.
+        notes: a sentence on each cell that a bound cuts.
+    """
+
+    shares: dict[str, np.ndarray]
+    notes: tuple[str, ...]
+
+    @property
+    def codes(self) -> dict[str, tuple[int, ...]]:
+        """The codes of which records are counted, for each attribute."""
+        return {name: tuple(np.flatnonzero(share).tolist()) for name, share in self.shares.items()}
+
+    @property
+    def query(self) -> queries.Product:
+        """The query whose answer is the number of records for which every condition holds."""
+        return queries.Product(
+            {
+                name: queries.subset(self.codes[name])
+                if np.isin(share, (0, 1)).all()
+                else queries.matrix([share])
+                for name, share in self.shares.items()
+            }
+        )
 
 
 def parse(text: str, domain: Domain) -> queries.Product:
@@ -53,8 +85,7 @@ def parse(text: str, domain: Domain) -> queries.Product:
         >>> parse("sex=M, age<30", domain).clique
         ('sex', 'age')
     """
-    chosen = selection(text, domain)
-    return queries.Product({name: queries.subset(codes) for name, codes in chosen.items()})
+    return conditions(text, domain).query
 
 
 def selection(text: str, domain: Domain) -> dict[str, tuple[int, ...]]:
@@ -65,18 +96,37 @@ def selection(text: str, domain: Domain) -> dict[str, tuple[int, ...]]:
         >>> selection("age>=20,age<99", Domain({"age": {"bins": [0, 20, 30, 99, 120]}}))
         {'age': (1, 2)}
     """
+    return conditions(text, domain).codes
+
+
+def conditions(text: str, domain: Domain, *, interpolate: bool = False) -> Conditions:
+    """Return the conditions of a text.
+
+    Args:
+        text: as in `parse`.
+        domain: the attributes.
+        interpolate: whether a bound within a bin counts a part of the bin, as if its values were spread
+            evenly (or as the attribute's `within` says); otherwise it is refused.
+
+    Raises:
+        ValueError: as in `parse`.
+
+    Example:
+        >>> domain = Domain({"age": {"bins": [0, 36, 46, 99]}})
+        >>> conditions("age<40", domain, interpolate=True).shares["age"].tolist()
+        [1.0, 0.4, 0.0]
+    """
     if not text.strip():
         raise ValueError("The query is empty: write conditions such as  sex=Male,age<30  (see --help).")
-    chosen: dict[str, tuple[int, ...]] = {}
+    chosen: dict[str, _Counted] = {}
     position = 0
     while position < len(text):
         name, position = _read_name(text, position, domain)
         word, position = _read_operator(text, position, name)
         values, position = _read_values(text, position, word)
-        codes = _codes(domain.attribute(name), word, values)
-        before = chosen.get(name, tuple(range(domain[name])))
-        chosen[name] = tuple(code for code in before if code in codes)
-        if not chosen[name]:
+        counted = chosen.setdefault(name, _Counted.all_of(domain.attribute(name)))
+        counted.restrict(word, values, interpolate)
+        if not counted.shares.any():
             raise ValueError(f"No value of {name!r} satisfies the conditions on it: the answer is 0.")
         if position < len(text):
             if text[position] != ",":
@@ -84,16 +134,67 @@ def selection(text: str, domain: Domain) -> dict[str, tuple[int, ...]]:
             position += 1
             if not text[position:].strip():
                 raise ValueError("The query ends with a comma: a condition is missing behind it.")
-    return chosen
+    notes = [note for counted in chosen.values() for note in counted.notes()]
+    return Conditions({name: counted.shares for name, counted in chosen.items()}, tuple(notes))
+
+
+@dataclasses.dataclass
+class _Counted:
+    """What conditions on one attribute count: codes, between two bounds.
+
+    Attributes:
+        attribute: the attribute.
+        codes: whether each code is counted [size].
+        low: the share of each cell below the lower bound [size].
+        high: the share of each cell below the upper bound [size].
+    """
+
+    attribute: Attribute
+    codes: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+    @classmethod
+    def all_of(cls, attribute: Attribute) -> _Counted:
+        return cls(attribute, np.ones(attribute.size), np.zeros(attribute.size), np.ones(attribute.size))
+
+    @property
+    def shares(self) -> np.ndarray:
+        return np.asarray(self.codes * np.maximum(self.high - self.low, 0.0))
+
+    def restrict(self, word: str, values: list[str], interpolate: bool) -> None:
+        attribute = self.attribute
+        if word not in _ORDER:
+            equal = np.isin(np.arange(attribute.size), [code_of(attribute, value) for value in values])
+            self.codes = self.codes * (~equal if word == "!=" else equal)
+            return
+        below = _below(attribute, word, values[0], interpolate)
+        self.codes = self.codes * (np.arange(attribute.size) < len(below))  # a missing value is in no range
+        below = np.append(below, np.zeros(attribute.size - len(below)))
+        if word in ("<", "<="):
+            self.high = np.minimum(self.high, below)
+        else:
+            self.low = np.maximum(self.low, below)
+
+    def notes(self) -> list[str]:
+        names, spread = self.attribute.code_names(), "as if its values were spread evenly"
+        if self.attribute.within:
+            spread = "as its values are spread in synthetic rows"
+        return [
+            f"Interpolated: {share:.3g} % of {names[code]} of {self.attribute.name!r} is counted, {spread}."
+            for code, share in enumerate(100 * self.shares)
+            if 0 < share < 100
+        ]
 
 
 def _read_name(text: str, position: int, domain: Domain) -> tuple[str, int]:
     """Read the attribute that starts here: quoted, or the longest known name followed by an operator."""
     quoted = _QUOTED.match(text, position)
     if quoted:
-        if quoted.group(2) not in domain:
+        found = checks.same_word(quoted.group(2), domain)
+        if found is None:
             raise ValueError(_unknown(quoted.group(2), domain))
-        return quoted.group(2), quoted.end()
+        return found, quoted.end()
     start = position + len(text[position:]) - len(text[position:].lstrip())
     for name in sorted(domain.attributes, key=len, reverse=True):
         if text.startswith(name, start) and _OPERATOR.match(text, start + len(name)):
@@ -105,8 +206,11 @@ def _read_name(text: str, position: int, domain: Domain) -> tuple[str, int]:
         if condition.startswith(name) and not re.match(r"\w", rest):
             raise ValueError(_no_operator(name, rest))
     operator_found = _OPERATOR.search(condition)
-    name = condition[: operator_found.start()] if operator_found else condition
-    raise ValueError(_unknown(name.strip(), domain))
+    name = (condition[: operator_found.start()] if operator_found else condition).strip()
+    found = checks.same_word(name, domain) if operator_found else None
+    if found is None or operator_found is None:
+        raise ValueError(_unknown(name, domain))
+    return found, start + operator_found.start()
 
 
 def _no_operator(name: str, rest: str) -> str:
@@ -116,7 +220,7 @@ def _no_operator(name: str, rest: str) -> str:
 
 def _unknown(name: str, domain: Domain) -> str:
     known = ", ".join(domain.attributes[:30]) + (", ..." if len(domain) > 30 else "")
-    return f"Unknown attribute {name!r}; the model has {known}."
+    return f"Unknown attribute {name!r}; the model has {known}.{checks.did_you_mean(name, domain)}"
 
 
 def _read_operator(text: str, position: int, name: str) -> tuple[str, int]:
@@ -151,82 +255,83 @@ def _unquote(value: str) -> str:
     return match.group(2) if match else value.strip()
 
 
-def _codes(attribute: Attribute, word: str, values: list[str]) -> set[int]:
-    """Return the codes of an attribute that satisfy a condition."""
-    if word in _ORDER:
-        return _compared(attribute, word, values[0])
-    equal = {_code(attribute, value) for value in values}
-    return set(range(attribute.size)) - equal if word == "!=" else equal
-
-
-def _code(attribute: Attribute, value: str) -> int:
-    """Return the code of a value given as a label, a bin, a code, or `missing`."""
-    names = attribute.code_names()
-    if value in names:
-        return names.index(value)
-    raw = attribute.coder.raw_code(value)
-    if raw == MISSING and attribute.missing:
-        return attribute.size - 1
-    if attribute.bins is not None:
-        raise ValueError(
-            f"{attribute.name!r} is binned and {value!r} is not one of its bins: "
-            f"write one of {_some(names)}, or compare with a bin edge (< or >=)."
-        )
-    if raw < 0:
-        raise ValueError(f"{value!r} is not a value of {attribute.name!r}: it has {_some(names)}.")
-    return raw
-
-
-def _compared(attribute: Attribute, word: str, value: str) -> set[int]:
-    """Return the codes below or above a bound; the missing bucket is in neither."""
-    bound = _number(value)
+def _below(attribute: Attribute, word: str, value: str, interpolate: bool) -> np.ndarray:
+    """Return the share of each cell but the missing one that lies below a bound, or on it for <= and >."""
+    name, included = attribute.name, word in ("<=", ">")
+    bound = _number(attribute, value)
     if bound is None:
-        raise ValueError(f"{attribute.name!r} {word} needs a number, got {value!r}.")
+        what = "a number" if attribute.time is None else "a date"
+        raise ValueError(f"{name!r} {word} needs {what}, got {value!r}.")
     if attribute.bins is not None:
-        return _compared_bins(attribute, word, bound)
+        return _below_in_bins(attribute, value, bound, included, interpolate)
     if attribute.labels is None:
         points: list[float] = list(range(attribute.size - attribute.missing))
     elif all(isinstance(label, int | float) and not isinstance(label, bool) for label in attribute.labels):
         points = [float(label) for label in attribute.labels]
     else:
-        raise ValueError(f"The labels of {attribute.name!r} are words without an order: use = or in {{a|b}}.")
-    return {code for code, point in enumerate(points) if _ORDER[word](point, bound)}
+        raise ValueError(f"The labels of {name!r} are words without an order: use = or in {{a|b}}.")
+    return np.array([point < bound or (included and point == bound) for point in points], np.float64)
 
 
-def _compared_bins(attribute: Attribute, word: str, bound: float) -> set[int]:
-    """Return the bins entirely below or above a bound; bins are [low, high) and the last is closed."""
-    name, edges = attribute.name, list(attribute.bins or ())
-    if attribute.clip:  # the end bins include values beyond them
-        edges[0], edges[-1] = -math.inf, math.inf
-    count = len(edges) - 1
-    if bound < edges[0]:
-        cut = 0
-    elif bound > edges[-1] or (bound == edges[-1] and word in ("<=", ">")):
-        cut = count
-    elif bound == edges[-1]:
-        raise ValueError(f"The last bin of {name!r} includes its upper edge: write {name}<={bound:g}.")
-    elif bound in edges and word in ("<=", ">"):
+def _below_in_bins(
+    attribute: Attribute, value: str, bound: float, included: bool, interpolate: bool
+) -> np.ndarray:
+    """Return the share of each bin below a bound; bins are [low, high), the last is closed without a grid."""
+    name, edges = attribute.name, np.array(attribute.bins, np.float64)
+    if attribute.grid is None and bound == edges[-1] and not included and not attribute.clip:
+        raise ValueError(f"The last bin of {name!r} includes its upper edge: write {name}<={value}.")
+    if attribute.grid is None and bound in edges[1 if attribute.clip else 0 : -1] and included:
         raise ValueError(
             f"The bins of {name!r} include their lower edge and not their upper: "
-            f"write {name}<{bound:g} or {name}>={bound:g}."
+            f"write {name}<{value} or {name}>={value}."
         )
-    elif bound in edges:
-        cut = edges.index(bound)
-    else:
-        near = [max(e for e in edges if e < bound), min(e for e in edges if e > bound)]
-        words = " and ".join(f"{edge:g}" for edge in near if math.isfinite(edge))
-        raise ValueError(f"{bound:g} cuts through a bin of {name!r}; nearest edges: {words or 'none'}.")
-    return set(range(cut)) if word in ("<", "<=") else set(range(cut, count))
+    starts = np.array([start for start, _ in attribute.within] or edges[:-1], np.float64)
+    mass = np.array([share for _, share in attribute.within] or np.ones(len(starts)), np.float64)
+    cell = np.searchsorted(edges, starts, side="right") - 1
+    mass = np.where(np.bincount(cell, mass)[cell] > 0, mass, 1.0)
+    shares = mass * _below_in_pieces(
+        attribute.grid, starts, np.append(starts[1:], edges[-1]), bound, included
+    )
+    below = np.bincount(cell, shares) / np.bincount(cell, mass)
+    cut = (below > 0) & (below < 1)
+    if attribute.clip:  # of the values that an end bin counts beyond the ends, how many, nobody knows
+        cut[0] |= bound <= edges[0]
+        cut[-1] |= bound >= edges[-1]
+    beyond = attribute.clip and not edges[0] < bound < edges[-1]
+    if cut.any() and (beyond or not interpolate):
+        ends = edges[1:-1] if attribute.clip else edges
+        near = [*ends[ends < bound][-1:], *ends[ends > bound][:1]]
+        words = " and ".join(_written(attribute, edge) for edge in near)
+        raise ValueError(f"{value} cuts through a bin of {name!r}; nearest edges: {words or 'none'}.")
+    return np.asarray(below)
 
 
-def _number(value: str) -> float | None:
-    try:
-        number = float(value)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
+def _below_in_pieces(
+    grid: float | None, low: np.ndarray, high: np.ndarray, bound: float, included: bool
+) -> np.ndarray:
+    """Return the share of evenly spread values in [low, high) that are below a bound, or on it."""
+    if grid is None:
+        return np.clip((bound - low) / (high - low), 0.0, 1.0)
+    steps = np.round((bound - low) / grid, 6)
+    points = np.floor(steps) + 1 if included else np.ceil(steps)
+    return np.asarray(np.clip(points / np.rint((high - low) / grid), 0.0, 1.0))
 
 
-def _some(names: list[str]) -> str:
-    """Return the first values of an attribute for a message; the domain is public."""
-    return ", ".join(names[:12]) + (f", ... ({len(names)} in all)" if len(names) > 12 else "")
+def _written(attribute: Attribute, edge: float) -> str:
+    return moment_text(edge, attribute.time) if attribute.time is not None else f"{edge:g}"
+
+
+def _number(attribute: Attribute, value: str) -> float | None:
+    """Return the number, or the day or second of the date, that a text stands for."""
+    number = None
+    if attribute.bins is not None:
+        notation = Notation(attribute.grid, attribute.time, attribute.format, attribute.decimal)
+        number = notation.number(value)
+        if number is None and attribute.time is not None:
+            number = Notation(time=attribute.time).number(value)
+    if number is None and attribute.time is None:
+        try:
+            number = float(value)
+        except ValueError:
+            return None
+    return number if number is not None and math.isfinite(number) else None

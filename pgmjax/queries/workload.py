@@ -24,6 +24,7 @@ from pgmjax._internal import checks, html
 from pgmjax._internal.files import parse_json, read_text
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
+from pgmjax.data.order import as_domain
 from pgmjax.inference.plan.triangulation import fitting
 from pgmjax.queries import DenseMatrix, Product, Query, WeightedSum, as_query, marginal
 from pgmjax.queries.spec import in_words
@@ -48,9 +49,8 @@ class KWay:
     max_cells: int | None = None
 
     def __post_init__(self) -> None:
-        checks.integer("k", self.k, low=1)
-        if self.max_cells is not None:
-            checks.integer("max_cells", self.max_cells, low=1)
+        checks.set_integers(self, "k", low=1)
+        checks.set_integers(self, "max_cells", low=1, optional=True)
 
     def over(self, domain: Domain) -> Workload:
         """Return the workload over a domain."""
@@ -133,6 +133,7 @@ class Workload:
             >>> Workload.all_kway(Domain({"a": 2, "b": 3, "c": 4}), 2, max_cells=20).cliques
             (('a', 'b'), ('a', 'c'))
         """
+        domain = as_domain(domain, "Workload.all_kway(domain, k)", k)
         k = checks.integer("k", k, low=1, high=len(domain))
         if max_cells is None:
             return cls.of_marginals(itertools.combinations(domain.attributes, k))
@@ -230,8 +231,9 @@ class Workload:
             >>> Workload.random(domain, 2, k=2, max_queries=12, seed=1).num_queries(domain) <= 24
             True
         """
-        checks.integer("number", number, low=1)
-        checks.integer("k", k, low=1, high=len(domain))
+        domain = as_domain(domain, "Workload.random(domain, number)", number)
+        number = checks.integer("number", number, low=1)
+        k = checks.integer("k", k, low=1, high=len(domain))
         asked = {} if blocks is None else dict(blocks)
         candidates = [
             clique
@@ -285,26 +287,28 @@ class Workload:
         """Return the total number of answers of all entries."""
         return sum(entry.query.num_rows(domain) for entry in self.entries)
 
-    def validate(self, domain: Domain) -> None:
-        """Check every entry against a domain.
+    def over(self, domain: Domain) -> Workload:
+        """Return the workload with every query over a domain, checked: see `Query.over`.
 
         Raises:
             ValueError: an entry does not fit; the message names its position.
         """
+        found = []
         for position, entry in enumerate(self.entries):
             try:
-                entry.query.check(domain)
+                found.append(dataclasses.replace(entry, query=entry.query.over(domain)))
             except (TypeError, ValueError) as error:
                 raise type(error)(f"workload entry {position}: {error}") from error
+        return self if tuple(found) == self.entries else Workload(found)
 
     def to_list(self) -> list[Any]:
         """Return the content of a workload file."""
         return [entry.to_spec() for entry in self.entries]
 
     def write(self, path: str | PathLike[str]) -> None:
-        """Write a workload file; `Workload.read` gives an equal workload."""
+        """Write a workload file that does not exist yet; `Workload.read` gives an equal workload."""
         lines = ",\n  ".join(json.dumps(spec) for spec in self.to_list())
-        pathlib.Path(path).write_text(f"[\n  {lines}\n]\n", encoding="utf-8")
+        checks.new_path(path).write_text(f"[\n  {lines}\n]\n", encoding="utf-8")
 
     def __len__(self) -> int:
         return len(self.entries)

@@ -166,8 +166,8 @@ def fill(
         OSError: `release.json` cannot be written.
         ValueError: an argument is out of range; nothing is written.
     """
-    checks.choice("synthetic_format", synthetic_format, SYNTHETIC_FORMATS)
-    checks.choice("method", method, METHODS)
+    synthetic_format = checks.choice("synthetic_format", synthetic_format, SYNTHETIC_FORMATS)
+    method = checks.choice("method", method, METHODS)
     row_file.check_escape(escape_formulas, synthetic_format)
     rows = default_rows(release) if synthetic_rows is None else synthetic_rows
     rows = checks.integer("synthetic_rows", rows, low=0)

@@ -233,7 +233,7 @@ def optimise_p_identity(
     """
     gram = check_gram(gram)
     rows = default_rows(gram) if rows is None else checks.integer("rows", rows, low=1)
-    checks.integer("restarts", restarts, low=1 if start is None else 0)
+    restarts = checks.integer("restarts", restarts, low=1 if start is None else 0)
     starts = [] if start is None else [np.maximum(start, 0)]
     random = generator(seed)
     starts += [random.random((rows, len(gram))) for _ in range(restarts)]

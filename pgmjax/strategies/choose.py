@@ -65,11 +65,11 @@ def strategy(
         >>> [round(share, 3) for share in made.shares]
         [0.591, 0.409]
     """
-    checks.choice("strategy", name, NAMES)
-    checks.choice("norm", norm, NORMS)
-    checks.choice("split", split, SPLITS)
-    checks.integer("restarts", restarts, low=1)
-    workload.validate(domain)
+    name = checks.choice("strategy", name, NAMES)
+    norm = checks.choice("norm", norm, NORMS)
+    split = checks.choice("split", split, SPLITS)
+    restarts = checks.integer("restarts", restarts, low=1)
+    workload = workload.over(domain)
     search = {"restarts": restarts, "seed": seed}
     if name == "marginals":
         return _marginals(workload, domain, norm, split, **search)

@@ -183,7 +183,7 @@ def to_spec(strategy: Strategy) -> list[dict[str, Any]]:
 
 def column_norm(strategy: np.ndarray, norm: str) -> float:
     """Return the largest L1 or L2 norm of a column of a strategy [rows, size]."""
-    checks.choice("norm", norm, NORMS)
+    norm = checks.choice("norm", norm, NORMS)
     strategy = np.abs(np.asarray(strategy, np.float64))
     sums = strategy.sum(axis=0) if norm == "l1" else np.sqrt((strategy**2).sum(axis=0))
     return float(sums.max())

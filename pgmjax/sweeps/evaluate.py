@@ -56,7 +56,7 @@ def workload_error(
         McKenna et al. 2019, section 5 (they report half of this number).
     """
     model = released.model if isinstance(released, Release) else released
-    workload.validate(data.domain)
+    workload = workload.over(data.domain)
     queries = [entry.query for entry in workload.entries]
     if isinstance(released, Release) and released.workload == workload:
         estimates = released.answers()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
+
+from pgmjax._internal import checks
 
 _KINDS = {str: "text", int: "a whole number", bool: "true or false", list: "a list", dict: "a table"}
 _MISSING = object()
@@ -39,6 +42,9 @@ class Fields:
                 raise ValueError(f"{self.where}: the key {name!r} is missing.")
             return default
         value = self._left.pop(name)
+        if kind is int:
+            with contextlib.suppress(TypeError):  # a whole number such as 1e6 is one
+                value = checks.integer(name, value)
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
             raise ValueError(f"{self.where}: {name!r} must be {_KINDS[kind]}, got {type(value).__name__}.")
         return value

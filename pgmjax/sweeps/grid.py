@@ -20,6 +20,7 @@ from pgmjax._internal import checks
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
+from pgmjax.job import checked_options
 from pgmjax.privacy.exact import exact_delta, exact_epsilon
 from pgmjax.queries.workload import Workload
 from pgmjax.sweeps.fields import Fields, distinct, entries
@@ -164,9 +165,7 @@ class WorkloadSpec:
         try:
             if self.all_kway is not None:
                 return Workload.all_kway(domain, self.all_kway, self.max_cells)
-            workload = Workload.read(self.file)
-            workload.validate(domain)
-            return workload
+            return Workload.read(self.file).over(domain)
         except (TypeError, ValueError) as error:
             raise ValueError(f"[[workloads]] {self.name}: {error}") from error
 
@@ -180,7 +179,7 @@ def _read(content: dict[str, Any], folder: pathlib.Path) -> SweepGrid:
         )
     fields = Fields("[grid]", content.get("grid", {}))
     name, seed = fields.take("name", str), fields.take("seed", int, 0)
-    checks.integer("[grid]: 'seed'", seed, low=0)
+    seed = checks.integer("[grid]: 'seed'", seed, low=0)
     trials = checks.integer("[grid]: 'trials'", fields.take("trials", int), low=1)
     listed = fields.take("epsilons", list)
     delta, relation = exact_delta(fields.number("delta", 0)), Relation.parse(fields.take("relation", str))
@@ -219,17 +218,13 @@ def _mechanisms(at: int, content: Any, tables: list[str], workloads: list[str]) 
     fields = Fields(f"[[mechanisms]] entry {at}", content)
     name = fields.take("name", str)
     fields.where = f"[[mechanisms]] entry {at} ({name})"
-    if name not in mechanisms.names():
-        raise ValueError(f"{fields.where}: no such mechanism; there are: {', '.join(mechanisms.names())}.")
-    given = fields.take("options", dict, {})
+    name = checks.choice(f"{fields.where}: the mechanism", name, mechanisms.names())
+    known = mechanisms.names()[name]
+    given = checked_options(known, fields.take("options", dict, {}), f"{fields.where}: ")
     only = fields.names("tables", tables), fields.names("workloads", workloads)
     fields.done()
-    defaults = mechanisms.options(mechanisms.names()[name])
+    defaults = mechanisms.options(known)
     for option in given:
-        if option not in defaults:
-            raise ValueError(
-                f"{fields.where}: unknown option {option!r}; it has: {', '.join(defaults) or 'none'}."
-            )
         if given[option] == []:
             raise ValueError(
                 f"{fields.where}: option {option!r} is a list of no values, which leaves nothing to run: "
@@ -290,8 +285,8 @@ def read_workload(at: int, content: Any, folder: pathlib.Path, tables: Sequence[
     if file and cells is not None:
         raise ValueError(f"{fields.where}: 'max_cells' goes with 'all_kway'.")
     for key, value in (("all_kway", k), ("max_cells", cells)):
-        if value is not None:
-            checks.integer(f"{fields.where}: {key!r}", value, low=1)
+        if value is not None and value < 1:
+            raise ValueError(f"{fields.where}: {key!r} must be an integer >= 1, got {value}.")
     return WorkloadSpec(name, k, cells, located(fields.where, file, folder) if file else "", only)
 
 

@@ -32,7 +32,7 @@ def on_ray(address: str, *, gpus: float = 0.0, retries: int = 3) -> Workers:
     """
     ray = checks.optional("ray", extra="ray")
     checks.number("gpus", gpus, at_least=0)
-    checks.integer("retries", retries, low=0)
+    retries = checks.integer("retries", retries, low=0)
 
     def work_on_ray(jobs: Sequence[Job], tables: dict[str, Table]) -> Iterator[tuple[Group, list[Row], str]]:
         if not jobs:

@@ -106,7 +106,7 @@ def error_bars(
     model = fit.model if isinstance(fit, Fit) else fit
     if not isinstance(model, GraphicalModel):
         raise TypeError(f"error bars are of a Fit or a GraphicalModel, got {type(fit).__name__}.")
-    checks.choice("method", method, METHODS)
+    method = checks.choice("method", method, METHODS)
     normal_quantile(level)
     draws = checks.integer("draws", draws, low=2)
     if total is not None:

@@ -12,7 +12,7 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.constraints import StructuralZeros
 from pgmjax.estimation.feasibility import Constraint
-from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement, over_domain
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import Query, marginal
 from pgmjax.queries.rows import transposed
@@ -35,8 +35,7 @@ def queries_of(domain: Domain, queries: Any) -> tuple[Query, ...]:
                     f"queries must hold queries or tuples of attribute names, got {type(asked).__name__}."
                 )
             asked = marginal(asked)
-        asked.check(domain)
-        found.append(asked)
+        found.append(asked.over(domain))
     if not found:
         raise ValueError("at least one query is needed, got none.")
     return tuple(found)
@@ -49,13 +48,7 @@ def measurements_of(domain: Domain, measurements: Any) -> tuple[LinearMeasuremen
         TypeError: a single measurement instead of a list, or something else.
         ValueError: no measurement, or one that does not fit the domain.
     """
-    if isinstance(measurements, LinearMeasurement):
-        raise TypeError("measurements must be a list, got a single one: write [it].")
-    found = checks.several("measurements", measurements, "LinearMeasurement")
-    for one in found:
-        if not isinstance(one, LinearMeasurement):
-            raise TypeError(f"measurements must be LinearMeasurement, got {type(one).__name__}.")
-        one.validate(domain)
+    found = over_domain(domain, measurements)
     if not found:
         raise ValueError("the measurements that the model is fitted to are needed, got none.")
     return found

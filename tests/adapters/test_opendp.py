@@ -65,6 +65,7 @@ def table(marginals):
     ids=["multimap", "dictionary", "dictionary of lists"],
 )
 def test_keys_and_marginals(marginals):
+    pytest.importorskip("mbi")  # whose factors OpenDP's queries are asked of
     domain, (ones, pairs, total) = from_contingency_table(table(marginals))
     assert domain.to_dict() == {
         "sex": {"labels": [1, 2], "missing": True},
@@ -84,7 +85,7 @@ def test_keys_and_marginals(marginals):
 
 
 def test_pure_releases_have_laplace_noise():
-    assert from_contingency_table(table({("job",): ONES}), noise="laplace")[1][0].noise == "laplace"
+    assert from_contingency_table(table({(): TOTAL}), noise="laplace")[1][0].noise == "laplace"
 
 
 @pytest.mark.parametrize(

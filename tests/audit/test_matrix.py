@@ -62,7 +62,7 @@ def test_workloads_are_integral_and_fit(kind, domain):
     assert len(found) > 1
     for seed in range(6):
         workload = matrix.workload_of(kind, domain, seed)
-        workload.validate(domain)
+        workload.over(domain)
         assert all(entry.query.is_integral(domain) for entry in workload.entries)
 
 

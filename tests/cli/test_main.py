@@ -10,7 +10,7 @@ import threading
 import pytest
 
 import pgmjax as pj
-from pgmjax import __version__, mechanisms
+from pgmjax import __version__, cli, mechanisms
 from pgmjax.cli import main
 
 
@@ -156,3 +156,16 @@ def test_choices_are_those_of_the_library():
     assert options.perturb.ENCODINGS == responding.ENCODINGS and options.perturb.USELESS == answers.USELESS
     assert options.session.NAME == log.NAME
     assert pj.Estimator.solver == "auto"
+
+
+def test_numbers_and_names_are_read_as_they_are_typed():
+    words = "release t.csv --max-cells 1e6 --steps 1_000 --relation Add_Remove --mechanism AIM --out Release"
+    given = cli._parser().parse_args(words.split())
+    assert (given.max_cells, given.steps) == (1_000_000, 1000)
+    assert (given.relation, given.mechanism, given.out) == ("add-remove", "aim", "Release")
+    assert cli._parser().parse_args(["query", "Release", "AGE<3"]).folder == "Release"
+
+
+def test_a_number_that_is_not_whole_is_said(capsys):
+    assert main(["release", "t.csv", "--steps", "1.5"]) == 2
+    assert "--steps: expected a whole number such as 1000, 1_000 or 1e3, got '1.5'" in capsys.readouterr().err

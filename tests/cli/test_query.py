@@ -40,6 +40,24 @@ def test_what_is_not_determined_says_so(folder, capsys):
     assert "no interval, because what was measured does not determine it" in capsys.readouterr().out
 
 
+def test_a_bound_within_a_bin_is_interpolated_and_says_so(folder, small_release, capsys):
+    low, high = small_release.domain.attribute("age").bins[1:3]
+    middle = (3 * low + high) / 4
+    assert main(["query", str(folder), f"Sex=male,age<{middle:g}", "--json"]) == 0
+    (answer,) = json.loads(capsys.readouterr().out)["answers"]
+    below, within = (
+        small_release.model.answer(query_text.parse(f"sex=Male,age<{edge:g}", small_release.domain)).item()
+        for edge in (low, high)
+    )
+    assert answer["estimate"] == pytest.approx(below + (within - below) / 4)
+    assert answer["interpolated"] == [
+        f"Interpolated: 25 % of [{low:g}, {high:g}) of 'age' is counted, as if its values were spread evenly."
+    ]
+    assert answer["interval"][0] <= answer["estimate"] <= answer["interval"][1]
+    assert main(["query", str(folder), f"age>={middle:g}"]) == 0
+    assert "75 % of [" in (said := capsys.readouterr().out) and query_text.NOT_COVERED in said
+
+
 def test_conditions_as_json(folder, small_release, capsys):
     texts = ["sex=Male", "sex=Female"]
     assert main(["query", str(folder), *texts, "--json"]) == 0
@@ -127,7 +145,7 @@ BAD = [
     ([], "Give a condition"),
     (["sex=Male", "--marginal", "age"], "not both"),
     (["sex=Other"], "not a value of 'sex'"),
-    (["age<30"], "nearest edges: 18 and 40"),
+    (["age<=18"], "write age<18 or age>=18"),
     (["--marginal", "sex,height"], "height"),
     (["--marginal", "sex,sex"], "twice"),
     (["--marginal", ","], "not an attribute"),

@@ -217,7 +217,7 @@ BAD = [
     ({"max_cells": "9", "mechanism": "marginals"}, "--max-cells needs --all-kway"),
     ({"workload": None, "all_kway": "0"}, "--all-kway must be an integer in 1..4, got 0"),
     ({"workload": None, "all_kway": "9"}, "--all-kway must be an integer in 1..4, got 9"),
-    ({"workload": None, "all_kway": "two"}, "invalid int value"),
+    ({"workload": None, "all_kway": "two"}, "expected a whole number such as 1000"),
     ({"rows": "-1"}, "--rows must be >= 0"),
     ({"steps": "0"}, "max_steps must be an integer >= 1"),
     ({"solver": "magic"}, "solver must be"),

@@ -277,7 +277,7 @@ COLUMNS = {"a": [0, 1], "b": [1, 1]}
         ),
         (
             COLUMNS,
-            {"weights": [1, 2], "max_weight": 2.0},
+            {"weights": [1, 2], "max_weight": 2.5},
             TypeError,
             "max_weight must be an integer, got float",
         ),

@@ -229,5 +229,5 @@ def test_bad_settings_are_told(wrong, kind, said):
     domain, measurements = noisy(LOOPY["triangle"])
     with pytest.raises(kind, match=said):
         fit_local(domain, measurements, **wrong)
-    with pytest.raises(TypeError, match="domain must be a Domain"):
+    with pytest.raises(TypeError, match=r"domain must be a pgmjax\.Domain, got dict: write fit_local"):
         fit_local({"v0": 2}, measurements)

@@ -38,10 +38,10 @@ def test_a_product_and_a_saved_model_are_priors(tmp_path):
     product = pj.GraphicalModel.from_potentials(
         DOMAIN, {(n,): np.log(m) for n, m in zip("abc", marginals, strict=True)}
     )
-    product.save(tmp_path)
+    product.save(tmp_path / "m")
     pair = np.array([[30.0, 10], [20, 5], [5, 30]])
     estimator = to_optimum(dtype="float64", tol=1e-12, max_steps=5000)
-    fit = estimator.fit(DOMAIN, [pj.LinearMeasurement(("a", "c"), pair, 1.0)], prior=pj.load(tmp_path))
+    fit = estimator.fit(DOMAIN, [pj.LinearMeasurement(("a", "c"), pair, 1.0)], prior=pj.load(tmp_path / "m"))
     expected = pair[:, None, :] * marginals[1][None, :, None]
     np.testing.assert_allclose(fit.model.marginal(("a", "b", "c")), expected, rtol=1e-5)
     alone = estimator.fit(DOMAIN, [pj.LinearMeasurement(("c",), [8.0, 4.0], 1.0)], prior=product)

@@ -86,9 +86,7 @@ def test_other_domains_and_what_does_not_fit():
         History(pj.Domain({"b": 3}), [KNOWN])
     with pytest.raises(ValueError, match="must have one value a query row"):
         History(pj.Domain({"a": 4}), [KNOWN])
-    with pytest.raises(
-        TypeError, match=r"a history holds LinearMeasurements, got int: for plain numbers use"
-    ):
+    with pytest.raises(TypeError, match=r"measurements must be LinearMeasurement, got int"):
         History(DOMAIN, [3])
     with pytest.raises(TypeError, match=r"the domain must be a pgmjax.Domain, got dict"):
         History({"a": 3}, [KNOWN])

@@ -202,6 +202,7 @@ def test_saved_and_loaded(tmp_path):
 
 def test_corrupt_files_are_said_to_be(tmp_path):
     model, _, _ = random_mixture((3, 4), 2, 0.0)
+    tmp_path = tmp_path / "m"
     model.save(tmp_path)
     whole = (tmp_path / "model.json").read_text()
     for change in (('"components": 2', '"components": 3'), ('"total": 70.0', '"total": -1.0')):

@@ -297,6 +297,6 @@ def test_only_queries_that_fit_the_domain():
     with pytest.raises(TypeError, match=r"must be a queries\.Query, got list"):
         quantise([[0.5]], Domain({"a": 1}))
     with pytest.raises(TypeError, match="must be an integer, got float"):
-        quantise(q.DenseMatrix(("a",), [[0.5]]), Domain({"a": 1}), bits=8.0)
+        quantise(q.DenseMatrix(("a",), [[0.5]]), Domain({"a": 1}), bits=8.5)
     with pytest.raises(ValueError, match="must have 2 columns, got 1"):
         quantise(q.DenseMatrix(("a",), [[0.5]]), Domain({"a": 2}))

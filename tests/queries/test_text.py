@@ -1,5 +1,9 @@
 """Conditions as text against selections worked out by hand."""
 
+import itertools
+import math
+import operator
+
 import numpy as np
 import pytest
 
@@ -75,7 +79,7 @@ ERRORS = {
     "sex Male": "Expected an operator .* behind 'sex'",
     "sex=": "value is missing",
     "sex=,age<30": "value is missing",
-    "sex=male": "'male' is not a value of 'sex': it has Female, Male",
+    "sex=mael": "'mael' is not a value of 'sex': it has Female, Male. Did you mean 'Male'?",
     "sex in {Male|}": "A value is missing in",
     "sex in {Male": "closed by }",
     "sex in Male": "Expected an operator .*or in {a|b}.* behind 'sex'",
@@ -119,3 +123,57 @@ def test_many_values_are_not_all_listed():
         query_text.selection("n=x", domain)
     with pytest.raises(ValueError, match=r"a28, \.\.\."):
         query_text.selection("m=1", domain)
+
+
+OPERATORS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
+
+@pytest.mark.parametrize("word", OPERATORS)
+def test_a_bound_on_whole_numbers_counts_those_of_its_bin(word):
+    """Every whole number of a bin is as likely: the share is that of the numbers that satisfy it."""
+    edges = [0, 18, 36, 47, 48, 101]
+    domain = Domain({"age": {"bins": edges, "grid": 1, "missing": True}})
+    cells = [np.arange(low, high) for low, high in itertools.pairwise(edges)]
+    for bound in range(1, 100):
+        found = query_text.conditions(f"age{word}{bound}", domain, interpolate=True)
+        expected = [OPERATORS[word](cell, bound).mean() for cell in cells]
+        np.testing.assert_allclose(found.shares["age"], [*expected, 0.0])
+        assert len(found.notes) == sum(0 < share < 1 for share in expected)
+        if found.notes:
+            with pytest.raises(ValueError, match=f"{bound} cuts through a bin of 'age'; nearest edges"):
+                query_text.parse(f"age{word}{bound}", domain)
+        else:
+            assert query_text.parse(f"age{word}{bound}", domain) == found.query
+
+
+def test_two_bounds_in_one_bin_count_what_is_between_them():
+    domain = Domain({"x": {"bins": [0, 1, 2]}, "sex": {"labels": ["F", "M"]}})
+    found = query_text.conditions("X>=1.25,sex=m,x<1.75", domain, interpolate=True)
+    assert found.shares["x"].tolist() == [0, 0.5] and found.codes == {"x": (1,), "sex": (1,)}
+    assert found.notes == (
+        "Interpolated: 50 % of [1, 2] of 'x' is counted, as if its values were spread evenly.",
+    )
+    assert found.query.apply(np.array([[1, 2], [3, 40]])).item() == 20
+    with pytest.raises(ValueError, match="No value of 'x' satisfies"):
+        query_text.conditions("x<1.25,x>=1.75", domain, interpolate=True)
+
+
+def test_a_bound_cuts_a_bin_as_synthetic_values_lie_in_it():
+    within = [[0, 0.1], [4, 0.3], [10, 0.3], [15, 0.2], [18, 0.1]]
+    domain = Domain({"x": {"bins": [0, 10, 20], "grid": 1, "within": within}})
+    drawn = domain.attribute("x").values(np.repeat([0, 1], 40_000), np.random.default_rng(0)).reshape(2, -1)
+    for bound in (2, 4, 7, 13, 15, 19):
+        found = query_text.conditions(f"x<{bound}", domain, interpolate=True).shares["x"]
+        assert np.abs(found - (drawn < bound).mean(axis=1)).max() < 5 * 0.5 / math.sqrt(40_000)
+
+
+def test_dates_are_bounds_too():
+    domain = Domain({"day": {"from": "2020-01-01", "to": "2020-12-31", "step": "month"}})
+    exact = query_text.conditions("day<2020-03-01", domain)
+    assert exact.codes == {"day": (0, 1)} and not exact.notes
+    cut = query_text.conditions("day<=2020-02-10", domain, interpolate=True)
+    np.testing.assert_allclose(cut.shares["day"][:3], [1, 10 / 29, 0])
+    with pytest.raises(ValueError, match=r"2020-02-10 cuts .* edges: 2020-02-01 and 2020-03-01"):
+        query_text.parse("day<2020-02-10", domain)
+    with pytest.raises(ValueError, match="'day' < needs a date, got 'May'"):
+        query_text.parse("day<May", domain)

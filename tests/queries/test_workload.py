@@ -34,7 +34,7 @@ def test_file_is_read_exactly_and_written_back(tmp_path):
     path = tmp_path / "w.json"
     path.write_text(json.dumps(FILE))
     workload = Workload.read(path)
-    workload.validate(DOMAIN)
+    workload.over(DOMAIN)
     assert [entry.weight for entry in workload.entries] == [1, 1, 2, Fraction(1, 10), 1, Fraction(1, 3), 1, 1]
     assert workload.entries[0].query == q.marginal(("age", "sex"))
     assert workload.entries[2].query == q.Product({"age": q.prefix()})
@@ -166,17 +166,15 @@ def test_adult_two_way_marginals_under_a_million_cells(data_dir):
             "list of tuples of attribute names, got one string",
         ),
         (lambda: Workload.of_marginals([]), ValueError, "at least one entry"),
-        (lambda: Workload([["zip"]]).validate(DOMAIN), ValueError, "workload entry 0: .*'zip', which is not"),
+        (lambda: Workload([["zip"]]).over(DOMAIN), ValueError, "workload entry 0: .*'zip', which is not"),
         (
-            lambda: Workload([["age"], {"clique": ["age"], "queries": {"age": {"point": 5}}}]).validate(
-                DOMAIN
-            ),
+            lambda: Workload([["age"], {"clique": ["age"], "queries": {"age": {"point": 5}}}]).over(DOMAIN),
             ValueError,
             "workload entry 1: .*attribute 'age' has codes 0..4",
         ),
         (lambda: Workload.all_kway(DOMAIN, 0), ValueError, "k must be an integer in 1..3, got 0"),
         (lambda: Workload.all_kway(DOMAIN, 4), ValueError, "k must be an integer in 1..3, got 4"),
-        (lambda: Workload.all_kway(DOMAIN, 2.0), TypeError, "k must be an integer, got float"),
+        (lambda: Workload.all_kway(DOMAIN, 2.5), TypeError, "k must be an integer, got float"),
         (
             lambda: Workload.all_kway(DOMAIN, 2, max_cells=7),
             ValueError,

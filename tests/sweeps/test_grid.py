@@ -76,8 +76,8 @@ BAD = {
     "workload of strangers": (
         "all_kway = 1", 'all_kway = 1\ntables = ["dogs"]', "'tables' names 'dogs'; there are: people"
     ),
-    "no such mechanism": ('"marginals"', '"magic"', "no such mechanism; there are: auto, aim, batch-aim"),
-    "no such option": (MARGINALS, f"{MARGINALS}\noptions = {{ spilt = 1 }}", "option 'spilt'; it has: split"),
+    "no such mechanism": ('"marginals"', '"magic"', "the mechanism must be one of 'auto', 'aim'"),
+    "no such option": (MARGINALS, f"{MARGINALS}\noptions = {{ spilt = 1 }}", "no option 'spilt'; it has"),
     "bad option": (MARGINALS, f'{MARGINALS}\noptions = {{ split = "odd" }}', "split must be one of"),
     "option of no values": (
         MARGINALS, f"{MARGINALS}\noptions = {{ split = [] }}", "'split' is a list of no values"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pgmjax._internal import checks
 from pgmjax.cli.options import release
 from pgmjax.cli.options.release import MECHANISMS
 
@@ -159,7 +161,8 @@ def add_query(commands: Any) -> None:
         f"interval that holds for every table with at least {LEVEL:.0%} probability. Queries cost "
         "no privacy.",
         epilog="Join conditions by commas: NAME=VALUE, !=, <, <=, >, >=, or NAME in {VALUE|VALUE}. A "
-        "bound on a binned attribute must be one of its edges. Example: pgmjax query DIR "
+        "bound between two edges of a binned attribute is interpolated, and the answer says so. Names and "
+        "values may be in any case. Example: pgmjax query DIR "
         "'sex=Male,age<30'",
     )
     parser.add_argument(
@@ -436,6 +439,7 @@ def _product_shape(text: str) -> tuple[int, ...]:
 
 
 def _repeats(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text[:6]) <= 10_000:
-        raise argparse.ArgumentTypeError(f"expected a whole number from 1 to 10,000, got {text!r}")
-    return int(text)
+    with contextlib.suppress(ValueError):
+        if 1 <= (number := checks.integer_of_text(text)) <= 10_000:
+            return number
+    raise argparse.ArgumentTypeError(f"expected a whole number from 1 to 10,000, got {text[:40]!r}")

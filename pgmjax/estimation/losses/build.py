@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from pgmjax._internal import checks
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.losses.base import BoundLoss, Loss
 from pgmjax.estimation.losses.custom import Custom
@@ -36,20 +37,18 @@ def names() -> tuple[str, ...]:
     return tuple(_BY_NAME)
 
 
-def check(loss: Any) -> None:
-    """Refuse a loss that `build` would not accept, before binding it.
+def check(loss: Any) -> Any:
+    """Return a loss that `build` accepts, a name as it is listed.
 
     Raises:
         TypeError: not a loss.
         ValueError: an unknown name.
     """
     if isinstance(loss, str):
-        if loss not in _BY_NAME:
-            raise ValueError(
-                f"loss must be one of {', '.join(_BY_NAME)}, a Loss or a function, got {loss!r}."
-            )
-    elif not isinstance(loss, Loss) and not callable(loss):
+        return checks.choice("loss", loss, _BY_NAME, "a Loss or a function")
+    if not isinstance(loss, Loss) and not callable(loss):
         raise TypeError(f"loss must be a name, a Loss or a function of marginals, got {type(loss).__name__}.")
+    return loss
 
 
 def build(

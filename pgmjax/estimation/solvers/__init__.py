@@ -6,6 +6,7 @@ structure at once, `stopping` is the stopping rule. The solvers are `accelerated
 host has not converged.
 """
 
+from pgmjax._internal import checks
 from pgmjax.estimation.solvers.accelerated import Accelerated
 from pgmjax.estimation.solvers.dual_averaging import DualAveraging
 from pgmjax.estimation.solvers.lbfgs import LBFGS
@@ -39,10 +40,8 @@ def build(solver: str | Solver) -> Solver:
         if isinstance(solver, type) or not hasattr(solver, "step"):
             raise TypeError(f"solver must be a name or a solver such as LBFGS(), got {solver!r}.")
         return solver
-    name = "accelerated" if solver == "auto" else solver
-    if name not in _BY_NAME:
-        raise ValueError(f"solver must be a Solver, 'auto' or one of {names()}, got {solver!r}.")
-    return _BY_NAME[name]()
+    name = checks.choice("solver", solver, ("auto", *_BY_NAME), "a Solver")
+    return _BY_NAME["accelerated" if name == "auto" else name]()
 
 
 __all__ += ["Solver", "Status", "build", "names"]

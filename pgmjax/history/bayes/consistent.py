@@ -65,7 +65,7 @@ def consistent_answers(
     """
     if not history.measurements:
         raise ValueError("there is no answer yet: the history is empty.")
-    query.check(history.domain)
+    query = query.over(history.domain)
     fitted = (Estimator(progress=False) if estimator is None else estimator).fit(
         history.domain, history.measurements, total=total
     )

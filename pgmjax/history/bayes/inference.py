@@ -53,7 +53,7 @@ class Inference:
     biased: bool = False
 
     def __post_init__(self) -> None:
-        checks.choice("method", self.method, METHODS)
+        checks.set_choice(self, "method", METHODS)
 
     @functools.cached_property
     def computed(self) -> SumDistribution:

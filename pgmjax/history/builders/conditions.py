@@ -14,9 +14,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from pgmjax.data.cliques import as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.queries import AttributeQuery, Product, Query, WeightedSum, matrix, point, subset, total
 from pgmjax.queries import range as code_range
+from pgmjax.queries.block import Code, code_of
 
 MAX_CASES = 1_000_000
 """Largest number of combinations of attribute cases that a condition may distinguish."""
@@ -33,9 +35,9 @@ class Condition:
     """A condition on one record: codes of an attribute, or others joined by `&`, `|` and `~`.
 
     Attributes:
-        joined_by: "codes", "and", "or" or "not".
+        joined_by: "codes", "range", "and", "or" or "not".
         attribute: the name of the attribute, for "codes".
-        codes: the codes it holds for, ascending, for "codes".
+        codes: the codes (or labels) it holds for, ascending, for "codes"; the ends, for "range".
         parts: the conditions that are joined.
 
     Example:
@@ -47,7 +49,7 @@ class Condition:
 
     joined_by: str
     attribute: str = ""
-    codes: tuple[int, ...] = ()
+    codes: tuple[Code, ...] = ()
     parts: tuple[Condition, ...] = ()
 
     def __and__(self, other: Condition) -> Condition:
@@ -70,7 +72,7 @@ class Condition:
             ValueError: an attribute or code is unknown, the condition never holds, or it distinguishes more
                 than `MAX_CASES` combinations.
         """
-        named = self.codes_by_attribute()
+        named = self.over(domain).codes_by_attribute()
         order = tuple(name for name in domain if name in named)
         for name in named:
             _check_codes(name, named[name], domain[name])
@@ -82,7 +84,7 @@ class Condition:
                 f"the limit of {MAX_CASES:,}: split it into several queries."
             )
         first = [np.unique(case, return_index=True)[1] for case in cases]
-        truth = self.holds(dict(zip(order, np.ix_(*first), strict=True)))
+        truth = self.over(domain).holds(dict(zip(order, np.ix_(*first), strict=True)))
         truth = np.broadcast_to(truth, shape).astype(np.int64)
         if not truth.any():
             raise ValueError(f"the condition on {order} never holds: there is nothing to count.")
@@ -91,6 +93,18 @@ class Condition:
             for number, vectors in Decomposer().terms(truth)
         ]
         return terms[0][1] if len(terms) == 1 and terms[0][0] == 1 else WeightedSum(terms)
+
+    def over(self, domain: Domain) -> Condition:
+        """Return the condition with labels as codes and attributes as the domain writes them.
+
+        Raises:
+            ValueError: an attribute or a label is unknown, or a range is empty.
+        """
+        if self.parts:
+            return dataclasses.replace(self, parts=tuple(part.over(domain) for part in self.parts))
+        (name,) = as_clique(domain, (self.attribute,))
+        codes = tuple(code_of(domain.attribute(name), code) for code in self.codes)
+        return between(name, *codes) if self.joined_by == "range" else is_in(name, codes)
 
     def holds(self, codes: dict[str, np.ndarray]) -> np.ndarray:
         """Return whether the condition holds, for arrays of codes by attribute that broadcast together."""
@@ -112,8 +126,8 @@ class Condition:
         return result
 
 
-def is_in(attribute: str, codes: Iterable[int]) -> Condition:
-    """Return the condition that an attribute has one of some codes.
+def is_in(attribute: str, codes: Iterable[Code]) -> Condition:
+    """Return the condition that an attribute has one of some codes or labels.
 
     Raises:
         ValueError: there is no code, or one is negative or given twice.
@@ -121,14 +135,16 @@ def is_in(attribute: str, codes: Iterable[int]) -> Condition:
     return Condition("codes", attribute, subset(codes).codes)
 
 
-def equals(attribute: str, code: int) -> Condition:
-    """Return the condition that an attribute has a code."""
+def equals(attribute: str, code: Code) -> Condition:
+    """Return the condition that an attribute has a code or label."""
     return Condition("codes", attribute, (point(code).code,))
 
 
-def between(attribute: str, low: int, high: int) -> Condition:
-    """Return the condition that an attribute has a code from `low` to `high`, both included."""
+def between(attribute: str, low: Code, high: Code) -> Condition:
+    """Return the condition that an attribute has a code from `low` to `high` (or labels), both included."""
     ends = code_range(low, high)
+    if isinstance(ends.low, str) or isinstance(ends.high, str):
+        return Condition("range", attribute, (ends.low, ends.high))
     return Condition("codes", attribute, tuple(np.arange(ends.low, ends.high + 1).tolist()))
 
 

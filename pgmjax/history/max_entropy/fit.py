@@ -187,18 +187,17 @@ class MaxEntropy:
     def __post_init__(self) -> None:
         if self.alpha is not None:
             object.__setattr__(self, "alpha", checks.number("alpha", self.alpha, above=0))
-        checks.choice("penalty", self.penalty, PENALTIES)
+        checks.set_choice(self, "penalty", PENALTIES)
         if not isinstance(self.prior, ProductPrior | None):
             raise TypeError(f"prior must be a ProductPrior, got {type(self.prior).__name__}.")
-        checks.choice("oracle", self.oracle, ("auto", *oracles.names()))
-        checks.integer("max_steps", self.max_steps, low=1)
+        checks.set_choice(self, "oracle", ("auto", *oracles.names()))
+        checks.set_integers(self, "max_steps", low=1)
         checks.number("tol", self.tol, at_least=0)
-        checks.choice("dtype", self.dtype, ("float32", "float64"))
-        checks.choice("solver", self.solver, SOLVERS)
-        checks.choice("proposal", self.proposal, METHODS)
-        checks.integer("chains", self.chains, low=2)
-        checks.integer("chain_steps", self.chain_steps, low=2)
-        checks.integer("seed", self.seed, low=0)
+        checks.set_choice(self, "dtype", ("float32", "float64"))
+        checks.set_choice(self, "solver", SOLVERS)
+        checks.set_choice(self, "proposal", METHODS)
+        checks.set_integers(self, "chains", "chain_steps", low=2)
+        checks.set_integers(self, "seed", low=0)
 
     def plan(self, history: History) -> oracles.Plan:
         """Plan the inference of a fit from the queries alone.

@@ -50,7 +50,7 @@ class AccuracyRequirement:
         """
         if not isinstance(query, Query):
             raise TypeError(f"a session is asked a pgmjax.queries.Query, got {type(query).__name__}.")
-        query.check(domain)
+        query = query.over(domain)
         if query.num_rows(domain) != 1:
             raise ValueError(
                 f"a session is asked one number at a time, got a query of {query.num_rows(domain)} rows: ask "

@@ -59,15 +59,25 @@ def names() -> tuple[str, ...]:
     return tuple(_BY_NAME)
 
 
-def kind(name: str) -> type[Oracle]:
-    """The class of an oracle, from its name.
+def kind(oracle: str | type[Oracle]) -> type[Oracle]:
+    """The class of an oracle, from its name or itself.
 
     Raises:
+        TypeError: neither a name nor a class of oracles.
         ValueError: unknown name.
     """
-    if name not in _BY_NAME:
-        raise ValueError(f"oracle must be 'auto' or one of {names()}, got {name!r}.")
-    return _BY_NAME[name]
+    if isinstance(oracle, type) and issubclass(oracle, Oracle):
+        return oracle
+    if not isinstance(oracle, str):
+        raise TypeError(f"oracle must be a name or a class such as BruteForce, got {type(oracle).__name__}.")
+    return _BY_NAME[checks.choice("oracle", oracle, _BY_NAME, "a class of oracles")]
+
+
+def check(oracle: Any) -> str | type[Oracle]:
+    """Return a setting of an oracle: "auto", a name as it is listed, or a class; refuse what is none."""
+    if isinstance(oracle, str):
+        return checks.choice("oracle", oracle, ("auto", *_BY_NAME), "a class of oracles")
+    return kind(oracle)
 
 
 @dataclasses.dataclass
@@ -222,7 +232,7 @@ def _words(name: str) -> str:
 def plan(
     structure: Structure,
     attributes: tuple[str, ...],
-    oracle: str = "auto",
+    oracle: str | type[Oracle] = "auto",
     *,
     itemsize: int = 4,
     copies: int = forecast.ORACLE_COPIES,
@@ -238,7 +248,7 @@ def plan(
     Args:
         structure: sizes and cliques.
         attributes: name of each variable.
-        oracle: `auto` or one of `names()`.
+        oracle: `auto`, one of `names()`, or a class of oracles.
         itemsize: bytes per cell, 4 or 8.
         copies: number of copies of the potentials in memory at the same time.
         max_bytes: memory that may be used. Default: the free memory of the device.
@@ -254,6 +264,7 @@ def plan(
         ValueError: an unknown oracle, or a mesh with an oracle that has no slices.
         ModelTooLargeError: the forecast exceeds the memory.
     """
+    oracle = check(oracle)
     limits = Limits(memory_limit(max_bytes), itemsize, copies, finite, sharding.check(mesh), calls or 1)
     sharing = [name for name, each in _BY_NAME.items() if each.shares_devices]
     if mesh is not None and oracle not in ("auto", *sharing):

@@ -117,8 +117,8 @@ def calibrate(
     """
     relation = Relation.parse(relation)
     target, exact = exact_epsilon(epsilon), exact_delta(delta)
-    checks.choice("noise", noise, ("auto", "laplace", "gaussian"))
-    checks.choice("accountant", accountant, ("zcdp", "rdp", "pld"))
+    noise = checks.choice("noise", noise, ("auto", "laplace", "gaussian"))
+    accountant = checks.choice("accountant", accountant, ("zcdp", "rdp", "pld"))
     if exact == 0 and noise == "gaussian":
         raise ValueError("Gaussian noise needs delta > 0: ask for laplace or auto at delta 0.")
     records = checks.integer("max_records", max_records, low=1)
@@ -154,6 +154,7 @@ def _ask(
     shares = split(Fraction(1), [1] * len(queries) if weights is None else weights)
     result = []
     for query, share in zip(queries, shares, strict=True):
+        query = query.over(domain) if isinstance(query, Query) else query
         check_measurable(query, domain)
         norms = (
             query.l1_sensitivity(relation, domain, max_weight) * records,

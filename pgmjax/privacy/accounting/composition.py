@@ -129,7 +129,7 @@ class Composition:
             Dwork and Roth 2014, Theorem 3.16 (basic); see `epsilon_of`, `epsilon_at` and
             `pld` for the others.
         """
-        checks.choice("method", method, METHODS)
+        method = checks.choice("method", method, METHODS)
         return _loss(self, exact_delta(delta), method)
 
     def statement(self, delta: Any = 0) -> str:

@@ -377,7 +377,7 @@ class Selection(Record):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", exact_epsilon(self.epsilon))
-        checks.choice("method", self.method, ("exponential", "permute-and-flip"))
+        checks.set_choice(self, "method", ("exponential", "permute-and-flip"))
 
     @property
     def rho(self) -> Fraction:

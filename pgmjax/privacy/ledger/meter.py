@@ -19,6 +19,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from pgmjax._internal import checks
 from pgmjax.privacy.accounting import renyi, zcdp
 from pgmjax.privacy.accounting.events import Concentrated, Event, KeysEvent
 from pgmjax.privacy.exact import exact_epsilon, exact_rho, shortened
@@ -56,8 +57,7 @@ class Meter:
         Raises:
             ValueError: the measure and delta are inconsistent, or the cap is out of range.
         """
-        if measure not in MEASURES:
-            raise ValueError(f"measure must be one of {', '.join(map(repr, MEASURES))}, got {measure!r}.")
+        measure = checks.choice("measure", measure, MEASURES)
         if (measure == "pure") != (delta == 0):
             told = "needs delta 0" if measure == "pure" else "needs delta > 0"
             raise ValueError(f"The measure {measure!r} {told}, got delta {shortened(delta)}.")

@@ -217,6 +217,7 @@ def test_an_insecure_session_says_so_wherever_its_answers_go(ledger, tmp_path):
 def test_files_are_secure_only_by_their_word(tmp_path):
     import json
 
+    tmp_path = tmp_path / "h"
     path = tmp_path / "history.json"
     measured = LinearMeasurement.released(ages(0), [3], DiscreteLaplace(2.0))
     History(DOMAIN, [measured]).save(tmp_path)

@@ -1,0 +1,58 @@
+"""Names of mbi raise errors that say what is written here; nothing else about the classes changes."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import pgmjax as pj
+from pgmjax._internal import migration
+
+DOMAIN = pj.Domain({"a": 2, "b": 3})
+NOISY = pj.LinearMeasurement(("a", "b"), np.ones((2, 3)), 1.0)
+DATA = pj.Dataset.from_columns(DOMAIN, {"a": [0, 1], "b": [2, 2]})
+FIT = pj.Estimator(max_steps=5, progress=False).fit(DOMAIN, [NOISY], total=6)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "here"),
+    [
+        (pj, "Factor", "an array: model.marginal(clique)"),
+        (pj, "FactoredInference", "Estimator().fit(domain, measurements, total)"),
+        (pj.Domain, "fromdict", "Domain({name: size})"),
+        (DOMAIN, "config", "sizes"),
+        (DOMAIN, "attrs", "attributes"),
+        (pj.Dataset, "load", "Dataset.read(path, domain)"),
+        (DATA, "project", "marginals([clique]) of a table"),
+        (NOISY, "noisy_measurement", "values"),
+        (pj.Estimator(), "estimate", "Estimator().fit(domain, measurements, total)"),
+        (FIT, "project", "marginal(clique) of a model"),
+        (FIT.model, "synthetic_data", "sample(rows, seed) of a model"),
+        (FIT.model, "project", "marginal(clique) of a model"),
+        (FIT.model, "datavector", "reshape(-1)"),
+    ],
+)
+def test_a_name_of_mbi_is_answered_by_ours(owner, name, here):
+    with pytest.raises(AttributeError) as caught:
+        getattr(owner, name)
+    assert here in str(caught.value) and "docs/migration.md" in str(caught.value)
+    assert not hasattr(owner, name) and name not in dir(owner)
+
+
+def test_all_else_stays_as_it_was():
+    for found in (pj, pj.Domain, DOMAIN, DATA, NOISY, FIT, FIT.model):
+        with pytest.raises(AttributeError, match="no_such_thing") as caught:
+            found.no_such_thing  # noqa: B018
+        assert "migration" not in str(caught.value)
+    assert copy.deepcopy(DOMAIN) == DOMAIN == pickle.loads(pickle.dumps(DOMAIN))
+
+
+def test_an_error_inside_a_property_is_told_as_it_is():
+    class Thing(migration.Named):
+        @property
+        def shape(self):
+            return [].nothing
+
+    with pytest.raises(AttributeError, match="'list' object has no attribute 'nothing'"):
+        Thing().shape  # noqa: B018
