@@ -284,8 +284,10 @@ class CountEstimates:
 
     @functools.cached_property
     def _others_with(self) -> dict[str, frozenset[int]]:
-        """The numbers of the other measurements on each attribute. There can be thousands, for each of which
-        an output of thousands of queries would else be compared."""
+        """The numbers of the other measurements on each attribute.
+
+        There can be thousands, and an output asks thousands of queries: few of them share attributes.
+        """
         found: dict[str, set[int]] = {}
         for number, each in enumerate(self._others):
             for name in each.clique:
