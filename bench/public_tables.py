@@ -69,8 +69,7 @@ def counts(source: Store, domain: Domain) -> list[np.ndarray] | str:
 def differing(file: pathlib.Path, domain: Domain, folder: pathlib.Path) -> dict[str, str]:
     """The stores whose counts are not those of the file, each with what differs."""
     wanted = counts(file, domain)
-    comma = dict(sep=None, engine="python") if file.suffix != ".tsv" else dict(sep="\t")
-    frame = pd.read_csv(file, dtype=str, keep_default_na=False, **comma)
+    frame = pd.read_csv(file, dtype=str, keep_default_na=False, sep=None, engine="python")
     found = {}
     for name, source in stores(frame, folder).items():
         given = counts(source, domain)
