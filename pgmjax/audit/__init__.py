@@ -5,25 +5,20 @@ Four layers, from the cheapest to the most expensive:
 - L0, exact: the loss of finite channels, noise distributions and selections, computed without sampling
   (`exact`), and of trees of cells and keys above a threshold (`discovery`);
 - L1, replay: with the noise frozen, nothing but released numbers may differ between neighbours: of calls in
-  `replay`, of a whole mechanism in `mechanism`, by the comparisons in `compare` and the costs in `claims`;
-  in many settings and in refusals (`matrix`, `refusals`), on neighbours found by `search`, for front-ends
-  other than mechanisms (`frontends`); and every released number has one draw of its own (`draws`);
+  `replay`, of a whole mechanism in `mechanism`, by the comparisons in `compare` and the costs in `claims`,
+  on neighbours found by `search`, for front-ends other than mechanisms (`frontends`); and every released
+  number has one draw of its own (`draws`);
 - L2, goodness of fit: drawn noise follows the claimed distribution (`goodness`);
 - L3, black box: a lower bound on epsilon from many runs, a smoke test (`blackbox`; `smoke` for a whole
   mechanism).
 
-`processes` replays whole commands, with their files, output, exit codes and ledger; `identity` checks that a
-ledger's table is known whole and read once. `primitives` and `contracts` check the library as it is
-installed, `report` says what was found, `coverage` which code was run for it, `specimen` is a mechanism to
-audit and to break. `mutants` are bugs put in on purpose by `mutations`, each of which must be caught, as
-are those of whole commands in `process_mutants`. Audit on made-up tables: a tape holds exact private
-numbers. All of it is testing, not proof.
+`processes` replays whole commands, with their files, output, exit codes and ledger. `primitives` and
+`contracts` check the library as it is installed, `report` says what was found, `specimen` is a mechanism to
+audit. Audit on made-up tables: a tape holds exact private numbers. All of it is testing, not proof.
 """
 
-from pgmjax.audit import mutants
 from pgmjax.audit.blackbox import LowerBound, audit_blackbox, epsilon_lower_bound, mu_lower_bound
 from pgmjax.audit.compare import differences
-from pgmjax.audit.coverage import FileCoverage, LineCoverage
 from pgmjax.audit.draws import CountingBackend, check_draws
 from pgmjax.audit.exact import (
     channel_delta,
@@ -36,7 +31,6 @@ from pgmjax.audit.exact import (
     selection_epsilon,
 )
 from pgmjax.audit.goodness import Goodness, categorical_fit, draws_needed, goodness_of_fit, two_sample
-from pgmjax.audit.matrix import MatrixAudit, audit_matrix
 from pgmjax.audit.mechanism import AuditCase, replay_mechanism
 from pgmjax.audit.primitives import AuditFailure, Repetition, repeated
 from pgmjax.audit.processes import ProcessCase, audit_processes, replay_process
@@ -60,12 +54,9 @@ __all__ = [
     "AuditFailure",
     "CannotAuditError",
     "CountingBackend",
-    "FileCoverage",
     "Goodness",
     "LargestLoss",
-    "LineCoverage",
     "LowerBound",
-    "MatrixAudit",
     "MechanismAudit",
     "NoMeasurementsError",
     "NonInterferenceError",
@@ -77,7 +68,6 @@ __all__ = [
     "Tape",
     "as_table",
     "audit_blackbox",
-    "audit_matrix",
     "audit_mechanism",
     "audit_primitives",
     "audit_processes",
@@ -98,7 +88,6 @@ __all__ = [
     "lower_bound",
     "metric_epsilon",
     "mu_lower_bound",
-    "mutants",
     "neighbours",
     "noise_delta",
     "noise_epsilon",

@@ -8,7 +8,6 @@ from typing import Any
 
 from pgmjax._internal import checks
 from pgmjax.audit import contracts, discovery, primitives
-from pgmjax.audit.coverage import FileCoverage
 from pgmjax.audit.mechanism import UNIT, AuditCase, replay_case
 from pgmjax.audit.replay import CannotAuditError
 from pgmjax.audit.smoke import NoMeasurementsError, bound_case, fits_in_every_run
@@ -217,30 +216,6 @@ def as_table(audits: Sequence[MechanismAudit]) -> str:
     widths = [max(len(row[k]) for row in rows) for k in range(len(_COLUMNS))]
     lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in rows]
     return "\n".join(line.rstrip() for line in lines)
-
-
-def coverage_table(coverage: Sequence[FileCoverage], *, most: int = 20) -> str:
-    """Return what was reached as a text: a line for each file, with functions of which no line was run.
-
-    Args:
-        coverage: from `coverage.LineCoverage.report`.
-        most: how many of a file's functions are named.
-
-    Example:
-        >>> print(coverage_table([FileCoverage("privacy/exact.py", 10, 5, ("split",))]))
-        5 of 10 lines of functions were reached.
-         50%  privacy/exact.py     not reached: split
-    """
-    reached, lines = sum(each.reached for each in coverage), sum(each.lines for each in coverage)
-    width = max((len(each.path) for each in coverage), default=0) + 4
-    said = [f"{reached:,} of {lines:,} lines of functions were reached."]
-    for each in coverage:
-        if each.lines:
-            names = ", ".join(each.unreached[:most])
-            more = f" and {len(each.unreached) - most} more" if len(each.unreached) > most else ""
-            missed = f"not reached: {names}{more}" if each.unreached else ""
-            said.append(f"{each.share:4.0%}  {each.path.ljust(width)} {missed}".rstrip())
-    return "\n".join(said)
 
 
 def _row(audit: MechanismAudit) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import dataclasses
 import importlib
 import json
@@ -13,10 +12,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from pgmjax import audit, mechanisms
-from pgmjax.audit import frontends, identity, process_mutants, processes, report
+from pgmjax.audit import frontends
 
 _DELTAS: tuple[Any, ...] = ("0", "1e-6")
-_MATRIX = 2 / 3  # of the time that is given; the rest is for the search
 _LONGEST = 10**6
 
 
@@ -27,27 +25,17 @@ class _Findings:
     Attributes:
         audits: a line for each mechanism, relation and delta.
         primitives: what each check of the installed noise found, None where nothing.
-        matrix: of settings and refusals, None if there was no time for it.
         searched: the largest privacy losses.
-        coverage: the lines that matrix and primitives reached.
-        seeded: what was said against each seeded bug, None where it was missed.
     """
 
-    audits: list[audit.MechanismAudit]
+    audits: Sequence[audit.MechanismAudit]
     primitives: dict[str, str | None]
-    matrix: audit.MatrixAudit | None = None
     searched: Sequence[audit.LargestLoss] = ()
-    coverage: Sequence[audit.FileCoverage] = ()
-    seeded: dict[str, str | None] = dataclasses.field(default_factory=dict)
 
     @property
     def passed(self) -> bool:
-        parts: list[Any] = [*self.audits, *self.searched, *([] if self.matrix is None else [self.matrix])]
-        return (
-            all(each.passed for each in parts)
-            and not any(self.primitives.values())
-            and all(self.seeded.values())
-        )
+        parts: list[Any] = [*self.audits, *self.searched]
+        return all(each.passed for each in parts) and not any(self.primitives.values())
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -57,10 +45,9 @@ def run(arguments: argparse.Namespace) -> None:
         return
     _check(arguments)
     show = False if sys.stderr is None else None
-    chosen = arguments.mechanism or list(_known().values())
     cases = [
         audit.AuditCase(mechanism, relation, arguments.epsilon, delta, arguments.seed)
-        for mechanism in chosen
+        for mechanism in arguments.mechanism or list(_known().values())
         for relation in mechanisms.relations(mechanism)
         for delta in (_DELTAS if getattr(mechanism, "spends_delta", True) else _DELTAS[:1])
     ]
@@ -77,20 +64,10 @@ def run(arguments: argparse.Namespace) -> None:
         )
         for case in cases
     ]
-    watch = audit.LineCoverage() if arguments.coverage and arguments.seconds else None
-    found = _Findings(audits, {})
-    with contextlib.nullcontext() if watch is None else watch:
-        found.primitives = audit.audit_primitives()
-        if arguments.seconds:
-            seconds = arguments.seconds * _MATRIX
-            found.matrix = audit.audit_matrix(
-                chosen, seconds=seconds, seed=arguments.seed, show_progress=show
-            )
+    found = _Findings(audits, audit.audit_primitives())
     if arguments.seconds:
-        each = arguments.seconds * (1 - _MATRIX) / len(cases)
+        each = arguments.seconds / len(cases)
         found.searched = [audit.largest_loss(case, seconds=each) for case in cases]
-    found.coverage = () if watch is None else watch.report()
-    found.seeded = {mutant.name: _caught(mutant) for mutant in audit.mutants.ALL if arguments.mutants}
     if arguments.json:
         print(json.dumps(_record(found)))
     else:
@@ -101,20 +78,12 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _processes(arguments: argparse.Namespace) -> None:
     """Replay commands and print the findings; raises RuntimeError if there are faults."""
-    checked = {name: processes.fault_of(check) for name, check in identity.CHECKS.items()}
-    found = {**audit.audit_processes(arguments.main), **checked}
-    every = process_mutants.ALL if arguments.mutants else ()
-    seeded = {each.name: audit.mutants.caught(each, arguments.main) for each in every}
-    passed = not any(found.values()) and all(seeded.values())
+    found = audit.audit_processes(arguments.main)
+    passed = not any(found.values())
     if arguments.json:
-        record: dict[str, Any] = {"passed": passed, "processes": _verdicts(found)}
-        if seeded:
-            record["mutants"] = _catches(seeded)
-        print(json.dumps(record))
+        print(json.dumps({"passed": passed, "processes": _verdicts(found)}))
     else:
-        width = max(map(len, [*found, *seeded]))
-        _print_verdicts(found, width)
-        _print_catches(seeded, width)
+        _print_verdicts(found)
     if not passed:
         raise RuntimeError("The audit found faults.")
 
@@ -155,25 +124,14 @@ def mechanisms_named(text: str) -> list[type[Any]]:
     return [mechanism]
 
 
-def _caught(mutant: audit.mutants.Mutant) -> str | None:
-    if mutant.scope == "queries":
-        return audit.mutants.caught(mutant, mechanisms.Marginals)
-    return audit.mutants.caught(mutant)
-
-
 def _record(found: _Findings) -> dict[str, Any]:
     record: dict[str, Any] = {
         "passed": found.passed,
         "mechanisms": [each.to_dict() for each in found.audits],
         "primitives": _verdicts(found.primitives),
     }
-    if found.matrix is not None:
-        record["matrix"] = found.matrix.to_dict()
+    if found.searched:
         record["search"] = [each.to_dict() for each in found.searched]
-    if found.coverage:
-        record["coverage"] = [{**dataclasses.asdict(each), "share": each.share} for each in found.coverage]
-    if found.seeded:
-        record["mutants"] = _catches(found.seeded)
     return record
 
 
@@ -181,43 +139,17 @@ def _verdicts(found: dict[str, str | None]) -> dict[str, Any]:
     return {name: {"passed": fault is None, "fault": fault} for name, fault in found.items()}
 
 
-def _catches(seeded: dict[str, str | None]) -> dict[str, Any]:
-    return {name: {"caught": said is not None, "by": said} for name, said in seeded.items()}
-
-
 def _print(found: _Findings) -> None:
     print(audit.as_table(found.audits))
     print()
-    width = max(map(len, [*found.primitives, *found.seeded]), default=0)
-    _print_verdicts(found.primitives, width)
-    if found.matrix is not None:
-        _print_matrix(found.matrix)
+    _print_verdicts(found.primitives)
+    if found.searched:
         print("\nlargest privacy loss found by the search")
         for each in found.searched:
             print(each)
-    if found.coverage:
-        print("\nlines of privacy and mechanisms reached by the noise checks and the matrix")
-        print(report.coverage_table(found.coverage))
-    _print_catches(found.seeded, width)
 
 
-def _print_verdicts(found: dict[str, str | None], width: int) -> None:
+def _print_verdicts(found: dict[str, str | None]) -> None:
+    width = max(map(len, found), default=0)
     for name, fault in found.items():
         print(f"{name.ljust(width)}  {'passed' if fault is None else f'FAILED: {fault}'}")
-
-
-def _print_catches(seeded: dict[str, str | None], width: int) -> None:
-    if seeded:
-        print("\nseeded bugs")
-    for name, said in seeded.items():
-        print(f"{name.ljust(width)}  {'MISSED' if said is None else f'caught: {said}'}")
-
-
-def _print_matrix(matrix: audit.MatrixAudit) -> None:
-    print(f"\nmatrix: {sum(matrix.visited.values()):,} settings and refusals tried")
-    for kind, number in matrix.visited.items():
-        print(f"{number:7,}  {kind}")
-    most = ", ".join(f"{name} {number:,}" for name, number in matrix.largest.items())
-    print(f"largest outputs of a run whose numbers all have their own noise: {most}")
-    for case, fault in matrix.faults:
-        print(f"FAILED: {case}: {fault}")

@@ -285,7 +285,7 @@ class CountEstimates:
     def _others_with(self) -> dict[str, frozenset[int]]:
         """The numbers of the other measurements on each attribute.
 
-        There can be thousands, and without this each output of thousands of queries is compared with all.
+        There can be thousands, and an output asks thousands of queries: few of them share attributes.
         """
         found: dict[str, set[int]] = {}
         for number, each in enumerate(self._others):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pgmjax import mechanisms
-from pgmjax.audit import audit_mechanism, check_draws, claims, discovery, frontends, mutations
+from pgmjax.audit import audit_mechanism, check_draws, claims, discovery, frontends
 from pgmjax.audit.discovery import DiscoveryRuns, neighbouring_columns, tree_probabilities
 from pgmjax.audit.replay import check_outcome
 from pgmjax.data.relation import Relation
@@ -18,6 +18,7 @@ from pgmjax.privacy.partition import key_threshold
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.privacy.tape import Call, NonInterferenceError
+from tests.audit import mutations
 
 FALSE_ALARMS = 0.0  # everything is seeded; the checks with fresh entropy are counted in test_mutants.py
 

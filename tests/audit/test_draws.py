@@ -6,7 +6,6 @@ import pytest
 from pgmjax.audit import check_draws, frontends
 from pgmjax.audit.draws import CountingBackend
 from pgmjax.audit.mechanism import WORKLOAD, AuditCase
-from pgmjax.audit.mutations import replaced
 from pgmjax.audit.specimen import SelectAndMeasure
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
@@ -18,6 +17,7 @@ from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.tape import NonInterferenceError
 from pgmjax.queries import marginal
+from tests.audit.mutations import replaced
 
 FALSE_ALARMS = 0.0  # everything is seeded or exact
 

@@ -5,18 +5,20 @@ import itertools
 import pytest
 
 from pgmjax import mechanisms
-from pgmjax.audit import audit_matrix, frontends, matrix, refusals
+from pgmjax.audit import frontends
 from pgmjax.audit.mechanism import WORKLOAD, AuditCase
 from pgmjax.audit.specimen import neighbours
 from pgmjax.data.relation import Relation
 from pgmjax.mechanisms import Marginals
 from pgmjax.privacy.budget import Budget, BudgetExceeded
+from tests.audit import matrix, refusals
+from tests.audit.matrix import audit_matrix
 
 FALSE_ALARMS = 0.0  # everything is seeded
 
 ALL = [*mechanisms.names().values(), *frontends.names().values()]
 every = pytest.mark.parametrize("mechanism", ALL, ids=lambda mechanism: mechanism.name)
-PART = 7  # cases of each mechanism that are visited here; `pgmjax audit` visits hundreds
+PART = 7  # cases of each mechanism that are visited here
 
 
 @pytest.mark.parametrize("sizes", [(2, 3), (5, 4, 3, 3, 2, 2, 2), (9, 1, 2, 5)])

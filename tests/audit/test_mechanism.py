@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pgmjax import audit, mechanisms
-from pgmjax.audit import mutations, replay, smoke
+from pgmjax.audit import replay, smoke
 from pgmjax.audit.compare import differences
 from pgmjax.audit.mechanism import AuditCase
 from pgmjax.estimation.estimator import Estimator
@@ -16,6 +16,7 @@ from pgmjax.privacy.exact import exact_epsilon
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.scores import Counts
 from pgmjax.queries import marginal
+from tests.audit import mutations
 
 FALSE_ALARMS = 0.0  # everything is seeded
 

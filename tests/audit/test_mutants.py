@@ -13,12 +13,13 @@ from unittest import mock
 import pytest
 
 from pgmjax import mechanisms
-from pgmjax.audit import contracts, discovery, mutants, primitives
+from pgmjax.audit import contracts, discovery, primitives
 from pgmjax.audit.specimen import SelectAndMeasure
 from pgmjax.data.relation import Relation
 from pgmjax.privacy import measuring, scales
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.sensitivity import Sensitivity
+from tests.audit import mutants
 
 # an unmutated check may fail by chance once in 5e7 for each of its statistics (fresh entropy): 10 of noise,
 # 10 of scores, 2 of choices, 12 and 18 of responses, 3 of trees and keys; below a mutant such a failure only

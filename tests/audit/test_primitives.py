@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from pgmjax.audit import mutations, primitives
+from pgmjax.audit import primitives
 from pgmjax.audit.primitives import AuditFailure, repeated
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy.seeded import SeededBackend
+from tests.audit import mutations
 
 ALPHA = 1e-6
 FALSE_ALARMS = 0.0  # seeded; with fresh entropy 4 * ALPHA + 1e-3 for the test of validity

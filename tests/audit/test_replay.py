@@ -162,7 +162,7 @@ def test_black_box_runs_of_the_specimen_stay_below_the_claim():
 
 def test_black_box_runs_find_a_mechanism_without_noise(monkeypatch):
     """Noise far too small is found by the smoke alarm too."""
-    from pgmjax.audit import mutations
+    from tests.audit import mutations
 
     with mutations.no_noise():
         found = smoke.lower_bound(SelectAndMeasure, "add-remove", epsilon=1, trials=400, show_progress=False)

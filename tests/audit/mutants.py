@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax import mechanisms, random
-from pgmjax.audit import contracts, discovery, frontends, matrix, mutations, primitives
+from pgmjax.audit import contracts, discovery, frontends, primitives
 from pgmjax.audit.mechanism import UNIT, AuditCase, replay_mechanism
 from pgmjax.audit.replay import check_pairs
 from pgmjax.audit.specimen import ScoreAndMeasure, SelectAndMeasure
@@ -29,6 +29,7 @@ from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.tape import NonInterferenceError
 from pgmjax.queries import DenseMatrix, marginal
 from pgmjax.queries.workload import Workload
+from tests.audit import matrix, mutations
 
 _MATRIX = 60
 _PAIRS = 16

@@ -23,7 +23,6 @@ from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
 from pgmjax.audit.draws import check_draws
 from pgmjax.audit.mechanism import DOMAIN, UNIT, WORKLOAD, AuditCase
-from pgmjax.audit.refusals import refusals
 from pgmjax.audit.replay import check_outcome
 from pgmjax.data.domain import Domain
 from pgmjax.data.unit import Unit
@@ -40,6 +39,7 @@ from pgmjax.queries import (
     total,
 )
 from pgmjax.queries.workload import Workload
+from tests.audit.refusals import refusals
 
 LARGE = (Domain({"a": 2**18 + 99, "b": 2}), Domain(dict.fromkeys("abcd", 23)))
 """Domains with a marginal of more than 2^18 cells: of one attribute, and of four with few values each."""

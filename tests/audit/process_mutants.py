@@ -13,9 +13,6 @@ from collections.abc import Callable
 from typing import Any
 
 from pgmjax._internal import checks
-from pgmjax.audit import identity
-from pgmjax.audit.mutants import Mutant
-from pgmjax.audit.mutations import replaced
 from pgmjax.audit.processes import CASES, replay_process
 from pgmjax.data.dataset import Dataset
 from pgmjax.mechanisms.base import Mechanism
@@ -23,6 +20,9 @@ from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.ledger.charge import Charge
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.release import folder as release_folder
+from tests.audit import identity
+from tests.audit.mutants import Mutant
+from tests.audit.mutations import replaced
 
 _PLAIN = next(case for case in CASES if case.name == "marginals")
 _KEPT = next(case for case in CASES if case.name == "marginals in a ledger, asked twice")
