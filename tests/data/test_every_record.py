@@ -162,6 +162,7 @@ def test_records_without_a_value_in_every_store(tmp_path, name, width):
         ('Age of v,Sex at birth of w\nx,"1,5"\n', ["Age of v", "Sex at birth of w"]),
     ],
 )
+@pytest.mark.filterwarnings("ignore:.*without a name of their own")
 def test_what_stands_above_and_beside_the_names(tmp_path, text, names):
     (tmp_path / "t.csv").write_text(text, newline="")
     one = [int(value == "x") for value in LABELS], [int(value == "1,5") for value in LABELS]
