@@ -240,7 +240,8 @@ def test_discovery_and_units():
     for shown, whom in ((synth, "one who"), (made(unit=None), "one row")):
         assert whom in shown._repr_html_()
     assert "all records of one who" in synth._repr_html_() and "Not fitted" in made()._repr_html_()
-    assert "neither" in repr(made(relation="neither"))
+    with pytest.raises(ValueError, match="relation must be"):
+        made(relation="neither")
 
 
 def test_answers_and_files(fitted, tmp_path):
@@ -408,7 +409,7 @@ def test_how_many_rows_can_be_drawn(fitted, n):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"mechanism": "mstt"}, "one of auto, aim"),
+        ({"mechanism": "mstt"}, "one of 'auto', 'aim', .* Did you mean 'mst'"),
         ({"relation": "neither"}, "relation"),
         ({"epsilon": -1}, "epsilon"),
         ({"unit": pj.Unit("who", 2)}, "no columns named 'who'"),

@@ -137,7 +137,7 @@ def test_evidence_by_label():
     ("evidence", "message"),
     [
         ({"z": 0}, "not an attribute"),
-        ({"a": 3}, "'x' is not a value of 'a': it has 0, 1, 2"),
+        ({"a": 3}, "one of its labels or a code in 0..2"),
         ({"a": "x"}, "'x' is not a value of 'a': it has 0, 1, 2"),
         ({"a": []}, "name at least one"),
     ],
