@@ -276,11 +276,7 @@ def add_audit(commands: Any, main: Callable[[Sequence[str]], int]) -> None:
         help="do not record which lines of the library the matrix reaches, which slows the audit down",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of all random choices (0)")
-    parser.add_argument(
-        "--mutants",
-        action="store_true",
-        help="also put known bugs into the mechanisms, one at a time, and tell which are caught",
-    )
+    parser.add_argument("--mutants", action="store_true", help="also plant known bugs: which are caught?")
     parser.add_argument(
         "--processes",
         action="store_true",
