@@ -47,7 +47,7 @@ def spent(folder, capsys):
 def test_a_release_is_charged_and_asked_again_for_free(folder, capsys):
     assert release(folder, "one") == 0
     said = capsys.readouterr().out
-    assert "ledger   small, charge 1\n" in said
+    assert "ledger   charge 1 of account small\n" in said
     assert release(folder, "two") == 0
     assert "the answers are those of an earlier run, at no further cost" in capsys.readouterr().out
     for name in ("measurements.parquet", "answers.parquet", "model/model.npz"):
