@@ -47,7 +47,7 @@ def test_what_is_not_measured_follows_the_earlier_release(table):
     ]
     assert record["spent"] == {"epsilon": "20", "delta": "0"} and record["secure"] is True
     page = pathlib.Path("next/report.html").read_text()
-    assert "nearest to the model of the earlier release" in page and "epsilon = 20" in page
+    assert "the model follows that of the earlier release" in page and "epsilon = 20" in page
 
 
 def test_more_rows(table, capsys):
@@ -91,7 +91,7 @@ def test_published_numbers(table, tmp_path, capsys):
     assert main(words) == 2
     assert "Every table lacks some cells" in capsys.readouterr().err
     assert main([*words, "--total", str(ROWS), "--rows", "30"]) == 0
-    assert "1 tables, 8 counts; 1 cells have none" in capsys.readouterr().out
+    assert "1 table, 8 counts; 1 cells were not published" in capsys.readouterr().out
     assert main(["query", "m", "a=1,b=2", "--json"]) == 0
     (answer,) = json.loads(capsys.readouterr().out)["answers"]
     assert answer["estimate"] == pytest.approx(table[1, 2], abs=10)

@@ -254,9 +254,9 @@ def spent(ledger, capsys):
 def test_a_table_is_charged_once_and_asked_again_for_free(table, ledger, capsys):
     assert main(arguments(table, ledger=ledger, out=table / "one")) == 0
     said = capsys.readouterr().out
-    assert "ledger   small, charge 1\n" in said
+    assert "ledger   charge 1 of account small\n" in said
     assert main(arguments(table, ledger=ledger, out=table / "two")) == 0
-    assert "charge 1, answers kept from an earlier run: no further cost" in capsys.readouterr().out
+    assert "the answers are those of an earlier run, at no further cost" in capsys.readouterr().out
     for name in ("table/answers-0.npy", "table/answers-1.npy", "responses.parquet"):
         assert (table / "one" / name).read_bytes() == (table / "two" / name).read_bytes()
     record = json.loads((table / "one" / "release.json").read_text())

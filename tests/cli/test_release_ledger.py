@@ -47,9 +47,9 @@ def spent(folder, capsys):
 def test_a_release_is_charged_and_asked_again_for_free(folder, capsys):
     assert release(folder, "one") == 0
     said = capsys.readouterr().out
-    assert "ledger   small, charge 1\n" in said
+    assert "ledger   charge 1 of account small\n" in said
     assert release(folder, "two") == 0
-    assert "charge 1, answers kept from an earlier run: no further cost" in capsys.readouterr().out
+    assert "the answers are those of an earlier run, at no further cost" in capsys.readouterr().out
     for name in ("measurements.parquet", "answers.parquet", "model/model.npz"):
         assert (folder / "one" / name).read_bytes() == (folder / "two" / name).read_bytes()
     record = json.loads((folder / "one" / "release.json").read_text())
@@ -90,7 +90,7 @@ def test_an_interrupt_says_how_to_go_on(folder, capsys, monkeypatch):
     assert "Run the same command again, or pgmjax release --resume" in capsys.readouterr().err
     monkeypatch.undo()
     assert main(["release", "--resume", str(folder / "one.partial")]) == 0
-    assert "charge 1, answers kept from an earlier run" in capsys.readouterr().out
+    assert "the answers are those of an earlier run" in capsys.readouterr().out
     assert spent(folder, capsys) == "1"
 
 

@@ -30,7 +30,7 @@ def test_the_noise_is_that_of_the_run(delta, unit):
 
 def test_a_mechanism_that_chooses_says_so():
     found = forecast(pj.mechanisms.MST(1, "add-remove", delta="1e-6"), DOMAIN, WORKLOAD)
-    assert not found.tables and "chooses what it measures while it runs" in next(iter(found.lines()))
+    assert not found.tables and "chooses what to measure while it runs" in next(iter(found.lines()))
 
 
 def test_the_command_reads_and_spends_nothing(tmp_path, capsys, monkeypatch):

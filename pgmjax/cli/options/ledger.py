@@ -71,6 +71,12 @@ def _add_init(parts: Any) -> None:
         "--research", action="store_true", help="accept runs with --insecure-seed, which protect nobody"
     )
     _add_definition(parser)
+    _add_people(parser)
+    parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
+    parser.set_defaults(run="ledger:_init")
+
+
+def _add_people(parser: argparse.ArgumentParser) -> None:
     people = parser.add_mutually_exclusive_group()
     people.add_argument(
         "--same-people-as",
@@ -84,8 +90,6 @@ def _add_init(parts: Any) -> None:
         help="if the ledger has accounts: the table is about none of the people of these accounts, and gets "
         "a budget of its own",
     )
-    parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
-    parser.set_defaults(run="ledger:_init")
 
 
 def _add_set_domain(parts: Any) -> None:
