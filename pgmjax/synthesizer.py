@@ -18,10 +18,9 @@ from pgmjax import mechanisms, random
 from pgmjax._internal import checks, html
 from pgmjax.data.arrow import RawColumns, column_names, column_of
 from pgmjax.data.attribute import Attribute
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Domain, as_domain
 from pgmjax.data.draft import Draft
 from pgmjax.data.encoding import text_of
-from pgmjax.data.order import as_domain
 from pgmjax.data.population import Population
 from pgmjax.data.relation import AnyRelation, Relation
 from pgmjax.data.unit import Unit, check_unit

@@ -16,8 +16,7 @@ from pgmjax import random
 from pgmjax._internal import checks
 from pgmjax.data import arrow as source_arrow
 from pgmjax.data.cliques import Clique, as_clique
-from pgmjax.data.domain import Domain
-from pgmjax.data.order import as_domain
+from pgmjax.data.domain import Domain, as_domain
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import CONTINUOUS, DiscreteNoise, read_noise
 from pgmjax.model import row_file

@@ -304,12 +304,12 @@ def _weights(arguments: argparse.Namespace, draft: Draft) -> Attribute | None:
         raise ValueError("Give --weights NAME and --max-weight N together: a column and its bound.")
     if arguments.weights is None:
         return None
-    checks.integer("--max-weight", arguments.max_weight, low=1, high=LARGEST_WEIGHT)
+    most = checks.integer("--max-weight", arguments.max_weight, low=1, high=LARGEST_WEIGHT)
     if arguments.weights in draft.columns or arguments.no_header:
         raise ValueError(
             f"--weights {arguments.weights} must name a column of the table's header, and none of the domain."
         )
-    return Attribute(arguments.weights, arguments.max_weight + 1)
+    return Attribute(arguments.weights, most + 1)
 
 
 def _tell_unit(source: files.FileSource | files.NpySource, unit: Unit) -> None:

@@ -1,4 +1,4 @@
-"""Where the columns of a text file stand: its delimiter and the place of each column that is asked for.
+"""The layout of a text file: its delimiter and the place of each column that is asked for.
 
 Both are found from public names and from the form of the first lines. What a record holds decides nothing:
 the names asked for are looked for in one line only, and which one follows from the numbers of fields.

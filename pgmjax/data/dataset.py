@@ -18,10 +18,9 @@ from pgmjax.data.bounding import BoundedSource, UnitRecords, records_of
 from pgmjax.data.cliques import as_clique
 from pgmjax.data.counting import Histograms
 from pgmjax.data.definition import TableDefinition, check_rows_outside, coder_of
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Domain, as_domain
 from pgmjax.data.encoding import Encoded
 from pgmjax.data.fingerprint import pieces_of
-from pgmjax.data.order import as_domain
 from pgmjax.data.population import Population
 from pgmjax.data.sources import (
     LARGEST_TOTAL,

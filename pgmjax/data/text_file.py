@@ -141,12 +141,12 @@ class TextFile:
 
     @property
     def plain(self) -> bool:
-        """Whether it is UTF-8, which needs no copy."""
+        """True if it is UTF-8, which needs no copy."""
         return self.encoding is None and self.kind != EXCEL
 
     @property
     def packed(self) -> bool:
-        """Whether it is compressed."""
+        """True if it is compressed."""
         return self.path.suffix.lower() == ".gz"
 
     def pieces(self, errors: str = "strict") -> Iterator[str]:

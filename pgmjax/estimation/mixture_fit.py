@@ -25,8 +25,7 @@ from pgmjax._internal.jit import jit, precision
 from pgmjax._internal.memory import readable_bytes
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique
-from pgmjax.data.domain import Domain
-from pgmjax.data.order import as_domain
+from pgmjax.data.domain import Domain, as_domain
 from pgmjax.estimation import losses, mixture_layout
 from pgmjax.estimation import regularisation as pulls
 from pgmjax.estimation.constraints import StructuralZeros

@@ -14,8 +14,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax._internal.jit import jit, precision
 from pgmjax.data.cliques import Clique, first_holding, maximal
-from pgmjax.data.domain import Domain
-from pgmjax.data.order import as_domain
+from pgmjax.data.domain import Domain, as_domain
 from pgmjax.data.relation import Relation
 from pgmjax.gradients.problem import Diagnostics, DifferentiableProblem, FitParameters
 from pgmjax.gradients.solve import descend, optimum

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.data.domain import Domain
-from pgmjax.data.order import as_domain
+from pgmjax.data.domain import Domain, as_domain
 from pgmjax.data.relation import Relation
 from pgmjax.history import storage
 from pgmjax.history.rows import Rows

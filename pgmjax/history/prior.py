@@ -14,8 +14,7 @@ import numpy as np
 import scipy
 
 from pgmjax._internal import checks
-from pgmjax.data.domain import Domain
-from pgmjax.data.order import as_domain
+from pgmjax.data.domain import Domain, as_domain
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.privacy.exact import exact_epsilon, exact_rho
 from pgmjax.privacy.private_table import PrivateTable

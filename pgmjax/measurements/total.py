@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgmjax.data.domain import Domain
-from pgmjax.data.order import as_domain
+from pgmjax.data.domain import Domain, as_domain
 from pgmjax.measurements.least_squares import shortest_combinations
 from pgmjax.measurements.linear import LinearMeasurement, over_domain
 from pgmjax.queries import AttributeQuery, Product, compression

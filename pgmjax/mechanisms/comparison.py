@@ -27,8 +27,7 @@ from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique
 from pgmjax.data.counting import check_memory
 from pgmjax.data.dataset import Dataset
-from pgmjax.data.domain import Domain
-from pgmjax.data.order import as_domain
+from pgmjax.data.domain import Domain, as_domain
 from pgmjax.data.relation import AnyRelation, Relation
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.inference.plan.junction_tree import total_cells

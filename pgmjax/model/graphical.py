@@ -16,8 +16,7 @@ import numpy as np
 
 from pgmjax._internal import checks, files, formats
 from pgmjax.data.cliques import Clique, as_clique, in_order, marginal_of
-from pgmjax.data.domain import Domain
-from pgmjax.data.order import as_domain
+from pgmjax.data.domain import Domain, as_domain
 from pgmjax.inference.oracles.host import IMPOSSIBLE, HostModel
 from pgmjax.inference.oracles.host_tree import CACHE_BYTES
 from pgmjax.inference.plan.forecast import QUESTION_SECONDS, USUAL, ModelTooLargeError, QuestionLimits

@@ -17,8 +17,7 @@ import numpy as np
 from pgmjax._internal import checks, formats
 from pgmjax._internal.files import ArrayFolder, float_array
 from pgmjax.data.cliques import Clique, as_clique
-from pgmjax.data.domain import Domain
-from pgmjax.data.order import as_domain
+from pgmjax.data.domain import Domain, as_domain
 from pgmjax.inference import ops
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.plan.forecast import require_cells

@@ -466,7 +466,7 @@ class PrivateTable(SingleProcess):
 
     @property
     def run_mark(self) -> str:
-        """What tells the answers of this run from equal numbers of another, whose costs add up.
+        """A mark that tells the answers of this run from equal numbers of another, whose costs add up.
 
         Repeatable noise has none: the same seed gives the same answers, and they protect nobody.
         """

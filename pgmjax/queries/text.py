@@ -140,7 +140,7 @@ def conditions(text: str, domain: Domain, *, interpolate: bool = False) -> Condi
 
 @dataclasses.dataclass
 class _Counted:
-    """What conditions on one attribute count: codes, between two bounds.
+    """The codes, between two bounds, that conditions on one attribute count.
 
     Attributes:
         attribute: the attribute.

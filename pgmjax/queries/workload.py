@@ -23,8 +23,7 @@ from pgmjax import random
 from pgmjax._internal import checks, html
 from pgmjax._internal.files import parse_json, read_text
 from pgmjax.data.cliques import Clique, as_clique
-from pgmjax.data.domain import Domain
-from pgmjax.data.order import as_domain
+from pgmjax.data.domain import Domain, as_domain
 from pgmjax.inference.plan.triangulation import fitting
 from pgmjax.queries import DenseMatrix, Product, Query, WeightedSum, as_query, marginal
 from pgmjax.queries.spec import in_words
