@@ -13,6 +13,7 @@ import json
 import math
 import pathlib
 import re
+import shlex
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -111,11 +112,12 @@ def _draft(arguments: argparse.Namespace) -> None:
     write_file(arguments.out, entries, _KINDS)
     print(f"{arguments.out}: {len(entries)} columns{'' if arguments.public else ', to be completed'}.")
     given = ("encoding", "unit", "max_records", "weights", "max_weight")
-    options = [
-        f"--{name.replace('_', '-')} {getattr(arguments, name)}" for name in given if getattr(arguments, name)
-    ]
-    command = ["pgmjax domain check", arguments.table, arguments.out, *options]
-    print(f"Then check the table: {' '.join(map(str, command))}")
+    command = ["pgmjax", "domain", "check", arguments.table, arguments.out]
+    for name in given:
+        if getattr(arguments, name):
+            command += [f"--{name.replace('_', '-')}", getattr(arguments, name)]
+    bound = " --max-records K" if arguments.unit and not arguments.max_records else ""
+    print(f"Then check the table: {shlex.join(map(str, command))}{bound}")
 
 
 def _closest(name: str, known: Iterable[str]) -> str:
