@@ -47,7 +47,8 @@ _KINDS = """\
 #   code: {labels_file: codes.txt}                      a file with one label on each line
 #   age: {min: 0, max: 120, step: 5}                    whole numbers, in cells of five
 #   income: {bins: [0, 1000.5, 5000], clip: true}       numbers; clip counts outside ones in the end cells
-#   price: {bins: [0, 10, 100], grid: 0.01, decimal: ","}
+#   city: {labels_file: cities.csv, column: region, spellings: city}   the region of each city
+#   price: {bins: [0, 10, 100], grid: 0.01, decimal: ",", thousands: " "}
 #   born: {from: "1900-01-01", to: "2024-12-31", step: year, format: "%d.%m.%Y"}
 #   visit: {dates: ["2024-01-01", "2024-07-01", "2025-01-01"]}
 #   region: 12                                          codes 0 to 11
