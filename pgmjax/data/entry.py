@@ -676,7 +676,7 @@ def _second(name: str, key: str, text: str) -> int:
         raise ValueError(
             f"{key!r} of attribute {name!r} must be dates of the calendar, got {text!r}."
         ) from None
-    if moment >= datetime.datetime(9999, 12, 31):
+    if key != "dates" and moment >= datetime.datetime(9999, 12, 31):  # a day is added to the last
         raise ValueError(f"{key!r} of attribute {name!r} must end before 9999-12-31, got {text!r}.")
     return round((moment - _EPOCH).total_seconds())
 

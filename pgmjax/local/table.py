@@ -61,6 +61,7 @@ class PerturbedTable:
             answers, so that nothing is left of the order of the records.
         unit: the unit of privacy; None for one record.
         population: the records that answered.
+        run_mark: what tells these answers from equal ones of another run, whose costs add up.
 
     Guarantees:
         `epsilon`-differential privacy under replace-one, for all columns together, provided that `secure` is
@@ -78,6 +79,7 @@ class PerturbedTable:
     row_order: str = "table"
     unit: Unit | None = None
     population: Population = WHOLE
+    run_mark: str = ""
 
     @property
     def epsilon(self) -> Fraction:
@@ -186,6 +188,7 @@ class PerturbedTable:
             "secure": self.secure,
             "seed": self.seed,
             "ledger": None if self.ledger is None else dict(self.ledger),
+            "run_mark": self.run_mark,
             "columns": [column.to_dict() for column in self.columns],
         }
 
@@ -216,7 +219,8 @@ def load(folder: str | os.PathLike[str]) -> PerturbedTable:
         unit = Unit.from_dict(record["unit"])
         population = Population.from_dict(record["population"])
         marks = (record["secure"], record["seed"], record["ledger"])
-        return PerturbedTable(domain, columns, rows, *marks, order, unit, population)
+        mark = checks.plain_text("run_mark", record["run_mark"])
+        return PerturbedTable(domain, columns, rows, *marks, order, unit, population, mark)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

@@ -215,6 +215,7 @@ class RandomizedResponse(Mechanism):
                 row_order,
                 table.unit,
                 table.population,
+                table.run_mark,
             )
             if place is not None:
                 made.write_record(place)

@@ -11,6 +11,8 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import functools
+import hashlib
+import itertools
 import os
 import pathlib
 import traceback
@@ -110,6 +112,7 @@ class PrivateTable(SingleProcess):
         self._tape = tapes.active() if tape is None else tape
         self._run: object = self
         self._choice = self._choice_key() if choice is None else choice
+        self._steps = itertools.count()
 
     def over(self, data: Dataset, budget: Budget) -> PrivateTable:
         """Return the same table with its records in other codes, under a part of the budget.
@@ -128,7 +131,7 @@ class PrivateTable(SingleProcess):
             raise ValueError("The budget must be a part of the table's: see Budget.part.")
         given = (self._relation, budget, self._backend, self._journal, self._tape)
         table = PrivateTable(data, *given, choice=self._choice)
-        table._backend, table._run = self._backend, self._run
+        table._backend, table._run, table._steps = self._backend, self._run, self._steps
         return table
 
     def within(self, budget: Budget) -> PrivateTable:
@@ -458,8 +461,20 @@ class PrivateTable(SingleProcess):
             cost,
             relation=self._relation.value,
             unit=None if self.unit is None else self.unit.to_dict(),
-            answers=digest_of([released]),
+            answers=digest_of([released], self.run_mark, str(next(self._steps))),
         )
+
+    @property
+    def run_mark(self) -> str:
+        """What tells the answers of this run from equal numbers of another, whose costs add up.
+
+        Repeatable noise has none: the same seed gives the same answers, and they protect nobody.
+        """
+        if not self.secure:
+            return ""
+        receipt = self.receipt() or {}
+        charge = (receipt.get("account"), receipt.get("charge"))
+        return hashlib.sha256(b"run" + self._choice + repr(charge).encode()).hexdigest()[:16]
 
     def _weight_bound(self) -> int | None:
         return self._data.max_weight if self._data.weighted else None

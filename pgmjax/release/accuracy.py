@@ -642,12 +642,12 @@ def _of_tables(tables: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     if alone:
         worst = max(alone, key=lambda one: one["misplaced"][1])
         most = sorted(one["misplaced"][1] for one in alone)[len(alone) // 2]
-        told = (
+        far = (
             f": in half of them the model has at most {percent(most)} of the records in a wrong cell, in the "
             f"worst ({', '.join(worst['attributes'])}) at most {percent(worst['misplaced'][1])} (95 % each)."
         )
         lost = ", but with too much noise to say how many records the model has in a wrong cell."
-        yield f"Noisy distances were published of {len(alone):,} of these{told if most < 1 else lost}"
+        yield f"Noisy distances were published of {len(alone):,} of these{far if most < 1 else lost}"
 
 
 def _few(names: Sequence[str], most: int = 5) -> str:

@@ -99,7 +99,7 @@ def input_of(
         label_delta: the part of delta that went to the search for labels.
     """
     unit = None if table.unit is None else table.unit.to_dict()
-    told = digest_of(numbers, "" if played is None else json.dumps(played.to_dict()))
+    told = digest_of(numbers, "" if played is None else json.dumps(played.to_dict()), table.run_mark)
     name, relation = f"a release by {mechanism!r}", table.relation.value
     return Input(name, table.secure, spent.to_dict(), label_delta, relation, unit, told)
 

@@ -33,8 +33,10 @@ _MEANING = {
     "fit": "how the fits ended, with the number of trials where they differ",
 }
 
-_HEADS = ("table", "workload", "mechanism", "epsilon", "trials", "mean absolute error", "root mean square")
-_HEADS += ("largest", "total variation", "seconds", "first", "steps", "fit")
+_HEADS = (
+    *("table", "workload", "mechanism", "epsilon", "trials", "mean absolute error", "root mean square"),
+    *("largest", "total variation", "seconds", "first", "steps", "fit"),
+)
 
 
 def render(results: ResultFile, sweep: str | None = None) -> str:

@@ -254,8 +254,8 @@ def test_ambiguous_forms_are_both_told(tmp_path, capsys):
     assert "the remaining texts are in no known form of numbers" in said
     lines = ["n", *(f"{k}.5" for k in range(1200))]
     (tmp_path / "t.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    pj.Domain({"n": {"bins": [0, 9999], "decimal": ","}}).write(tmp_path / "d.json")
-    assert main(["domain", "check", str(tmp_path / "t.csv"), str(tmp_path / "d.json")]) == 1
+    pj.Domain({"n": {"bins": [0, 9999], "decimal": ","}}).write(tmp_path / "e.json")
+    assert main(["domain", "check", str(tmp_path / "t.csv"), str(tmp_path / "e.json")]) == 1
     assert "such as 1.5, reads all of them (of the 1,000 most frequent)" in capsys.readouterr().out
 
 
@@ -334,8 +334,8 @@ def test_tables_without_names_and_of_codes(tmp_path, capsys):
     pj.Domain({"a": 5, "b": 8}).write(tmp_path / "c.json")
     assert main(["domain", "check", str(tmp_path / "t.npy"), str(tmp_path / "c.json")]) == 1
     assert "  a: 1 out of range" in capsys.readouterr().out
-    pj.Domain({"a": 6, "b": 8}).write(tmp_path / "c.json")
-    assert main(["domain", "check", str(tmp_path / "t.npy"), str(tmp_path / "c.json")]) == 0
+    pj.Domain({"a": 6, "b": 8}).write(tmp_path / "e.json")
+    assert main(["domain", "check", str(tmp_path / "t.npy"), str(tmp_path / "e.json")]) == 0
     (tmp_path / "i.csv").write_text(",age\n0,17\n1,20\n", encoding="utf-8")  # with an index without a name
     pj.Domain({"age": {"min": 0, "max": 120}}).write(tmp_path / "a.json")
     assert main(["domain", "check", str(tmp_path / "i.csv"), str(tmp_path / "a.json")]) == 0

@@ -79,7 +79,7 @@ def test_a_fit_may_be_pulled_and_the_release_says_so(table, capsys):
     assert pull["weight"] > 0 and pull["divergence"] >= 0
     assert "pulled towards the product" in (table / "out" / "report.html").read_text()
     assert main(arguments(table, regularisation="much", out=table / "other")) == 2
-    assert "must be 'auto', 'none' or a weight in records, got 'much'" in capsys.readouterr().err
+    assert "must be one of 'auto', 'none', a weight in records, got 'much'" in capsys.readouterr().err
     assert not (table / "other").exists()
 
 

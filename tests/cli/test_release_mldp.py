@@ -41,7 +41,7 @@ def call(small_domain, small_columns, tmp_path):
 def test_the_trained_model_is_written(call, words, capsys):
     status, out = call(*words)
     said = capsys.readouterr().out
-    assert status == 0 and "from the trained model in predictor/" in said
+    assert status == 0 and "of the trained model in predictor/" in said
     saved = folder.read(out)
     predictor = saved.predictor()
     estimates, low, high = (saved.answers()[name].to_numpy() for name in ("estimate", "low", "high"))

@@ -313,7 +313,6 @@ def test_a_perturbed_table_says_it_of_its_counts():
 
 
 def test_perturbed_tables_of_one_kind_cost_each_for_itself():
-    """Their answers tell them apart: those of 300 records in 12 cells are the same once in 10^11 times."""
     response = pj.mechanisms.RandomizedResponse(4, REPLACE, universe="joint")
     one, two = (response.perturb(DATA, ["a", "b", "c"], row_order="sorted") for _ in range(2))
     both = [*one.measurements([["a"]]), *two.measurements([["a"]]), *one.measurements([["a"]])]
@@ -346,6 +345,23 @@ def test_an_account_that_names_a_unit_is_not_charged_for_what_does_not_add_up(tm
         with pytest.raises(ValueError, match="do not add up"):
             job.run(ledger=ledger)
         assert ledger.account("t").charges == 0
+
+
+def test_equal_answers_of_two_runs_cost_twice():
+    """At so large an epsilon the noise is 0, so that all runs release the same numbers."""
+    tiny = pj.Dataset.from_columns(pj.Domain({"a": 2}), {"a": [0, 1]})
+    mechanism = pj.mechanisms.Marginals(epsilon=100, relation=REPLACE, estimator=FAST)
+    runs = [mechanism.run(tiny, pj.Workload([["a"]]), show_progress=False) for _ in range(2)]
+    assert len({each.measurements[0].values.tobytes() for each in runs}) == 1
+    assert Spent.of(merged(*(each.inputs for each in runs))).epsilon == 200
+    assert Spent.of(merged(runs[0].inputs, runs[0].measurements[0].inputs)).epsilon == 100
+    table = pj.privacy.PrivateTable(tiny, REPLACE, Budget(200))
+    asked = [table.measure([pj.queries.marginal(["a"])], epsilons=[100])[0] for _ in range(2)]
+    assert Spent.of(merged(*(each.inputs for each in asked))).epsilon == 200
+    answers = [
+        pj.mechanisms.RandomizedResponse(50, REPLACE).perturb(tiny, ["a"], row_order="sorted") for _ in "12"
+    ]
+    assert Spent.of(merged(*(each.inputs for each in answers))).epsilon == 100
 
 
 def test_an_input_that_comes_in_twice_is_one(made):
