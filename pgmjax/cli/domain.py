@@ -13,6 +13,7 @@ import json
 import math
 import pathlib
 import re
+import shlex
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -46,7 +47,8 @@ _KINDS = """\
 #   code: {labels_file: codes.txt}                      a file with one label on each line
 #   age: {min: 0, max: 120, step: 5}                    whole numbers, in cells of five
 #   income: {bins: [0, 1000.5, 5000], clip: true}       numbers; clip counts outside ones in the end cells
-#   price: {bins: [0, 10, 100], grid: 0.01, decimal: ","}
+#   city: {labels_file: cities.csv, column: region, spellings: city}   the region of each city
+#   price: {bins: [0, 10, 100], grid: 0.01, decimal: ",", thousands: " "}
 #   born: {from: "1900-01-01", to: "2024-12-31", step: year, format: "%d.%m.%Y"}
 #   visit: {dates: ["2024-01-01", "2024-07-01", "2025-01-01"]}
 #   region: 12                                          codes 0 to 11
@@ -111,11 +113,12 @@ def _draft(arguments: argparse.Namespace) -> None:
     write_file(arguments.out, entries, _KINDS)
     print(f"{arguments.out}: {len(entries)} columns{'' if arguments.public else ', to be completed'}.")
     given = ("encoding", "unit", "max_records", "weights", "max_weight")
-    options = [
-        f"--{name.replace('_', '-')} {getattr(arguments, name)}" for name in given if getattr(arguments, name)
-    ]
-    command = ["pgmjax domain check", arguments.table, arguments.out, *options]
-    print(f"Then check the table: {' '.join(map(str, command))}")
+    command = ["pgmjax", "domain", "check", arguments.table, arguments.out]
+    for name in given:
+        if getattr(arguments, name):
+            command += [f"--{name.replace('_', '-')}", getattr(arguments, name)]
+    bound = " --max-records K" if arguments.unit and not arguments.max_records else ""
+    print(f"Then check the table: {shlex.join(map(str, command))}{bound}")
 
 
 def _closest(name: str, known: Iterable[str]) -> str:

@@ -14,7 +14,7 @@ import math
 import os
 import pathlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pgmjax._internal import checks
@@ -29,6 +29,7 @@ _MOST_NODES = 1_000_000
 _NUMBER = re.compile(r"[-+]?(\.[0-9]+|(0|[1-9][0-9]{0,399})(\.[0-9]*)?)([eE][-+]?[0-9]{1,3})?")
 _WORDS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _NOTHING = ("", "~", "null", "Null", "NULL")
+_FILE_KEYS = ("labels_file", "column", "spellings")
 _TEXTS = ("labels", "missing")
 """The keys behind which a number is also a text."""
 
@@ -219,36 +220,58 @@ def _with_label_files(content: Any, folder: pathlib.Path) -> Any:
 def _with_labels(name: str, entry: Any, folder: pathlib.Path) -> Any:
     if not isinstance(entry, Mapping) or "labels_file" not in entry or "labels" in entry:
         return entry
-    for key in {*entry} & {"labels_file", "column"}:
+    for key in {*entry} & {*_FILE_KEYS}:
         check_key(name, "labels_file", key, entry[key])
-    file, column = folder / entry["labels_file"], entry.get("column")
+    file = folder / entry["labels_file"]
+    columns = [entry[key] for key in _FILE_KEYS[1:] if key in entry]
     with at("labels_file"):
         if not file.is_file():
             raise ValueError(f"Attribute {name!r}: there is no file of labels {file}.")
-        lines = read_text(file, "utf-8-sig").splitlines()
-        if file.suffix.lower() == ".csv" or column is not None:
-            lines = _column(name, file, lines, column)
-        labels = checked_labels(name, f"labels in {file}", filter(None, map(str.strip, lines)))
-    rest = {key: value for key, value in entry.items() if key not in ("labels_file", "column")}
-    return {"labels": labels, **rest}
-
-
-def _column(name: str, file: pathlib.Path, lines: list[str], column: str | None) -> list[str]:
-    """Return a column of a CSV file: that of a name in its first line, or the first one without a header."""
-    try:
-        rows = [row for row in csv.reader(lines) if row]
-    except csv.Error:
-        raise ValueError(f"Attribute {name!r}: {file.name} is no CSV file.") from None
-    place = 0
-    if column is not None:
-        header = [field.strip() for field in rows.pop(0)] if rows else []
-        if header.count(column) != 1:
+        if "spellings" in entry and "column" not in entry:
+            raise ValueError(f"Attribute {name!r}: 'spellings' goes with 'column', which names the labels.")
+        try:
+            lines = read_text(file, "utf-8-sig").splitlines()
+        except UnicodeDecodeError:
             raise ValueError(
-                f"Attribute {name!r}: {file.name} must have one column named {column!r}, and has "
-                f"{', '.join(header) or 'none'}."
-            )
-        place = header.index(column)
-    return [row[place] for row in rows if len(row) > place]
+                f"Attribute {name!r}: {file} is not text in UTF-8. Save that file as UTF-8."
+            ) from None
+        rows: Iterable[Sequence[str]] = ([line.strip()] for line in lines)
+        if file.suffix.lower() == ".csv" or columns:
+            rows = _columns(name, file, lines, columns)
+        rows = [row for row in rows if row[0]]
+        if "spellings" not in entry:
+            labels: Any = checked_labels(name, f"labels in {file}", [row[0] for row in rows])
+        else:
+            labels = {label: [] for label, _ in rows}
+            for label, spelling in rows:
+                labels[label] += [spelling] if spelling not in ("", label) else []
+    return {"labels": labels, **{key: value for key, value in entry.items() if key not in _FILE_KEYS}}
+
+
+def _columns(
+    name: str, file: pathlib.Path, lines: list[str], columns: Sequence[str]
+) -> Iterator[Sequence[str]]:
+    """Yield columns of a CSV file: those of names in its first line, or the first one without a header.
+
+    The names decide between commas, semicolons, tabs and bars, as those of a domain do in a table.
+    """
+    header: list[str] = []
+    for delimiter in ",;\t|":
+        try:
+            rows = [[field.strip() for field in row] for row in csv.reader(lines, delimiter=delimiter) if row]
+        except csv.Error:
+            raise ValueError(f"Attribute {name!r}: {file.name} is no CSV file.") from None
+        places = [0]
+        if columns:
+            first = rows.pop(0) if rows else []
+            header = max(header, first, key=len)
+            places = [place for one in columns for place, field in enumerate(first) if field == one]
+        if len(places) == max(len(columns), 1) == len({*places}):
+            return (tuple(row[place] for place in places) for row in rows if len(row) > max(places))
+    asked = " and ".join(f"one column named {column!r}" for column in columns)
+    raise ValueError(
+        f"Attribute {name!r}: {file.name} must have {asked}, and has {', '.join(header) or 'none'}."
+    )
 
 
 def write_file(path: str | os.PathLike[str], content: Mapping[str, Any], heading: str = "") -> None:

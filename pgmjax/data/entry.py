@@ -169,6 +169,12 @@ KINDS: dict[str, dict[str, Key]] = {
             "code",
             {"type": "string"},
         ),
+        "spellings": Key(
+            "The column with what the table holds, if that is finer than the labels: the region of a city.",
+            "the name of a column",
+            "city",
+            {"type": "string"},
+        ),
         "missing": _MISSING,
         "other": _OTHER,
     },

@@ -249,7 +249,7 @@ def _merged(attribute: Attribute, rows_outside: str | None, coded: bool) -> Iter
         yield MergedCell(name, attribute.size - 1, "all values that have no place in the domain")
     for code, others in enumerate(attribute.spellings):
         if others:
-            yield MergedCell(name, code, "its other spellings")
+            yield MergedCell(name, code, "other spellings")
 
 
 def _name(attribute: Attribute, code: int | None) -> str:

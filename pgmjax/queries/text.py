@@ -260,7 +260,7 @@ def _below(attribute: Attribute, word: str, value: str, interpolate: bool) -> np
     name, included = attribute.name, word in ("<=", ">")
     bound = _number(attribute, value)
     if bound is None:
-        what = "a number" if attribute.time is None else "a date"
+        what = "a number such as 1234.5" if attribute.time is None else "a date"
         raise ValueError(f"{name!r} {word} needs {what}, got {value!r}.")
     if attribute.bins is not None:
         return _below_in_bins(attribute, value, bound, included, interpolate)

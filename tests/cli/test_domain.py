@@ -445,6 +445,10 @@ def test_a_draft_leaves_out_the_unit_and_the_weights(visits, capsys):
     assert Draft.read("new.yaml").open == {"sex": "any"}
     options = "--unit who --max-records 2 --weights times --max-weight 9"
     assert f"pgmjax domain check t.csv new.yaml {options}" in capsys.readouterr().out
+    pathlib.Path("a b.csv").write_text("sexe,le sujet\nF,1\n", encoding="utf-8")
+    assert main(["domain", "draft", "a b.csv", "--out", "b.yaml", "--unit", "le sujet"]) == 0
+    told = capsys.readouterr().out.splitlines()[-1]
+    assert told.endswith("pgmjax domain check 'a b.csv' b.yaml --unit 'le sujet' --max-records K")
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Kinds of attributes in a domain file: against Python's own dates and decimals, and there and back."""
 
+import csv
 import datetime
 import decimal
 import re
@@ -286,3 +287,36 @@ def test_labels_from_a_file(tmp_path):
     (tmp_path / "e.yaml").write_text("icd: {labels_file: none.txt}\n", encoding="utf-8")
     with pytest.raises(ValueError, match="there is no file of labels"):
         pj.Domain.read(tmp_path / "e.yaml")
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_labels_coarser_than_the_values(tmp_path, delimiter):
+    rows = [
+        ("LIBELLÉ", "COM", "DEP"),
+        ("A; b", "01001", "01"),
+        ("B, c", "2A004", "2A"),
+        ("C|d", "01004", "01"),
+    ]
+    with (tmp_path / "cog.csv").open("w", encoding="utf-8-sig", newline="") as file:
+        csv.writer(file, delimiter=delimiter).writerows([*rows, ("D", "02", "02"), ("E", "", "03")])
+
+    def read(keys):
+        (tmp_path / "d.yaml").write_text(f"place: {{labels_file: cog.csv, {keys}}}\n", encoding="utf-8")
+        return pj.Domain.read(tmp_path / "d.yaml").attribute("place")
+
+    place = read("column: DEP, spellings: COM, other: true")
+    assert place.labels == ("01", "2A", "02", "03")
+    told = place.encode(["01004", "01001", "2A004", "02", "99999"])
+    assert told.tolist() == [0, 0, 1, 2, 4]  # as the rows say, whatever separates them
+    assert read("column: LIBELLÉ").labels == ("A; b", "B, c", "C|d", "D", "E")
+    with pytest.raises(ValueError, match=r"spellings of attribute 'place' must differ .* got the text '01'"):
+        read("column: COM, spellings: DEP")
+    with pytest.raises(ValueError, match="'spellings' goes with 'column'"):
+        read("spellings: COM")
+    with pytest.raises(
+        ValueError, match="must have one column named 'DEP' and one column named 'REG', and has"
+    ):
+        read("column: DEP, spellings: REG")
+    (tmp_path / "cog.csv").write_text("COM;LIBELLÉ\n", encoding="cp1252")
+    with pytest.raises(ValueError, match=r"cog\.csv is not text in UTF-8"):
+        read("column: COM")
