@@ -148,15 +148,14 @@ class PerturbedTable:
     @functools.cached_property
     def inputs(self) -> tuple[Input, ...]:
         """The input of all estimates: cost and security of the answers, known by the answers themselves."""
+        record = {**self._record(), "ledger": None}  # whose head follows from the table, under its key
         told = Input(
             "a perturbed table",
             self.secure,
             {"epsilon": as_text(self.epsilon), "delta": "0"},
             relation="replace-one",
             unit=None if self.unit is None else self.unit.to_dict(),
-            answers=digest_of(
-                (column.answers for column in self.columns), json.dumps(self._record(), default=str)
-            ),
+            answers=digest_of((column.answers for column in self.columns), json.dumps(record, default=str)),
         )
         return (told,)
 

@@ -101,8 +101,11 @@ def test_lsmr_is_put_back(paper):
 
 def test_points_are_recorded_and_not_run_twice(tmp_path):
     """The peer's interpreter has no peer here: its first point fails in words and ends it."""
-    out = tmp_path / "lines.jsonl"
-    words = ["lsmr", "mbi", "--attributes", "3", "4", "--peer-python", sys.executable, "--memory", "8"]
+    out, peer = tmp_path / "lines.jsonl", tmp_path / "python"
+    (tmp_path / "mbi.py").write_text("raise ModuleNotFoundError(\"No module named 'mbi'\")\n")
+    peer.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path} exec {sys.executable} "$@"\n')
+    peer.chmod(0o755)
+    words = ["lsmr", "mbi", "--attributes", "3", "4", "--peer-python", str(peer), "--memory", "8"]
     command = [sys.executable, str(FOLDER / "scalability.py"), *words, "--out", str(out)]
     for _ in range(2):
         done = subprocess.run(command, capture_output=True, text=True)

@@ -463,7 +463,7 @@ def test_settings_that_do_not_add_up(settings, words):
 
 
 @pytest.mark.parametrize(
-    "settings", [{"rounds": 2.0}, {"split": True}, {"history": 1}, {"repeat": 1}, {"max_cells": "9"}]
+    "settings", [{"rounds": 2.5}, {"split": True}, {"history": 1}, {"repeat": 1}, {"max_cells": "9"}]
 )
 def test_settings_of_a_wrong_type(settings):
     with pytest.raises(TypeError):

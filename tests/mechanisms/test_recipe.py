@@ -67,4 +67,4 @@ def test_every_mechanism_has_a_forecast_of_every_stage(name):
     assert [s.name for s in found.stages if s.name != "choose"] == ["start", "count", "noise", "fit", "write"]
     assert all(np.isfinite(stage.seconds) and stage.seconds > 0 and stage.bytes > 0 for stage in found.stages)
     text = "\n".join(found.lines(1000))
-    assert "Forecast for 1,000 records" in text and "together" in text
+    assert "Time and memory for 1,000 records" in text and "together" in text

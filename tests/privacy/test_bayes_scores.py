@@ -223,7 +223,7 @@ def test_only_a_public_number_of_records_will_do(kind):
         (["xy"], 5, TypeError, "a product of blocks, got str"),
         ([q.Product({"x": q.prefix(), "y": q.identity()})], 5, ValueError, "count every record once"),
         ([PAIR], 0, ValueError, "records must be an integer >= 1"),
-        ([PAIR], 2.0, TypeError, "records must be an integer"),
+        ([PAIR], 2.5, TypeError, "records must be an integer"),
     ],
 )
 def test_bad_scores(queries, records, error, words):

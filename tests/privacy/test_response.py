@@ -84,7 +84,7 @@ def test_a_channel_too_large_to_write():
     [
         (1, 0.1, ValueError, r"size must be an integer in 2\.\.2147483648"),
         (2**31 + 1, 0.1, ValueError, "size must be an integer in"),
-        (2.0, 0.1, TypeError, "size must be an integer"),
+        (2.5, 0.1, TypeError, "size must be an integer"),
         (True, 0.1, TypeError, "size must be an integer"),
         (2, 0.5, ValueError, r"below \(size - 1\) / size"),
         (4, 0.75, ValueError, r"likeliest of 4 categories"),
