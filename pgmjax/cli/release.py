@@ -176,7 +176,7 @@ def _job(arguments: argparse.Namespace) -> Job:
     """Return the job that the options describe, with all that can be refused without the table checked."""
     domain: Domain | Draft | None
     if arguments.discover is None:
-        domain = demo.domain() if arguments.demo else jobs.read_domain(arguments.domain)
+        domain = demo.domain() if arguments.demo else Domain.read(arguments.domain)
     else:
         domain = None if arguments.domain is None else _draft(arguments.domain)
     workload: Workload | KWay
@@ -185,7 +185,9 @@ def _job(arguments: argparse.Namespace) -> Job:
     else:
         most = len(domain) if isinstance(domain, Domain) else None
         k = 2 if arguments.all_kway is None else arguments.all_kway
-        workload = KWay(checks.integer("--all-kway", k, low=1, high=most))
+        if most is not None and k > most:
+            raise ValueError(f"--all-kway must be at most {most}, as the domain has {most} columns, got {k}.")
+        workload = KWay(checks.integer("--all-kway", k, low=1))
     if arguments.rows is not None and arguments.rows < 0:
         raise ValueError(f"--rows must be >= 0, got {arguments.rows}.")
     job = job_of(
