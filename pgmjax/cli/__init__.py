@@ -81,8 +81,7 @@ class _Parser(argparse.ArgumentParser):
         super().__init__(**settings)
         self.register("type", int, _whole_number)
         self.register("type", float, _number)
-        for word in (None, "store"):
-            self.register("action", word, _Once)
+        self.register("action", "once", _Once)
         self.given: set[str] = set()
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:

@@ -185,9 +185,7 @@ def _job(arguments: argparse.Namespace) -> Job:
     else:
         most = len(domain) if isinstance(domain, Domain) else None
         k = 2 if arguments.all_kway is None else arguments.all_kway
-        if most is not None and k > most:
-            raise ValueError(f"--all-kway must be at most {most}, as the domain has {most} columns, got {k}.")
-        workload = KWay(checks.integer("--all-kway", k, low=1))
+        workload = KWay(checks.integer("--all-kway", k, low=1, high=most))
     if arguments.rows is not None and arguments.rows < 0:
         raise ValueError(f"--rows must be >= 0, got {arguments.rows}.")
     job = job_of(
