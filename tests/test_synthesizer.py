@@ -432,5 +432,5 @@ def test_bad_settings(given, said):
 
 
 def test_a_unit_is_no_text():
-    with pytest.raises(TypeError, match="must be a pgmjax.Unit such as .*, or None for one row, got str"):
+    with pytest.raises(TypeError, match=r"must be a pgmjax.Unit such as .*, or None for one row, got str"):
         made(unit="age").fit(FRAME[["age"]], AGE)
