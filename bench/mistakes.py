@@ -179,8 +179,16 @@ PYTHON = [
         'pj.Estimator().fit(pj.Domain({"sex": 2}), noisy)',
     ),
     Case("An attribute of size 0", 'pj.Domain({"sex": 0})'),
-    Case("A domain written as in mbi", 'pj.Domain(["sex", "age"], [2, 5])'),
-    Case("A name of mbi", "pj.Estimator(iters=100)"),
+    Case(
+        "A domain written as in mbi",
+        'pj.Domain(["sex", "age"], [2, 5])',
+        {1: "it does not say that a mapping is expected.", 3: "it does not say what to write."},
+    ),
+    Case(
+        "A name of mbi",
+        "pj.Estimator(iters=100)",
+        {1: "it does not say what the arguments are.", 3: "it does not say that it is max_steps here."},
+    ),
     Case(
         "An import of a name of mbi",
         "from pgmjax import FactoredInference",

@@ -142,7 +142,7 @@ def _lazy(name: str) -> Any:
             found = _attribute(place, name)
             globals()[name] = found
             return found
-    raise migration.missing(__name__, name)
+    raise migration.missing(__name__, name, __all__)
 
 
 def _attribute(place: str, name: str) -> Any:

@@ -145,7 +145,8 @@ class Job:
             return Recipe(with_limit(mechanism, asked.max_cells), asked, asked.max_cells)
         if not isinstance(asked, Workload):
             raise TypeError(
-                f"workload must be a pgmjax.Workload, got {type(asked).__name__}: see Workload.of_marginals."
+                f"workload must be a pgmjax.Workload, got {type(asked).__name__}: write "
+                "Workload.of_marginals([('age', 'sex')])."
             )
         if isinstance(known, Domain):
             asked = asked.over(known)
@@ -168,8 +169,10 @@ class Job:
         if own is not None:
             same = PrivacyParameters(**shared)
             if (own.epsilon, own.delta, own.relation) != (same.epsilon, same.delta, same.relation):
+                found = f"epsilon {own.epsilon}, delta {own.delta} and {own.relation.value}"
                 raise ValueError(
-                    "The epsilon, delta and relation of the mechanism must be those that are given beside it."
+                    "The epsilon, delta and relation of the mechanism must be those given beside it, "
+                    f"got {found}: write the same in both places."
                 )
             if own.backend is not None and seed is not None:
                 raise ValueError("The mechanism already has a noise backend: leave insecure_seed out.")
@@ -368,17 +371,6 @@ class WatchedBackend:
         elif callable(found):
             self._check()
         return found
-
-
-def read_domain(path: str | os.PathLike[str]) -> Domain:
-    """Return the domain of a file.
-
-    Raises:
-        ValueError: there is no such file, or no domain in it.
-    """
-    if not pathlib.Path(path).exists():
-        raise ValueError(files.absent("domain file", path))
-    return Domain.read(path)
 
 
 def checked_options(mechanism: type[Any], given: Mapping[str, Any], where: str = "") -> dict[str, Any]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from pgmjax import mechanisms, random
 from pgmjax._internal import checks, html
+from pgmjax._internal.migration import Named
 from pgmjax.data.arrow import RawColumns, column_names, column_of
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.domain import Domain, as_domain
@@ -81,7 +82,7 @@ class Answer(NamedTuple):
         return " ".join([f"{said}.", *self.interpolated, *covered, *self.population.sentences()])
 
 
-class Synthesizer:
+class Synthesizer(Named):
     """A private synthetic version of a data frame: the same columns, types and labels.
 
     Args:
@@ -138,7 +139,8 @@ class Synthesizer:
         PrivacyParameters(self.epsilon, self.relation, self.delta)
         check_unit(self.unit, ())
         if not isinstance(self.mechanism, Mechanism):
-            checks.choice("mechanism", self.mechanism, mechanisms.names(), "a mechanism")
+            made = "or one with its settings, such as mechanisms.MST(epsilon, relation)"
+            checks.choice("mechanism", self.mechanism, mechanisms.names(), made)
         if self.insecure_seed is not None:
             checks.integer("insecure_seed", self.insecure_seed, low=0)
 
@@ -272,7 +274,7 @@ class Synthesizer:
         workload: Workload | KWay | None,
     ) -> tuple[Job, _Frame]:
         """Return what a fit does, and the kind of the frame; raises as `fit` does."""
-        if isinstance(frame, Domain | Draft):
+        if isinstance(frame, Domain | Draft) or (isinstance(frame, Mapping) and hasattr(domain, "columns")):
             as_domain(domain, "synthesizer.fit(frame, domain)", frame)
         known = _described(domain)
         check_unit(self.unit, () if known is None else _columns(known))
@@ -406,8 +408,8 @@ def _described(domain: Any) -> Domain | Draft | None:
         return domain
     if not isinstance(domain, Mapping | str | os.PathLike):
         raise TypeError(
-            f"domain must be a Domain, a domain file or its content, got {type(domain).__name__}. "
-            "Nothing was spent."
+            f"domain must be a Domain, a domain file or its content, got {type(domain).__name__}: "
+            'write {"age": {"min": 0, "max": 99}, "sex": ["F", "M"]}. Nothing was spent.'
         )
     draft = Draft(domain) if isinstance(domain, Mapping) else Draft.read(domain)
     return draft if draft.open else Domain(draft.closed)
@@ -651,7 +653,7 @@ def _check_kind(frame: Any) -> None:
     if not known and not hasattr(frame, "__arrow_c_stream__"):
         raise TypeError(
             "The frame must be a pandas, polars, pyarrow or DuckDB table, or offer the Arrow C "
-            f"stream, got {kind}."
+            f"stream, got {kind}: make one, such as by pandas.DataFrame(records) or pandas.read_csv(path)."
         )
 
 

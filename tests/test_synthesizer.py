@@ -354,7 +354,7 @@ BAD = [
     (lambda: frame(age=[1, 500]), {"domain": AGE}, "1 rows lie outside"),
     (lambda: frame(age=[1]), {"domain": "none.yaml"}, "none.yaml"),
     (lambda: frame(age=["a", "b"]), {"discover": 0.1}, "without a delta"),
-    (lambda: frame(age=[1]), {"discover": 2}, r"share must be a share in \(0, 1\)"),
+    (lambda: frame(age=[1]), {"discover": 2}, r"the share for discovery must be a share in \(0, 1\)"),
     (lambda: frame(age=[1])["age"], {"domain": AGE}, "must have named columns, got a Series"),
     (lambda: pl.LazyFrame({"age": [1]}), {"domain": AGE}, r"is lazy: call collect\(\) first"),
     (lambda: frame(age=[1]), {"domain": 5}, "a domain file or its content, got int"),
@@ -414,7 +414,7 @@ def test_how_many_rows_can_be_drawn(fitted, n):
         ({"epsilon": -1}, "epsilon"),
         ({"unit": pj.Unit("who", 2)}, "no columns named 'who'"),
         ({"unit": pj.Unit("age", 2)}, "is an attribute of the domain"),
-        ({"mechanism": pj.mechanisms.MST(1, "add-remove")}, "must be those that are given beside it"),
+        ({"mechanism": pj.mechanisms.MST(1, "add-remove")}, "must be those given beside it"),
         (
             {
                 "insecure_seed": 1,
@@ -432,5 +432,5 @@ def test_bad_settings(given, said):
 
 
 def test_a_unit_is_no_text():
-    with pytest.raises(TypeError, match=r"must be a pgmjax.Unit or None, one row, got str"):
+    with pytest.raises(TypeError, match=r"must be a pgmjax.Unit such as .*, or None for one row, got str"):
         made(unit="age").fit(FRAME[["age"]], AGE)

@@ -152,6 +152,12 @@ def several(name: str, value: Any, of: str) -> tuple[Any, ...]:
     raise TypeError(f"{name} must be a sequence of {of}, got {type(value).__name__}: give a list.")
 
 
+def mapping(name: str, value: Any, of: str) -> None:
+    """Refuse what is no mapping."""
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{name} must be a mapping of {of}, got {type(value).__name__}.")
+
+
 def number(
     name: str,
     value: Any,
@@ -216,7 +222,8 @@ def choice(name: str, value: Any, allowed: Iterable[str], others: str = "") -> s
     found = same_word(value, allowed)
     if found is None:
         listed = ", ".join([*map(repr, allowed), *([others] if others else [])])
-        raise ValueError(f"{name} must be one of {listed}, got {value!r}.{did_you_mean(value, allowed)}")
+        got = f"the class {value.__name__}" if isinstance(value, type) else repr(value)
+        raise ValueError(f"{name} must be one of {listed}, got {got}.{did_you_mean(value, allowed)}")
     return found
 
 

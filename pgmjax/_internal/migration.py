@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
+
+from pgmjax._internal import checks
 
 _COUNTS = "marginal(clique) of a model, and marginals([clique]) of a table"
 MBI: Mapping[str, str] = {
@@ -32,17 +34,35 @@ MBI: Mapping[str, str] = {
     "cliques": "potentials.cliques",
 }
 """What stands here for a name of mbi."""
+_OTHERS: Mapping[str, str] = {
+    "marginal": _COUNTS,
+    "sample": "sample(rows, seed) of a model",
+    "model": "release.model",
+    "generate": "fit(frame, domain), then sample(n)",
+    "transform": "fit(frame, domain), then sample(n)",
+    "fit_transform": "fit(frame, domain), then sample(n)",
+    "fit": "Synthesizer(epsilon=..., relation=...).fit(frame, domain)",
+    "synthesize": "Synthesizer(epsilon=..., relation=...).fit(frame, domain)",
+    "query": "query(text) of a Synthesizer, or pgmjax query on the command line",
+    "read_csv": "Dataset.read(path, domain)",
+    "from_frame": "from_public_data(frame), if anybody may see the table",
+    "columns": "attributes",
+    "encode": "Dataset.from_frame(domain, frame)",
+}
+"""What stands here for a name that one may expect."""
 
 
-def missing(owner: str, name: str) -> AttributeError:
-    """Return the error for an attribute that an owner does not have.
+def missing(owner: str, name: str, known: Iterable[str] = ()) -> AttributeError:
+    """Return the error for an attribute that an owner does not have, of those that are known.
 
     Example:
         >>> missing("Domain", "fromdict")
         AttributeError("Domain has no 'fromdict': here it is Domain({name: size}); see docs/migration.md.")
     """
     here = f": here it is {MBI[name]}; see docs/migration.md" if name in MBI else ""
-    return AttributeError(f"{owner} has no {name!r}{here}.", name=name)
+    here = here or (f": here it is {_OTHERS[name]}" if name in _OTHERS else "")
+    meant = "" if here else checks.did_you_mean(name, known)
+    return AttributeError(f"{owner} has no {name!r}{here}.{meant}", name=name)
 
 
 class _Named(type):
@@ -58,7 +78,7 @@ class Named(metaclass=_Named):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            if name in MBI:
+            if name in MBI or name in _OTHERS:
                 raise missing(type(self).__name__, name)
             return object.__getattribute__(
                 self, name

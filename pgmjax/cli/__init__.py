@@ -80,6 +80,9 @@ class _Parser(argparse.ArgumentParser):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.register("type", int, _whole_number)
+        self.register("type", float, _number)
+        self.register("action", "once", _Once)
+        self.given: set[str] = set()
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         """Return the value of an argument; of a choice in another case, the choice."""
@@ -103,6 +106,24 @@ class _Parser(argparse.ArgumentParser):
         _, found, example = (self.epilog or "").partition("Example: ")
         hint = f"example: {example}\n" if found else ""
         self.exit(BAD_INPUT, f"{self.prog}: error: {message}\n{hint}")
+
+
+class _Once(argparse._StoreAction):
+    """An option that is given once: of two values one would be lost without a word."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        if self.option_strings and self.dest in parser.given:
+            raise argparse.ArgumentError(self, "is given twice: give it once.")
+        parser.given.add(self.dest)
+        super().__call__(parser, namespace, values, option_string)
+
+
+def _number(text: str) -> float:
+    """Return the number of an option."""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a number such as 5 or 0.5, got {text[:40]!a}") from None
 
 
 def _whole_number(text: str) -> int:
@@ -139,10 +160,13 @@ def _meant(message: str, parser: argparse.ArgumentParser) -> str:
     """Return a question about what was meant by the word that a usage error names, or ""."""
     choice = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
     if choice is not None:
-        word, known = choice[1], re.findall(r"[\w.-]+", choice[2])
+        word, known = choice[1], [*re.findall(r"[\w.-]+", choice[2]), "--help", "--version"]
     else:
         strange = re.search(r"unrecognized arguments: .*?(--[\w-]+)", message)
         word, known = ("" if strange is None else strange[1]), sorted(_options(parser))
+    file = re.search(r"unrecognized arguments: (\S+\.(?:json|ya?ml))$", message)
+    if file is not None and "--domain" in known:
+        return f". Did you mean --domain {file[1]}?"
     close = difflib.get_close_matches(word, known, 1, 0.7)
     if not close and choice is not None:
         close = [f"{parser.prog} {name} {word}" for name in known if word in _parts(parser, name)]

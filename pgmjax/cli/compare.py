@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pgmjax import mechanisms
 from pgmjax.cli import process
 from pgmjax.cli.release import show_progress
-from pgmjax.job import read_domain, read_workload
+from pgmjax.data.domain import Domain
+from pgmjax.job import read_workload
 from pgmjax.mechanisms import MechanismComparison, MechanismErrors
 from pgmjax.mechanisms.comparison import KINDS
 from pgmjax.queries.workload import Workload
@@ -17,7 +18,7 @@ from pgmjax.queries.workload import Workload
 
 def run(arguments: argparse.Namespace) -> None:
     """Compare the mechanisms, and print the errors and the recommendation."""
-    domain = read_domain(arguments.domain)
+    domain = Domain.read(arguments.domain)
     if arguments.workload is not None:
         workload = read_workload(arguments.workload, domain)
     else:

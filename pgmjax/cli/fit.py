@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> None:
             "noise that was added, in counts."
         )
     escape = release.escapes(arguments, arguments.synthetic)
-    domain = jobs.read_domain(arguments.domain)
+    domain = Domain.read(arguments.domain)
     earlier = None if arguments.prior is None else jobs.read_prior(arguments.prior, domain)
     given = {"stddev": arguments.stddev, "rounded_to": arguments.rounded_to}
     try:

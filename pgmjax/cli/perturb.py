@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> None:
     _check_combination(arguments)
     for module in ("pyarrow", "pyarrow.csv", "pyarrow.parquet"):
         checks.optional(module, extra="tables")
-    domain = demo.domain() if arguments.demo else jobs.read_domain(arguments.domain)
+    domain = demo.domain() if arguments.demo else Domain.read(arguments.domain)
     groups = [_group(domain, text) for text in arguments.groups]
     attributes = _attributes(arguments, domain)
     with release.named_as_options(_OPTIONS):

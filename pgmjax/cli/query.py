@@ -171,7 +171,10 @@ def read_names(text: str, domain: Domain) -> Clique:
     Raises:
         ValueError: none is named, one is unknown, or one is named twice.
     """
-    return as_clique(domain, next(csv.reader([text], skipinitialspace=True), []))
+    names = next(csv.reader([text], skipinitialspace=True), [])
+    if len(names) == 1 and names[0] not in domain and set(names[0].split()) <= set(domain):
+        raise ValueError(f"Expected names joined by commas, got {text!r}: write {','.join(text.split())}.")
+    return as_clique(domain, names)
 
 
 def _lines(clique: Clique, names: list[list[str]], **columns: np.ndarray) -> Iterator[list[str]]:

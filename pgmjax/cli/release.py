@@ -176,7 +176,7 @@ def _job(arguments: argparse.Namespace) -> Job:
     """Return the job that the options describe, with all that can be refused without the table checked."""
     domain: Domain | Draft | None
     if arguments.discover is None:
-        domain = demo.domain() if arguments.demo else jobs.read_domain(arguments.domain)
+        domain = demo.domain() if arguments.demo else Domain.read(arguments.domain)
     else:
         domain = None if arguments.domain is None else _draft(arguments.domain)
     workload: Workload | KWay

@@ -340,6 +340,7 @@ def codes_of(attribute: Attribute, values: Iterable[Any], said: str) -> list[int
             code = value
         if code is None:
             other = "" if numbered else f" or a code in 0..{attribute.size - 1}"
-            raise ValueError(f"{said} on {attribute.name!r} must be one of its labels{other}.")
+            got = f", got {value!r:.40}" if isinstance(value, str | int) else f", got {type(value).__name__}"
+            raise ValueError(f"{said} on {attribute.name!r} must be one of its labels{other}{got}.")
         codes.append(code)
     return codes

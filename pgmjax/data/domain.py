@@ -53,7 +53,15 @@ class Domain(Named):
 
     def __init__(self, spec: Mapping[str, Any]):
         if not isinstance(spec, Mapping):
-            raise TypeError(f"A domain must be a mapping from attribute name to size, got {shown(spec)}.")
+            read = isinstance(spec, str | os.PathLike)
+            remedy = (
+                "read a domain file with Domain.read"
+                if read
+                else 'write Domain({"age": 100, "sex": ["F", "M"]})'
+            )
+            raise TypeError(
+                f"A domain must be a mapping from attribute name to entry, got {shown(spec)}: {remedy}."
+            )
         if not spec:
             raise ValueError("A domain must have at least one attribute, got none.")
         attributes = tuple(Attribute.from_spec(name, entry) for name, entry in spec.items())
@@ -102,7 +110,7 @@ class Domain(Named):
 
     def shape_of(self, clique: Iterable[str]) -> tuple[int, ...]:
         """Return the sizes of the given attributes, in the order given."""
-        return tuple(self[name] for name in clique)
+        return tuple(self[name] for name in checks.several("clique", clique, "attribute names"))
 
     def size(self, clique: Iterable[str] | None = None) -> int:
         """Return the exact number of cells over the given attributes. Default: all attributes."""
@@ -114,6 +122,7 @@ class Domain(Named):
 
     def decode(self, columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """Return columns of values [rows] for columns of codes [rows]; see `Attribute.decode`."""
+        checks.mapping("columns", columns, "attribute to codes")
         return {name: self.attribute(name).decode(codes) for name, codes in columns.items()}
 
     def to_dict(self) -> dict[str, Any]:
@@ -269,6 +278,10 @@ def _equal_width(name: str, values: list[Any], cells: int) -> list[float]:
 
 
 def _names(frame: Any) -> list[str]:
+    if isinstance(frame, str | os.PathLike):
+        raise TypeError(
+            "The table must be a frame, got a path: read it first, or use `pgmjax domain draft --public`."
+        )
     names = getattr(frame, "column_names", None) or getattr(frame, "columns", None)
     names = list(frame) if names is None else list(names)
     if len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pgmjax._internal import checks
-from pgmjax._internal.files import parse_json, read_text
+from pgmjax._internal.files import absent, parse_json, read_text
 from pgmjax.data.entry import at, check_key, checked_labels
 
 _Made = TypeVar("_Made")
@@ -44,6 +44,10 @@ def read_domain_file(path: str | os.PathLike[str], make: Callable[[Any], _Made])
     Raises:
         TypeError, ValueError: as `Domain.read`; the message begins with the file, line and column.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(
+            f"A domain file is named by its path, got {type(path).__name__}: Domain(mapping) takes content."
+        )
     file, places, text = pathlib.Path(path), dict[_Place, tuple[int, int]](), ""
     try:
         kind, text = _file_kind(file), read_text(file, "utf-8-sig")
@@ -51,6 +55,8 @@ def read_domain_file(path: str | os.PathLike[str], make: Callable[[Any], _Made])
             parse_json(text, object_pairs_hook=_unique) if kind == "json" else _Yaml(text, places).content
         )
         return make(_with_label_files(content, file.parent))
+    except FileNotFoundError as error:
+        raise error if file.exists() else FileNotFoundError(absent("domain file", path)) from None
     except (RecursionError, TypeError, ValueError) as error:
         place, reason = getattr(error, "place", None), f"{error!s:.1000}"
         if isinstance(error, json.JSONDecodeError):

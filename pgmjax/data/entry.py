@@ -548,6 +548,11 @@ def _kind_of(name: str, spec: Mapping[str, Any]) -> str:
     needed = {key: one for key, one in known.items() if one.needed}
     for key in spec:
         if key not in known:
+            if key not in _ALL_KEYS and all(isinstance(each, Mapping) for each in spec.values()):
+                raise ValueError(
+                    f"Attribute {name!r} holds other entries: {', '.join(map(str, spec))}. Write the columns "
+                    f"without {name!r} above them, such as {key}: {{min: 0, max: 99}}."
+                )
             with at(key):
                 said = f"does not go with {' and '.join(needed)}" if key in _ALL_KEYS else "is unknown"
                 meant = _meant_key(key, known, spec)

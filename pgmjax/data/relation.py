@@ -26,6 +26,10 @@ class Relation(enum.Enum):
     ADD_REMOVE = "add-remove"
     REPLACE_ONE = "replace-one"
 
+    @classmethod
+    def _missing_(cls, value: object) -> Relation:
+        return cls.parse(value)
+
     @property
     def change(self) -> str:
         """The difference between two neighbours, as a clause after "if"."""

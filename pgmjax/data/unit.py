@@ -80,7 +80,10 @@ def check_unit(unit: Any, columns: Any, weights: str | None = None) -> Unit | No
     if unit is None:
         return None
     if not isinstance(unit, Unit):
-        raise TypeError(f"unit must be a pgmjax.Unit or None, one row, got {type(unit).__name__}.")
+        raise TypeError(
+            'unit must be a pgmjax.Unit such as Unit("person", 4), or None for one row, '
+            f"got {type(unit).__name__}."
+        )
     if unit.column in columns or unit.column == weights:
         what = "an attribute of the domain" if unit.column in columns else "the column of weights"
         raise ValueError(

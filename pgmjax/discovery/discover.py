@@ -69,9 +69,10 @@ class Discovery:
 
     def __post_init__(self) -> None:
         for name in ("share", "delta_share"):
-            value = exact(name, getattr(self, name))
+            said = "the share for discovery" if name == "share" else name
+            value = exact(said, getattr(self, name))
             if not 0 < value < 1:
-                raise ValueError(f"{name} must be a share in (0, 1), got {as_text(value)}.")
+                raise ValueError(f"{said} must be a share in (0, 1), got {as_text(value)}.")
             object.__setattr__(self, name, value)
 
     def to_dict(self) -> dict[str, str]:

@@ -97,9 +97,9 @@ def total_of(constraints: Sequence[Any], total: float | None) -> float | None:
         ValueError: a total other than that of the fixed marginals.
     """
     fixed = [c for c in constraints if isinstance(c, FixedMarginal)]
+    total = None if total is None else checks.total(total)
     if not fixed:
         return total
-    total = None if total is None else checks.total(total)
     if total is not None and abs(total - fixed[0].total) > AGREE * fixed[0].total:
         raise ValueError(
             f"the constraints are infeasible: the fixed marginal over {fixed[0].clique} does not sum to the "

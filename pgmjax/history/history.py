@@ -124,6 +124,8 @@ class History:
         if covariance is not None:
             stddev = np.sqrt(np.diagonal(np.asarray(covariance, np.float64)))
         queries = checks.several("queries", queries, "queries")
+        if not all(isinstance(query, Query) for query in queries):
+            raise TypeError("queries must hold queries, such as pgmjax.queries.marginal([name]).")
         values = np.asarray(values)
         ends = np.cumsum([query.num_rows(domain) for query in queries])
         expected = int(ends[-1]) if len(ends) else 0

@@ -62,6 +62,8 @@ def answer_conditions(
         >>> answer_conditions(table, [{"a": [2, 3]}], useless="answer").value.round(3).tolist()
         [0.5]
     """
+    if not hasattr(responses, "distributions"):
+        raise TypeError(f"responses must be a perturbed table, got {type(responses).__name__}: see perturb.")
     planned = [_planned(responses, each) for each in checks.several("conditions", conditions, "mappings")]
     if not planned:
         raise ValueError("There is no condition: give at least one, such as {'age': [0, 1]}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import numbers
 from collections.abc import Sequence
 from typing import Any
 
@@ -187,7 +188,9 @@ def _numbers(said: str, values: Any) -> np.ndarray:
     except ValueError as error:
         raise ValueError(f"{said} must be rectangular: the rows have different lengths.") from error
     if array.dtype.kind not in "iuf":
-        raise TypeError(f"{said} must be real numbers, got entries of type {array.dtype}.")
+        raise TypeError(
+            f"{said} must be real numbers, got {_entries(array)}: give a list or an array of numbers."
+        )
     if array.size == 0:
         raise ValueError(f"{said} must not be empty, got shape {array.shape}.")
     if array.dtype.kind == "u" and int(array.max()) > np.iinfo(np.int64).max:
@@ -203,6 +206,13 @@ def _numbers(said: str, values: Any) -> np.ndarray:
         raise ValueError(f"{said} must be at most {checks.LARGEST:g} in size: give them in records.")
     array.flags.writeable = False
     return array
+
+
+def _entries(array: np.ndarray) -> str:
+    """Return of what kind the entries of an array are that are no numbers."""
+    kinds = {"U": "texts", "S": "texts", "b": "true and false", "c": "complex numbers"}
+    strange = (type(each).__name__ for each in array.flat if not isinstance(each, numbers.Real))
+    return kinds.get(array.dtype.kind) or f"an entry of type {next(strange, 'int beyond 64 bits')}"
 
 
 def _distribution(said: str, distribution: Any, stddev: np.ndarray, noise: str) -> DiscreteNoise | None:
@@ -224,7 +234,7 @@ def _distribution(said: str, distribution: Any, stddev: np.ndarray, noise: str) 
 def _stddev(said: str, stddev: Any, values: np.ndarray) -> np.ndarray:
     array = np.asarray(stddev)
     if array.dtype.kind not in "iuf":
-        raise TypeError(f"the stddev of the {said} must be real numbers, got type {array.dtype}.")
+        raise TypeError(f"the stddev of the {said} must be real numbers, got {_entries(array)}.")
     array = np.array(array, np.float64, order="C")
     wrong = int((~(np.isfinite(array) & (array > 0))).sum())
     if wrong:

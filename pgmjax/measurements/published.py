@@ -204,7 +204,12 @@ def _positive(name: str, value: Any) -> float | None:
 def _read(path: pathlib.Path) -> Any:
     """Return the file as an Arrow table; of a .csv file every column is text."""
     if not path.is_file():
-        raise FileNotFoundError(f"There is no file {path}.")
+        said = (
+            f"{path} is a folder: name a file in it"
+            if path.is_dir()
+            else f"There is no file {path}: check its name"
+        )
+        raise FileNotFoundError(f"{said}, .csv or .parquet.")
     arrow = checks.optional("pyarrow", extra="tables")
     try:
         if path.suffix.lower() == ".parquet":
@@ -337,7 +342,9 @@ def _numbers(name: str, column: Sequence[Any]) -> np.ndarray:
         try:
             numbers[k] = float(value)
         except (TypeError, ValueError):
-            raise ValueError(f"Row {k + 1}: {name} must be a number, got {value!r}.") from None
+            raise ValueError(
+                f"Row {k + 1}: {name} must be a number such as 1180 or 0.5, got {value!r}."
+            ) from None
         if not math.isfinite(numbers[k]):
             raise ValueError(
                 f"Row {k + 1}: {name} must be a finite number, got {value}: leave it empty where none was "

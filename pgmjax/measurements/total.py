@@ -47,6 +47,8 @@ def estimate_total(domain: Domain, measurements: Sequence[LinearMeasurement]) ->
     estimates = []
     domain = as_domain(domain, "estimate_total(domain, measurements)", measurements)
     measurements = over_domain(domain, measurements)
+    if not measurements:
+        raise ValueError("there is no measurement: give at least one, or total= if nothing was measured.")
     for measurement in measurements:
         estimate = _estimate(domain, measurement)
         if estimate is not None:

@@ -891,8 +891,8 @@ def check_table_and_workload(data: Dataset, workload: Workload) -> Workload:
         ValueError: the workload does not fit the domain.
     """
     if not isinstance(data, Dataset):
-        swapped = ": write mechanism.run(data, workload)" if isinstance(workload, Dataset) else ""
-        raise TypeError(f"data must be a pgmjax.Dataset, got {type(data).__name__}{swapped}.")
+        call = "mechanism.run(data, workload), with Dataset.from_frame(domain, frame) for data"
+        raise TypeError(f"data must be a pgmjax.Dataset, got {type(data).__name__}: write {call}.")
     if not isinstance(workload, Workload):
         raise TypeError(
             f"workload must be a pgmjax.Workload, got {type(workload).__name__}: see Workload.of_marginals."

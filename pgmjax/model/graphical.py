@@ -78,6 +78,7 @@ class GraphicalModel(ModelRows, ModelPictures):
             ValueError: a wrong shape, NaN or plus infinity, or no possible cell at all.
         """
         domain = as_domain(domain, "GraphicalModel.from_potentials(domain, potentials)", potentials)
+        checks.mapping("potentials", potentials, "clique to log-potentials")
         total = checks.total(total, least=0)
         cliques = [as_clique(domain, names) for names in potentials]
         tables = map(functools.partial(_log_table, domain), cliques, potentials.values())

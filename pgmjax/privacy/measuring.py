@@ -116,7 +116,7 @@ def costs(
     if (epsilons is None) == (rhos is None):
         raise ValueError("Give either epsilons (Laplace noise) or rhos (Gaussian noise).")
     unit, given, check = ("epsilon", epsilons, exact_epsilon) if rhos is None else ("rho", rhos, exact_rho)
-    assert given is not None
+    given = checks.several(f"{unit}s", given, "costs, one for each query")
     if number == 0:
         raise ValueError("There is nothing to measure: give at least one query.")
     if len(given) != number:

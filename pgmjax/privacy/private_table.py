@@ -22,6 +22,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from pgmjax._internal import checks
 from pgmjax._internal.private_files import open_private
 from pgmjax.data.cliques import Clique
 from pgmjax.data.counting import check_memory
@@ -94,7 +95,10 @@ class PrivateTable(SingleProcess):
                 "PrivateTable(data, relation, budget)."
             )
         if not isinstance(budget, Budget):
-            raise TypeError(f"budget must be a Budget, got {type(budget).__name__}.")
+            raise TypeError(
+                f"budget must be a Budget, such as Budget(1), got {type(budget).__name__}: write "
+                "PrivateTable(data, relation, budget)."
+            )
         self._data = data
         self._relation = Relation.parse(relation)
         if data.rows_outside == "drop" and self._relation is Relation.REPLACE_ONE:
@@ -227,6 +231,7 @@ class PrivateTable(SingleProcess):
             rho_i-zCDP by Gaussian noise of variance (its squared L2 sensitivity) / (2 rho_i). The total
             cost is the sum. Sensitivities are computed from the query objects.
         """
+        queries = checks.several("queries", queries, "queries")
         unit, costs = measuring.costs(len(queries), epsilons, rhos)
         planned = [
             measuring.plan_measurements(

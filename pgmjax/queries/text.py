@@ -31,6 +31,8 @@ _OPERATOR = re.compile(r"\s*(<=|>=|!=|==|=|<|>|in\b(?=\s*\{))\s*")
 _SET = re.compile(r"\{([^}]*)\}\s*")
 _BIN = re.compile(r"\[[^\])]*[\])]\s*")
 _PLAIN = re.compile(r"[^,]*")
+_SEVERAL = re.compile(r"[<>=!;&|,]|\b(and|or)\b", re.IGNORECASE)
+_JOINED = " Join conditions by commas, as in sex=F,age<30, and values by bars, as in job in {cook|judge}."
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -109,6 +111,7 @@ def conditions(text: str, domain: Domain, *, interpolate: bool = False) -> Condi
             evenly (or as the attribute's `within` says); otherwise it is refused.
 
     Raises:
+        TypeError: no text.
         ValueError: as in `parse`.
 
     Example:
@@ -116,6 +119,8 @@ def conditions(text: str, domain: Domain, *, interpolate: bool = False) -> Condi
         >>> conditions("age<40", domain, interpolate=True).shares["age"].tolist()
         [1.0, 0.4, 0.0]
     """
+    if not isinstance(text, str):
+        raise TypeError(f"A query is a text such as 'sex=Male,age<30', got {type(text).__name__}: write one.")
     if not text.strip():
         raise ValueError("The query is empty: write conditions such as  sex=Male,age<30  (see --help).")
     chosen: dict[str, _Counted] = {}
@@ -125,7 +130,11 @@ def conditions(text: str, domain: Domain, *, interpolate: bool = False) -> Condi
         word, position = _read_operator(text, position, name)
         values, position = _read_values(text, position, word)
         counted = chosen.setdefault(name, _Counted.all_of(domain.attribute(name)))
-        counted.restrict(word, values, interpolate)
+        try:
+            counted.restrict(word, values, interpolate)
+        except ValueError as error:
+            joined = _JOINED if any(map(_SEVERAL.search, values)) else ""
+            raise ValueError(f"{error}{joined}") from None
         if not counted.shares.any():
             raise ValueError(f"No value of {name!r} satisfies the conditions on it: the answer is 0.")
         if position < len(text):
@@ -220,7 +229,10 @@ def _no_operator(name: str, rest: str) -> str:
 
 def _unknown(name: str, domain: Domain) -> str:
     known = ", ".join(domain.attributes[:30]) + (", ..." if len(domain) > 30 else "")
-    return f"Unknown attribute {name!r}; the model has {known}.{checks.did_you_mean(name, domain)}"
+    turned = (
+        " A condition begins with a name: write age>=20,age<40 for a range." if name[:1].isdigit() else ""
+    )
+    return f"Unknown attribute {name!r}; the model has {known}.{checks.did_you_mean(name, domain)}{turned}"
 
 
 def _read_operator(text: str, position: int, name: str) -> tuple[str, int]:

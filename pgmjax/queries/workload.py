@@ -24,10 +24,12 @@ from pgmjax._internal import checks, html
 from pgmjax._internal.files import parse_json, read_text
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain, as_domain
+from pgmjax.data.entry import shown
 from pgmjax.inference.plan.triangulation import fitting
 from pgmjax.queries import DenseMatrix, Product, Query, WeightedSum, as_query, marginal
 from pgmjax.queries.spec import in_words
 
+_EXAMPLE = '[["age", "sex"], ["age", "job"]]'
 _KEYS = ("clique", "queries", "matrix", "terms", "weight")
 
 
@@ -265,12 +267,14 @@ class Workload:
             content = parse_json(text, parse_float=_decimal, parse_constant=_no_constant)
         except json.JSONDecodeError as error:
             raise ValueError(
-                f"{path} is not JSON: {error.msg} (line {error.lineno}, column {error.colno})."
+                f"{path} is not JSON: {error.msg} (line {error.lineno}, column {error.colno}). Write "
+                f"{_EXAMPLE}."
             ) from error
         except ValueError as error:
             raise ValueError(f"{path} is damaged: {error}") from error
         if not isinstance(content, list):
-            raise ValueError(f"{path} must hold a JSON list of entries, got a {type(content).__name__}.")
+            got = shown(content)
+            raise ValueError(f"{path} must hold a JSON list of entries, such as {_EXAMPLE}, got {got}.")
         try:
             return cls(content)
         except RecursionError:

@@ -472,7 +472,8 @@ def read(folder: str | os.PathLike[str]) -> SavedRelease:
     where = pathlib.Path(folder)
     name = os.fspath(folder)
     if not where.is_dir():
-        raise ValueError(f"There is no folder {name}: expected one written by `pgmjax release`.")
+        said = f"{name} is a file" if where.exists() else f"There is no folder {name}"
+        raise ValueError(f"{said}: expected a folder written by `pgmjax release`.")
     path = where / "release.json"
     if not path.is_file():
         raise ValueError(

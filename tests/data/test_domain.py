@@ -50,7 +50,7 @@ def test_domains_are_values():
     ("spec", "kind", "message"),
     [
         ({}, ValueError, "at least one attribute, got none"),
-        (["age"], TypeError, "must be a mapping from attribute name to size, got a list of 1"),
+        (["age"], TypeError, "must be a mapping from attribute name to entry, got a list of 1"),
         ({"a": 0}, ValueError, "'size' of attribute 'a' must be a whole number >= 1, got 0"),
         ({"a": -1}, ValueError, "got -1"),
         ({"a": True}, TypeError, "must be a number of codes, a list of labels, or a mapping, got true"),
@@ -175,8 +175,8 @@ def test_written_json_is_one_line_an_attribute(tmp_path):
         ("d.json", "{a: 2}", ValueError, "line 1, column 2: This is not JSON: Expecting property name"),
         ("d.yaml", "a: [1, 2\n", ValueError, "line 2, column 1: This is not YAML: .* Check colons, commas"),
         ("d.yaml", "? [a, b]\n: 2\n", TypeError, "line 1, column 3: Names must be texts, got a list"),
-        ("d.yaml", "", TypeError, "must be a mapping from attribute name to size, got nothing"),
-        ("d.json", "[1]", TypeError, "must be a mapping from attribute name to size, got a list of 1"),
+        ("d.yaml", "", TypeError, "must be a mapping from attribute name to entry, got nothing"),
+        ("d.json", "[1]", TypeError, "must be a mapping from attribute name to entry, got a list of 1"),
         ("d.json", "{}", ValueError, "at least one attribute"),
         (
             "d.json",

@@ -74,7 +74,7 @@ def test_repr_shows_structure_not_values():
         (
             lambda: LinearMeasurement(("age",), [True], 1),
             TypeError,
-            "must be real numbers, got entries of type bool",
+            "must be real numbers, got true and false",
         ),
         (lambda: LinearMeasurement(("age",), [1j], 1), TypeError, "must be real numbers"),
         (lambda: LinearMeasurement(("age",), [1.5, np.nan], 1), ValueError, "must be finite; 1 of 2 are not"),

@@ -192,7 +192,7 @@ def test_bad_input(make, error, message):
     ("text", "message"),
     [
         ("[1, ", r"w.json is not JSON: .*line 1, column"),
-        ('{"clique": ["age"]}', "must hold a JSON list of entries, got a dict"),
+        ('{"clique": ["age"]}', "must hold a JSON list of entries, such as .*, got a mapping of 1"),
         ("[]", "at least one entry"),
         ('[{"clique": ["age"], "weight": NaN}]', "finite numbers, got NaN"),
         ('["age"]', "entry 0: expected a list of attribute names"),

@@ -170,6 +170,7 @@ def add_query(commands: Any) -> None:
     parser.add_argument("condition", nargs="*", metavar="CONDITION", help="such as 'sex=Male,age<30'")
     parser.add_argument(
         "--marginal",
+        action="once",
         metavar="NAMES",
         help="print the counts of all cells of these attributes, such as age,income",
     )

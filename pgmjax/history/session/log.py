@@ -156,9 +156,16 @@ def opened(
     account = held.account
     request = {"session": digest_of("session", header), **held.version}
     with turn(ledger.path):
-        charge = ledger.reserve(
-            account.name, _key(name), request, [Pure(cap)], relation=relation, secure=secure
-        )
+        try:
+            charge = ledger.reserve(
+                account.name, _key(name), request, [Pure(cap)], relation=relation, secure=secure
+            )
+        except IdempotencyConflict:
+            raise IdempotencyConflict(
+                f"Session {name!r} of account {account.name!r} was begun with another cap, domain, history "
+                "or seed: give the same as then, or another name (--name) for another session. Nothing was "
+                "charged."
+            ) from None
         log = SessionLog(charge)
         log.refresh()
         if not log.records and not log.append(header):
@@ -187,7 +194,10 @@ def granted(ledger: Ledger, name: str, wanted: str | None = None) -> SessionLog:
             logs += [log] if log.records else []
     if not logs:
         of = "" if wanted is None else f" of account {wanted!r}"
-        raise ValueError(f"There is no session {name!r}{of} in {ledger.path}: begin it with Session.open.")
+        raise ValueError(
+            f"There is no session {name!r}{of} in {ledger.path}: begin it with its table, by "
+            "`pgmjax session ask --table` or Session.open."
+        )
     if len(logs) > 1:
         names = ", ".join(repr(log.charge.account) for log in logs)
         raise ValueError(

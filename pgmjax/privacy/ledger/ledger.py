@@ -72,6 +72,8 @@ class Ledger:
     """
 
     def __init__(self, file: LedgerFile):
+        if not isinstance(file, LedgerFile):
+            raise TypeError("A ledger is opened by Ledger.open(path), or made by Ledger.create(path).")
         self._file = file
 
     @classmethod
