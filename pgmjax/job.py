@@ -19,7 +19,7 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.draft import Draft
 from pgmjax.data.population import Population
-from pgmjax.data.relation import AnyRelation
+from pgmjax.data.relation import AnyRelation, Relation
 from pgmjax.data.unit import Unit
 from pgmjax.discovery import Discovery, OpenTable
 from pgmjax.estimation.estimator import Estimator
@@ -169,7 +169,7 @@ class Job:
         if own is not None:
             same = PrivacyParameters(**shared)
             if (own.epsilon, own.delta, own.relation) != (same.epsilon, same.delta, same.relation):
-                found = f"epsilon {own.epsilon}, delta {own.delta} and {own.relation.value}"
+                found = f"epsilon {own.epsilon}, delta {own.delta} and {Relation.parse(own.relation).value}"
                 raise ValueError(
                     "The epsilon, delta and relation of the mechanism must be those given beside it, "
                     f"got {found}: write the same in both places."
