@@ -69,7 +69,7 @@ def counts(source: Store, domain: Domain) -> list[np.ndarray] | str:
 def differing(file: pathlib.Path, domain: Domain, folder: pathlib.Path) -> dict[str, str]:
     """The stores whose counts are not those of the file, each with what differs."""
     wanted = counts(file, domain)
-    frame = pd.read_csv(file, dtype=str, keep_default_na=False, sep=None, engine="python")
+    frame = pd.read_csv(file, dtype=str, keep_default_na=False, sep=None, engine="python", comment="#")
     found = {}
     for name, source in stores(frame, folder).items():
         given = counts(source, domain)
@@ -92,7 +92,7 @@ def steps(file: pathlib.Path, folder: pathlib.Path) -> dict[str, Any]:
         "draft": ("domain", "draft", str(file), "--public", "--out", str(domain)),
         "check": ("domain", "check", str(file), str(domain)),
         "release": (
-            *("release", str(file), "--domain", str(domain), "--all-kway", "2", "--epsilon", "1"),
+            *("release", str(file), "--domain", str(domain), "--all-kway", "1", "--epsilon", "1"),
             *("--relation", "add-remove", "--rows-outside", "drop", "--insecure-seed", "0", "--quiet"),
             *("--out", str(folder / "out")),
         ),

@@ -189,6 +189,11 @@ class RawColumns(dict[str, Any]):
         self.declared = declared
 
 
+def as_frame(frame: Any) -> Any:
+    """Return a frame whose columns can be read one by one: a relation of DuckDB as the table of its records."""
+    return frame.to_arrow_table() if type(frame).__name__ == "DuckDBPyRelation" else frame
+
+
 def column_names(frame: Any) -> list[Any]:
     """Return the names of the columns of a pandas, polars or Arrow table.
 

@@ -188,7 +188,7 @@ class Dataset(Named):
         rows_outside: str | None = None,
         unit: Unit | None = None,
     ) -> Dataset:
-        """Make a dataset from a pandas or polars DataFrame or an Arrow table of raw values.
+        """Make a dataset from a pandas or polars DataFrame, an Arrow table or a relation of DuckDB.
 
         Args:
             domain: the domain of the records, which defines how raw values are encoded.
@@ -206,6 +206,7 @@ class Dataset(Named):
         """
         domain = as_domain(domain, "Dataset.from_frame(domain, frame)", frame)
         bound = _weight_bound(weights, max_weight)
+        frame = source_arrow.as_frame(frame)
         names = source_arrow.column_names(frame)
         check_rows_outside(rows_outside)
         coders = {name: coder_of(domain.attribute(name), rows_outside) for name in domain}

@@ -114,6 +114,7 @@ class OpenTable:
                 place in its entry.
         """
         unit = options.get("unit")
+        frame = source_arrow.as_frame(frame)
         types = source_arrow.declared_types(frame)
         if draft is None:
             hidden = None if unit is None else unit.column

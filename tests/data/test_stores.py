@@ -376,7 +376,7 @@ FRAMES = {
     # where a value is missing, pandas makes whole numbers floats
     "pandas": (lambda table: table.to_pandas(), [*LARGE_WHOLE, "dictionary of double"]),
     "polars": (lambda table: pl.from_arrow(table), [WIDE, SPANS, "uuid"]),
-    "DuckDB": (lambda table: duckdb.from_arrow(table).to_arrow_table(), [HALF, WIDE]),
+    "DuckDB": (duckdb.from_arrow, [HALF, WIDE]),
 }
 FILES = {
     "t.parquet": (lambda table, path: pq.write_table(table, path), [HALF, WIDE, SPANS]),
