@@ -190,7 +190,7 @@ class RawColumns(dict[str, Any]):
 
 
 def as_frame(frame: Any) -> Any:
-    """Return a frame whose columns can be read one by one: a relation of DuckDB as the table of its records."""
+    """Return a frame whose columns can be read one by one: of a relation of DuckDB, its table."""
     return frame.to_arrow_table() if type(frame).__name__ == "DuckDBPyRelation" else frame
 
 
