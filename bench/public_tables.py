@@ -69,7 +69,9 @@ def counts(source: Store, domain: Domain) -> list[np.ndarray] | str:
 def differing(file: pathlib.Path, domain: Domain, folder: pathlib.Path) -> dict[str, str]:
     """The stores whose counts are not those of the file, each with what differs."""
     wanted = counts(file, domain)
-    frame = pd.read_csv(file, dtype=str, keep_default_na=False, sep=None, engine="python", comment="#")
+    text = file.read_text(encoding="utf-8-sig")
+    lines = text.split("\n", 1)[1] if text.startswith("#") else text  # a remark stands above the names
+    frame = pd.read_csv(io.StringIO(lines), dtype=str, keep_default_na=False, sep=None, engine="python")
     found = {}
     for name, source in stores(frame, folder).items():
         given = counts(source, domain)
