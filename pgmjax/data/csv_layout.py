@@ -103,7 +103,8 @@ def _header(text: TextFile, names: Sequence[str]) -> tuple[str, list[str], int]:
     likely = [d for d in delimiters if d != " " or spaced] or [*delimiters]
     if names:
         found = {d: sum(bool(places_of(name, rows[d][0])) for name in names) for d in likely}
-        delimiter = max(likely, key=lambda d: found[d])
+        # white space around a name does not count: a tab before an unnamed column may look like part of it
+        delimiter = max(likely, key=lambda d: (found[d], d in fitting and len(rows[d][0])))
     else:
         likely = [d for d in likely if d != " " or text.kind in (".txt", ".data")] or likely
         delimiter = max(

@@ -177,7 +177,12 @@ def test_an_estimate_below_one_record_becomes_one_with_a_warning(values):
     ],
 )
 def test_nothing_tells_the_total(measurements):
-    with pytest.raises(ValueError, match=rf"none of the {len(measurements)} measurements.*or pass total="):
+    words = (
+        rf"none of the {len(measurements)} measurements.*or pass total="
+        if measurements
+        else "give at least one"
+    )
+    with pytest.raises(ValueError, match=words):
         estimate_total(Domain({"a": 3, "b": 2}), measurements)
 
 

@@ -195,7 +195,7 @@ def test_bad_arguments(data):
         private_table.PrivateTable(data, None, Budget(1))
     with pytest.raises(TypeError, match="relation"):
         private_table.PrivateTable(data, budget=Budget(1))
-    with pytest.raises(TypeError, match="Budget, got int"):
+    with pytest.raises(TypeError, match=r"budget must be a Budget, such as Budget\(1\), got int"):
         private_table.PrivateTable(data, Relation.ADD_REMOVE, 1)
     with pytest.raises(TypeError, match="Dataset, got dict"):
         private_table.PrivateTable(COLUMNS, Relation.ADD_REMOVE, Budget(1))
@@ -327,7 +327,8 @@ def test_a_private_table_shows_nothing(data):
     public = {name for name in dir(private) if not name.startswith("_")}
     assert public == {
         "budget", "domain", "max_records", "max_weight", "measure", "measure_scores", "over", "population",
-        "public_count", "public_total", "receipt", "relation", "respond", "secure", "seed", "select",
+        "public_count", "public_total", "receipt", "relation", "respond", "run_mark",
+        "secure", "seed", "select",
         "select_several", "unit", "weighted", "within",
     }  # fmt: skip
 
