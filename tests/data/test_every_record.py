@@ -91,7 +91,8 @@ def test_text_in_any_layout(tmp_path_factory, table, how):
     assume(len(header) > 1 or how["above"] in ("", "sep", "\n\n"))  # a title of one column is as its header
     raw = text_of(header, rows, how).encode(how["encoding"])
     assume(how["delimiter"] != " " or how["above"] in ("", "sep", "\n\n"))  # titles have spaces
-    assume(how["encoding"] != "utf-16-le" or how["above"] == "")  # without a mark, one line is looked at
+    # without a mark one line is looked at, which does not tell the tabs and spaces between columns
+    assume(how["encoding"] != "utf-16-le" or (how["above"] == "" and how["delimiter"] in ",;|"))
     path = folder / ("t.csv.gz" if how["packed"] else "t.csv")
     path.write_bytes(gzip.compress(raw) if how["packed"] else raw)
     given_encoding = "utf-16-le" if how["encoding"] == "utf-16-le" else None
