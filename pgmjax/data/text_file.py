@@ -104,6 +104,17 @@ def _check_signature(file: pathlib.Path, kind: str, first: bytes) -> None:
         )
 
 
+def _line_of_bytes(encoding: str) -> bytes:
+    """Return the pattern of a line and its end, as `_LINE`, in the bytes of an encoding.
+
+    Characters of several bytes have zeros behind a line's end or before it, which belong to that character.
+    """
+    wide = re.fullmatch("utf-(16|32)-(le|be)", encoding)
+    zeros = rb"\0{0,%d}" % (int(wide[1]) // 8 - 1) if wide else b""
+    behind = zeros if wide and wide[2] == "le" else b""
+    return rb"[^\r\n]*(?:(?:\r%b)*\n%b|\r%b|$)" % (zeros, behind, behind)
+
+
 def binary(file: pathlib.Path) -> IO[bytes]:
     """Return a stream of a file's bytes, decompressed if its name ends in .gz."""
     return gzip.open(file, "rb") if file.suffix.lower() == ".gz" else file.open("rb")  # type: ignore[return-value]
@@ -209,8 +220,8 @@ class TextFile:
         if self.encoding is None:
             return _lines(data.decode("utf-8-sig", "replace"))
         found: list[str] = []
-        for line in itertools.islice(re.finditer(_LINE.encode(), data), FIRST_LINES):
-            try:  # an incomplete last character is the other half of the line's end
+        for line in itertools.islice(re.finditer(_line_of_bytes(self.encoding), data), FIRST_LINES):
+            try:  # a character may hold the byte of a line's end, which then ends the line amid it
                 text = line[0].decode(self.encoding, "ignore")
             except ValueError:
                 if not found:

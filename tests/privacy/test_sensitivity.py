@@ -74,7 +74,7 @@ def test_what_does_not_belong_together_is_not_combined():
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ((1.5, "l1", ADD), TypeError, "a sensitivity must be an integer, got "),
+        ((1.5, "l1", ADD), TypeError, "a sensitivity must be an integer, got float 1.5"),
         ((True, "l1", ADD), TypeError, "a sensitivity must be an integer, got bool"),
         ((-1, "l1", ADD), ValueError, "must be an integer >= 0, got -1"),
         ((1, "l2", ADD), ValueError, "norm of a sensitivity must be one of 'l1', 'l2_squared', 'linf'"),
