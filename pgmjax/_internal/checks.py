@@ -5,6 +5,7 @@ Messages describe structure (names, shapes, counts) and never contain data value
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib
 import math
@@ -86,9 +87,13 @@ def integer(name: str, value: Any, low: int | None = None, high: int | None = No
     """
     if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal):
         raise TypeError(f"{name} must be an integer, got {type(value).__name__}.")
-    if not isinstance(value, numbers.Integral) and not float(value).is_integer():
-        raise TypeError(f"{name} must be an integer, got {type(value).__name__} {float(value):g}.")
-    result = int(value)  # type: ignore[arg-type]
+    result: int | None = None
+    # infinite, no number, or beyond a float, where a Decimal of ten characters has a billion digits
+    with contextlib.suppress(ArithmeticError, ValueError):
+        if isinstance(value, numbers.Integral) or math.isfinite(value):
+            result = int(value)  # type: ignore[arg-type]
+    if result is None or result != value:  # exact, also for a Fraction that no float can hold
+        raise TypeError(f"{name} must be an integer, got {type(value).__name__} {str(value)[:20]}.")
     if (low is not None and result < low) or (high is not None and result > high):
         bounds = f">= {low}" if high is None else f"<= {high}" if low is None else f"in {low}..{high}"
         raise ValueError(f"{name} must be an integer {bounds}, got {result}.")

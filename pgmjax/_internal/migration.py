@@ -80,6 +80,5 @@ class Named(metaclass=_Named):
         def __getattr__(self, name: str) -> Any:
             if name in MBI or name in _OTHERS:
                 raise missing(type(self).__name__, name)
-            return object.__getattribute__(
-                self, name
-            )  # raises what it has raised, also from inside a property
+            # raises what it has raised, also from inside a property
+            return object.__getattribute__(self, name)

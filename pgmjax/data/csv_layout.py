@@ -104,7 +104,7 @@ def _header(text: TextFile, names: Sequence[str]) -> tuple[str, list[str], int]:
     if names:
         found = {d: sum(bool(places_of(name, rows[d][0])) for name in names) for d in likely}
         # white space around a name does not count: a tab before an unnamed column may look like part of it
-        delimiter = max(likely, key=lambda d: (found[d], d in fitting and len(rows[d][0])))
+        delimiter = max(likely, key=lambda d: (found[d], d in fitting and len(rows[d][0]) > 1))
     else:
         likely = [d for d in likely if d != " " or text.kind in (".txt", ".data")] or likely
         delimiter = max(

@@ -14,6 +14,18 @@ from pgmjax._internal import checks
     [
         (lambda: checks.integer("rows", True), TypeError, "rows must be an integer, got bool"),
         (lambda: checks.integer("rows", 2.5), TypeError, "rows must be an integer, got float 2.5"),
+        (
+            lambda: checks.integer("rows", Fraction(3 * 10**17 + 1, 3)),
+            TypeError,
+            "got Fraction 300000000000000001/3",
+        ),
+        (
+            lambda: checks.integer("rows", Fraction(10**400)),
+            TypeError,
+            "must be an integer, got Fraction 1000",
+        ),
+        (lambda: checks.integer("rows", Decimal("1e999999999")), TypeError, "got Decimal 1E"),
+        (lambda: checks.integer("rows", Decimal("sNaN")), TypeError, "got Decimal sNaN"),
         (lambda: checks.integer("rows", -1, low=0), ValueError, "rows must be an integer >= 0, got -1"),
         (lambda: checks.integer("rows", 9, low=0, high=5), ValueError, r"in 0\.\.5, got 9"),
         (lambda: checks.integer("rows", 9, high=5), ValueError, "<= 5, got 9"),

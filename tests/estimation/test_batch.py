@@ -29,7 +29,8 @@ def row(seed, total=1000.0, stddev=1.0, cliques=CLIQUES):
 def assert_rows_are_single_fits(estimator, rows, totals, rtol=1e-6, **settings):
     many = estimator.fit_batch(DOMAIN, rows, totals, **settings)
     alone = [estimator.fit(DOMAIN, r, t, **settings) for r, t in zip(rows, totals, strict=True)]
-    assert many.steps.tolist() == [fit.steps for fit in alone]
+    # two compiled programs round differently, and 240 steps of a row of noise were 242 on one processor
+    np.testing.assert_allclose(many.steps, [fit.steps for fit in alone], rtol=0.02)
     assert many.status.tolist() == [fit.status for fit in alone]
     for one, other in zip(many, alone, strict=True):  # each is within its gap of the same optimum
         most = max(one.gap, other.gap) if one.status is pj.Status.CONVERGED else 0.0

@@ -88,7 +88,7 @@ def test_other_domains_and_what_does_not_fit():
         History(pj.Domain({"a": 4}), [KNOWN])
     with pytest.raises(TypeError, match=r"measurements must be LinearMeasurement, got int"):
         History(DOMAIN, [3])
-    with pytest.raises(TypeError, match=r"the domain must be a pgmjax.Domain, got dict"):
+    with pytest.raises(TypeError, match=r"domain must be a pgmjax.Domain, got dict: write History"):
         History({"a": 3}, [KNOWN])
 
 

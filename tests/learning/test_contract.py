@@ -106,7 +106,7 @@ def test_words_and_other_lengths_are_refused(learner):
 @pytest.mark.parametrize(
     "wrong, error, message",
     [
-        ("oracle", ValueError, "one of linear, ridge"),
+        ("oracle", ValueError, "one of 'linear', 'ridge', .* got 'oracle'"),
         ("sklearn", ValueError, "a regressor's name"),
         ("sklearn.Oracle", ValueError, "no regressor 'Oracle'"),
         (7, TypeError, "got int"),
