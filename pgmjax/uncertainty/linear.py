@@ -246,6 +246,7 @@ class _System:
     def answers(self, query: Query) -> tuple[np.ndarray, np.ndarray]:
         """Return the best answers to a query and their standard deviations, NaN where not determined."""
         effects = self.answered.coordinates
+        assert isinstance(effects, ResidualBasis)
         varying = tuple(name for name in query.clique if effects.domain[name] > 1)
         if (
             query == marginal(query.clique)
