@@ -1,6 +1,6 @@
 """Faults in tables, what is known of them, accounts, noise and discovery."""
 
-from tests.faults.fault import Fault
+from fault import Fault
 
 FAULTS = (
     Fault(
@@ -8,31 +8,33 @@ FAULTS = (
         "pgmjax.data.bounding",
         "BoundedSource.batches",
         old=(
-            'def batches(self, names: Sequence[str], ordered: bool=False) -> Iterator[Batch]:\n'
-            '    dropped = self._left_out()\n'
-            '    first = 0\n'
-            '    for batch in self._source.unsettled(names, ordered=True):\n'
-            '        ...'
+            "def batches(self, names: Sequence[str], ordered: bool=False) -> Iterator[Batch]:\n"
+            "    dropped = self._left_out()\n"
+            "    first = 0\n"
+            "    for batch in self._source.unsettled(names, ordered=True):\n"
+            "        ..."
         ),
         new=(
-            'def batches(self, names: Sequence[str], ordered: bool=False) -> Iterator[Batch]:\n'
-            '    dropped = self._left_out()\n'
-            '    first = 0\n'
-            '    for batch in self._source.unsettled(names, ordered=ordered):\n'
-            '        ...'
+            "def batches(self, names: Sequence[str], ordered: bool=False) -> Iterator[Batch]:\n"
+            "    dropped = self._left_out()\n"
+            "    first = 0\n"
+            "    for batch in self._source.unsettled(names, ordered=ordered):\n"
+            "        ..."
         ),
-        tests=("tests/data/test_bounding.py", "tests/data/test_value.py",),
+        tests=(
+            "tests/data/test_bounding.py::test_records_are_left_out_in_the_order_in_which_they_are_numbered",
+        ),
     ),
     Fault(
         "keys of records that a bound left out are drawn for",
         "pgmjax.privacy.partition",
         "find_keys",
         old=(
-            'keys = [key for key, count in zip(coder.keys, exact[FIRST:], strict=False) if count]\n'
-            'exact = np.append(exact[:FIRST], exact[FIRST:][exact[FIRST:] > 0])'
+            "keys = [key for key, count in zip(coder.keys, exact[FIRST:], strict=False) if count]\n"
+            "exact = np.append(exact[:FIRST], exact[FIRST:][exact[FIRST:] > 0])"
         ),
         new="keys = [key for key, count in zip(coder.keys, exact[FIRST:], strict=False)]",
-        tests=("tests/privacy/test_partition.py", "tests/privacy/test_unit.py",),
+        tests=("tests/privacy/test_unit.py::test_keys_of_records_left_out_are_no_candidates",),
     ),
     Fault(
         "answers with insecure noise say that it is secure",
@@ -40,7 +42,12 @@ FAULTS = (
         "PrivateTable._input",
         old="self.secure",
         new="True",
-        tests=("tests/privacy/test_private_table.py", "tests/privacy/ledger/test_held_table.py", "tests/privacy/ledger/test_journal.py", "tests/privacy/test_messages.py", "tests/privacy/test_noisy_scores.py", "tests/privacy/test_responding.py", "tests/privacy/test_selecting.py", "tests/privacy/test_single_process.py", "tests/privacy/test_threshold.py", "tests/privacy/test_unit.py",),
+        tests=(
+            "tests/release/test_run_folder.py",
+            "tests/release/test_interrupts.py",
+            "tests/release/test_inputs.py",
+            "tests/mechanisms/test_release_together.py",
+        ),
     ),
     Fault(
         "discovery counts in whatever files are there now",
@@ -48,7 +55,7 @@ FAULTS = (
         "_Search._measure",
         old="self._table.under(attributes, like=self._look)",
         new="self._table.under(attributes)",
-        tests=("tests/discovery/test_discovery.py",),
+        tests=("tests/discovery/test_discovery.py::test_all_steps_of_a_search_read_the_same_files",),
     ),
     Fault(
         "discovery finds bins in whatever files are there now",
@@ -56,7 +63,7 @@ FAULTS = (
         "_Search.cells",
         old="self._table.under(probed, like=self._look)",
         new="self._table.under(probed)",
-        tests=("tests/discovery/test_discovery.py",),
+        tests=("tests/discovery/test_discovery.py::test_all_steps_of_a_search_read_the_same_files",),
     ),
     Fault(
         "discovery finds labels in whatever files are there now",
@@ -64,7 +71,7 @@ FAULTS = (
         "_Search.keys",
         old="key_column(self._table, column.name, self._look)",
         new="key_column(self._table, column.name)",
-        tests=("tests/discovery/test_discovery.py",),
+        tests=("tests/discovery/test_discovery.py::test_all_steps_of_a_search_read_the_same_files",),
     ),
     Fault(
         "sibling tables choose other records of a person each",
@@ -72,7 +79,7 @@ FAULTS = (
         "PrivateTable.__init__",
         old="self._choice_key() if choice is None else choice",
         new="self._choice_key()",
-        tests=("tests/privacy/test_private_table.py", "tests/privacy/ledger/test_held_table.py", "tests/privacy/ledger/test_journal.py", "tests/privacy/test_messages.py", "tests/privacy/test_noisy_scores.py", "tests/privacy/test_responding.py", "tests/privacy/test_selecting.py", "tests/privacy/test_single_process.py", "tests/privacy/test_threshold.py", "tests/privacy/test_unit.py",),
+        tests=("tests/privacy/test_unit.py::test_all_tables_of_a_run_choose_the_same_records",),
     ),
     Fault(
         "a table in other codes does not know the choice of its records",
@@ -80,7 +87,7 @@ FAULTS = (
         "PrivateTable.over",
         old="PrivateTable(data, *given, choice=self._choice)",
         new="PrivateTable(data, *given)",
-        tests=("tests/privacy/test_private_table.py", "tests/privacy/ledger/test_held_table.py", "tests/privacy/ledger/test_journal.py", "tests/privacy/test_messages.py", "tests/privacy/test_noisy_scores.py", "tests/privacy/test_responding.py", "tests/privacy/test_selecting.py", "tests/privacy/test_single_process.py", "tests/privacy/test_threshold.py", "tests/privacy/test_unit.py",),
+        tests=("tests/privacy/test_unit.py::test_all_tables_of_a_run_choose_the_same_records",),
     ),
     Fault(
         "a table as its holder defined it loses the numbers of its records",
@@ -88,7 +95,7 @@ FAULTS = (
         "BoundedSource.under",
         old="BoundedSource(self._source.under(definition), self.unit, self._records, self._key, self._rows)",
         new="BoundedSource(self._source.under(definition), self.unit, self._records, self._key)",
-        tests=("tests/data/test_bounding.py", "tests/data/test_value.py",),
+        tests=("tests/data/test_bounding.py::test_the_choice_is_made_before_rows_outside_are_dropped",),
     ),
     Fault(
         "the choice in a ledger follows from what is public",
@@ -96,7 +103,11 @@ FAULTS = (
         "_choice_key",
         old="ledger._key()",
         new="b'public'",
-        tests=("tests/privacy/ledger/test_journal.py",),
+        tests=(
+            "tests/privacy/test_unit.py",
+            "tests/privacy/ledger/test_file.py",
+            "tests/privacy/ledger/test_journal.py",
+        ),
     ),
     Fault(
         "a charge for secure noise takes answers of another",
@@ -104,7 +115,12 @@ FAULTS = (
         "LedgerJournal.begin",
         old="self._secure and (not secure)",
         new="False",
-        tests=("tests/privacy/ledger/test_journal.py",),
+        tests=(
+            "tests/release/test_run_folder.py",
+            "tests/release/test_interrupts.py",
+            "tests/privacy/ledger/test_ledger.py",
+            "tests/privacy/ledger/test_journal.py",
+        ),
     ),
     Fault(
         "a second discovery on one account is admitted",
@@ -112,7 +128,11 @@ FAULTS = (
         "HeldTable._admit_discovery",
         old="finder and finder != [key]",
         new="False",
-        tests=("tests/privacy/ledger/test_journal.py",),
+        tests=(
+            "tests/discovery/test_discovery.py",
+            "tests/privacy/ledger/test_open_columns.py",
+            "tests/privacy/ledger/test_ledger.py",
+        ),
     ),
     Fault(
         "names of units that memory does not hold are read in half",
@@ -120,7 +140,9 @@ FAULTS = (
         "FileSource._units",
         old="[(2 * of, part), (2 * of, part + of)]",
         new="[(2 * of, part)]",
-        tests=("tests/data/test_files.py", "tests/data/test_bounding.py", "tests/data/test_every_record.py", "tests/data/test_nothing_stays.py", "tests/data/test_text_encodings.py",),
+        tests=(
+            "tests/data/test_nothing_stays.py::test_names_of_units_that_memory_does_not_hold_are_grouped_in_parts",
+        ),
     ),
     Fault(
         "a projected domain keeps the old order of attributes",
@@ -158,10 +180,7 @@ FAULTS = (
         "texts are digested without their lengths",
         "pgmjax.data.fingerprint",
         "_text",
-        old=(
-            '_size(keyed, len(text))\n'
-            'keyed.update(text)'
-        ),
+        old=("_size(keyed, len(text))\nkeyed.update(text)"),
         new="keyed.update(text)",
         tests=("tests/data/test_fingerprint.py::test_a_name_does_not_run_on_into_what_follows_it",),
     ),
@@ -171,7 +190,9 @@ FAULTS = (
         "_terms",
         old="-(math.log(delta) + np.log(orders)) / (orders - 1.0)",
         new="-(math.log(delta) + np.log(orders)) / orders",
-        tests=("tests/privacy/accounting/test_renyi.py::test_epsilon_against_dp_accounting_on_the_same_orders",),
+        tests=(
+            "tests/privacy/accounting/test_renyi.py::test_epsilon_against_dp_accounting_on_the_same_orders",
+        ),
     ),
     Fault(
         "permute-and-flip is charged the rho of the exponential mechanism",
@@ -179,10 +200,9 @@ FAULTS = (
         "Selection.rho",
         old="8 if self.method == 'exponential' else 2",
         new="8",
-        tests=((
-            "tests/privacy/accounting/test_privacy_events.py::test_selection_by_the_exponential_mecha"
-            "nism_uses_its_bounded_range"
-        ),),
+        tests=(
+            "tests/privacy/accounting/test_privacy_events.py::test_selection_by_the_exponential_mechanism_uses_its_bounded_range",
+        ),
     ),
     Fault(
         "Laplace noise on several answers is counted once for each size of move",
@@ -190,10 +210,9 @@ FAULTS = (
         "LaplaceEvent.renyi",
         old="{shift: shifts.count(shift) for shift in shifts}",
         new="dict.fromkeys(shifts, 1)",
-        tests=((
-            "tests/privacy/accounting/test_divergence.py::test_laplace_noise_on_several_answers_costs"
-            "_the_sum_over_all_of_them"
-        ),),
+        tests=(
+            "tests/privacy/accounting/test_divergence.py::test_laplace_noise_on_several_answers_costs_the_sum_over_all_of_them",
+        ),
     ),
     Fault(
         "loss distributions forget equal events",
@@ -201,10 +220,9 @@ FAULTS = (
         "_parts",
         old="parts['gaussian', sigma, shift] += count",
         new="parts['gaussian', sigma, shift] = count",
-        tests=((
-            "tests/privacy/accounting/test_composition.py::test_pld_of_shifts_is_not_below_the_optimi"
-            "stic_one"
-        ),),
+        tests=(
+            "tests/privacy/accounting/test_composition.py::test_pld_of_shifts_is_not_below_the_optimistic_one",
+        ),
     ),
     Fault(
         "the adaptive filter stops at the order of the largest cap",
@@ -228,7 +246,9 @@ FAULTS = (
         "PrivateTable._charge",
         old="not self._data.registered and (request is None or not self._is_kept(request))",
         new="False",
-        tests=("tests/privacy/test_private_table.py::test_a_spend_comes_before_the_counts_and_noise_before_both",),
+        tests=(
+            "tests/privacy/test_private_table.py::test_a_spend_comes_before_the_counts_and_noise_before_both",
+        ),
     ),
     Fault(
         "the weight of a weighted table is public",
@@ -236,7 +256,9 @@ FAULTS = (
         "PrivateTable.public_count",
         old="self._data.weighted",
         new="self._data.weighted and self._relation is not Relation.REPLACE_ONE",
-        tests=("tests/privacy/test_private_table.py::test_the_count_is_public_only_where_records_are_replaced",),
+        tests=(
+            "tests/privacy/test_private_table.py::test_the_count_is_public_only_where_records_are_replaced",
+        ),
     ),
     Fault(
         "rejection accepts the bound itself",
@@ -260,7 +282,9 @@ FAULTS = (
         "_whole",
         old="math.ceil(step / GRID) + 1",
         new="math.ceil(step / GRID)",
-        tests=("tests/privacy/test_ratings.py::test_the_sensitivity_of_an_inner_product_counts_its_rounding",),
+        tests=(
+            "tests/privacy/test_ratings.py::test_the_sensitivity_of_an_inner_product_counts_its_rounding",
+        ),
     ),
     Fault(
         "a threshold test asks half the noise of its distances",
@@ -282,10 +306,7 @@ FAULTS = (
         "a resumed run answers for the first records again",
         "pgmjax.privacy.responding",
         "Reader.block",
-        old=(
-            'self._take()\n'
-            'self._next += 1'
-        ),
+        old=("self._take()\nself._next += 1"),
         new="self._next += 1",
         tests=("tests/privacy/test_responding.py::test_an_interrupted_run_goes_on_where_it_stopped",),
     ),
@@ -319,7 +340,9 @@ FAULTS = (
         "MutualInformation._move",
         old="min(parents, child) <= 2",
         new="max(parents, child) > 2",
-        tests=("tests/privacy/test_bayes_scores.py::test_no_neighbour_moves_a_score_beyond_what_is_declared",),
+        tests=(
+            "tests/privacy/test_bayes_scores.py::test_no_neighbour_moves_a_score_beyond_what_is_declared",
+        ),
     ),
     Fault(
         "a stack of scores forgets their grids in its sensitivity",
@@ -367,7 +390,9 @@ FAULTS = (
         "key_threshold",
         old="records + high + 1",
         new="high + 1",
-        tests=("tests/privacy/test_partition.py", "tests/privacy/test_unit.py",),
+        tests=(
+            "tests/privacy/test_partition.py::test_a_key_that_one_unit_alone_has_shows_with_at_most_delta",
+        ),
     ),
     Fault(
         "the threshold of a key takes a unit for one record",
@@ -375,7 +400,9 @@ FAULTS = (
         "key_threshold",
         old="float(delta) / records",
         new="float(delta)",
-        tests=("tests/privacy/test_partition.py", "tests/privacy/test_unit.py",),
+        tests=(
+            "tests/privacy/test_partition.py::test_a_key_that_one_unit_alone_has_shows_with_at_most_delta",
+        ),
     ),
     Fault(
         "pieces that are joined at the calendar's end lose their share",
@@ -389,38 +416,59 @@ FAULTS = (
         "files may change while a table is registered",
         "pgmjax.data.dataset",
         "Dataset.snapshot",
-        old=(
-            'self._check_unchanged(before)\n'
-            'tally.check(self.rows_outside, self._may_be_empty)'
-        ),
+        old=("self._check_unchanged(before)\ntally.check(self.rows_outside, self._may_be_empty)"),
         new="tally.check(self.rows_outside, self._may_be_empty)",
-        tests=("tests/data/test_dataset.py", "tests/data/test_bounding.py", "tests/data/test_definition.py", "tests/data/test_every_record.py", "tests/data/test_files.py", "tests/data/test_nothing_stays.py", "tests/data/test_source_npy.py", "tests/data/test_source_recoded.py", "tests/data/test_text_encodings.py",),
+        tests=(
+            "tests/data/test_dataset.py",
+            "tests/data/test_bounding.py",
+            "tests/data/test_definition.py",
+            "tests/data/test_every_record.py",
+            "tests/data/test_files.py",
+            "tests/data/test_nothing_stays.py",
+            "tests/data/test_source_npy.py",
+            "tests/data/test_source_recoded.py",
+            "tests/data/test_text_encodings.py",
+        ),
     ),
     Fault(
         "files may change while records are read",
         "pgmjax.data.dataset",
         "Dataset.records",
         old=(
-            'for batch in self._source.batches(as_clique(self.domain, names), ordered=True):\n'
-            '    ...\n'
-            'self._check_unchanged(self._stamp)'
+            "for batch in self._source.batches(as_clique(self.domain, names), ordered=True):\n"
+            "    ...\n"
+            "self._check_unchanged(self._stamp)"
         ),
-        new=(
-            'for batch in self._source.batches(as_clique(self.domain, names), ordered=True):\n'
-            '    ...'
+        new=("for batch in self._source.batches(as_clique(self.domain, names), ordered=True):\n    ..."),
+        tests=(
+            "tests/data/test_dataset.py",
+            "tests/data/test_bounding.py",
+            "tests/data/test_definition.py",
+            "tests/data/test_every_record.py",
+            "tests/data/test_files.py",
+            "tests/data/test_nothing_stays.py",
+            "tests/data/test_source_npy.py",
+            "tests/data/test_source_recoded.py",
+            "tests/data/test_text_encodings.py",
         ),
-        tests=("tests/data/test_dataset.py", "tests/data/test_bounding.py", "tests/data/test_definition.py", "tests/data/test_every_record.py", "tests/data/test_files.py", "tests/data/test_nothing_stays.py", "tests/data/test_source_npy.py", "tests/data/test_source_recoded.py", "tests/data/test_text_encodings.py",),
     ),
     Fault(
         "files may change while a table is counted",
         "pgmjax.data.dataset",
         "Dataset._scan",
-        old=(
-            'self._check_unchanged(self._stamp)\n'
-            'tally.check(self.rows_outside, self._may_be_empty)'
-        ),
+        old=("self._check_unchanged(self._stamp)\ntally.check(self.rows_outside, self._may_be_empty)"),
         new="tally.check(self.rows_outside, self._may_be_empty)",
-        tests=("tests/data/test_dataset.py", "tests/data/test_bounding.py", "tests/data/test_definition.py", "tests/data/test_every_record.py", "tests/data/test_files.py", "tests/data/test_nothing_stays.py", "tests/data/test_source_npy.py", "tests/data/test_source_recoded.py", "tests/data/test_text_encodings.py",),
+        tests=(
+            "tests/data/test_dataset.py",
+            "tests/data/test_bounding.py",
+            "tests/data/test_definition.py",
+            "tests/data/test_every_record.py",
+            "tests/data/test_files.py",
+            "tests/data/test_nothing_stays.py",
+            "tests/data/test_source_npy.py",
+            "tests/data/test_source_recoded.py",
+            "tests/data/test_text_encodings.py",
+        ),
     ),
     Fault(
         "a charged account takes another unit of privacy",
@@ -428,7 +476,14 @@ FAULTS = (
         "Ledger.set_domain",
         old="known.charges and asked != whom",
         new="False",
-        tests=("tests/privacy/ledger/test_ledger.py", "tests/privacy/ledger/test_file.py", "tests/privacy/ledger/test_journal.py", "tests/privacy/ledger/test_meter.py", "tests/privacy/ledger/test_storm.py", "tests/privacy/ledger/test_verify.py",),
+        tests=(
+            "tests/privacy/ledger/test_ledger.py",
+            "tests/privacy/ledger/test_file.py",
+            "tests/privacy/ledger/test_journal.py",
+            "tests/privacy/ledger/test_meter.py",
+            "tests/privacy/ledger/test_storm.py",
+            "tests/privacy/ledger/test_verify.py",
+        ),
     ),
     Fault(
         "a domain on which answers rest is replaced",
@@ -436,6 +491,13 @@ FAULTS = (
         "Ledger.set_domain",
         old="defined and ledger_account.rests_on_definition(connection, name) and (not completes(kept, row))",
         new="False",
-        tests=("tests/privacy/ledger/test_ledger.py", "tests/privacy/ledger/test_file.py", "tests/privacy/ledger/test_journal.py", "tests/privacy/ledger/test_meter.py", "tests/privacy/ledger/test_storm.py", "tests/privacy/ledger/test_verify.py",),
+        tests=(
+            "tests/privacy/ledger/test_ledger.py",
+            "tests/privacy/ledger/test_file.py",
+            "tests/privacy/ledger/test_journal.py",
+            "tests/privacy/ledger/test_meter.py",
+            "tests/privacy/ledger/test_storm.py",
+            "tests/privacy/ledger/test_verify.py",
+        ),
     ),
 )

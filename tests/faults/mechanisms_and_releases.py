@@ -1,6 +1,6 @@
 """Faults in mechanisms, releases, commands and the audit."""
 
-from tests.faults.fault import Fault
+from fault import Fault
 
 FAULTS = (
     Fault(
@@ -8,36 +8,38 @@ FAULTS = (
         "pgmjax.release.run_folder",
         "RunFolder.bind",
         old=(
-            'key = os.urandom(32)\n'
-            "record = {'request': asked, 'key': key.hex(), 'table': data.identity(key)}"
+            "key = os.urandom(32)\nrecord = {'request': asked, 'key': key.hex(), 'table': data.identity(key)}"
         ),
         new=(
-            'key = bytes.fromhex(asked)\n'
+            "key = bytes.fromhex(asked)\n"
             "record = {'request': asked, 'key': key.hex(), 'table': data.identity(key)}"
         ),
-        tests=("tests/release/test_run_folder.py", "tests/release/test_interrupts.py",),
+        tests=(
+            "tests/release/test_run_folder.py",
+            "tests/release/test_interrupts.py",
+        ),
     ),
     Fault(
         "a frame's number of rows comes out where no other is asked for",
         "pgmjax.synthesizer",
         "Synthesizer.fit",
         old=(
-            'job, held = self._described_job(frame, domain, discover, workload)\n'
-            'if self._attempt is not None and self._attempt.spent:\n'
-            '    ...\n'
-            'with self._folder_of(job) as folder:\n'
-            '    ...\n'
-            'self._attempt = None'
+            "job, held = self._described_job(frame, domain, discover, workload)\n"
+            "if self._attempt is not None and self._attempt.spent:\n"
+            "    ...\n"
+            "with self._folder_of(job) as folder:\n"
+            "    ...\n"
+            "self._attempt = None"
         ),
         new=(
-            'job, held = self._described_job(frame, domain, discover, workload)\n'
-            'if self._attempt is not None and self._attempt.spent:\n'
-            '    ...\n'
-            'with self._folder_of(job) as folder:\n'
-            '    ...\n'
-            '    drawn = self.sample\n'
-            '    self.sample = lambda n=len(frame), *given, **more: drawn(n, *given, **more)\n'
-            'self._attempt = None'
+            "job, held = self._described_job(frame, domain, discover, workload)\n"
+            "if self._attempt is not None and self._attempt.spent:\n"
+            "    ...\n"
+            "with self._folder_of(job) as folder:\n"
+            "    ...\n"
+            "    drawn = self.sample\n"
+            "    self.sample = lambda n=len(frame), *given, **more: drawn(n, *given, **more)\n"
+            "self._attempt = None"
         ),
         tests=("tests/test_synthesizer.py",),
     ),
@@ -47,7 +49,10 @@ FAULTS = (
         "FolderJournal.answer",
         old="secure and self.secure is not False",
         new="secure",
-        tests=("tests/release/test_run_folder.py", "tests/release/test_interrupts.py",),
+        tests=(
+            "tests/release/test_run_folder.py",
+            "tests/release/test_interrupts.py",
+        ),
     ),
     Fault(
         "a stored answer forgets that its noise is insecure",
@@ -55,7 +60,10 @@ FAULTS = (
         "RunFolder.store",
         old="_SECURE if secure else _INSECURE",
         new="_SECURE",
-        tests=("tests/release/test_run_folder.py", "tests/release/test_interrupts.py",),
+        tests=(
+            "tests/release/test_run_folder.py",
+            "tests/release/test_interrupts.py",
+        ),
     ),
     Fault(
         "what was found is measured in whatever files are there now",
@@ -63,21 +71,30 @@ FAULTS = (
         "Mechanism._discovered",
         old="table.under(attributes, found.rows_outside, like=look)",
         new="table.under(attributes, found.rows_outside)",
-        tests=("tests/mechanisms/test_aim.py", "tests/mechanisms/test_bad_input.py", "tests/mechanisms/test_contract.py", "tests/mechanisms/test_dual_query.py", "tests/mechanisms/test_marginals.py", "tests/mechanisms/test_mldp.py", "tests/mechanisms/test_mst.py", "tests/mechanisms/test_mwem.py", "tests/mechanisms/test_privbayes.py", "tests/mechanisms/test_recipe.py", "tests/mechanisms/test_release_together.py",),
+        tests=(
+            "tests/mechanisms/test_aim.py",
+            "tests/mechanisms/test_bad_input.py",
+            "tests/mechanisms/test_contract.py",
+            "tests/mechanisms/test_dual_query.py",
+            "tests/mechanisms/test_marginals.py",
+            "tests/mechanisms/test_mldp.py",
+            "tests/mechanisms/test_mst.py",
+            "tests/mechanisms/test_mwem.py",
+            "tests/mechanisms/test_privbayes.py",
+            "tests/mechanisms/test_recipe.py",
+            "tests/mechanisms/test_release_together.py",
+        ),
     ),
     Fault(
         "measurements of an unfinished run can be read by others",
         "pgmjax.release.run_folder",
         "RunFolder.record",
-        old=(
-            "open_private(partial, 'wb').close()\n"
-            'tables.write_measurements(self._measured, partial, secure=secure, seed=seed, population=population)'
+        old="open_private(partial, 'wb').close()",
+        new="pass",
+        tests=(
+            "tests/release/test_run_folder.py",
+            "tests/release/test_interrupts.py",
         ),
-        new=(
-            "tables.write_measurements(self._measured, partial, secure=secure, seed=seed, "
-            "population=population)"
-        ),
-        tests=("tests/release/test_run_folder.py", "tests/release/test_interrupts.py",),
     ),
     Fault(
         "the ledger takes a folder's insecure answers for secure ones",
@@ -85,18 +102,24 @@ FAULTS = (
         "FolderJournal.begin",
         old="secure and self._folder.secure",
         new="secure",
-        tests=("tests/release/test_run_folder.py", "tests/release/test_interrupts.py",),
+        tests=(
+            "tests/release/test_run_folder.py",
+            "tests/release/test_interrupts.py",
+        ),
     ),
     Fault(
         "an answer that the ledger held says of what noise the folder is",
         "pgmjax.release.run_folder",
         "FolderJournal.answer",
         old=(
-            'values = self._inner.answer(request, compute if kept is None else lambda: kept)\n'
-            'secure = secure and self._inner.secure is True'
+            "values = self._inner.answer(request, compute if kept is None else lambda: kept)\n"
+            "secure = secure and self._inner.secure is True"
         ),
         new="values = self._inner.answer(request, compute if kept is None else lambda: kept)",
-        tests=("tests/release/test_run_folder.py", "tests/release/test_interrupts.py",),
+        tests=(
+            "tests/release/test_run_folder.py",
+            "tests/release/test_interrupts.py",
+        ),
     ),
     Fault(
         "perturbed rows lie in the order of the table",
@@ -174,10 +197,12 @@ FAULTS = (
         "CellAccount.added",
         old="self.rest + rate * sensitivity",
         new="max(self.rest, rate * sensitivity)",
-        tests=((
-            "tests/history/session/test_costs.py::test_with_less_room_it_bounds_the_cost_and_stays_be"
-            "low_the_plain_sum"
-        ),),
+        tests=(
+            (
+                "tests/history/session/test_costs.py::test_with_less_room_it_bounds_the_cost_and_stays_be"
+                "low_the_plain_sum"
+            ),
+        ),
     ),
     Fault(
         "the mass a convolution cuts off counts once for equal noises",
@@ -185,10 +210,12 @@ FAULTS = (
         "convolve",
         old="masses.sum() ** count",
         new="masses.sum()",
-        tests=((
-            "tests/history/bayes/test_choose.py::test_probability_calculation_loses_at_most_gamma_and"
-            "_says_how_much"
-        ),),
+        tests=(
+            (
+                "tests/history/bayes/test_choose.py::test_probability_calculation_loses_at_most_gamma_and"
+                "_says_how_much"
+            ),
+        ),
     ),
     Fault(
         "a Metropolis step weighs the old value against the new one",
@@ -244,7 +271,19 @@ FAULTS = (
         "Run.measure",
         old="_LOG.info('%s: measured %d tables', self.mechanism.name, len(measured))",
         new="_LOG.info('%s: read %d', self.mechanism.name, self.table._data.count())",
-        tests=("tests/mechanisms/test_aim.py", "tests/mechanisms/test_bad_input.py", "tests/mechanisms/test_contract.py", "tests/mechanisms/test_dual_query.py", "tests/mechanisms/test_marginals.py", "tests/mechanisms/test_mldp.py", "tests/mechanisms/test_mst.py", "tests/mechanisms/test_mwem.py", "tests/mechanisms/test_privbayes.py", "tests/mechanisms/test_recipe.py", "tests/mechanisms/test_release_together.py",),
+        tests=(
+            "tests/mechanisms/test_aim.py",
+            "tests/mechanisms/test_bad_input.py",
+            "tests/mechanisms/test_contract.py",
+            "tests/mechanisms/test_dual_query.py",
+            "tests/mechanisms/test_marginals.py",
+            "tests/mechanisms/test_mldp.py",
+            "tests/mechanisms/test_mst.py",
+            "tests/mechanisms/test_mwem.py",
+            "tests/mechanisms/test_privbayes.py",
+            "tests/mechanisms/test_recipe.py",
+            "tests/mechanisms/test_release_together.py",
+        ),
     ),
     Fault(
         "AIM lets models grow with what one round costs alone",
@@ -276,10 +315,12 @@ FAULTS = (
         "network_model",
         old="tuple(range(counts.ndim)) if place == 0 else (counts.ndim - 1,)",
         new="(counts.ndim - 1,)",
-        tests=((
-            "tests/mechanisms/test_privbayes.py::test_without_noise_both_ways_give_the_distribution_o"
-            "f_the_tree"
-        ),),
+        tests=(
+            (
+                "tests/mechanisms/test_privbayes.py::test_without_noise_both_ways_give_the_distribution_o"
+                "f_the_tree"
+            ),
+        ),
     ),
     Fault(
         "the usefulness of a parent set forgets that noise hits two cells",
@@ -295,7 +336,11 @@ FAULTS = (
         "Game.draw_epsilon",
         old="2 * self.step",
         new="self.step",
-        tests=("tests/mechanisms/test_dual_query_game.py", "tests/mechanisms/test_dual_query.py", "tests/mechanisms/test_dual_query_cost.py",),
+        tests=(
+            "tests/mechanisms/test_dual_query_game.py",
+            "tests/mechanisms/test_dual_query.py",
+            "tests/mechanisms/test_dual_query_cost.py",
+        ),
     ),
     Fault(
         "predicted errors of a strategy take twice the variance",
@@ -311,7 +356,9 @@ FAULTS = (
         "encode_pairs",
         old="first + second",
         new="first - second",
-        tests=("tests/mechanisms/test_mldp_similarity.py::test_vectors_do_not_depend_on_the_order_of_a_pair",),
+        tests=(
+            "tests/mechanisms/test_mldp_similarity.py::test_vectors_do_not_depend_on_the_order_of_a_pair",
+        ),
     ),
     Fault(
         "a spanning tree leaves a third of the budget where there is nothing to choose",
@@ -327,10 +374,12 @@ FAULTS = (
         "exponents",
         old="transposed(query, domain, cut) / (2 * total * column)",
         new="transposed(query, domain, cut) / (total * column)",
-        tests=((
-            "tests/mechanisms/test_multiplicative_weights.py::test_an_update_is_the_formula_and_keeps"
-            "_the_potential_inequality"
-        ),),
+        tests=(
+            (
+                "tests/mechanisms/test_multiplicative_weights.py::test_an_update_is_the_formula_and_keeps"
+                "_the_potential_inequality"
+            ),
+        ),
     ),
     Fault(
         "online weights split each update the other way round",
@@ -368,36 +417,8 @@ FAULTS = (
         "answers of a release stand beside the noise of other queries",
         "pgmjax.release.tables",
         "_Answers.blocks",
-        old=(
-            'measured = {(m.clique, m.query): m for m in self._release.measurements}\n'
-            'block: list[_Part] = []\n'
-            'for number, estimate in enumerate(self._release.answers()):\n'
-            '    query = self._entries[number].query\n'
-            '    measurement = measured.get((query.clique, query))\n'
-            '    noise = np.full(estimate.size, np.nan) if measurement is None else measurement.row_stddevs()\n'
-            "    unbiased = self._release.answered_by in ('local', 'global')\n"
-            '    told = self._release.estimates.report(query, estimate, may_be_negative=unbiased)\n'
-            '    columns = (told.estimates, told.stddevs, noise, told.intervals, told.shares)\n'
-            '    for start in range(0, estimate.size, _BLOCK_ROWS):\n'
-            '        ...\n'
-            'if block:\n'
-            '    ...'
-        ),
-        new=(
-            'measured = {(m.clique, m.query): m for m in self._release.measurements}\n'
-            'block: list[_Part] = []\n'
-            'for number, estimate in enumerate(self._release.answers()):\n'
-            '    query = self._entries[number].query\n'
-            '    measurement = next((m for (clique, _), m in measured.items() if clique == query.clique), None)\n'
-            '    noise = np.full(estimate.size, np.nan) if measurement is None else measurement.row_stddevs()\n'
-            "    unbiased = self._release.answered_by in ('local', 'global')\n"
-            '    told = self._release.estimates.report(query, estimate, may_be_negative=unbiased)\n'
-            '    columns = (told.estimates, told.stddevs, noise, told.intervals, told.shares)\n'
-            '    for start in range(0, estimate.size, _BLOCK_ROWS):\n'
-            '        ...\n'
-            'if block:\n'
-            '    ...'
-        ),
+        old="measured.get((query.clique, query))",
+        new="next((each for key, each in measured.items() if key[0] == query.clique), None)",
         tests=("tests/release/test_tables.py::test_the_noise_beside_an_answer_is_that_of_the_same_query",),
     ),
     Fault(
@@ -454,7 +475,12 @@ FAULTS = (
         "_chi_square",
         old="seen.size - 1",
         new="seen.size",
-        tests=("tests/audit/test_goodness.py", "tests/audit/test_mechanism.py", "tests/audit/test_processes.py", "tests/audit/test_secure_noise.py",),
+        tests=(
+            "tests/audit/test_goodness.py",
+            "tests/audit/test_mechanism.py",
+            "tests/audit/test_processes.py",
+            "tests/audit/test_secure_noise.py",
+        ),
     ),
     Fault(
         "weighted answers of a foreign object keep their noise",
@@ -470,7 +496,9 @@ FAULTS = (
         "_as_table",
         old="[names.index(name) for name in clique]",
         new="[clique.index(name) for name in names]",
-        tests=("tests/adapters/test_mbi.py::test_a_factor_may_have_its_axes_in_another_order_than_its_clique",),
+        tests=(
+            "tests/adapters/test_mbi.py::test_a_factor_may_have_its_axes_in_another_order_than_its_clique",
+        ),
     ),
     Fault(
         "a share of the rows is taken of one and not of the total",
@@ -498,12 +526,12 @@ FAULTS = (
         "a refused run counts as begun",
         "pgmjax.release.run_folder",
         "FolderJournal.begin",
-        old=(
-            'self._folder.begun = before\n'
-            'raise'
-        ),
+        old=("self._folder.begun = before\nraise"),
         new="raise",
-        tests=("tests/release/test_run_folder.py", "tests/release/test_interrupts.py",),
+        tests=(
+            "tests/release/test_run_folder.py",
+            "tests/release/test_interrupts.py",
+        ),
     ),
     Fault(
         "what a killed write left of an answer stays in the folder",
@@ -511,7 +539,10 @@ FAULTS = (
         "RunFolder._open",
         old="(folder / _ANSWERS).glob('.*.partial')",
         new="()",
-        tests=("tests/release/test_run_folder.py", "tests/release/test_interrupts.py",),
+        tests=(
+            "tests/release/test_run_folder.py",
+            "tests/release/test_interrupts.py",
+        ),
     ),
     Fault(
         "the lock of a folder that was removed meanwhile counts",
@@ -519,18 +550,21 @@ FAULTS = (
         "RunFolder._open",
         old="_stands_at(lock, folder)",
         new="lock",
-        tests=("tests/release/test_run_folder.py", "tests/release/test_interrupts.py",),
+        tests=(
+            "tests/release/test_run_folder.py",
+            "tests/release/test_interrupts.py",
+        ),
     ),
     Fault(
         "two threads take one step of a run at a time",
         "pgmjax.release.run_folder",
         "RunFolder.step_at_a_time",
-        old=(
-            'with self._step:\n'
-            '    ...'
-        ),
+        old=("with self._step:\n    ..."),
         new="...",
-        tests=("tests/release/test_run_folder.py", "tests/release/test_interrupts.py",),
+        tests=(
+            "tests/release/test_run_folder.py",
+            "tests/release/test_interrupts.py",
+        ),
     ),
     Fault(
         "an answer that says nothing of its noise is secure",
@@ -538,7 +572,10 @@ FAULTS = (
         "RunFolder.step",
         old="noise == _SECURE",
         new="noise != _INSECURE",
-        tests=("tests/release/test_run_folder.py", "tests/release/test_interrupts.py",),
+        tests=(
+            "tests/release/test_run_folder.py",
+            "tests/release/test_interrupts.py",
+        ),
     ),
     Fault(
         "one secure answer makes a folder secure",
@@ -546,7 +583,10 @@ FAULTS = (
         "RunFolder.secure",
         old="all((path.stem.endswith(f'-{_SECURE}') for path in (self.folder / _ANSWERS).glob('*.npy')))",
         new="any((path.stem.endswith(f'-{_SECURE}') for path in (self.folder / _ANSWERS).glob('*.npy')))",
-        tests=("tests/release/test_run_folder.py", "tests/release/test_interrupts.py",),
+        tests=(
+            "tests/release/test_run_folder.py",
+            "tests/release/test_interrupts.py",
+        ),
     ),
     Fault(
         "an attempt goes on with the run of another request",
@@ -554,7 +594,10 @@ FAULTS = (
         "UnfinishedRun.bind",
         old="self._after is not None and self._after.asked != self.asked",
         new="False",
-        tests=("tests/release/test_interrupts.py", "tests/release/test_run_folder.py",),
+        tests=(
+            "tests/release/test_interrupts.py",
+            "tests/release/test_run_folder.py",
+        ),
     ),
     Fault(
         "an attempt draws anew where its answers are gone",
@@ -562,7 +605,10 @@ FAULTS = (
         "UnfinishedRun.bind",
         old="before is not None and self.answered and (not before.is_dir())",
         new="False",
-        tests=("tests/release/test_interrupts.py", "tests/release/test_run_folder.py",),
+        tests=(
+            "tests/release/test_interrupts.py",
+            "tests/release/test_run_folder.py",
+        ),
     ),
     Fault(
         "an earlier release of another relation is found out after the run",
@@ -570,7 +616,13 @@ FAULTS = (
         "Job.run",
         old="check_addable(earlier.inputs, self.named.relation, self.chosen._held(held, ledger).unit)",
         new="pass",
-        tests=("tests/cli/test_compare.py", "tests/cli/test_fit.py", "tests/cli/test_perturb.py", "tests/cli/test_release.py", "tests/sweeps/test_grid.py",),
+        tests=(
+            "tests/cli/test_compare.py",
+            "tests/cli/test_fit.py",
+            "tests/cli/test_perturb.py",
+            "tests/cli/test_release.py",
+            "tests/sweeps/test_grid.py",
+        ),
     ),
     Fault(
         "a release leaves out the inputs of its prior",

@@ -5,7 +5,7 @@ import contextlib
 import random
 from typing import NamedTuple
 
-from tests.faults import trees
+import trees
 
 OTHER = {
     ast.Add: ast.Sub,

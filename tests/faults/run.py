@@ -25,11 +25,16 @@ import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from tests.faults import data_and_privacy, mechanisms_and_releases, models_and_fits, mutants, trees  # noqa: E402
+import audited  # noqa: E402
+import data_and_privacy  # noqa: E402
+import mechanisms_and_releases  # noqa: E402
+import models_and_fits  # noqa: E402
+import mutants  # noqa: E402
+import trees  # noqa: E402
 
-FAULTS = (*data_and_privacy.FAULTS, *models_and_fits.FAULTS, *mechanisms_and_releases.FAULTS)
+FAULTS = (*data_and_privacy.FAULTS, *models_and_fits.FAULTS, *mechanisms_and_releases.FAULTS, *audited.FAULTS)
 LEFT_OUT = (".*", "*.egg-info", "build", "dist", "out", "scratch", "site", "demo-release")
 # what these look at is the text of the source, which a fault always changes
 OF_TEXT = ("test_house", "test_layers", "test_public_names", "test_docs", "test_notebooks", "test_faults")
@@ -75,10 +80,26 @@ def environment(tree):
 
 def pytest_in(tree, words, limit):
     """Run pytest in a tree: its exit code, None at the time limit, and what it printed."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-rfE", "-p", "no:cacheprovider", *words]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "--tb=no",
+        "-rfE",
+        "-p",
+        "no:cacheprovider",
+        *words,
+    ]
     with (tree.parent / f"{tree.name}.log").open("w+") as log:
         process = subprocess.Popen(
-            command, cwd=tree, env=environment(tree), stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+            command,
+            cwd=tree,
+            env=environment(tree),
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
         try:
             code = process.wait(limit)
@@ -112,7 +133,13 @@ def attempt(name, module, text, words, tree, limit):
     finally:
         path.write_bytes(clean)
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))  # what was compiled of it is valid again
-    return {"fault": name, "outcome": outcome, "by": by, "seconds": round(time.time() - start), "tests": words}
+    return {
+        "fault": name,
+        "outcome": outcome,
+        "by": by,
+        "seconds": round(time.time() - start),
+        "tests": words,
+    }
 
 
 def todo(options):
@@ -138,7 +165,9 @@ def run(options):
         trees_free = queue.SimpleQueue()
         for job in range(options.jobs):
             ignored = shutil.ignore_patterns(*LEFT_OUT)
-            trees_free.put(pathlib.Path(shutil.copytree(ROOT, f"{folder}/{job}", symlinks=True, ignore=ignored)))
+            trees_free.put(
+                pathlib.Path(shutil.copytree(ROOT, f"{folder}/{job}", symlinks=True, ignore=ignored))
+            )
 
         def one(work):
             tree = trees_free.get()
@@ -173,7 +202,9 @@ def arguments():
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--limit", type=float, default=300, help="seconds for each fault")
     parser.add_argument("--most", type=int, default=8, help="test files for a random mutant, the closest")
-    parser.add_argument("--results", type=pathlib.Path, help="one JSON line for each; goes on where it stopped")
+    parser.add_argument(
+        "--results", type=pathlib.Path, help="one JSON line for each; goes on where it stopped"
+    )
     return parser.parse_args()
 
 

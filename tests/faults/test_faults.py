@@ -5,8 +5,7 @@ import collections
 
 import pytest
 
-from tests.faults import mutants, trees
-from tests.faults.run import FAULTS, ROOT, changed, modules
+from tests.faults.run import FAULTS, ROOT, changed, modules, mutants, trees
 
 SOURCE = '''
 class Account:
@@ -17,7 +16,7 @@ class Account:
             raise ValueError("too much")
         self.spent = total
 '''
-RENAMED = '''
+RENAMED = """
 class Account:
     def charge(this, price, most):
         s = (this.spent +
@@ -25,7 +24,7 @@ class Account:
         if s > most:
             raise ValueError("more than there is")
         this.spent = s
-'''
+"""
 
 
 def test_names_are_unique():
@@ -52,9 +51,9 @@ def test_each_fault_names_tests_that_are_there():
 
 @pytest.mark.parametrize("source", [SOURCE, RENAMED])
 def test_local_names_layout_and_messages_play_no_part(source):
-    new = trees.changed(source, "Account.charge", "if total > cap:\n    ...", "if cost > cap:\n    ...")
+    new = trees.changed(source, "Account.charge", "if total > cap:\n    ...", "if total >= cap:\n    ...")
     bare = trees.changed(source, "Account.charge", "total = self.spent + cost", "total = self.spent - cost")
-    assert new.count("> most" if source is RENAMED else "> cap") == 1 and "raise ValueError" in new
+    assert new.count("s >= most" if source is RENAMED else "total >= cap") == 1 and "raise ValueError" in new
     assert ("this.spent - price" if source is RENAMED else "self.spent - cost") in bare
 
 
@@ -76,6 +75,11 @@ def test_a_piece_that_is_not_there_once_is_reported(function, old, said):
 def test_a_change_of_nothing_is_reported():
     with pytest.raises(trees.PlaceError, match="changes nothing"):
         trees.changed(SOURCE, "Account.charge", "total > cap", "(total) > cap")
+
+
+def test_a_new_piece_of_names_that_are_gone_is_reported():
+    with pytest.raises(trees.PlaceError, match="'limit'"):
+        trees.changed(SOURCE, "Account.charge", "total > cap", "total > limit")
 
 
 def test_random_mutants_follow_from_the_seed_and_change_behaviour_alone():

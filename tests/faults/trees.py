@@ -1,4 +1,4 @@
-"""Finds a small piece of source in a function's syntax tree, whatever its local names, and puts another there.
+"""Finds a small piece of source in a function's syntax tree, whatever its local names, and changes it.
 
 A piece is an expression or a run of statements. Layout, comments and docstrings play no part; the names that
 the function binds may be called otherwise; `...` as a body stands for any body, and in the new piece for what
@@ -6,6 +6,7 @@ it stood for.
 """
 
 import ast
+import builtins
 import copy
 import dataclasses
 
@@ -87,13 +88,19 @@ def children(node):
             yield from children(child)
 
 
+def bound_names(tree):
+    """All names that a tree binds anywhere."""
+    inside = [node for node in ast.walk(tree) if type(node) in NAMES]
+    bound = (n for n in inside if not isinstance(n, ast.Name) or isinstance(n.ctx, ast.Store))
+    named = {getattr(node, NAMES[type(node)]) or getattr(node, "name", None) for node in bound}
+    return named | set(dir(builtins))
+
+
 def local_names(function):
     """The names that a function binds, and those that functions in it do."""
     if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
         return frozenset()
-    inside = [node for node in ast.walk(function) if type(node) in NAMES and node is not function]
-    bound = (n for n in inside if not isinstance(n, ast.Name) or isinstance(n.ctx, ast.Store))
-    return frozenset(getattr(node, NAMES[type(node)]) for node in bound) - {None}
+    return bound_names(ast.Module([function.args, *function.body], [])) - set(dir(builtins))
 
 
 def same(piece, node, known, match):
@@ -207,6 +214,11 @@ def changed(text, function, old, new):
         setattr(match.parent, match.field, put[0])
     else:
         getattr(match.parent, match.field)[match.start : match.stop] = put
+    used = {node.id for each in put for node in ast.walk(each) if isinstance(node, ast.Name)}
+    if unknown := used - bound_names(tree):
+        raise PlaceError(
+            f"the new piece uses {sorted(unknown)}, which nothing in the module is called:\n{new}"
+        )
     after = ast.unparse(ast.fix_missing_locations(tree))
     if before == after:
         raise PlaceError(f"the new piece changes nothing:\n{new}")
