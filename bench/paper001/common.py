@@ -14,7 +14,6 @@ import numpy as np
 FOLDER = pathlib.Path(__file__).parent
 sys.path.insert(0, str(FOLDER.parent))
 
-import harness  # noqa: E402
 
 import pgmjax as pj  # noqa: E402
 from pgmjax.data.relation import Relation  # noqa: E402
@@ -99,6 +98,3 @@ def rows(query: Query, cells: int) -> np.ndarray:
 def sensitivity(query: Query, cells: int) -> int:
     """Return the L1 sensitivity under add-remove."""
     return int(query.l1_sensitivity(Relation.ADD_REMOVE, pj.Domain({"cell": cells})))
-
-
-PATH = harness.RESULTS / "paper001-mae.jsonl"

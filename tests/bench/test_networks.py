@@ -1,4 +1,4 @@
-"""The scripts of bulk answers: the reader of networks, a network solved or refused, a small chain."""
+"""The script of real networks: its reader, a network solved or refused."""
 
 import json
 import pathlib
@@ -104,10 +104,3 @@ def test_a_network_too_large_is_refused_with_figures(monkeypatch, tmp_path):
 
     monkeypatch.setattr(networks.bif, "model", refuse)
     assert networks.solve(tmp_path / "rain.bif", None, 2, 3)["refused"] == "needs 5 TiB"
-
-
-def test_a_small_chain():
-    done = run("bulk.py", "--attributes", 8, "--size", 3, "--steps", 20, "--check", 5, "--print")
-    assert done.returncode == 0, done.stderr
-    line = json.loads(done.stdout)
-    assert line["largest_difference"] < 1e-12 and line["kept_s"] > 0 and line["first_cpu_s"] > 0
