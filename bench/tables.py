@@ -24,6 +24,8 @@ from blocks import paper000, paper001, paper002, paper003, paper004, performance
 from harness import ROOT, Line
 
 MARKED = re.compile(r"(<!-- lines: ([a-z0-9-]+) -->)(.*?)(<!-- /lines -->)", re.DOTALL)
+# Markdown takes a line that begins with a comment for HTML, and shows it as it is
+LEADING = re.compile(r"^ *<!-- lines: [a-z0-9-]+ -->.+$", re.MULTILINE)
 LONELY = re.compile(r"<!-- (?:lines: [^>]*|/lines) -->")
 # kept before lines of uncommitted changes were refused
 EARLIER = {
@@ -204,10 +206,14 @@ def written(page: str, text: str, made: dict[str, str]) -> str:
     """The page with everything between its markers made anew.
 
     Raises:
-        ValueError: if a marker stands alone, or has a name that no block has.
+        ValueError: if a marker stands alone, begins a line of text, or has a name that no block has.
     """
     if lonely := LONELY.findall(MARKED.sub("", text)):
         raise ValueError(f"{page}: {lonely[0]} has no partner: write <!-- lines: NAME -->...<!-- /lines -->.")
+    if leading := LEADING.findall(text):
+        raise ValueError(
+            f"{page}: a line begins with a number: put a word before {leading[0].strip()[:60]}..."
+        )
     if unknown := [name for _, name, _, _ in MARKED.findall(text) if name not in made]:
         raise ValueError(
             f"{page}: no block is named {unknown[0]!r}; there are {', '.join(sorted(made)) or 'none'}."
@@ -227,13 +233,12 @@ def pages(every: Sequence[Block], root: pathlib.Path) -> Iterator[tuple[pathlib.
     ]
     for path in (path for path in found if path.is_file()):
         page, text = str(path.relative_to(root)), path.read_text(encoding="utf-8")
-        names = {name for _, name, _, _ in MARKED.findall(text)}
+        new, names = written(page, text, made.get(page, {})), {name for _, name, _, _ in MARKED.findall(text)}
         for block in (block for block in every if block.page == page):
             if not names & (own := set(block.texts())):
-                raise ValueError(
-                    f"{page} has no marker of {block.name}: write <!-- lines: {min(own)} --><!-- /lines -->."
-                )
-        yield path, text, written(page, text, made.get(page, {}))
+                marker = f"<!-- lines: {min(own)} --><!-- /lines -->"
+                raise ValueError(f"{page} has no marker of {block.name}: write {marker}.")
+        yield path, text, new
 
 
 def difference(page: str, text: str, new: str) -> str:

@@ -1,9 +1,10 @@
 """The sixty mistakes of mistakes.py: what a machine can check of their messages."""
 
-import importlib
 import pathlib
 
 import pytest
+
+from tests import mistakes
 
 ROOT = pathlib.Path(__file__).parent.parent
 SAYS = {
@@ -41,7 +42,7 @@ IN_PYTHON = {
 
 @pytest.fixture(scope="module")
 def bench():
-    return importlib.import_module("mistakes")
+    return mistakes
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """The scripts of bench/: inputs drawn as the peer draws them, lines with their keys, refusals in words."""
 
 import gzip
+import importlib
 import json
 import os
 import pathlib
@@ -276,7 +277,7 @@ def test_both_sides_in_turn(file, tmp_path):
 
 
 def test_ratios_are_of_medians_of_the_newest_code(bench):
-    blocks = bench("blocks.performance")
+    blocks = importlib.import_module("blocks.performance")
     ours = {"case": "oracle-chain-1000", "side": "ours", "peak_mb": 100.0, "warm_s": 0.01, "source": "new"}
     old = {**ours, "cold_s": 0.001, "source": "old"}
     theirs = {**ours, "side": "mbi", "cold_s": 60.0, "peak_mb": 400.0, "warm_s": 0.02}

@@ -1,4 +1,4 @@
-"""Measured tables and numbers of pages against kept lines: what differs, lacks or is of no commit is found."""
+"""Measured tables and numbers of pages against kept lines: what differs, lacks or has no commit is found."""
 
 import importlib
 import json
@@ -84,10 +84,11 @@ def test_a_changed_line_is_found(tables, site, monkeypatch):
     [
         ("<!-- lines: errors -->", "", "<!-- /lines --> has no partner"),
         ("<!-- /lines --> s.", " s.", "<!-- lines: cost-seconds --> has no partner"),
-        ("lines: errors", "lines: erors", "has no marker of errors"),
+        ("lines: errors", "lines: erors", "no block is named 'erors'"),
         ("In <", "<!-- lines: other -->1<!-- /lines -->, in <", "no block is named 'other'"),
-        ("lines: cost-seconds", "lines: cost-hours", "has no marker of cost"),
+        ("<!-- lines: cost-seconds -->9<!-- /lines -->", "nine", "has no marker of cost"),
         ("lines: errors -->", "lines: Errors -->", "has no partner"),
+        ("In <", "In\n<", "put a word before <!-- lines: cost-seconds -->9"),
     ],
 )
 def test_markers_without_a_block_and_blocks_without_a_marker_are_errors(
