@@ -57,13 +57,6 @@ def script(name, *arguments, **environment):
     return subprocess.run(command, capture_output=True, text=True, env=variables)
 
 
-def line_of(name, *arguments):
-    done = script(name, *arguments)
-    assert done.returncode == 0, done.stderr
-    (text,) = done.stdout.splitlines()
-    return json.loads(text)
-
-
 def line_in(run_script, name, *arguments):
     (text,) = run_script(ROOT / "bench" / name, *arguments).splitlines()
     return json.loads(text)
@@ -173,8 +166,8 @@ def test_cases_are_refused_in_words(bench, file, tmp_path, monkeypatch):
         cases.load("x", tmp_path / "kind.json")
 
 
-def test_oracle_case(file, tmp_path):
-    line = line_of("versus.py", "oracle-tiny", "--cases", file, "--save", tmp_path / "o.npz")
+def test_oracle_case(run_script, file, tmp_path):
+    line = line_in(run_script, "versus.py", "oracle-tiny", "--cases", file, "--save", tmp_path / "o.npz")
     assert line["case"] == "oracle-tiny"
     assert {"cold_s", "warm_s", "peak_mb", "plan_s", "compile_s", "oracle", "forecast", "device"} <= set(line)
     assert 0 < line["warm_s"] < line["cold_s"]
@@ -221,10 +214,11 @@ def test_batch_case(run_script, file, tmp_path):
 
 
 def test_versus_refuses_in_words(bench, file, monkeypatch, capsys):
-    done = script("versus.py", "fit-adult9")
-    assert done.returncode == 1
-    assert done.stderr.startswith("versus.py: PGMJAX_DATA is not set")
     versus, cases = bench("versus"), bench("cases")
+    monkeypatch.delenv("PGMJAX_DATA", raising=False)
+    monkeypatch.setattr(sys, "argv", ["versus.py", "fit-adult9"])
+    with pytest.raises(SystemExit, match=r"^versus\.py: PGMJAX_DATA is not set"):
+        versus.main()
     with pytest.raises(SystemExit):
         versus.parse(["fit-tiny", "--steps", "0"])
     assert "must be at least 1, got 0" in capsys.readouterr().err

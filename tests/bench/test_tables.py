@@ -85,7 +85,7 @@ def test_a_changed_line_is_found(tables, site, monkeypatch):
         ("<!-- lines: errors -->", "", "<!-- /lines --> has no partner"),
         ("<!-- /lines --> s.", " s.", "<!-- lines: cost-seconds --> has no partner"),
         ("lines: errors", "lines: erors", "no block is named 'erors'"),
-        ("In <", "<!-- lines: other -->1<!-- /lines -->, in <", "no block is named 'other'"),
+        ("In <", "In <!-- lines: other -->1<!-- /lines -->, <", "no block is named 'other'"),
         ("<!-- lines: cost-seconds -->9<!-- /lines -->", "nine", "has no marker of cost"),
         ("lines: errors -->", "lines: Errors -->", "has no partner"),
         ("In <", "In\n<", "put a word before <!-- lines: cost-seconds -->9"),
