@@ -1,4 +1,4 @@
-"""What the experiments of this folder share: histograms, range queries, kept lines, tables and plots."""
+"""What the experiments of this folder share: histograms and range queries."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import numpy as np
 FOLDER = pathlib.Path(__file__).parent
 sys.path.insert(0, str(FOLDER.parent))
 
+import harness  # noqa: E402, F401  before the library
 
 import pgmjax as pj  # noqa: E402
 from pgmjax.data.relation import Relation  # noqa: E402

@@ -17,9 +17,10 @@ import zlib
 
 import baselines
 import common
+import harness
 import numpy as np
 import report
-from common import LARGE, NAMES, harness, histogram, rows, sampled, sensitivity
+from common import LARGE, NAMES, histogram, rows, sampled, sensitivity
 
 COUNTS = (1, 5, 10, 25, 50, 100, 200, 400, 1000)
 TESTS = (1, 5, 10, 30, 100, 300, 500, 1000)

@@ -14,8 +14,9 @@ import math
 import time
 
 import common
+import harness
 import numpy as np
-from common import CELLS, harness, histogram, rows, sampled
+from common import CELLS, histogram, rows, sampled
 
 import pgmjax as pj
 from pgmjax.data.relation import Relation

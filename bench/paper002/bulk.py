@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import json
 import pathlib
+import sys
 import tempfile
 import time
 
-import common  # noqa: F401  the path
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
 import harness
 import numpy as np
 

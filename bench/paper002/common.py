@@ -1,17 +1,12 @@
-"""What the experiments of this folder share: the graph, and the harness."""
+"""What the experiments of this folder share: the graph."""
 
 from __future__ import annotations
 
 import gzip
 import os
 import pathlib
-import sys
 
 import numpy as np
-
-FOLDER = pathlib.Path(__file__).parent
-sys.path.insert(0, str(FOLDER.parent))
-
 
 VERTICES = (577, 1154, 1731, 2308, 2885, 3462, 4039)
 

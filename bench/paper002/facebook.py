@@ -20,7 +20,11 @@ from __future__ import annotations
 
 import json
 import math
+import pathlib
+import sys
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import common
 import harness

@@ -15,6 +15,10 @@ of randomised response says for one query. Noise is seeded: nothing here is a re
 from __future__ import annotations
 
 import math
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import harness
 import numpy as np

@@ -16,6 +16,10 @@ slope of the logarithms. Noise is seeded: nothing here is a release.
 from __future__ import annotations
 
 import json
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import harness
 import numpy as np
