@@ -11,8 +11,8 @@ import pytest
 
 import pgmjax as pj
 
-FOLDER = pathlib.Path(__file__).parent.parent / "bench" / "paper004"
-MODULES = ("kept", "workload", "mechanisms", "figure1", "figure2a", "figure3")
+FOLDER = pathlib.Path(__file__).parents[2] / "bench" / "paper004"
+MODULES = ("workload", "mechanisms", "figure1", "figure2a", "figure3", "harness")
 
 
 @pytest.fixture
@@ -21,8 +21,8 @@ def bench(monkeypatch):
     for folder in (FOLDER.parent, FOLDER):
         monkeypatch.syspath_prepend(str(folder))
     yield lambda name: importlib.import_module(name)
-    for name in (*MODULES, "showing", "harness", "checkout"):
-        sys.modules.pop(name, None)
+    for name in [name for name in sys.modules if name in MODULES or name.split(".")[0] == "blocks"]:
+        del sys.modules[name]
 
 
 def small_table(mechanisms):
@@ -79,51 +79,49 @@ def test_an_arm_that_takes_too_long_is_named(bench, monkeypatch):
 
 
 def test_a_stopped_experiment_goes_on(bench, tmp_path):
-    kept = bench("kept")
+    kept = bench("harness").Results
     path = tmp_path / "lines.jsonl"
-    first = kept.Kept("trial", ("table", "seed"), path=path)
+    first = kept(path, ("table", "seed"))
     first.add({"table": "adult", "seed": 1, "error": 0.5})
-    second = kept.Kept("trial", ("table", "seed"), path=path)
+    second = kept(path, ("table", "seed"))
     assert second.missing("seed", range(3), table="adult") == [0, 2]
     assert second.missing("seed", range(2), table="loans") == [0, 1]
     assert second.where(table="adult")[0]["error"] == 0.5
-    assert {"machine", "commit", "versions", "command"} <= set(second.where(table="adult")[0])
-    assert kept.Kept("trial", ("table", "seed"), path=path, again=True).lines == {}
+    assert ("adult", 1) in second and ("adult", 2) not in second
+    assert {"machine", "commit", "versions", "command", "load_before"} <= set(second.where(table="adult")[0])
+    assert kept(path, ("table", "seed"), again=True).lines == {}
+    path.write_text(path.read_text().replace(second.where(table="adult")[0]["source"], "another code"))
+    assert ("adult", 1) in kept(path, ("table", "seed")) and not kept(
+        path, ("table", "seed"), here=True
+    ).lines
 
 
-def test_figure_1_says_what_failed_and_draws(bench, tmp_path, monkeypatch):
+def test_figure_1_takes_medians_and_draws(bench, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
-    kept, figure1 = bench("kept"), bench("figure1")
-    monkeypatch.setattr(kept.harness, "RESULTS", tmp_path)
-    results = kept.Kept("figure1", ("table", "mechanism", "epsilon", "seed"))
+    harness, figure1, blocks = bench("harness"), bench("figure1"), bench("blocks.paper004")
+    monkeypatch.setattr(harness, "RESULTS", tmp_path)
+    kept = harness.Results("figure1", ("table", "mechanism", "epsilon", "seed"))
     cell = {"table": "adult", "mechanism": "mwem", "epsilon": 1.0, "failed": {}}
-    results.add({**cell, "seed": 0, "errors": {"optimum": 0.4}, "failed": {"paper": "does not fit"}})
-    results.add({**cell, "seed": 1, "errors": {"optimum": 0.6, "paper": 0.9, "regularised": 0.3}})
-    hdmm = {**cell, "mechanism": "hdmm", "seed": 0}
-    results.add({**hdmm, "errors": {"paper": 0.3, "optimum": 0.1, "regularised": 0.05}})
-    rows = figure1.rows(results)
-    assert rows[0] == "mwem adult|0.900 (1 of 2 failed)|0.500|0.300|-|1.8|-|3.0|2".replace(" a", "|a").split(
-        "|"
-    )
-    assert rows[1][:2] == ["hdmm", "adult"] and rows[1][6:9] == ["3.0", "3.2", "6.0"]
-    gains = figure1.gains(results)
-    assert gains[0] == ["mwem", "adult", "1", "0.500", "0.333", "2", "paper does not fit"]
-    assert gains[1][3:5] == ["0.500", "0.167"]
-    assert figure1.ratio([{"a": 2.0, "regularised": 1.0}, {"a": 8.0, "regularised": 1.0}], "a").startswith(
+    kept.add({**cell, "seed": 0, "errors": {"optimum": 0.4}, "failed": {"paper": "does not fit"}})
+    kept.add({**cell, "seed": 1, "errors": {"optimum": 0.6, "paper": 0.9, "regularised": 0.3}})
+    lines = [*kept.lines.values()]
+    found = blocks.cells([lines[0], *lines])["mwem", "adult"]  # a run that is there twice counts once
+    assert found == {"paper": 0.9, "optimum": 0.5, "regularised": 0.3, "L1": None, "trials": 2, "failed": 1}
+    assert blocks.ratio([{"a": 2.0, "regularised": 1.0}, {"a": 8.0, "regularised": 1.0}], "a").startswith(
         "0.250"
     )
-    figure1.figure("paper004-figure1", lambda canvas: figure1.draw(results, canvas), (14, 3.6))
+    harness.figure("paper004-figure1", lambda canvas: figure1.draw(kept, canvas), (14, 3.6))
     assert (tmp_path / "paper004-figure1.png").stat().st_size > 10_000
 
 
-def test_figure_3_knows_the_end_and_the_best(bench, tmp_path):
-    kept, figure3 = bench("kept"), bench("figure3")
-    results = kept.Kept("figure3", ("split", "arm", "steps", "seed"), path=tmp_path / "f.jsonl")
-    for steps, error in ((100, 0.3), (400, 0.08), (4000, 0.11)):
-        line = {"split": "equal", "arm": "l2", "steps": steps, "seed": 0, "error": error}
-        results.add({**line, "done": steps, "l1": 2.0, "l2": 1.0, "status": "MAX_STEPS"})
-    assert figure3.ended(results, "equal", "l2") == {0: (0.11, 0.08)}
-    assert figure3.rows(results)[0][2:5] == ["0.110", "0.0800", "4,000"]
+def test_figure_3_knows_the_end_and_the_best(bench):
+    lines = [
+        {"split": "equal", "arm": "l2", "steps": steps, "seed": 0, "error": error}
+        | {"done": steps, "l1": 2.0, "l2": 1.0, "status": "MAX_STEPS"}
+        for steps, error in ((100, 0.3), (400, 0.08), (4000, 0.11))
+    ]
+    row = bench("blocks.paper004").figure3(lines).splitlines()[2]
+    assert row == "| equal | l2 | 0.110 | 0.0800 | 4,000 | 1 | 2 | MAX_STEPS | 1 |"
 
 
 def test_figure_3_counts_both_losses_in_standard_deviations(bench):

@@ -1,6 +1,6 @@
 """Sixty mistakes that a new user makes, the message that each gets, and its grade.
 
-    python bench/mistakes.py [--out FILE]
+    python tests/mistakes.py [--out FILE]
 
 Each mistake is made for real, in a temporary folder with small tables. The five points and "misleading" are a
 person's judgment of the message; they stand beside each case, with a reason where a point is missed. The rest
@@ -20,14 +20,13 @@ import pathlib
 import re
 import shlex
 import shutil
+import sys
 import tempfile
 import traceback
 import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import checkout
-import harness
 import numpy as np
 import pandas as pd
 
@@ -35,7 +34,8 @@ import pgmjax as pj
 from pgmjax.cli import main as command_line
 from pgmjax.cli import process
 
-OUT = harness.RESULTS / "mistakes.md"
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+OUT = ROOT / "tests" / "mistakes.md"
 SECRETS = ("Zyxw9173", "91730917")
 POINTS = {
     1: "It says what was expected.",
@@ -315,7 +315,7 @@ def attempt(case: Case, names: Mapping[str, Any]) -> Outcome:
     shown = re.sub(
         r"[0-9.]+ [KMGT]iB is available",
         "... is available",
-        message.replace(here + os.sep, "").replace(f"{checkout.ROOT}{os.sep}", ""),
+        message.replace(here + os.sep, "").replace(f"{ROOT}{os.sep}", ""),
     )
     return Outcome(shown.strip("\n"), hidden, status, tuple(changed))
 
@@ -371,11 +371,11 @@ def grade(case: Case) -> str:
 
 
 def page(outcomes: list[Outcome]) -> str:
-    """Return the results file."""
+    """Return the page of results."""
     lines = [
         "# Sixty mistakes and their messages",
         "",
-        "Written by `python bench/mistakes.py`. Every mistake is made for real; the message is shown whole.",
+        "Written by `python tests/mistakes.py`. Every mistake is made for real; the message is shown whole.",
         "",
         "A message gets one point for each of these:",
         "",
@@ -420,7 +420,7 @@ def main() -> None:
     faults = {case.title: found for case, o in zip(CASES, outcomes, strict=True) if (found := o.faults(case))}
     out.write_text(page(outcomes), encoding="utf-8")
     for title, found in faults.items():
-        harness.say(f"{title}: {'; '.join(found)}")
+        print(f"{title}: {'; '.join(found)}", file=sys.stderr)
     if faults:
         raise SystemExit(1)
 
