@@ -86,7 +86,8 @@ def integer(name: str, value: Any, low: int | None = None, high: int | None = No
         ValueError: outside low..high.
     """
     if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal):
-        raise TypeError(f"{name} must be an integer, got {type(value).__name__}.")
+        meant = ": give a whole number such as 10" if isinstance(value, str) else ""
+        raise TypeError(f"{name} must be an integer, got {type(value).__name__}{meant}.")
     result: int | None = None
     # infinite, no number, or beyond a float, where a Decimal of ten characters has a billion digits
     with contextlib.suppress(ArithmeticError, ValueError):
@@ -160,7 +161,8 @@ def several(name: str, value: Any, of: str) -> tuple[Any, ...]:
 def mapping(name: str, value: Any, of: str) -> None:
     """Refuse what is no mapping."""
     if not isinstance(value, Mapping):
-        raise TypeError(f"{name} must be a mapping of {of}, got {type(value).__name__}.")
+        meant = ": write {name: frame[name] for name in frame}" if hasattr(value, "columns") else ""
+        raise TypeError(f"{name} must be a mapping of {of}, got {type(value).__name__}{meant}.")
 
 
 def number(

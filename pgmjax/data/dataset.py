@@ -280,6 +280,9 @@ class Dataset(Named):
                 no such encoding.
         """
         domain = as_domain(domain, "Dataset.read(path, domain)", path)
+        if not isinstance(path, str | os.PathLike):
+            also = ": write Dataset.from_frame(domain, frame)" if hasattr(path, "columns") else ""
+            raise TypeError(f"path must be the name of a file or folder, got {type(path).__name__}{also}.")
         bound = _weight_bound(weights, max_weight)
         named = None if bound is None else (_weight_name(domain, weights), bound)
         source: Source = files.open_files(

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from pgmjax._internal import checks
+from pgmjax._internal.migration import Named
 from pgmjax.data.relation import Relation
 
 MOST_RECORDS = 1 << 20
 
 
 @dataclass(frozen=True)
-class Unit:
+class Unit(Named):
     """The unit of privacy: everything with one value in a column, such as a person.
 
     Args:
