@@ -158,6 +158,27 @@ def several(name: str, value: Any, of: str) -> tuple[Any, ...]:
     raise TypeError(f"{name} must be a sequence of {of}, got {type(value).__name__}: give a list.")
 
 
+def kind(value: Any, kinds: Any, said: str, then: str = "") -> None:
+    """Refuse a value that is of none of some types.
+
+    Args:
+        value: the value.
+        kinds: the type, or several joined by `|`.
+        said: what it must be, as in "unit must be a Unit".
+        then: what to do instead.
+
+    Raises:
+        TypeError: it is of another type, which the message names.
+
+    Example:
+        >>> kind("4", int, "rows must be a whole number", "leave out the quotation marks")
+        Traceback (most recent call last):
+        TypeError: rows must be a whole number, got str: leave out the quotation marks.
+    """
+    if not isinstance(value, kinds):
+        raise TypeError(f"{said}, got {type(value).__name__}{f': {then}' if then else ''}.")
+
+
 def mapping(name: str, value: Any, of: str) -> None:
     """Refuse what is no mapping."""
     if not isinstance(value, Mapping):

@@ -296,7 +296,9 @@ class GraphicalModel(ModelRows, ModelPictures):
         Raises:
             ValueError: the folder exists.
         """
-        arrays = io.vector_arrays(self.potentials, "potential") | io.vector_arrays(self.known_marginals, "marginal")
+        arrays = io.vector_arrays(self.potentials, "potential") | io.vector_arrays(
+            self.known_marginals, "marginal"
+        )
         fields = {
             "potentials": [list(clique) for clique in self.potentials.cliques],
             "marginals": [list(clique) for clique in self.known_marginals.cliques],

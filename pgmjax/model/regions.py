@@ -212,7 +212,8 @@ class RegionModel(Named):
         """Return a few lines of text on the model and its reliability."""
         cells = sum(table.size for table in self.known_marginals.tables)
         lines = [
-            f"{METHOD}: {len(self.known_marginals)} regions with {cells:,} cells, {len(self.domain)} attributes",
+            f"{METHOD}: {len(self.known_marginals)} regions with {cells:,} cells, {len(self.domain)} "
+            f"attributes",
             f"regions agree to {self.residual:.2g} of the probability (L1); no table need have all of them",
         ]
         if np.isfinite(self.loss):

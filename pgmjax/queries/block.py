@@ -132,7 +132,7 @@ class AttributeQuery(Named):
         arguments = self._arguments()
         return self.kind if arguments is None else {self.kind: arguments}
 
-    def _check(self, size: int, attribute: str) -> None:  # noqa: B027
+    def _check(self, size: int, attribute: str) -> None:
         pass
 
     @abc.abstractmethod
