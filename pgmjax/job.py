@@ -143,11 +143,12 @@ class Job:
                 return choose(mechanism, known, asked, unit=self.unit, max_weight=self._weights())
             asked = dataclasses.replace(asked, max_cells=asked.max_cells or UNSEEN)
             return Recipe(with_limit(mechanism, asked.max_cells), asked, asked.max_cells)
-        if not isinstance(asked, Workload):
-            raise TypeError(
-                f"workload must be a pgmjax.Workload, got {type(asked).__name__}: write "
-                "Workload.of_marginals([('age', 'sex')])."
-            )
+        checks.kind(
+            asked,
+            Workload,
+            "workload must be a pgmjax.Workload",
+            "write Workload.of_marginals([('age', 'sex')])",
+        )
         if isinstance(known, Domain):
             asked = asked.over(known)
         return Recipe(with_limit(mechanism, limit), asked, limit)

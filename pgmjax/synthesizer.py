@@ -406,11 +406,12 @@ def _described(domain: Any) -> Domain | Draft | None:
     """Return what is known of the columns: a domain if all are described, a draft if some are open."""
     if domain is None or isinstance(domain, Domain | Draft):
         return domain
-    if not isinstance(domain, Mapping | str | os.PathLike):
-        raise TypeError(
-            f"domain must be a Domain, a domain file or its content, got {type(domain).__name__}: "
-            'write {"age": {"min": 0, "max": 99}, "sex": ["F", "M"]}. Nothing was spent.'
-        )
+    checks.kind(
+        domain,
+        Mapping | str | os.PathLike,
+        "domain must be a Domain, a domain file or its content",
+        'write {"age": {"min": 0, "max": 99}, "sex": ["F", "M"]}. Nothing was spent',
+    )
     draft = Draft(domain) if isinstance(domain, Mapping) else Draft.read(domain)
     return draft if draft.open else Domain(draft.closed)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import files, formats
+from pgmjax._internal import checks, files, formats
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.learning import as_learner
@@ -106,8 +106,7 @@ class Predictor:
             TypeError: not a query.
             ValueError: no learner covers the query's attributes together.
         """
-        if not isinstance(query, Query):
-            raise TypeError(f"expected a query, got {type(query).__name__}: see pgmjax.queries.")
+        checks.kind(query, Query, "expected a query", "see pgmjax.queries")
         query.check(self.domain)
         able = [part for part in self.parts if set(query.clique) <= set(part.clique)]
         if not able:

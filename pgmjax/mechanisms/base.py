@@ -22,6 +22,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.errors import Error
+from pgmjax._internal.migration import Named
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.population import Population
@@ -56,7 +57,7 @@ _LOG = logging.getLogger("pgmjax")
 
 
 @dataclasses.dataclass(frozen=True)
-class PrivacyParameters:
+class PrivacyParameters(Named):
     """A privacy guarantee and the source of noise.
 
     Args:
@@ -454,7 +455,7 @@ class Run:
 
 
 @dataclasses.dataclass(frozen=True)
-class Mechanism(PrivacyParameters, abc.ABC):
+class Mechanism(PrivacyParameters):
     """A differentially private release of a table for a workload.
 
     A subclass is a frozen dataclass of its own settings, with a `name`, a `summary`, a `plan` and an
