@@ -31,7 +31,7 @@ from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.growth import candidate_cells
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.adaptive import pulled_less
-from pgmjax.mechanisms.base import carry_measurements
+from pgmjax.mechanisms.run import carry_measurements
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy import scales, selection
 from pgmjax.privacy.exact import split

@@ -22,8 +22,9 @@ from pgmjax.inference.plan import junction_tree
 from pgmjax.inference.plan.forecast import require_cells
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements.transcript import Transcript
-from pgmjax.mechanisms.base import FitError, Mechanism, Request, Run
+from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.dual_query_game import ACCOUNTS, Game, Player, agree, first_round, play
+from pgmjax.mechanisms.run import FitError, Request, Run
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy.exact import as_text, exact, shortened

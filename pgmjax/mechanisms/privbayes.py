@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from pgmjax._internal import checks
 from pgmjax.data.relation import Relation
 from pgmjax.mechanisms.adaptive import fit_of_chosen
-from pgmjax.mechanisms.base import Mechanism, Request, Run
+from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.bayes_network import (
     SCORES,
     AttributeLevels,
@@ -20,6 +20,7 @@ from pgmjax.mechanisms.bayes_network import (
     read_taxonomies,
 )
 from pgmjax.mechanisms.mst import largest_tree
+from pgmjax.mechanisms.run import Request, Run
 from pgmjax.mechanisms.work import Work
 from pgmjax.privacy.exact import as_text, exact
 from pgmjax.privacy.scores.bayes import BinaryF
