@@ -23,8 +23,10 @@ from pgmjax.data.relation import AnyRelation, Relation
 from pgmjax.data.unit import Unit
 from pgmjax.discovery import Discovery, OpenTable
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.mechanisms.base import FitError, Mechanism, PrivacyParameters
+from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.forecast import RECORDS, UNSEEN, Recipe, ReleaseForecast, choose, forecast, with_limit
+from pgmjax.mechanisms.parameters import Keeping, PrivacyParameters
+from pgmjax.mechanisms.run import FitError
 from pgmjax.privacy.backend import NoiseBackend, default_backend, passes_on
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import Ledger
@@ -257,7 +259,7 @@ class Job:
         """Spend the budget and return the release; see `Mechanism.run`, also for what it raises."""
         earlier, held = self.earlier, self.table
         if earlier is not None and isinstance(held, Dataset):  # a ledger's account may name the unit
-            check_addable(earlier.inputs, self.named.relation, self.chosen._held(held, ledger).unit)
+            check_addable(earlier.inputs, self.named.relation, Keeping(ledger).unit_of(held).unit)
         release = self.chosen.run(
             self.table,
             self.recipe.workload,

@@ -27,7 +27,8 @@ from pgmjax.data.relation import AnyRelation, Relation
 from pgmjax.data.unit import Unit, check_unit
 from pgmjax.discovery import Discovery
 from pgmjax.job import Job, price
-from pgmjax.mechanisms.base import Mechanism, PrivacyParameters
+from pgmjax.mechanisms.base import Mechanism
+from pgmjax.mechanisms.parameters import PrivacyParameters
 from pgmjax.model.row_file import VALUES, arrow_column
 from pgmjax.model.sampling import ROUND
 from pgmjax.queries import text as query_text

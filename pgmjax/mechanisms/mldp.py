@@ -17,8 +17,9 @@ from pgmjax.learning.training_set import COVERING, RANDOM, UNIVERSES, TrainingSe
 from pgmjax.measurements.inputs import with_inputs
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
-from pgmjax.mechanisms.base import Mechanism, Request, Run, carry_measurements
+from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.mldp_training import Choice, train, validation_queries
+from pgmjax.mechanisms.run import Request, Run, carry_measurements
 from pgmjax.privacy.exact import exact_epsilon
 from pgmjax.queries import Product, Query, total
 from pgmjax.release.trained import TrainedRelease

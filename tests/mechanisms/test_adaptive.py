@@ -17,7 +17,8 @@ from pgmjax.inference.plan import junction_tree
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
-from pgmjax.mechanisms.adaptive import Round, affordable, check_cells, downward_closure, is_noise, merged
+from pgmjax.mechanisms.adaptive import Round, is_noise, merged
+from pgmjax.mechanisms.candidates import affordable, check_cells, downward_closure
 from pgmjax.queries import marginal
 from pgmjax.queries.workload import Entry, Workload
 

@@ -14,9 +14,9 @@ from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.estimation.losses.transcript import Draws
 from pgmjax.mechanisms import dual_query
-from pgmjax.mechanisms.base import FitError
 from pgmjax.mechanisms.dual_query import DualQuery
 from pgmjax.mechanisms.dual_query_game import Game
+from pgmjax.mechanisms.run import FitError
 from pgmjax.privacy.accounting.zcdp import rho_for
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.ledger import Ledger

@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from pgmjax.mechanisms.mwem_rounds import PENALTIES, Candidates, Costs
 
 from pgmjax import queries
 from pgmjax.audit import replay_mechanism
@@ -14,9 +15,8 @@ from pgmjax.estimation.estimator import Estimator
 from pgmjax.inference.plan.growth import candidate_cells
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms import MWEM
-from pgmjax.mechanisms.base import FitError
 from pgmjax.mechanisms.mwem_baselines import ARMS, Engine, Weights, averaged
-from pgmjax.mechanisms.mwem_rounds import PENALTIES, Candidates, Costs
+from pgmjax.mechanisms.run import FitError
 from pgmjax.privacy.accounting.zcdp import rho_for
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.ledger import Ledger
