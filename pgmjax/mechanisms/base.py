@@ -265,8 +265,9 @@ class Mechanism(PrivacyParameters):
 
     def _began(self, estimator: Estimator, keeping: Keeping) -> Estimator:
         """Return the estimator that a run in a folder began with, which decides what it measures."""
-        adapts = keeping.folder is not None and self.adapts
-        return keeping.folder.rounds_fitted_by(estimator) if adapts else estimator
+        if keeping.folder is None or not self.adapts:
+            return estimator
+        return keeping.folder.rounds_fitted_by(estimator)
 
     def _log_begin(self, columns: int) -> None:
         budget = ", ".join(f"{name} {as_text(getattr(self, name))}" for name in ("epsilon", "delta"))

@@ -260,11 +260,11 @@ class Candidates:
             ValueError: noise would overflow or vanish. The message gives the sensitivity and the remedy.
         """
         unit = request.budget.unit
-        costs = (choice, None) if unit == "epsilon" else (None, choice)
-        settings = (None, unit, self.domain, request.relation, request.max_weight, backend, 1)
+        epsilon, rho = (choice, None) if unit == "epsilon" else (None, choice)
+        settings = (unit, self.domain, request.relation, request.max_weight, backend)
         each = (self.keep([place]).blank() for place in range(len(self.queries)))
         for score in (self.blank(), *each):
-            measuring.plan_selection(score, *costs, *settings, request.max_records)
+            measuring.plan_selection(score, epsilon, rho, None, *settings, records=request.max_records)
         for sensitivity in {self.sensitivity(request, query) for query in self.queries}:
             distribution_for(sensitivity, unit, answer)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from pgmjax._internal.migration import Named
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.ratings import Ratings

@@ -228,8 +228,8 @@ class PrivBayes(Mechanism):
     ) -> None:
         """Check before spending that noise can be drawn for a selection and for marginals of these costs."""
         largest = marginal(sorted(request.domain, key=request.domain.__getitem__)[-2:])
-        moved = SCORES[self.score]([largest], records).sensitivity(request.domain, request.relation)
-        moved = moved.of_unit(request.max_records).value
+        scores = SCORES[self.score]([largest], records)
+        moved = scores.sensitivity(request.domain, request.relation).of_unit(request.max_records).value
         if request.budget.unit == "epsilon":
             selection.permute_and_flip_for(moved, choice)
         else:
