@@ -56,8 +56,6 @@ class Mechanism(PrivacyParameters):
             what = "a class" if isinstance(self.estimator, type) else type(self.estimator).__name__
             raise TypeError(f"estimator must be an Estimator such as Estimator(), got {what}.")
 
-    name: ClassVar[str]
-    """The name on the command line and in files."""
     summary: ClassVar[str]
     """One line for lists of mechanisms."""
     audited_with: ClassVar[Mapping[str, Any]] = {}

@@ -106,6 +106,8 @@ class PrivacyParameters(Named):
     delta: Any = 0
     backend: NoiseBackend | None = dataclasses.field(default=None, kw_only=True)
 
+    name: ClassVar[str]
+    """The name on the command line and in files."""
     relations: ClassVar[tuple[Relation, ...]] = tuple(Relation)
     """The neighbouring relations that are supported."""
     accepts_weights: ClassVar[bool] = True

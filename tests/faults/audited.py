@@ -320,7 +320,7 @@ FAULTS = (
         "plan_responses",
         old="relation is not Relation.REPLACE_ONE",
         new="False",
-        tests=_PARTS,
+        tests=("tests/privacy/test_responding.py::test_add_remove_and_weights_are_refused",),
     ),
     Fault(
         "a failure carries the error with its private words along",

@@ -103,11 +103,7 @@ FAULTS = (
         "_choice_key",
         old="ledger._key()",
         new="b'public'",
-        tests=(
-            "tests/privacy/test_unit.py",
-            "tests/privacy/ledger/test_file.py",
-            "tests/privacy/ledger/test_journal.py",
-        ),
+        tests=("tests/privacy/test_unit.py::test_a_ledger_keeps_the_unit_and_the_choice",),
     ),
     Fault(
         "a charge for secure noise takes answers of another",
@@ -115,12 +111,7 @@ FAULTS = (
         "LedgerJournal.begin",
         old="self._secure and (not secure)",
         new="False",
-        tests=(
-            "tests/release/test_run_folder.py",
-            "tests/release/test_interrupts.py",
-            "tests/privacy/ledger/test_ledger.py",
-            "tests/privacy/ledger/test_journal.py",
-        ),
+        tests=("tests/release/test_inputs.py::test_a_charge_for_secure_noise_is_for_no_other",),
     ),
     Fault(
         "a second discovery on one account is admitted",
@@ -129,9 +120,7 @@ FAULTS = (
         old="finder and finder != [key]",
         new="False",
         tests=(
-            "tests/discovery/test_discovery.py",
-            "tests/privacy/ledger/test_open_columns.py",
-            "tests/privacy/ledger/test_ledger.py",
+            "tests/privacy/ledger/test_open_columns.py::test_what_is_found_becomes_the_domain_of_the_account",
         ),
     ),
     Fault(
@@ -418,17 +407,7 @@ FAULTS = (
         "Dataset.snapshot",
         old=("self._check_unchanged(before)\ntally.check(self.rows_outside, self._may_be_empty)"),
         new="tally.check(self.rows_outside, self._may_be_empty)",
-        tests=(
-            "tests/data/test_dataset.py",
-            "tests/data/test_bounding.py",
-            "tests/data/test_definition.py",
-            "tests/data/test_every_record.py",
-            "tests/data/test_files.py",
-            "tests/data/test_nothing_stays.py",
-            "tests/data/test_source_npy.py",
-            "tests/data/test_source_recoded.py",
-            "tests/data/test_text_encodings.py",
-        ),
+        tests=("tests/privacy/ledger/test_held_table.py::test_files_must_not_change_while_they_are_read",),
     ),
     Fault(
         "files may change while records are read",
