@@ -1,4 +1,4 @@
-"""What every mechanism declares of its guarantee, and how it opens a table under it."""
+"""The guarantee that every mechanism declares, and how it opens a table under it."""
 
 from __future__ import annotations
 
