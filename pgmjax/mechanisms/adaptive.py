@@ -34,7 +34,7 @@ that are far apart (bench/paper004)."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Step:
+class RoundPlan:
     """What is measured before the next update of the estimate, each query at its own cost."""
 
     queries: Sequence[Query]
@@ -69,7 +69,7 @@ class SelectMeasureFit:
         """All answers so far."""
         return [*self.counted, *self.measured]
 
-    def follow(self, rounds: Iterable[Step]) -> Fit:
+    def follow(self, rounds: Iterable[RoundPlan]) -> Fit:
         """Make the rounds and return the last fit.
 
         Raises:
