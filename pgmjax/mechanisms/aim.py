@@ -114,7 +114,8 @@ class AIM(Mechanism):
         while True:
             # Candidates: those that keep the model as small as the budget is spent.
             limit = int(self.max_cells * (budget.spent + now.cost) / budget.cap)
-            open_now = affordable(request.domain, estimate.cliques, list(candidates), limit)
+            held = [measurement.clique for measurement in loop.measured]
+            open_now = affordable(request.domain, held, list(candidates), limit)
 
             # Select by the exponential mechanism, or permute-and-flip.
             before = dict(zip(open_now, estimate.marginals(open_now), strict=True))

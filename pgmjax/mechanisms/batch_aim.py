@@ -160,7 +160,8 @@ class BatchAIM(Mechanism):
             # Select: publish a noisy score of every candidate, and take those that are worth their noise.
             model, before = estimate.model, budget.spent
             limit = self.max_cells * number // self.rounds
-            shares, scores = self._shares(run, model, estimate.cliques, limit, cost)
+            held = [measurement.clique for measurement in loop.measured]
+            shares, scores = self._shares(run, model, held, limit, cost)
             published.append(_Scored(model, [dataclasses.replace(each, round=number) for each in scores]))
 
             # Measure them together, and estimate from all measurements.
