@@ -35,7 +35,7 @@ that are far apart (bench/paper004)."""
 
 @dataclasses.dataclass(frozen=True)
 class RoundPlan:
-    """What is measured before the next update of the estimate, each query at its own cost."""
+    """The queries of a round, measured before the next update of the estimate, each at its own cost."""
 
     queries: Sequence[Query]
     costs: Sequence[Fraction]
