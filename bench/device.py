@@ -14,11 +14,11 @@ Programs: the rates that forecasts follow; the hand-written kernels against XLA'
 batch of 64 fits, an AIM loop, a sweep of 100 trials; with several devices, a fit and a batch on their mesh.
 
 `first_s` is the first call (planning, tracing, compiling), `later_s` the best later one, `numpy_s` the same
-work by the oracle `host` in float64 NumPy, with whose result the device's is compared: `error` must be at most
-`allowed`. Of inferences it is the largest difference of a probability; of fits the relative difference of
-losses, of which both certify how far they are from the least at most; of the sweep that of its errors on the
-cpu. `launches` are kernels of one later call as the profiler saw them, `busy_s` the time they ran; `forecast_s`
-what the plan had forecast.
+work by the oracle `host` in float64 NumPy, with whose result the device's is compared: `error` must be at
+most `allowed`. Of inferences it is the largest difference of a probability; of fits the relative difference
+of losses, of which both certify how far they are from the least at most; of the sweep that of its errors on
+the cpu. `launches` are kernels of one later call as the profiler saw them, `busy_s` the time they ran;
+`forecast_s` what the plan had forecast.
 Lines go to bench/results/device.jsonl; `bench/tables.py` makes docs/device.md of them.
 """
 
