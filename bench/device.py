@@ -378,7 +378,7 @@ def measure(program: Program, side: str) -> Line:
             start = time.perf_counter()
             exact = found.again() if found.again else on_host()
             line["numpy_first_s"] = time.perf_counter() - start
-            line["numpy_s"] = best_of(on_host, line["numpy_first_s"])
+            line["numpy_s"] = best_of(on_host, 10 * line["numpy_first_s"]) or line["numpy_first_s"]
         except pj.ModelTooLargeError as refusal:
             exact = None
             line["numpy_failed"] = str(refusal)[:200]
