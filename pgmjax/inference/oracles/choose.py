@@ -329,9 +329,9 @@ def _of_many(arranged: levels.Arrangement, limits: Limits) -> Levels | Chain:
 
 
 def _host(path: ContractionPath, limits: Limits) -> HostContraction | None:
-    """The host's oracle, if the device is the host and its tables fit."""
+    """The host's oracle, if its tables fit; beside a card too, whose programs take seconds to compile."""
     found = HostContraction(path)
-    return found if limits.allow(found.forecast) and device.is_cpu() else None
+    return found if limits.allow(found.forecast) else None
 
 
 def _beginning(chosen: Oracle, limits: Limits) -> Beginning | None:

@@ -116,13 +116,15 @@ def test_auto_takes_the_host_where_compiling_would_cost_more():
         assert not isinstance(chosen, oracles.HostContraction)
 
 
-def test_only_the_cpu_is_the_host(monkeypatch):
+@pytest.mark.parametrize("platform", ["cpu", "gpu"])
+def test_small_work_is_the_hosts_beside_a_card_too(monkeypatch, platform):
+    """Two binary attributes asked 500 times; a batch, or calls without end, are the device's."""
     structure, names = Structure.named({"a": 2, "b": 2}, [("a", "b")])
+    monkeypatch.setattr(jax, "default_backend", lambda: platform)
     assert isinstance(oracles.plan(structure, names, calls=500).oracle, oracles.HostContraction)
     assert oracles.plan(structure, names).beginning is not None
-    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    assert not isinstance(oracles.plan(structure, names, calls=500).oracle, oracles.HostContraction)
-    assert oracles.plan(structure, names).beginning is None
+    for settings in ({"compiled": True}, {"calls": 10**9}):
+        assert not isinstance(oracles.plan(structure, names, **settings).oracle, oracles.HostContraction)
 
 
 def test_logarithms_are_formed_in_parts(monkeypatch):
