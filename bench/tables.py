@@ -189,11 +189,9 @@ BLOCKS = (
     Block("docs/rows.md", "rows", performance.rows, ("rows",)),
     Block("docs/error-bars.md", "coverage", releases.coverage, ("coverage",)),
     Block("docs/learning.md", "batch", paper001.batch, ("paper001-batch",)),
-    Block("README.md", "figure-1", paper004.figure1_adult, ("paper004-figure1",)),
-    Block("README.md", "peers", performance.peers_short, ("peers",)),
-    Block("README.md", "release", performance.shapes_numbers, ("shapes",)),
-    Block("README.md", "scan", performance.rows_scan, ("scaling",)),
-    Block("README.md", "bulk", paper002.bulk_numbers, ("paper002-bulk",)),
+    Block(SPEED, "release", performance.shapes_numbers, ("shapes",)),
+    Block(SPEED, "scan", performance.rows_scan, ("scaling",)),
+    Block(SPEED, "bulk", paper002.bulk_numbers, ("paper002-bulk",)),
 )
 
 
