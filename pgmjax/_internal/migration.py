@@ -1,4 +1,4 @@
-"""The names and arguments that users of other packages know, and what stands here for them (docs/migration.md).
+"""The names and arguments that users of other packages know, and what stands for them (docs/migration.md).
 
 An unknown name is the usual AttributeError and a wrong argument the usual TypeError, with what to write here.
 """

@@ -34,8 +34,8 @@ that are far apart (bench/paper004)."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Step:
-    """What is measured before the next update of the estimate, each query at its own cost."""
+class RoundPlan:
+    """The queries of a round, measured before the next update of the estimate, each at its own cost."""
 
     queries: Sequence[Query]
     costs: Sequence[Fraction]
@@ -69,7 +69,7 @@ class SelectMeasureFit:
         """All answers so far."""
         return [*self.counted, *self.measured]
 
-    def follow(self, rounds: Iterable[Step]) -> Fit:
+    def follow(self, rounds: Iterable[RoundPlan]) -> Fit:
         """Make the rounds and return the last fit.
 
         Raises:

@@ -11,12 +11,11 @@ import numpy as np
 
 from pgmjax.data.cliques import Clique
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.mechanisms.adaptive import Engine, SelectMeasureFit, Step, check_settings, kept_noise
+from pgmjax.mechanisms.adaptive import Engine, RoundPlan, SelectMeasureFit, check_settings, kept_noise
 from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.candidates import affordable, weighted_candidates
 from pgmjax.mechanisms.noise_sizes import distances, grid_for
-from pgmjax.mechanisms.run import Request, Run
-from pgmjax.mechanisms.work import Work
+from pgmjax.mechanisms.run import Request, Run, Work
 from pgmjax.privacy.budget import Budget
 from pgmjax.queries import Query, marginal
 from pgmjax.release.release import Release
@@ -101,7 +100,7 @@ class AIM(Mechanism):
         fit = loop.follow(self._rounds(loop, estimate))
         return run.release(loop.answers, fit)
 
-    def _rounds(self, loop: SelectMeasureFit, estimate: Engine) -> Iterator[Step]:
+    def _rounds(self, loop: SelectMeasureFit, estimate: Engine) -> Iterator[RoundPlan]:
         """Yield what the paper's Algorithm 2 measures; the loop estimates after each step."""
         run, candidates = loop.run, loop.run.plan
         request, budget = run.request, run.budget
@@ -110,19 +109,20 @@ class AIM(Mechanism):
         # Initialise (Algorithm 3): measure all one-way marginals.
         attributes = [queries[clique] for clique in candidates if len(clique) == 1]
         now = Round.first(budget, self.rounds, len(attributes), self.share)
-        yield Step(attributes, [now.measure] * len(attributes))
+        yield RoundPlan(attributes, [now.measure] * len(attributes))
         now = now.next(budget.remaining)
         while True:
             # Candidates: those that keep the model as small as the budget is spent.
             limit = int(self.max_cells * (budget.spent + now.cost) / budget.cap)
-            open_now = affordable(request.domain, estimate.cliques, list(candidates), limit)
+            held = [measurement.clique for measurement in loop.measured]
+            open_now = affordable(request.domain, held, list(candidates), limit)
 
             # Select by the exponential mechanism, or permute-and-flip.
             before = dict(zip(open_now, estimate.marginals(open_now), strict=True))
             clique = self._choose(run, before, queries, now)
 
             # Measure, and estimate from all measurements.
-            yield Step([queries[clique]], [budget.remaining if now.last else now.measure], now.last)
+            yield RoundPlan([queries[clique]], [budget.remaining if now.last else now.measure], now.last)
             if now.last:
                 return
 

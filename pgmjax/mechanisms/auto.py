@@ -22,8 +22,7 @@ from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.batch_aim import BatchAIM
 from pgmjax.mechanisms.mst import MST
 from pgmjax.mechanisms.noise_sizes import distribution_for, largest_sensitivity
-from pgmjax.mechanisms.run import Request, Run
-from pgmjax.mechanisms.work import Work
+from pgmjax.mechanisms.run import Request, Run, Work
 from pgmjax.privacy.exact import split
 from pgmjax.queries import Query, marginal
 from pgmjax.release.release import Release

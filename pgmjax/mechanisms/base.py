@@ -24,8 +24,7 @@ from pgmjax.discovery import Discovery, DiscoveryRun, OpenTable
 from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.parameters import Keeping, PrivacyParameters, workload_over
-from pgmjax.mechanisms.run import Request, Run, carry_measurements
-from pgmjax.mechanisms.work import Work
+from pgmjax.mechanisms.run import Request, Run, Work, carry_measurements
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import Ledger

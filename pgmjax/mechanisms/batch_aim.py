@@ -13,12 +13,11 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.inference.plan.structure import MOST_CELLS
-from pgmjax.mechanisms.adaptive import Engine, SelectMeasureFit, Step, check_settings, kept_noise
+from pgmjax.mechanisms.adaptive import Engine, RoundPlan, SelectMeasureFit, check_settings, kept_noise
 from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.candidates import affordable, weighted_candidates
 from pgmjax.mechanisms.noise_sizes import grid_for_scores, on_grid
-from pgmjax.mechanisms.run import Request, Run
-from pgmjax.mechanisms.work import Work
+from pgmjax.mechanisms.run import Request, Run, Work
 from pgmjax.model.graphical import GraphicalModel, many_marginals
 from pgmjax.privacy.exact import split
 from pgmjax.privacy.scores import Distances
@@ -146,7 +145,9 @@ class BatchAIM(Mechanism):
             found += [dataclasses.replace(each, changed=more) for each, more in zip(ours, moved, strict=True)]
         return run.release(loop.answers, fit, distances=tuple(found))
 
-    def _rounds(self, loop: SelectMeasureFit, estimate: Engine, published: list[_Scored]) -> Iterator[Step]:
+    def _rounds(
+        self, loop: SelectMeasureFit, estimate: Engine, published: list[_Scored]
+    ) -> Iterator[RoundPlan]:
         """Yield what is measured; the loop estimates after each step. The scores are `published`."""
         run, budget = loop.run, loop.run.budget
         attributes, wide = _by_width(run.plan)
@@ -154,17 +155,18 @@ class BatchAIM(Mechanism):
         # Initialise: measure all one-way marginals.
         start = budget.cap * (self.start if wide else 1)
         costs = split(start, [1] * len(attributes))
-        yield Step(list(map(marginal, attributes)), costs, last=not wide)
+        yield RoundPlan(list(map(marginal, attributes)), costs, last=not wide)
         for number, cost in enumerate(budget.split([1] * self.rounds) if wide else (), start=1):
             # Select: publish a noisy score of every candidate, and take those that are worth their noise.
             model, before = estimate.model, budget.spent
             limit = self.max_cells * number // self.rounds
-            shares, scores = self._shares(run, model, estimate.cliques, limit, cost)
+            held = [measurement.clique for measurement in loop.measured]
+            shares, scores = self._shares(run, model, held, limit, cost)
             published.append(_Scored(model, [dataclasses.replace(each, round=number) for each in scores]))
 
             # Measure them together, and estimate from all measurements.
             costs = split(cost - (budget.spent - before), list(shares.values()))
-            yield Step(list(map(marginal, shares)), costs, last=number == self.rounds)
+            yield RoundPlan(list(map(marginal, shares)), costs, last=number == self.rounds)
 
     def _shares(
         self, run: Run, model: GraphicalModel, held: Sequence[Clique], limit: int, cost: Fraction

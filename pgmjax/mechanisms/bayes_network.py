@@ -32,9 +32,17 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.adaptive import pulled_less
 from pgmjax.mechanisms.run import carry_measurements
 from pgmjax.model.graphical import GraphicalModel
+from pgmjax.privacy.scores.bayes import BinaryF, MutualInformation, ParentScore, TotalVariation
 from pgmjax.queries import AttributeQuery, Product, compression, identity
 from pgmjax.queries.workload import Workload
 from pgmjax.release.release import Release
+
+SCORES: dict[str, type[ParentScore]] = {
+    "I": MutualInformation,
+    "F": BinaryF,
+    "R": TotalVariation,
+    **{score.kind: score for score in (MutualInformation, BinaryF, TotalVariation)},
+}
 
 _WALKED = 10  # sets looked at for each that is wanted, before sets are drawn instead
 _WIDEST = 60  # attributes: with more, there are more sets than anybody wants
@@ -118,6 +126,14 @@ def candidates_that_fit(
     return kept + [
         Candidate(child) for child in dict.fromkeys(c.child for c in candidates) if child not in served
     ]
+
+
+def mean_noise(part: Fraction, unit: str) -> Noise:
+    """Return the mean absolute noise of a cell if a part of a budget is divided among marginals."""
+    if unit == "epsilon":
+        return lambda marginals: Fraction(2 * marginals) / part
+    # Gaussian noise of variance m / rho, the mean of whose size is sqrt(2 / pi) standard deviations
+    return lambda marginals: Fraction(math.sqrt(2 * marginals / (math.pi * part)))
 
 
 def useful_degree(records: int, attributes: int, theta: Fraction, noise: Noise) -> int:

@@ -1,4 +1,4 @@
-"""What the rounds of AIM, batch AIM and MWEM choose among, and what fits in memory beside it."""
+"""The candidates of the rounds of AIM, batch AIM and MWEM, and what fits in memory beside them."""
 
 from __future__ import annotations
 

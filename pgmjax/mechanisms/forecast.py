@@ -25,8 +25,7 @@ from pgmjax.data.unit import Unit
 from pgmjax.inference.oracles import Plan
 from pgmjax.inference.plan import rates
 from pgmjax.mechanisms.base import MeasurementPlan, MeasureOnce, Mechanism, options
-from pgmjax.mechanisms.run import Request
-from pgmjax.mechanisms.work import Work
+from pgmjax.mechanisms.run import Request, Work
 from pgmjax.privacy.backend import default_backend
 from pgmjax.privacy.measuring import plan_measurements
 from pgmjax.queries.workload import KWay, Workload

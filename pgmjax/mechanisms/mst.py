@@ -17,8 +17,7 @@ from pgmjax.mechanisms.adaptive import between_rounds, fit_of_chosen
 from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.candidates import check_largest_clique
 from pgmjax.mechanisms.noise_sizes import distribution_for, grid_for, largest_sensitivity, on_grid
-from pgmjax.mechanisms.run import Request, Run, carry_measurements
-from pgmjax.mechanisms.work import Work
+from pgmjax.mechanisms.run import Request, Run, Work, carry_measurements
 from pgmjax.model.compression import Compression
 from pgmjax.model.graphical import many_marginals
 from pgmjax.privacy.scores import Distances

@@ -13,12 +13,11 @@ from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.mechanisms.adaptive import Engine, Estimate, SelectMeasureFit, Step
+from pgmjax.mechanisms.adaptive import Engine, Estimate, RoundPlan, SelectMeasureFit
 from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.candidates import Candidates
 from pgmjax.mechanisms.mwem_baselines import FactoredWeights, FullVector, Weights
-from pgmjax.mechanisms.run import Request, Run
-from pgmjax.mechanisms.work import Work
+from pgmjax.mechanisms.run import Request, Run, Work
 from pgmjax.privacy.backend import default_backend
 from pgmjax.privacy.budget import Budget
 from pgmjax.queries import Query
@@ -143,7 +142,7 @@ class MWEM(Mechanism):
             fit = loop.follow(self._rounds(loop, bar))
         return run.release(loop.answers, fit)
 
-    def _rounds(self, loop: SelectMeasureFit, bar: Progress) -> Iterator[Step]:
+    def _rounds(self, loop: SelectMeasureFit, bar: Progress) -> Iterator[RoundPlan]:
         """Yield what Algorithm 1 of Hardt et al. measures; the loop updates the estimate after each step."""
         run, plan = loop.run, loop.run.plan
         for number, cost in enumerate(plan.answers):
@@ -153,7 +152,7 @@ class MWEM(Mechanism):
             score = kept.score(loop.estimates(kept.queries), offsets)
             chosen = kept.chosen(score, run.select(score, plan.choices[number]))
             # 2. Laplace mechanism: measure it.
-            yield Step([chosen], [cost], last=number + 1 == len(plan.answers))
+            yield RoundPlan([chosen], [cost], last=number + 1 == len(plan.answers))
             # 3. Multiplicative weights, or with the engine a fit: the estimate is that of all answers now.
             bar.advance()
 

@@ -28,7 +28,7 @@ from pgmjax.release.unfinished import UnfinishedRun
 
 @dataclasses.dataclass(frozen=True)
 class Keeping:
-    """Where the charge and the noisy answers of a run are kept; see `Mechanism.run`.
+    """The places that keep the charge and the noisy answers of a run; see `Mechanism.run`.
 
     Attributes:
         ledger: the ledger with the table's budget. Default: no record beyond this run.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -15,12 +14,13 @@ from pgmjax.data.relation import Relation
 from pgmjax.mechanisms.adaptive import fit_of_chosen
 from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.bayes_network import (
+    SCORES,
     AttributeLevels,
     Candidate,
-    Noise,
     candidates_that_fit,
     check_model_memory,
     conditional_fit,
+    mean_noise,
     parents_of_cells,
     parents_of_degree,
     read_taxonomies,
@@ -28,21 +28,11 @@ from pgmjax.mechanisms.bayes_network import (
     useful_degree,
 )
 from pgmjax.mechanisms.mst import largest_tree
-from pgmjax.mechanisms.run import Request, Run
-from pgmjax.mechanisms.work import Work
-from pgmjax.privacy import selection
-from pgmjax.privacy.budget import Budget
+from pgmjax.mechanisms.noise_sizes import check_selection
+from pgmjax.mechanisms.run import Request, Run, Work
 from pgmjax.privacy.exact import as_text, exact, split
-from pgmjax.privacy.scores.bayes import BinaryF, MutualInformation, ParentScore, TotalVariation
 from pgmjax.queries import marginal
 from pgmjax.release.release import Release
-
-SCORES: dict[str, type[ParentScore]] = {
-    "I": MutualInformation,
-    "F": BinaryF,
-    "R": TotalVariation,
-    **{score.kind: score for score in (MutualInformation, BinaryF, TotalVariation)},
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,7 +135,7 @@ class PrivBayes(Mechanism):
             raise ValueError(
                 f"degree must be below the number of attributes, {len(domain)}, got {self.degree}."
             )
-        if self.score == BinaryF.kind and set(domain.shape) != {2}:
+        if self.score == SCORES["F"].kind and set(domain.shape) != {2}:
             raise ValueError(
                 "the score binary-f is for tables whose attributes all have two values: use total-variation "
                 "or mutual-information."
@@ -196,7 +186,8 @@ class PrivBayes(Mechanism):
         network, rest = [Candidate(first)], [name for name in domain if name != first]
         if not rest:
             return network
-        noise, theta, attributes = self._noise(budget), self.theta, len(domain)
+        noise = mean_noise((1 - self.structure_share) * budget.cap, budget.unit)
+        theta, attributes = self.theta, len(domain)
         degree, cells = self.degree, useful_cells(records, attributes, theta, noise)
         if degree is None and set(domain.shape) == {2}:
             degree = useful_degree(records, attributes, theta, noise)
@@ -228,19 +219,7 @@ class PrivBayes(Mechanism):
     ) -> None:
         """Check before spending that noise can be drawn for a selection and for marginals of these costs."""
         largest = marginal(sorted(request.domain, key=request.domain.__getitem__)[-2:])
-        scores = SCORES[self.score]([largest], records)
-        moved = scores.sensitivity(request.domain, request.relation).of_unit(request.max_records).value
-        if request.budget.unit == "epsilon":
-            selection.permute_and_flip_for(moved, choice)
-        else:
-            selection.exponential_for(moved, Fraction(math.sqrt(8 * choice)))
+        moved = SCORES[self.score]([largest], records).sensitivity(request.domain, request.relation)
+        check_selection(moved.of_unit(request.max_records).value, request.budget.unit, choice)
         for cost in marginals:
             request.noise([largest], cost)
-
-    def _noise(self, budget: Budget) -> Noise:
-        """Return the mean absolute noise of a cell if the rest of the budget is divided among marginals."""
-        part = (1 - self.structure_share) * budget.cap
-        if budget.unit == "epsilon":
-            return lambda marginals: Fraction(2 * marginals) / part
-        # Gaussian noise of variance m / rho, the mean of whose size is sqrt(2 / pi) standard deviations
-        return lambda marginals: Fraction(math.sqrt(2 * marginals / (math.pi * part)))

@@ -85,5 +85,8 @@ def test_seeded_scores_pass():
 def test_wrong_noise_of_scores_is_seen():
     """Other wrong scores are seeded faults."""
     source = SeededBackend(1, insecure=True)
-    with mutations.half_scale(), pytest.raises(AuditFailure, match="does not follow its laplace distribution"):
+    with (
+        mutations.half_scale(),
+        pytest.raises(AuditFailure, match="does not follow its laplace distribution"),
+    ):
         primitives.scores_follow_their_distribution(source)

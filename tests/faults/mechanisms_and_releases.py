@@ -67,10 +67,10 @@ FAULTS = (
     ),
     Fault(
         "what was found is measured in whatever files are there now",
-        "pgmjax.mechanisms.base",
-        "Mechanism._discovered",
-        old="table.under(attributes, found.rows_outside, like=look)",
-        new="table.under(attributes, found.rows_outside)",
+        "pgmjax.discovery.run",
+        "DiscoveryRun.find",
+        old="self.table.under(attributes, found.rows_outside, like=self.look)",
+        new="self.table.under(attributes, found.rows_outside)",
         tests=(
             "tests/mechanisms/test_aim.py",
             "tests/mechanisms/test_bad_input.py",
@@ -267,7 +267,7 @@ FAULTS = (
     ),
     Fault(
         "a log line gives the number of records",
-        "pgmjax.mechanisms.base",
+        "pgmjax.mechanisms.run",
         "Run.measure",
         old="_LOG.info('%s: measured %d tables', self.mechanism.name, len(measured))",
         new="_LOG.info('%s: read %d', self.mechanism.name, self.table._data.count())",
@@ -288,14 +288,14 @@ FAULTS = (
     Fault(
         "AIM lets models grow with what one round costs alone",
         "pgmjax.mechanisms.aim",
-        "AIM.execute",
+        "AIM._rounds",
         old="budget.spent + now.cost",
         new="now.cost",
         tests=("tests/mechanisms/test_aim.py::test_a_model_stays_within_the_limit_at_every_time",),
     ),
     Fault(
         "annealing multiplies rho by the factor of epsilon",
-        "pgmjax.mechanisms.adaptive",
+        "pgmjax.mechanisms.aim",
         "Round.next",
         old="2 if self.unit == 'epsilon' else 4",
         new="2",
@@ -304,9 +304,9 @@ FAULTS = (
     Fault(
         "answers to one marginal are merged by standard deviations",
         "pgmjax.mechanisms.adaptive",
-        "merged",
-        old="float(part.stddev) ** 2",
-        new="float(part.stddev)",
+        "averaged",
+        old="1 / part.row_stddevs() ** 2",
+        new="1 / part.row_stddevs()",
         tests=("tests/mechanisms/test_adaptive.py::test_merged_measurements_have_the_same_optimum",),
     ),
     Fault(
@@ -325,7 +325,7 @@ FAULTS = (
     Fault(
         "the usefulness of a parent set forgets that noise hits two cells",
         "pgmjax.mechanisms.bayes_network",
-        "Search._noise",
+        "mean_noise",
         old="Fraction(2 * marginals)",
         new="Fraction(marginals)",
         tests=("tests/mechanisms/test_privbayes.py::test_the_parts_of_the_budget_sum_to_the_whole",),
@@ -614,7 +614,7 @@ FAULTS = (
         "an earlier release of another relation is found out after the run",
         "pgmjax.job",
         "Job.run",
-        old="check_addable(earlier.inputs, self.named.relation, self.chosen._held(held, ledger).unit)",
+        old="check_addable(earlier.inputs, self.named.relation, Keeping(ledger).unit_of(held).unit)",
         new="pass",
         tests=(
             "tests/cli/test_compare.py",
