@@ -282,12 +282,6 @@ def aim_medians(lines: Sequence[Line]) -> str:
     )
 
 
-def aim_numbers(lines: Sequence[Line]) -> dict[str, str]:
-    """The median errors on the workload."""
-    groups = by(newest(lines, "run", "seed"), "run")
-    return {run: f"{median(line['error'] for line in group):.4f}" for (run,), group in groups.items()}
-
-
 PEERS = ("batch-aim", "mst", "dpsynth-swift", "dpsynth-aim-gdp", "dpsynth-mst")
 
 
