@@ -1,9 +1,9 @@
 """The examples of README and `docs/` run, and the site shows what they print and draw below each block.
 
 The Python blocks of a page share a namespace and run in order in an empty folder. The shell blocks run in
-order in a folder that has the table of `start.md`. A block whose first line is `# not run: REASON` is left out.
-The tests leave the outputs in the folder that `PGMJAX_EXECUTED` names, if it is set, and the site takes them
-from there.
+order in a folder that has the table of `start.md`. A block whose first line is `# not run: REASON` is left
+out. The tests leave the outputs in the folder that `PGMJAX_EXECUTED` names, if it is set, and the site takes
+them from there.
 """
 
 from __future__ import annotations
