@@ -19,7 +19,7 @@ most `allowed`. Of inferences it is the largest difference of a probability; of 
 of losses, of which both certify how far they are from the least at most; of the sweep that of its errors on
 the cpu. `launches` are kernels of one later call as the profiler saw them, `busy_s` the time they ran;
 `forecast_s` what the plan had forecast.
-Lines go to bench/results/device.jsonl; `bench/tables.py` makes docs/device.md of them.
+Lines go to bench/results/device.jsonl; `bench/tables.py` makes docs/lab/device.md of them.
 """
 
 from __future__ import annotations

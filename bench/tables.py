@@ -108,10 +108,10 @@ def files() -> str:
 
 PAPERS = tuple(f"bench/paper00{number}/README.md" for number in range(5))
 BENCH, SPEED = "bench/README.md", "docs/performance.md"
-SCIENCE, COMPARISON = "docs/science.md", "docs/mechanisms/comparison.md"
+SCIENCE, COMPARISON = "docs/lab/five-papers.md", "docs/lab/comparison.md"
 BLOCKS = (
     Block(BENCH, "files", files, ()),
-    Block("docs/device.md", "device", performance.device, ("device",)),
+    Block("docs/lab/device.md", "device", performance.device, ("device",)),
     Block(BENCH, "networks", performance.networks, ("networks",)),
     Block(BENCH, "made", performance.networks_made, ("networks-made",)),
     Block(BENCH, "shapes", performance.shapes, ("shapes",)),
@@ -174,27 +174,21 @@ BLOCKS = (
     Block(COMPARISON, "recipe", releases.recipe, ("recipe",)),
     Block(COMPARISON, "recipe-real", releases.recipe_real, ("recipe",)),
     Block(COMPARISON, "fitting", releases.fitting, ("recipe_fitting",)),
-    Block("docs/mechanisms/aim.md", "aim", paper004.aim_numbers, ("paper004-aim",)),
-    Block("docs/mechanisms/batch-aim.md", "aim", paper004.aim_numbers, ("paper004-aim",)),
-    Block("docs/mechanisms/batch-aim.md", "pure", releases.recipe_numbers, ("recipe",)),
-    Block("docs/mechanisms/mst.md", "aim", paper004.aim_numbers, ("paper004-aim",)),
     Block(SPEED, "peers", performance.peers, ("peers",)),
-    Block(SPEED, "case", performance.peers_numbers, ("peers",)),
-    Block(SPEED, "to-loss", performance.to_loss, ("to-loss",)),
-    Block(SPEED, "growth", performance.growth, ("scaling",)),
-    Block(SPEED, "forecasts", performance.forecasts, ("forecasts",)),
-    Block("docs/gpu.md", "gpu", performance.gpu, ("gpu-forecast", "peers")),
-    Block("docs/gpu.md", "gpu-kernels", performance.gpu_kernels, ("gpu-forecast",)),
-    Block("docs/rows.md", "rows-errors", releases.rows_errors, ("rows-errors",)),
-    Block("docs/rows.md", "rows-device", performance.rows_device, ("rows",)),
-    Block("docs/rows.md", "rows", performance.rows, ("rows",)),
-    Block("docs/error-bars.md", "coverage", releases.coverage, ("coverage",)),
-    Block("docs/learning.md", "batch", paper001.batch, ("paper001-batch",)),
-    Block("README.md", "figure-1", paper004.figure1_adult, ("paper004-figure1",)),
-    Block("README.md", "peers", performance.peers_short, ("peers",)),
-    Block("README.md", "release", performance.shapes_numbers, ("shapes",)),
-    Block("README.md", "scan", performance.rows_scan, ("scaling",)),
-    Block("README.md", "bulk", paper002.bulk_numbers, ("paper002-bulk",)),
+    Block("docs/lab/speed.md", "case", performance.peers_numbers, ("peers",)),
+    Block("docs/lab/speed.md", "to-loss", performance.to_loss, ("to-loss",)),
+    Block("docs/lab/speed.md", "growth", performance.growth, ("scaling",)),
+    Block("docs/lab/speed.md", "forecasts", performance.forecasts, ("forecasts",)),
+    Block("docs/lab/gpu-forecast.md", "gpu", performance.gpu, ("gpu-forecast", "peers")),
+    Block("docs/lab/gpu-forecast.md", "gpu-kernels", performance.gpu_kernels, ("gpu-forecast",)),
+    Block("docs/lab/rows.md", "rows-errors", releases.rows_errors, ("rows-errors",)),
+    Block("docs/lab/rows.md", "rows-device", performance.rows_device, ("rows",)),
+    Block("docs/lab/rows.md", "rows", performance.rows, ("rows",)),
+    Block("docs/lab/coverage.md", "coverage", releases.coverage, ("coverage",)),
+    Block("docs/lab/learning.md", "batch", paper001.batch, ("paper001-batch",)),
+    Block(SPEED, "release", performance.shapes_numbers, ("shapes",)),
+    Block(SPEED, "scan", performance.rows_scan, ("scaling",)),
+    Block(SPEED, "bulk", paper002.bulk_numbers, ("paper002-bulk",)),
 )
 
 

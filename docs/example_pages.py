@@ -1,9 +1,9 @@
 """The examples of README and `docs/` run, and the site shows what they print and draw below each block.
 
 The Python blocks of a page share a namespace and run in order in an empty folder. The shell blocks run in
-order in a folder that has the table of README. A block whose first line is `# not run: REASON` is left out.
-The tests leave the outputs in the folder that `PGMJAX_EXECUTED` names, if it is set, and the site takes them
-from there.
+order in a folder that has the table of `start.md`. A block whose first line is `# not run: REASON` is left
+out. The tests leave the outputs in the folder that `PGMJAX_EXECUTED` names, if it is set, and the site takes
+them from there.
 """
 
 from __future__ import annotations
@@ -70,10 +70,11 @@ def commands(code: str) -> list[list[str]]:
 
 
 def example_tables(folder: pathlib.Path) -> None:
-    """Write the domain file of README, tables that fit it, and the repository's grids."""
+    """Write the domain file of `start.md`, tables that fit it, and the repository's grids."""
     import numpy as np
 
-    (spec,) = re.findall(r"^```yaml\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    page = (ROOT / "docs" / "start.md").read_text()
+    spec, *_ = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     (folder / "people.yaml").write_text(spec)
     rng = np.random.default_rng(3)
     sexes = rng.choice(["Female", "Male", "?"], 2000)

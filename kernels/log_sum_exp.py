@@ -2,7 +2,7 @@
 
 Each program computes a vector of result cells and iterates over the summed cells. Every table is read through
 its own strides, so neither the sum nor a broadcast table is ever stored. The running maximum and sum take one
-pass, where XLA's fused form takes two. See `docs/decisions/0013-fused-log-sum-exp.md` for why it is not used.
+pass, where XLA's fused form takes two. See `docs/lab/fused-log-sum-exp.md` for why it is not used.
 """
 
 from __future__ import annotations

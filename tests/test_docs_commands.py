@@ -1,4 +1,4 @@
-"""Every shell block in README and docs/ runs, on a table that fits README's domain file and on visits.csv.
+"""Every shell block in README and docs/ runs, on tables that fit the domain file of docs/start.md.
 
 How they run stands in `docs/example_pages.py`. Lines that install (`-m venv`, `pip install`) are left out:
 `.ci/run` and `.ci/wheel` are runs of them.

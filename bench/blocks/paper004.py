@@ -65,16 +65,6 @@ def figure1_default(lines: Sequence[Line]) -> str:
     return markdown(["mechanism", "table", "own", "pgmjax", "own / pgmjax", "printed", "trials"], rows)
 
 
-def figure1_adult(lines: Sequence[Line]) -> str:
-    """Adult: the paper's estimate beside the default fit, a column a mechanism."""
-    found = cells(lines)
-    arms = dict.fromkeys(PRINTED, "regularised") | {"dual-query": "optimum"}
-    head = ["", *(NAMES[name] + " (delta 0.001)" * (name == "dual-query") for name in PRINTED)]
-    rows = [["the paper's estimate", *(f"{found[name, 'adult']['paper']:.3f}" for name in PRINTED)]]
-    rows.append(["pgmjax's estimate", *(f"{found[n, 'adult'][arm]:.3f}" for n, arm in arms.items())])
-    return markdown(head, rows)
-
-
 def figure1_gains(lines: Sequence[Line]) -> str:
     """Adult: the paper's estimate beside the optimum, as the paper has it, and the default."""
     rows = []
@@ -290,12 +280,6 @@ def aim_medians(lines: Sequence[Line]) -> str:
     return markdown(
         ["mechanism", "prefixes", "cells", "prefixes, rows", "cells, rows", "seconds", "trials"], rows
     )
-
-
-def aim_numbers(lines: Sequence[Line]) -> dict[str, str]:
-    """The median errors on the workload."""
-    groups = by(newest(lines, "run", "seed"), "run")
-    return {run: f"{median(line['error'] for line in group):.4f}" for (run,), group in groups.items()}
 
 
 PEERS = ("batch-aim", "mst", "dpsynth-swift", "dpsynth-aim-gdp", "dpsynth-mst")

@@ -56,29 +56,6 @@ def peers(lines: Sequence[Line], pairs: Sequence[tuple[str, str]] = tuple(AIMS))
     return markdown([*head, "peak, MB: mbi / pgmjax", "loss: mbi / pgmjax"], rows)
 
 
-def peers_short(lines: Sequence[Line]) -> str:
-    """Four of them in words."""
-    names = {
-        "oracle-chain-1000": "marginals of a chain of 1,000 attributes, three at a time",
-        "oracle-adult15-s0": "marginals of 15 triples of Adult (clique of 53 million cells)",
-        "fit-adult9": "a fit of 9 triples of Adult, up to 2,000 steps",
-        "fit-chain-300": "a fit of a chain of 300 attributes, 500 steps",
-    }
-    found, rows = _sides(lines), []
-    for case, name in names.items():
-        row = [name]
-        for key in ("cold_s", "warm_s"):
-            for side in ("mbi", "ours"):
-                runs = found[case, side]
-                loss = median(line.get("loss") for line in runs) if key == "cold_s" else None
-                row.append(
-                    seconds(median(line[key] for line in runs)) + (f", loss {loss:,.0f}" if loss else "")
-                )
-        rows.append(row)
-    head = ["first call: mbi", "first call: pgmjax", "later calls: mbi", "later calls: pgmjax"]
-    return markdown(["task", *head], rows)
-
-
 def peers_numbers(lines: Sequence[Line]) -> dict[str, str]:
     """Cases without a peer."""
     found = _sides(lines)

@@ -48,12 +48,6 @@ def recipe_real(lines: Sequence[Line]) -> str:
     return markdown(head, rows)
 
 
-def recipe_numbers(lines: Sequence[Line]) -> dict[str, str]:
-    """The made tables at epsilon 1 without a delta."""
-    found = _recipes(lines)
-    return {m: f"{statistics.mean(found['made', f'pure {m}', 1.0]):.3f}" for m in ("recipe", "mst")}
-
-
 def fitting(lines: Sequence[Line]) -> str:
     """Where all pairs fit: errors over that of the best, as geometric mean and largest, by the noise."""
     cell = ("table", "seed", "epsilon", "delta")

@@ -32,7 +32,7 @@ from pgmjax.queries.workload import Workload
 MOST_CANDIDATES = 100_000
 LARGER = 1.5
 """Cells of a tree that is planned anew, over those forecast for the growing tree: at most 1.47 in
-736 random cases (decision 45)."""
+736 random cases (docs/lab/growing-triangulation.md)."""
 _TABLES = 4  # of each candidate at once: exact counts, estimates, both on the grid
 _MOST = 2.0**44  # counts: estimates and offsets stay within the scores' grid
 
