@@ -1,7 +1,6 @@
 """Drawing on matplotlib axes in given colours: bars, heat maps, tick labels.
 
-The report uses the colours of its page (`release.figures`), notebooks those of matplotlib's style (`style`).
-Only released or fitted numbers are drawn.
+Colours follow matplotlib's style. Only released or fitted numbers are drawn.
 """
 
 from __future__ import annotations
@@ -91,42 +90,6 @@ def bars(
     axes.axhline(0, color=colours.muted, linewidth=0.7)
     axes.yaxis.set_major_formatter(thousands)
     axes.grid(axis="y", color=colours.grid, linewidth=0.6)
-    axes.set_axisbelow(True)
-
-
-def largest(
-    axes: Any,
-    names: Sequence[str],
-    fitted: np.ndarray,
-    noisy: np.ndarray | None,
-    stddev: np.ndarray | None,
-    colours: Colours,
-    stddevs: float = 2.0,
-) -> None:
-    """Draw counts like `bars`, from the top downwards, each with its name: for few values out of many.
-
-    Args:
-        axes: matplotlib axes.
-        names: names of the values [cells].
-        fitted: counts of the model [cells].
-        noisy: noisy counts [cells], or None.
-        stddev: their standard deviations [cells], or None.
-        colours: colours of the drawing.
-        stddevs: length of the error bars each way, in standard deviations.
-    """
-    places = np.arange(len(fitted))
-    axes.barh(places, fitted, height=0.8, color=colours.fit, linewidth=0)
-    if noisy is not None and stddev is not None:
-        axes.errorbar(
-            noisy, places, xerr=stddevs * np.asarray(stddev), fmt="o", markersize=2.6, color=colours.noisy,
-            ecolor=colours.noisy, elinewidth=0.9, capsize=0,
-        )  # fmt: skip
-    axes.set_yticks(places, list(map(literal, distinct(names, 22))))
-    axes.set_ylim(len(places) - 0.4, -0.6)
-    axes.axvline(0, color=colours.muted, linewidth=0.7)
-    axes.xaxis.set_major_formatter(thousands)
-    axes.locator_params(axis="x", nbins=4)
-    axes.grid(axis="x", color=colours.grid, linewidth=0.6)
     axes.set_axisbelow(True)
 
 
