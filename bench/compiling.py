@@ -13,7 +13,7 @@ import sys
 import time
 
 import cases
-import checkout  # noqa: F401  (first: puts the checkout on the path)
+import harness  # noqa: F401  before the library
 import jax
 import numpy as np
 

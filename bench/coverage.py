@@ -1,7 +1,7 @@
 """Coverage of error bars on Adult: how often an interval holds the table's answer.
 
     PGMJAX_DATA=... python bench/coverage.py [--trials N] [--scales S ...] [--methods M ...] [--draws N]
-        [--seconds S] [--again] [--table]
+        [--seconds S] [--again]
 
 Six marginals are measured with discrete Gaussian noise, drawn with the trial's number as seed; models are
 fitted, pulled (the default) and at their optimum; the methods of `pgmjax.uncertainty.error_bars` give error
@@ -27,7 +27,6 @@ import statistics
 import sys
 import time
 
-import checkout  # noqa: F401  before the library
 import harness
 import numpy as np
 
@@ -66,7 +65,6 @@ ASKED = [
     pj.queries.marginal(("race", "relationship")),
     pj.queries.marginal(("education-num", "sex")),
 ]
-PATH = harness.RESULTS / "coverage.jsonl"
 
 
 def load() -> tuple[pj.Domain, pj.Dataset]:
@@ -129,55 +127,24 @@ def line(of_level: dict[float, pj.uncertainty.ErrorBars], truth: np.ndarray) -> 
     return result
 
 
-def table(lines: list[harness.Line]) -> str:
-    """Return the kept lines as a table: means over trials, with standard errors by trial."""
-    rows = ["| method | scale | answers | trials | answers a trial | 90 % | 95 % | mean stddev | rms error |"]
-    rows.append("|" + "---|" * 9)
-    for method, scale in itertools.product(METHODS, SCALES):
-        for group in GROUPS:
-            mine = [kept[group] for kept in lines if (kept["method"], kept["scale"]) == (method, scale)]
-            found = [one for one in mine if one["answers"]]
-            if not found:
-                continue
-            counted = f"{np.mean([f['answers'] for f in found]):.0f}"
-            cells = [method, f"{scale:.0f}", group, str(len(found)), counted]
-            for level in LEVELS:
-                shares = 100 * np.array([f[f"{level:.2f}"] for f in found])
-                error = shares.std(ddof=1) / np.sqrt(len(shares)) if len(shares) > 1 else float("nan")
-                cells.append(f"{shares.mean():.1f} ± {error:.1f}")
-            cells += [f"{np.mean([f[name] for f in found]):.1f}" for name in ("mean_stddev", "rmse")]
-            rows.append("| " + " | ".join(cells) + " |")
-    return "\n".join(rows)
-
-
 def main() -> None:
-    """Run what is missing and print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Run what is missing."""
+    parser = harness.parser(__doc__)
     parser.add_argument("--trials", type=int, default=100, help="of each method and scale; 100")
     parser.add_argument("--scales", type=float, nargs="+", default=SCALES, help="of the noise (counts)")
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS), metavar="M")
     parser.add_argument("--draws", type=int, default=30, help="of the bootstrap; 30")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no trial after so many")
     parser.add_argument("--again", action="store_true", help="run what is in the file of results once more")
-    parser.add_argument("--table", action="store_true", help="run nothing")
     asked = parser.parse_args()
-    lines = harness.read(PATH) if PATH.exists() else []
-    kept = {(one["method"], one["scale"], one["trial"]): one for one in lines}
-    if not asked.table:
-        again = {key for key in kept if asked.again and key[0] in asked.methods}
-        run(asked, {key: line for key, line in kept.items() if key not in again})
-        kept |= {(one["method"], one["scale"], one["trial"]): one for one in harness.read(PATH)}
-    print(table(list(kept.values())))
+    run(asked, harness.Results("coverage", ("method", "scale", "trial"), again=asked.again))
 
 
-def run(asked: argparse.Namespace, kept: dict[tuple[str, float, int], harness.Line]) -> None:
+def run(asked: argparse.Namespace, kept: harness.Results) -> None:
     """Run the trials that are not kept."""
     began = time.perf_counter()
     domain, data = load()
     answers, truth = exact(data, MEASURED), np.concatenate(exact(data, ASKED))
-    about = harness.provenance()
     for trial, scale in itertools.product(range(asked.trials), asked.scales):
         methods = [method for method in asked.methods if (method, scale, trial) not in kept]
         if not methods or time.perf_counter() - began > asked.seconds:
@@ -195,9 +162,7 @@ def run(asked: argparse.Namespace, kept: dict[tuple[str, float, int], harness.Li
             }
             made = {"method": name, "scale": scale, "trial": trial, "draws": asked.draws}
             made |= {"seconds": round(time.perf_counter() - start, 2), "status": fit.status.name}
-            made |= {**line(of_level, truth), **about, "date": harness.now(), "load": harness.load_average()}
-            harness.append(PATH, made)
-            kept[name, scale, trial] = made
+            kept.add(made | line(of_level, truth))
         harness.say(f"trial {trial}, scale {scale:g}: {', '.join(methods)}")
 
 

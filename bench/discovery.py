@@ -2,7 +2,6 @@
 
     python bench/discovery.py --packages FOLDER --peer dpmm=PYTHON dpsynth=PYTHON
     python bench/discovery.py --packages FOLDER --sides fixed discovery --tables adult
-    python bench/discovery.py --table
 
 The tables are those of `discovery_tables.py`, as they are in their files. Every contestant has all of
 epsilon (0.3, 1, 10; delta 1e-9) for everything that it learns, the bins included; neighbours differ by one
@@ -39,19 +38,16 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-import checkout  # noqa: F401
 import harness
 import numpy as np
 import pandas as pd
 import scipy
 from discovery_tables import COLUMNS, Table, hours, load
 from harness import Line
-from showing import markdown
 
 import pgmjax as pj
 from pgmjax.queries.workload import KWay
 
-OUT = harness.RESULTS / "discovery.jsonl"
 EPSILONS, DELTA, SEEDS = (0.3, 1.0, 10.0), 1e-9, 5
 CELLS, BINS = 64, 32
 SHARE = "0.2"
@@ -297,7 +293,7 @@ def our_lines(table: Table, judge: Judge, name: str, seed: int, epsilons: Sequen
 
 def run(options: argparse.Namespace) -> None:
     """Run what is not in the file."""
-    about = harness.provenance()
+    kept = harness.Results(options.out, ("table", "side", "epsilon", "seed"))
     peers = dict(word.split("=", 1) for word in options.peer)
     versions = {
         name: harness.versions(peers[program(name)], PEERS[name]) for name in options.sides if name in PEERS
@@ -307,43 +303,24 @@ def run(options: argparse.Namespace) -> None:
     for seed, (table, judge), side in itertools.product(
         range(options.seeds), zip(tables, judges, strict=True), options.sides
     ):
-        done = {(x["table"], x["side"], x["epsilon"], x["seed"]) for x in harness.read(options.out)}
-        left = [e for e in EPSILONS if (table.name, side, e, seed) not in done]
+        left = [e for e in EPSILONS if (table.name, side, e, seed) not in kept]
         if not left:
             continue
         if side in PEERS:
-            lines, about["peer"] = (
-                peer_lines(table, judge, side, peers[program(side)], seed, left),
-                versions[side],
-            )
+            lines = peer_lines(table, judge, side, peers[program(side)], seed, left)
         else:
             lines = our_lines(table, judge, side, seed, left)
-            about.pop("peer", None)
+        peer = {"peer": versions[side]} if side in PEERS else {}
         for line in lines:
             keys = {"bench": "discovery", "table": table.name, "table_rows": len(table.frame), "delta": DELTA}
-            harness.append(options.out, {**keys, **line, **about, "date": harness.now()})
+            kept.add({**keys, **line, **peer})
             shown = line.get("failed") or ", ".join(f"{key} {line[key]:.4f}" for key in ERRORS)
             harness.say(f"{table.name} {line['side']} epsilon {line['epsilon']} seed {seed}: {shown}")
 
 
-def show(lines: Sequence[Line]) -> str:
-    """Return medians over seeds as a Markdown table, with the number of runs that did not fail."""
-    groups: dict[tuple, list[Line]] = {}
-    for line in lines:
-        groups.setdefault((line["table"], line["epsilon"], line["side"]), []).append(line)
-    rows = []
-    for (table, epsilon, side), found in sorted(groups.items()):
-        good = [line for line in found if "failed" not in line]
-        middles = [f"{np.median([line[key] for line in good]):.4f}" if good else "failed" for key in ERRORS]
-        rows.append([table, f"{epsilon:g}", side, f"{len(good)} of {len(found)}", *middles])
-    return markdown(["table", "epsilon", "side", "runs", *(key.replace("_", " ") for key in ERRORS)], rows)
-
-
 def main() -> None:
-    """Run what is asked for, or print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Run what is asked for."""
+    parser = harness.parser(__doc__)
     parser.add_argument(
         "--packages", type=pathlib.Path, metavar="FOLDER", help="where the wheels are unpacked"
     )
@@ -353,12 +330,8 @@ def main() -> None:
     parser.add_argument("--tables", nargs="+", choices=[*COLUMNS], default=[*COLUMNS])
     parser.add_argument("--sides", nargs="+", choices=[*OURS, *PEERS], default=[*OURS, *PEERS])
     parser.add_argument("--seeds", type=int, default=SEEDS, metavar="N", help=f"of each run ({SEEDS})")
-    parser.add_argument("--out", type=pathlib.Path, default=OUT)
-    parser.add_argument("--table", action="store_true", help="run nothing: print the file's medians")
+    parser.add_argument("--out", type=pathlib.Path, default=harness.RESULTS / "discovery.jsonl")
     options = parser.parse_args()
-    if options.table:
-        print(show(harness.read(options.out)))
-        return
     wanted = sorted({program(name) for name in options.sides if name in PEERS})
     given = {word.partition("=")[0] for word in options.peer}
     if options.packages is None or not given.issuperset(wanted):

@@ -1,7 +1,7 @@
 """Forecast against measured: seconds and bytes of calls, steps of fits and questions, on this machine.
 
     PGMJAX_DATA=... python bench/forecasts.py [PROGRAM ...] [--networks FOLDER] [--defaults] [--cpu]
-    python bench/forecasts.py --table                     # what the file of results has
+    python bench/forecasts.py --plot                      # draws what the file of results has
 
 First the rates of the machine are measured (as by `pgmjax bench rates`, into a folder of their own) and are
 what every forecast follows, unless --defaults asks for the built-in ones. Programs:
@@ -39,9 +39,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import checkout  # noqa: F401  (first: it makes the checkout importable)
 import harness
-import showing
+from blocks.performance import BANDS, compared, ended, within
 
 OUT = harness.RESULTS / "forecasts.jsonl"
 ORACLES = [
@@ -76,11 +75,9 @@ MADE = [
     "sat-100x110-0",
 ]
 NETWORKS = ["link", "munin1", "munin2", "mildew", "barley", "diabetes", "pigs", "water", "andes"]
-LEAST_BYTES = 1 << 20
 PRUNED = 3  # steps of NumPy, whose time it takes to look whether a table matters to a question
 LONG = 5.0  # seconds of runs after which no more are made
 CPU = "PGMJAX_CPU_SECONDS" in os.environ  # of the processes that --cpu starts
-BANDS = {"seconds": 2.0, "bytes": 1.5}
 
 
 def oracle(name: str) -> tuple[harness.Line, Callable[[], Any]]:
@@ -222,7 +219,7 @@ def run(names: Sequence[str], options: argparse.Namespace) -> None:
     """Measure the rates, then every program in a process of its own; write and say each line."""
     with tempfile.TemporaryDirectory(prefix="pgmjax-forecasts-") as folder:
         os.environ["XDG_CACHE_HOME"] = folder  # of the processes that are started here
-        about = harness.provenance()
+        kept = harness.Results(options.out, ("program",))
         pinned = ["taskset", "-c", options.core] if options.cpu else []
         if options.cpu:
             os.environ |= {"PGMJAX_CPU_SECONDS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -230,74 +227,28 @@ def run(names: Sequence[str], options: argparse.Namespace) -> None:
             command = [*pinned, sys.executable, __file__, "--rates"]
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
             found = json.loads(done.stdout)
-            harness.append(options.out, {"bench": "forecasts", "program": None, "rates": found, **about})
+            kept.add({"bench": "forecasts", "program": None, "rates": found})
             harness.say(json.dumps(found))
         for name in names:
             command = [sys.executable, __file__, name, "--one"]
             command += ["--networks", options.networks] if options.networks else []
             if options.cpu or not name.startswith(("oracle", "fit")):
                 command = ["taskset", "-c", options.core, *command]
-            before = harness.load_average()
             line = harness.run(command, memory_gb=options.memory, timeout=options.timeout, label=name)
-            line = {"bench": "forecasts", "program": name, **line, "load_before": before}
+            line = {"bench": "forecasts", "program": name, **line}
             line["rates"] = "defaults" if options.defaults else "measured"
             line["clock"] = "CPU seconds of one core" if options.cpu else "wall"
             harness.say(json.dumps(line))
-            harness.append(options.out, {**line, **about, "date": harness.now()})
-    show(options.out)
+            kept.add(line)
+    plot(options.out)
 
 
-def latest(path: pathlib.Path) -> list[harness.Line]:
-    """The last line of each program that ended."""
-    last = {line["program"]: line for line in harness.read(path) if line.get("program")}
-    return [line for line in last.values() if "measured_s" in line]
-
-
-def compared(line: harness.Line, what: str) -> tuple[float, float] | None:
-    """Forecast and measured; None if they are not compared."""
-    short = {"seconds": "s", "bytes": "bytes"}[what]
-    both = line[f"forecast_{short}"], line.get(f"measured_{short}", 0)
-    return both if both[1] > (LEAST_BYTES if what == "bytes" else 0) else None
-
-
-def table(lines: Sequence[harness.Line]) -> str:
-    """All programs, and how many are within the bands."""
-
-    def row(line: harness.Line) -> list[str]:
-        cells = [line["program"], line["oracle"]]
-        for what, scale in (("seconds", 1e3), ("bytes", 2.0**-20)):
-            both = compared(line, what)
-            cells += ["-", "-", "-"] if both is None else [f"{n * scale:.3g}" for n in both]
-            cells += [] if both is None else [f"{both[0] / both[1]:.2f}"]
-        return cells
-
-    head = (
-        "program",
-        "by",
-        "forecast, ms",
-        "measured, ms",
-        "ratio",
-        "forecast, MiB",
-        "measured, MiB",
-        "ratio",
-    )
-    return "\n\n".join([showing.markdown(head, map(row, lines)), *(counted(lines, what) for what in BANDS)])
-
-
-def counted(lines: Sequence[harness.Line], what: str) -> str:
-    """How many forecasts are within their band, as a sentence."""
-    ratios = [both[0] / both[1] for line in lines if (both := compared(line, what))]
-    inside = sum(1 / BANDS[what] <= ratio <= BANDS[what] for ratio in ratios)
-    return f"{what}: {inside} of {len(ratios)} within a factor of {BANDS[what]:g}"
-
-
-def show(path: pathlib.Path) -> None:
-    """Print the table and draw the plot."""
-    lines = latest(path)
-    print(table(lines))
+def plot(path: pathlib.Path) -> None:
+    """Draw forecast against measured."""
+    lines = ended(harness.read(path))
 
     def draw(canvas: Any) -> None:
-        for place, (what, band) in enumerate(BANDS.items(), 1):
+        for place, (what, (_, band, _)) in enumerate(BANDS.items(), 1):
             axes = canvas.add_subplot(1, len(BANDS), place)
             pairs = [(line["program"].partition("-")[0], compared(line, what)) for line in lines]
             for kind in dict.fromkeys(kind for kind, _ in pairs):
@@ -310,18 +261,15 @@ def show(path: pathlib.Path) -> None:
             axes.plot(span, span, "k-", lw=0.8)
             axes.fill_between(span, [s / band for s in span], [s * band for s in span], alpha=0.15, color="k")
             axes.set(xscale="log", yscale="log", xlabel=f"measured, {what}", ylabel=f"forecast, {what}")
-            axes.set_title(
-                f"within a factor of {band:g}: {counted(lines, what).split(': ')[1].split(' w')[0]}"
-            )
+            axes.set_title("within a factor of {:g}: {} of {}".format(band, *within(lines, what)))
             axes.legend()
 
-    showing.figure("forecasts", draw, (11, 5))
+    harness.figure("forecasts", draw, (11, 5))
 
 
 def main() -> None:
     """Run what is asked for."""
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
+    parser = harness.parser(__doc__)
     parser.add_argument("programs", nargs="*", metavar="PROGRAM", help="all by default")
     parser.add_argument("--networks", metavar="FOLDER", help="folder of pgmpy's .bif.gz files, unpacked")
     parser.add_argument("--defaults", action="store_true", help="follow the built-in rates")
@@ -331,11 +279,11 @@ def main() -> None:
     parser.add_argument("--memory", type=float, default=12.0, metavar="GB", help="limit of a process (12)")
     parser.add_argument("--timeout", type=float, default=300.0, metavar="S", help="of a program (300)")
     parser.add_argument("--out", type=pathlib.Path, default=OUT)
-    parser.add_argument("--table", action="store_true")
+    parser.add_argument("--plot", action="store_true", help="run nothing: draw what there is")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.table:
-        show(options.out)
+    if options.plot:
+        plot(options.out)
     elif options.rates:
         print(json.dumps(rates()))
     elif options.one:

@@ -11,7 +11,6 @@ worse, plans with more work, releases and answers that differ. It exits with 1 i
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import pathlib
@@ -22,8 +21,6 @@ from typing import Any
 
 if __name__ == "__main__":
     os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=2"
-
-import checkout  # noqa: F401  before the library
 import harness
 import numpy as np
 import statuses
@@ -174,7 +171,7 @@ def moved(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
 
 def main() -> None:
     """Keep results, or compare them."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = harness.parser(__doc__)
     parser.add_argument("what", choices=("keep", "compare"))
     parser.add_argument("file", type=pathlib.Path)
     parser.add_argument("--part", nargs="+", choices=PARTS, default=list(PARTS))

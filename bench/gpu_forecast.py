@@ -25,7 +25,6 @@ XLA does around them.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import os
 import sys
@@ -34,7 +33,6 @@ from typing import Any
 
 os.environ["JAX_PLATFORMS"] = "cpu"
 import cases
-import checkout  # noqa: F401  before the library
 import harness
 import jax
 import numpy as np
@@ -204,14 +202,14 @@ def told(name: str, line: Line) -> str:
 
 def run(names: Sequence[str], *, check: bool, write: bool) -> bool:
     """Compile the programs, write and say each line; return whether a limit was passed."""
-    target, about = device(), harness.provenance()
+    target = device()
     jax.default_backend = lambda: "gpu"  # plans and forms are those of a GPU
     broken: list[str] = []
     for name in names:
         line = {"bench": "gpu-forecast", "program": name, **counted(name, target)}
-        line |= {"target": "H100 SXM, described; nothing was run", "rates": dataclasses.asdict(H100), **about}
+        line |= {"target": "H100 SXM, described; nothing was run", "rates": dataclasses.asdict(H100)}
         if write:
-            harness.append(harness.RESULTS / "gpu-forecast.jsonl", line)
+            harness.keep("gpu-forecast", line)
         print(told(name, line), flush=True)
         broken += passed(name, line)
     for words in broken if check else ():
@@ -221,9 +219,7 @@ def run(names: Sequence[str], *, check: bool, write: bool) -> bool:
 
 def main() -> None:
     """Compile the programs that are asked for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = harness.parser(__doc__)
     every = [*FITS, *ORACLES, *KERNELS]
     parser.add_argument("names", nargs="*", metavar="PROGRAM", help=f"of {', '.join(every)} (all)")
     parser.add_argument("--check", action="store_true", help="exit with 1 if a limit is passed")

@@ -13,12 +13,12 @@ import argparse
 import itertools
 import json
 import pathlib
-import platform
-import resource
 import subprocess
 import sys
 import tempfile
 import time
+
+import harness
 
 ROWS = 50_000_000
 CHUNK = 1_000_000
@@ -95,12 +95,12 @@ def scan(path, kind, out):
     start = time.perf_counter()
     tables = Dataset.read(path, domain).marginals(pairs)
     seconds = time.perf_counter() - start
-    usage = resource.getrusage(resource.RUSAGE_SELF)
+    processor = time.process_time()
     np.savez(out, **{"-".join(pair): table for pair, table in zip(pairs, tables, strict=True)})
     figures = {
         "seconds": round(seconds, 2),
-        "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 2),
-        "peak_mb": round(usage.ru_maxrss / 1024),
+        "cpu_seconds": round(processor, 2),
+        "peak_mb": round(harness.peak_mb()),
     }
     print(json.dumps(figures))
 
@@ -125,37 +125,9 @@ def differing(out, rows, seed):
     return wrong
 
 
-def versions():
-    """Return the versions of what does the work."""
-    import duckdb
-    import numpy
-    import pyarrow
-
-    return {
-        "python": platform.python_version(),
-        **{module.__name__: module.__version__ for module in (numpy, duckdb, pyarrow)},
-    }
-
-
-def machine():
-    """Say what this runs on."""
-    import os
-
-    model = platform.processor() or platform.machine()
-    cpuinfo = pathlib.Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        models = [
-            line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line
-        ]
-        model = models[0] if models else model
-    return {"cpu": model, "cores": len(os.sched_getaffinity(0)), "system": platform.system()}
-
-
 def main():
     """Write, scan, check, and print one line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = harness.parser(__doc__)
     parser.add_argument("rows", nargs="?", type=int, default=ROWS)
     parser.add_argument("--kind", choices=("codes", "mixed"), default="codes")
     parser.add_argument(
@@ -189,9 +161,8 @@ def main():
             "differing": differing(out, arguments.rows, arguments.seed),
             "checked": len(CHECKED),
             "seed": arguments.seed,
-            "machine": machine(),
-            "versions": versions(),
-            "command": " ".join(["python", *sys.argv]),
+            **harness.provenance(),
+            "versions": harness.versions(names=("numpy", "duckdb", "pyarrow")),
         }
         out.unlink()
     print(json.dumps(figures))

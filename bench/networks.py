@@ -9,12 +9,10 @@ and of time: it is solved, or refused with the figures.
     pip download --no-deps pgmpy==1.0.0 && unzip -q pgmpy-1.0.0-py3-none-any.whl -d wheel
     python bench/networks.py wheel --peer-python /path/to/python/with/pyagrum
     python bench/networks.py wheel --names munin1        # without a peer: ours alone
-    python bench/networks.py --table                     # what bench/results/networks.jsonl has
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import pathlib
@@ -27,11 +25,9 @@ from typing import Any
 import bif
 import harness
 import numpy as np
-from checkout import ROOT
 
 import pgmjax as pj
 
-OUT = ROOT / "bench" / "results" / "networks.jsonl"
 NAMES = ("alarm", "child", "insurance", "hailfinder", "win95pts", "pathfinder", "andes", "munin1")
 PARTS = ("evidence", "singles", "pairs")
 
@@ -132,27 +128,9 @@ def solve(path: pathlib.Path, python: str | None, possible: int, pairs: int) -> 
     return line
 
 
-def table() -> str:
-    """The last line of each network."""
-    last = {line["network"]: line for line in harness.read(OUT)}
-    head = "| network | variables | evidence, s: ours / peer | singles | 50 pairs | largest difference |"
-    rows = [head, "|---|---|---|---|---|---|"]
-    for name, line in last.items():
-        cells = [name, str(line.get("variables", "-"))]
-        if "seconds" not in line:
-            rows.append(f"| {' | '.join(cells)} | {line.get('refused') or line.get('failed')} | | | |")
-            continue
-        theirs = line.get("peer_seconds", {})
-        cells += [f"{line['seconds'][p]:.3f} / {theirs.get(p, math.nan):.3f}" for p in PARTS]
-        cells.append(f"{max(line['difference'].values()):.1e}" if "difference" in line else "-")
-        rows.append(f"| {' | '.join(cells)} |")
-    return "\n".join(rows)
-
-
 def main() -> None:
     """Run each network in a process of its own and keep a line of it."""
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
+    parser = harness.parser(__doc__)
     parser.add_argument("folder", nargs="?", type=pathlib.Path, help="holds the .bif.gz files, at any depth")
     parser.add_argument("--names", nargs="+", default=list(NAMES))
     parser.add_argument("--peer-python", help="an interpreter that has pyagrum; none: ours alone")
@@ -160,14 +138,11 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=50, help="pair marginals")
     parser.add_argument("--memory", type=float, default=12.0, help="limit of a process, GB")
     parser.add_argument("--timeout", type=float, default=600.0, help="seconds for a network")
-    parser.add_argument("--table", action="store_true")
     parser.add_argument("--one", action="store_true", help="solve the first name here and print its line")
     args = parser.parse_args()
-    if args.table:
-        print(table())
-        return
     if args.folder is None:
         parser.error("name the folder that holds the .bif.gz files")
+    kept = harness.Results("networks", ("network",))
     for name in args.names:
         path = min(args.folder.rglob(f"{name}.bif.gz"), default=None)
         if path is None:
@@ -178,14 +153,10 @@ def main() -> None:
         command = [sys.executable, __file__, str(path.parent), "--names", name, "--one"]
         command += ["--evidence", str(args.evidence), "--pairs", str(args.pairs)]
         command += ["--peer-python", args.peer_python] if args.peer_python else []
-        before = harness.load_average()
         line = harness.run(command, memory_gb=args.memory, timeout=args.timeout, label=name)
-        line = {"network": name, **line, "memory_gb": args.memory, **harness.provenance()}
-        line["load_before"] = before
+        line = kept.add({"network": name, **line, "memory_gb": args.memory})
         shown = ("network", "difference", "seconds", "refused", "failed")
         harness.say(json.dumps({key: line[key] for key in shown if key in line}))
-        harness.append(OUT, line)
-    print(table())
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ with the best of random restarts of the greedy rules in the same seconds.
 
     python bench/networks_made.py --peer-python /path/to/python/with/pyagrum
     python bench/networks_made.py --names grid-20x22 sat-60x90-0      # some, ours alone
-    python bench/networks_made.py --table                 # what bench/results/networks-made.jsonl has
 """
 
 from __future__ import annotations
@@ -24,17 +23,14 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import checkout  # noqa: F401  (first: it makes the checkout importable)
 import harness
 import networks
 import numpy as np
-from checkout import ROOT
 
 import pgmjax as pj
 from pgmjax.inference.plan import elimination, junction_tree
 from pgmjax.inference.plan.structure import Structure
 
-OUT = ROOT / "bench" / "results" / "networks-made.jsonl"
 PARTS = ("evidence", "singles", "pairs")
 Network = tuple[list[int], list[tuple[tuple[int, ...], np.ndarray]]]  # sizes; scopes with their factors
 
@@ -227,32 +223,26 @@ def orders(network: Network) -> harness.Line:
 
 def main() -> None:
     """Run each network in processes of its own and keep a line of it."""
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
+    parser = harness.parser(__doc__)
     every = made()
     parser.add_argument("--names", nargs="+", default=list(every))
     parser.add_argument("--peer-python", help="an interpreter that has pyagrum; none: ours alone")
     parser.add_argument("--memory", type=float, default=8.0, help="limit of a process, GB")
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds for a network")
-    parser.add_argument("--table", action="store_true")
     parser.add_argument(
         "--one", choices=("ours", "orders"), help="run the first name here and print its line"
     )
     args = parser.parse_args()
-    if args.table:
-        print(table())
-        return
     if args.one:
         network = every[args.names[0]]()
         print(json.dumps(ours(network, args.timeout) if args.one == "ours" else orders(network)))
         return
+    kept = harness.Results("networks-made", ("network",))
     for name in args.names:
-        line = {"network": name, **measured(name, every[name](), args), **harness.provenance()}
+        line = kept.add({"network": name, **measured(name, every[name](), args)})
         harness.say(
             json.dumps({key: line[key] for key in ("network", "ours", "peer", "difference") if key in line})
         )
-        harness.append(OUT, line)
-    print(table())
 
 
 def measured(name: str, network: Network, args: argparse.Namespace) -> harness.Line:
@@ -284,30 +274,6 @@ def measured(name: str, network: Network, args: argparse.Namespace) -> harness.L
                 for part in others
             }
     return line
-
-
-def table() -> str:
-    """The last line of each network."""
-    last = {line["network"]: line for line in harness.read(OUT)}
-    head = "| network | ours, s | pyagrum, s | difference | largest table: found / restarts | all cells |"
-    rows = [head, "|---|---|---|---|---|---|"]
-    for name, line in last.items():
-        seconds = [_outcome(line.get(side, {})) for side in ("ours", "peer")]
-        worst = f"{max(line['difference'].values()):.0e}" if "difference" in line else "-"
-        orders = line["orders"]
-        widths = (
-            [f"{orders[key]['found']:,} / {orders[key]['restarts']:,}" for key in ("widest", "cells")]
-            if "cells" in orders
-            else ["-", "-"]
-        )
-        rows.append(f"| {name} | {' | '.join((*seconds, worst, *widths))} |")
-    return "\n".join(rows)
-
-
-def _outcome(side: harness.Line) -> str:
-    if "seconds" in side:
-        return f"{sum(side['seconds'].values()):.2f}"
-    return "refused" if "refused" in side else side.get("failed", "-").split(":")[0]
 
 
 if __name__ == "__main__":

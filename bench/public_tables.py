@@ -10,14 +10,12 @@ message, and which stores differ. The noise is seeded: nothing of it is a releas
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import pathlib
 import tempfile
 from typing import Any
 
-import checkout  # noqa: F401
 import duckdb
 import harness
 import numpy as np
@@ -29,7 +27,6 @@ from pgmjax.cli import main as command
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 
-OUT = harness.RESULTS / "public-tables.jsonl"
 MOST_ROWS = 200_000  # of a sheet that is written here
 Store = Any
 
@@ -109,17 +106,18 @@ def steps(file: pathlib.Path, folder: pathlib.Path) -> dict[str, Any]:
 
 def main() -> None:
     """Run every file and write a line for each."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = harness.parser(__doc__)
     parser.add_argument("files", nargs="+", type=pathlib.Path)
-    parser.add_argument("--out", type=pathlib.Path, default=OUT)
+    parser.add_argument("--out", type=pathlib.Path, default=harness.RESULTS / "public-tables.jsonl")
     options = parser.parse_args()
+    kept = harness.Results(options.out, ("table",))
     for file in options.files:
         with tempfile.TemporaryDirectory() as place:
             try:
                 line = steps(file, pathlib.Path(place))
             except Exception as error:  # one table must not cost the others' lines
                 line = {"table": file.name, "fault": f"{type(error).__name__}: {error}"}
-        harness.append(options.out, {**line, **harness.provenance(), "date": harness.now()})
+        kept.add(line)
         parts = {key: value for key, value in line.items() if key not in ("table", "bytes", "stores")}
         refused = {key: value for key, value in parts.items() if value != "done"}
         harness.say(

@@ -38,8 +38,6 @@ from pgmjax.data import demo
 from pgmjax.inference.plan.junction_tree import total_cells
 from pgmjax.mechanisms.forecast import forecast
 
-OUT = harness.RESULTS / "recipe.jsonl"
-FITTING = harness.RESULTS / "recipe_fitting.jsonl"
 ALL_FIT = {
     "auto": pj.mechanisms.Auto,
     "all pairs": pj.mechanisms.Marginals,
@@ -138,15 +136,14 @@ def columns_of(name: str, seed: int, most: int = 1_000_000) -> pj.Dataset:
 
 
 def fitting(chosen: argparse.Namespace) -> None:
-    """Compare what auto does where all pairs fit, make the lines that lack, and print means."""
-    lines = harness.read(FITTING) if FITTING.exists() else []
-    done = {tuple(line[key] for key in (*KEYS, "delta")) for line in lines}
+    """Compare what auto does where all pairs fit: make the lines that lack."""
+    kept = harness.Results("recipe_fitting", (*KEYS, "delta"))
     for name, seed in itertools.product(chosen.tables, range(chosen.seeds)):
         data = columns_of(name, seed)
         pairs, rows = list(itertools.combinations(data.domain.attributes, 2)), data.count()
         exact = data.marginals(pairs)
         for method, epsilon, delta in itertools.product(ALL_FIT, (0.03, 0.1, 0.3, 1, 3, 10), ("0", "1e-9")):
-            if (name, method, epsilon, seed, delta) in done:
+            if (name, method, epsilon, seed, delta) in kept:
                 continue
             kind, alone = ALL_FIT[method], method == "attributes alone"
             asked = pj.Workload([[each] for each in data.domain] if alone else pairs)
@@ -161,29 +158,13 @@ def fitting(chosen: argparse.Namespace) -> None:
             ]
             line = dict(zip(KEYS, (name, method, epsilon, seed), strict=True)) | {"delta": delta}
             line |= {"error": float(np.mean(errors)), "noise": noise, "columns": len(data.domain)}
-            line |= harness.provenance() | {"date": harness.now()}
-            harness.append(FITTING, line)
-            lines.append(line)
-    best: dict[tuple[object, ...], float] = {}
-    for line in lines:
-        cell = tuple(line[key] for key in ("table", "seed", "epsilon", "delta"))
-        best[cell] = min(line["error"], best.get(cell, np.inf))
-    for low, high in itertools.pairwise((0, 0.5, 1.5, 5, 20, np.inf)):
-        said = []
-        for method in ALL_FIT:
-            ratios = [
-                line["error"] / best[tuple(line[key] for key in ("table", "seed", "epsilon", "delta"))]
-                for line in lines
-                if line["method"] == method and low <= line["noise"] < high
-            ]
-            if ratios:
-                said.append(f"{method} {statistics.geometric_mean(ratios):.3f} ({max(ratios):.2f})")
-        harness.say(f"noise {low} to {high}, {len(ratios)} cells: error over the best: {', '.join(said)}")
+            kept.add(line)
+            harness.say(f"{name} {method} epsilon {epsilon:g}, delta {delta}: {line['error']:.4f}")
 
 
 def main() -> None:
-    """Make the lines that lack and print the means."""
-    options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    """Make the lines that lack."""
+    options = harness.parser(__doc__)
     options.add_argument("--epsilons", nargs="+", type=float, default=[1.0])
     options.add_argument("--seeds", type=int, default=4)
     options.add_argument("--tables", nargs="+", choices=(*CELLS, "stroke", "loans"), default=["made"])
@@ -192,22 +173,13 @@ def main() -> None:
     if chosen.fitting:
         fitting(chosen)
         return
-    lines = [{"table": "made", **line} for line in (harness.read(OUT) if OUT.exists() else [])]
-    done = {tuple(line[key] for key in KEYS) for line in lines}
+    kept = harness.Results("recipe", KEYS)
     for which in itertools.product(chosen.tables, METHODS, chosen.epsilons, range(chosen.seeds)):
         name, method, epsilon, seed = which
-        if which not in done:
-            data = table(name, seed)
-            line = dict(zip(KEYS, which, strict=True)) | trial(data, CELLS[name], method, epsilon, seed)
-            line |= harness.provenance() | {"date": harness.now()}
-            harness.append(OUT, line)
-            lines.append(line)
-    for key in sorted({tuple(line[k] for k in KEYS[:3]) for line in lines}):
-        found = [line for line in lines if tuple(line[k] for k in KEYS[:3]) == key]
-        error = statistics.mean(line["error"] for line in found)
-        name, method, epsilon = key
-        seeds = f"{found[0]['pairs']} pairs, {len(found)} seeds"
-        harness.say(f"{name:8} {method:11} epsilon {epsilon:g}: {error:.4f} ({seeds})")
+        if which not in kept:
+            line = trial(table(name, seed), CELLS[name], method, epsilon, seed)
+            kept.add(dict(zip(KEYS, which, strict=True)) | line)
+            harness.say(f"{name} {method} epsilon {epsilon:g} seed {seed}: {line['error']:.4f}")
 
 
 if __name__ == "__main__":

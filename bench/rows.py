@@ -21,7 +21,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import pathlib
-import resource
 import sys
 import tempfile
 import time
@@ -76,7 +75,7 @@ def draw(
     else:
         model.sample_to(path, options.rows, options.seed, overwrite=True, **how)
     cost = {"seconds": time.perf_counter() - start, "cpu_seconds": time.process_time() - work}
-    cost["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    cost["peak_mb"] = harness.peak_mb()
     if not options.in_memory:
         cost["file_mb"] = path.stat().st_size / 1e6
         stored = parquet.read_table(path)
@@ -86,7 +85,7 @@ def draw(
 
 def measure(model: pj.GraphicalModel, options: argparse.Namespace, place: str) -> dict[str, Any]:
     """One line: the first run and the least of its repeats."""
-    small = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    small = harness.peak_mb()
     with tempfile.TemporaryDirectory() as folder:
         codes, cost = draw(model, options, place, folder)
         again = [draw(model, options, place, folder)[1] for _ in range(options.repeat)]
@@ -139,20 +138,16 @@ def errors(name: str) -> harness.Line:
 
 
 def all_errors(names: list[str]) -> None:
-    """Keep and print a line for each table."""
-    harness.say("| table | rows | model | independent | rounded | independent to model | rounded to model |")
+    """Keep a line for each table."""
     for name in names:
         line = errors(name)
-        harness.append(harness.RESULTS / "rows-errors.jsonl", line | harness.provenance())
-        keys = ("model", "independent", "rounded", "independent_to_model", "rounded_to_model")
-        harness.say(f"| {name} | {line['rows']:,} | " + " | ".join(f"{line[k]:.4f}" for k in keys) + " |")
+        harness.keep("rows-errors", line)
+        harness.say(f"{name}: model {line['model']:.4f}, independent rows {line['independent']:.4f}")
 
 
 def main() -> None:
     """Draw, write, and keep a line for each place."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = harness.parser(__doc__)
     parser.add_argument("case", nargs="?", default="oracle-chain-15")
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--method", choices=("round", "multinomial"))
@@ -165,7 +160,7 @@ def main() -> None:
     if options.errors is not None:
         all_errors(options.errors or list(TABLES))
         return
-    before = harness.load_average()
+    kept = harness.Results("rows", ())
     model = model_of(options.case)
     for place in options.on:
         found = measure(model, options, place)
@@ -178,10 +173,8 @@ def main() -> None:
             "on": place,
             "in_memory": options.in_memory,
             **found,
-            "load_before": before,
-            **harness.provenance(),
         }
-        harness.append(harness.RESULTS / "rows.jsonl", line)
+        kept.add(line)
         later = f", again {found['later_seconds']:.2f} s" if options.repeat else ""
         harness.say(
             f"{options.case} on the {place}: {options.rows:,} rows in {found['seconds']:.2f} s "

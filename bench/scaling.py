@@ -24,15 +24,13 @@ import argparse
 import functools
 import json
 import pathlib
-import resource
 import sys
-import time
 from collections.abc import Sequence
+from typing import Any
 
 import harness
-import roofline
-from harness import Line
-from ratios import seconds
+from blocks.text import last_code
+from harness import Line, seconds
 
 SWEEPS = {
     "attributes": (
@@ -61,27 +59,21 @@ MEASURES = {
 }
 
 
-def sweep(name: str, options: argparse.Namespace, about: Line) -> list[Line]:
+def sweep(name: str, options: argparse.Namespace) -> list[Line]:
     """Run the points of a sweep that are not in the file yet; all its lines."""
-    done = {
-        line["point"]: line
-        for line in harness.read(options.out)
-        if line["sweep"] == name and all(line[k] == about[k] for k in ("machine", "source"))
-    }
+    kept = harness.Results(options.out, ("sweep", "point"), again=options.again, here=True)
     lines = []
     for point, words in SWEEPS[name][1]:
-        line = None if options.again else done.get(point)
+        line = kept.lines.get((name, point))
         if line is None:
             script = pathlib.Path(__file__).with_name(SCRIPTS.get(name, "versus.py"))
             command = [sys.executable, str(script), *words]
-            keys = {"bench": "scaling", "sweep": name, "point": point, "load_before": harness.load_average()}
             line = harness.run(
                 command, memory_gb=options.memory, timeout=options.timeout, label=f"{name} {point:,}:"
             )
-            versions = {**about["versions"], **line.pop("versions", {})}
-            keys |= {"command": harness.shown(command), "date": harness.now(), "versions": versions}
-            line = {**line, **about, **keys, **floors(name, line)}
-            harness.append(options.out, line)
+            versions = {**harness.provenance()["versions"], **line.pop("versions", {})}
+            keys = {"bench": "scaling", "sweep": name, "point": point, "versions": versions}
+            line = kept.add({**line, **keys, "command": harness.shown(command), **floors(name, line)})
         lines.append(line)
         harness.say(f"{name} {point:,}: {told(line)}")
         if "failed" in line:
@@ -94,17 +86,19 @@ def choose(attributes: int, limit: int = 1_000_000) -> Line:
     import pgmjax as pj
 
     domain = pj.Domain({f"x{i}": 2 for i in range(attributes)})
-    begun = time.perf_counter(), time.process_time()
-    kept = pj.Workload.all_kway(domain, 2, limit)
-    spent, cpu = time.perf_counter() - begun[0], time.process_time() - begun[1]
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"seconds": spent, "cpu_s": cpu, "peak_mb": peak, "pairs": len(kept), "cells": limit}
+    kept, spent = harness.timed(lambda: pj.Workload.all_kway(domain, 2, limit))
+    times = {"seconds": spent["wall"], "cpu_s": spent["processor"], "peak_mb": harness.peak_mb()}
+    return {**times, "pairs": len(kept), "cells": limit}
 
 
 @functools.cache
 def copied() -> float:
-    """Bytes that this machine reads and writes in a second."""
-    return roofline.measured_apart()["copy_bytes_per_s"]
+    """Bytes that this machine reads and writes in a second, where no cache helps."""
+    import numpy as np
+
+    wide = np.zeros(2**26, np.float32)
+    best = min(harness.timed(lambda: np.add(wide, 1, out=wide))[1]["wall"] for _ in range(5))
+    return 2 * wide.nbytes / best
 
 
 def floors(name: str, line: Line) -> Line:
@@ -130,36 +124,26 @@ def told(line: Line) -> str:
     )
 
 
-def plot(name: str, lines: Sequence[Line], folder: pathlib.Path) -> pathlib.Path | None:
-    """Draw a sweep, each measure in a panel of its own; None without matplotlib."""
-    try:
-        import matplotlib
-    except ImportError:
-        return None
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
+def plot(name: str, lines: Sequence[Line]) -> None:
+    """Draw a sweep, each measure in a panel of its own."""
     good = [line for line in lines if "failed" not in line]
     measures = {key: label for key, label in MEASURES.items() if all(key in line for line in good)}
-    figure, panels = pyplot.subplots(1, len(measures), figsize=(4 * len(measures), 3.2), layout="constrained")
-    for panel, (key, label) in zip(panels, measures.items(), strict=True):
-        panel.loglog([line["point"] for line in good], [line[key] for line in good], marker="o")
-        floor = "floor_mb" if key == "peak_mb" else "floor_s"
-        if all(floor in line for line in good):
-            panel.loglog([line["point"] for line in good], [line[floor] for line in good], "k--", lw=1)
-        panel.set(xlabel=SWEEPS[name][0], title=label)
-        panel.grid(True, which="major", alpha=0.3)
-    path = folder / f"scaling-{name}.png"
-    figure.savefig(path, dpi=110)
-    pyplot.close(figure)
-    return path
+
+    def draw(canvas: Any) -> None:
+        for panel, (key, label) in zip(canvas.subplots(1, len(measures)), measures.items(), strict=True):
+            panel.loglog([line["point"] for line in good], [line[key] for line in good], marker="o")
+            floor = "floor_mb" if key == "peak_mb" else "floor_s"
+            if all(floor in line for line in good):
+                panel.loglog([line["point"] for line in good], [line[floor] for line in good], "k--", lw=1)
+            panel.set(xlabel=SWEEPS[name][0], title=label)
+            panel.grid(True, which="major", alpha=0.3)
+
+    harness.figure(f"scaling-{name}", draw, (4 * len(measures), 3.2))
 
 
 def main() -> None:
     """Run the sweeps that are asked for and draw them."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = harness.parser(__doc__)
     parser.add_argument("sweeps", nargs="*", metavar="SWEEP", help=f"{', '.join(SWEEPS)}; all by default")
     parser.add_argument("--memory", type=float, metavar="GB", help="ulimit -v (24, less what is not there)")
     parser.add_argument("--timeout", type=float, default=600, metavar="S", help="of one point (600)")
@@ -176,22 +160,17 @@ def main() -> None:
         parser.error(f"sweeps are {', '.join(SWEEPS)}, got {', '.join(unknown)}")
     if options.memory is None:
         options.memory = harness.free_memory_gb()
-    about = harness.provenance()
     for name in options.sweeps or SWEEPS:
         if options.plot:
-            lines = [line for line in harness.read(options.out) if line["sweep"] == name]
-            latest = lines[-1] if lines else {}
-            lines = [x for x in lines if all(x[k] == latest[k] for k in ("machine", "source"))]
-            lines = list({line["point"]: line for line in lines}.values())
+            lines = last_code([line for line in harness.read(options.out) if line["sweep"] == name])
         else:
             try:
-                lines = sweep(name, options, about)
+                lines = sweep(name, options)
             except KeyboardInterrupt:
                 harness.say(f"stopped; what is finished is in {options.out}")
                 sys.exit(130)
         if lines:
-            path = plot(name, lines, options.out.parent)
-            harness.say("matplotlib is not installed: no plot" if path is None else f"plot: {path.name}")
+            plot(name, lines)
 
 
 if __name__ == "__main__":

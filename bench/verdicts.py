@@ -1,7 +1,6 @@
 """Verdicts and errors of whole releases beside the true table: named mechanisms and `auto`.
 
     PGMJAX_DATA=... python bench/verdicts.py [--tables ...] [--mechanisms ...] [--deltas 0 1e-9] [--seeds 1]
-    python bench/verdicts.py --table
 
 Each run is `pgmjax release TABLE --all-kway 2 --epsilon 1` with a named mechanism and its own recipe, or with
 `auto`. The noise is seeded: nothing here is a release. The error is the mean over all pairs of the share of
@@ -12,7 +11,6 @@ distances that a mechanism published, how many of their 95 % upper ends were exc
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import pathlib
@@ -28,7 +26,6 @@ import harness
 import numpy as np
 import shapes
 
-OUT = harness.RESULTS / "verdicts.jsonl"
 TABLES = ("titanic", "salary", "diamonds", "adult", "loans", "stroke", "census")
 MECHANISMS = ("auto", "batch-aim", "aim", "mst", "mwem")
 MOST = 4_000_000  # cells of a pair that is compared
@@ -89,37 +86,20 @@ def trial(name: str, mechanism: str, delta: str, seed: int) -> dict[str, Any]:
     }
 
 
-def show() -> None:
-    """Print the tables of the newest lines."""
-    newest = {tuple(line[key] for key in KEYS): line for line in harness.read(OUT)}
-    for key, line in sorted(newest.items()):
-        told = "; ".join(
-            f"{verdict} {one['pairs']} ({one['median']:.3f}, {one['largest']:.3f})"
-            for verdict, one in line["verdicts"].items()
-        )
-        print(
-            f"{key[0]:9} {key[1]:10} delta {key[2]:5} seed {key[3]}: error {line['error']:.4f}, "
-            f"{line['cpu_seconds']:.0f} CPU s, {line['measured']} tables measured, {line['status']}; {told}; "
-            f"{line['exceeded']} of {line['bounded']} distances above their bound"
-        )
-
-
 def main() -> None:
-    """Make the lines that are missing at this commit, and print all."""
-    options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    """Make the lines."""
+    options = harness.parser(__doc__)
     options.add_argument("--tables", nargs="+", default=list(TABLES))
     options.add_argument("--mechanisms", nargs="+", default=list(MECHANISMS))
     options.add_argument("--deltas", nargs="+", default=["0", "1e-9"])
     options.add_argument("--seeds", type=int, default=1)
-    options.add_argument("--table", action="store_true", help="print the table of the lines and stop")
     chosen = options.parse_args()
     runs = itertools.product(chosen.tables, chosen.mechanisms, chosen.deltas, range(chosen.seeds))
-    for name, mechanism, delta, seed in () if chosen.table else runs:
+    kept = harness.Results("verdicts", KEYS)
+    for name, mechanism, delta, seed in runs:
         line = dict(zip(KEYS, (name, mechanism, delta, seed), strict=True))
-        harness.append(
-            OUT, line | trial(name, mechanism, delta, seed) | harness.provenance() | {"date": harness.now()}
-        )
-    show()
+        line = kept.add(line | trial(name, mechanism, delta, seed))
+        harness.say(f"{name} {mechanism} delta {delta}: error {line['error']:.4f}, {line['status']}")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,6 @@ import argparse
 import contextlib
 import json
 import pathlib
-import resource
 import subprocess
 import sys
 import tempfile
@@ -35,7 +34,7 @@ from collections.abc import Callable
 from typing import Any
 
 import cases
-import checkout  # noqa: F401  before the library
+import harness
 import jax
 import numpy as np
 
@@ -280,9 +279,7 @@ def cached_cold(arguments: list[str], folder: str | None) -> float:
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = harness.parser(__doc__)
     parser.add_argument("case", help="a name in the file of cases, or oracle-chain-10000 and the like")
     parser.add_argument("--cases", metavar="FILE", help="default: $PGMJAX_DATA/../peers/cases.json")
     parser.add_argument("--solver", default="auto", choices=("auto", *pj.solvers.names()))
@@ -325,8 +322,7 @@ def measure(case: cases.Case, options: argparse.Namespace) -> tuple[Line, list[n
     compiling = Compiling()
     with precision(options.dtype if case.kind == "oracle" else "float32"):
         line, marginals = (run_batch if options.batch else kinds[case.kind])(case, options, compiling)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    line["peak_mb"] = peak / (2**20 if sys.platform == "darwin" else 1024)
+    line["peak_mb"] = harness.peak_mb()
     device = jax.local_devices()[0]
     stats = device.memory_stats() or {}
     if "peak_bytes_in_use" in stats:

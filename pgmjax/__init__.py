@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from pgmjax.inference.plan.forecast import ModelTooLargeError
     from pgmjax.measurements.linear import LinearMeasurement
     from pgmjax.measurements.total import estimate_total
-    from pgmjax.mechanisms.base import FitError
+    from pgmjax.mechanisms.run import FitError
     from pgmjax.model.compression import Compression
     from pgmjax.model.graphical import GraphicalModel
     from pgmjax.queries.workload import Workload
@@ -123,7 +123,7 @@ _PLACES = {
     "pgmjax.inference.plan.forecast": ("ModelTooLargeError",),
     "pgmjax.measurements.linear": ("LinearMeasurement",),
     "pgmjax.measurements.total": ("estimate_total",),
-    "pgmjax.mechanisms.base": ("FitError",),
+    "pgmjax.mechanisms.run": ("FitError",),
     "pgmjax.model.compression": ("Compression",),
     "pgmjax.model.graphical": ("GraphicalModel",),
     "pgmjax.queries.workload": ("Workload",),

@@ -23,8 +23,10 @@ from pgmjax.data.relation import AnyRelation, Relation
 from pgmjax.data.unit import Unit
 from pgmjax.discovery import Discovery, OpenTable
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.mechanisms.base import FitError, Mechanism, PrivacyParameters
+from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.forecast import RECORDS, UNSEEN, Recipe, ReleaseForecast, choose, forecast, with_limit
+from pgmjax.mechanisms.parameters import Keeping, PrivacyParameters
+from pgmjax.mechanisms.run import FitError
 from pgmjax.privacy.backend import NoiseBackend, default_backend, passes_on
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import Ledger
@@ -143,11 +145,12 @@ class Job:
                 return choose(mechanism, known, asked, unit=self.unit, max_weight=self._weights())
             asked = dataclasses.replace(asked, max_cells=asked.max_cells or UNSEEN)
             return Recipe(with_limit(mechanism, asked.max_cells), asked, asked.max_cells)
-        if not isinstance(asked, Workload):
-            raise TypeError(
-                f"workload must be a pgmjax.Workload, got {type(asked).__name__}: write "
-                "Workload.of_marginals([('age', 'sex')])."
-            )
+        checks.kind(
+            asked,
+            Workload,
+            "workload must be a pgmjax.Workload",
+            "write Workload.of_marginals([('age', 'sex')])",
+        )
         if isinstance(known, Domain):
             asked = asked.over(known)
         return Recipe(with_limit(mechanism, limit), asked, limit)
@@ -256,7 +259,7 @@ class Job:
         """Spend the budget and return the release; see `Mechanism.run`, also for what it raises."""
         earlier, held = self.earlier, self.table
         if earlier is not None and isinstance(held, Dataset):  # a ledger's account may name the unit
-            check_addable(earlier.inputs, self.named.relation, self.chosen._held(held, ledger).unit)
+            check_addable(earlier.inputs, self.named.relation, Keeping(ledger).unit_of(held).unit)
         release = self.chosen.run(
             self.table,
             self.recipe.workload,

@@ -27,7 +27,8 @@ from pgmjax.data.relation import AnyRelation, Relation
 from pgmjax.data.unit import Unit, check_unit
 from pgmjax.discovery import Discovery
 from pgmjax.job import Job, price
-from pgmjax.mechanisms.base import Mechanism, PrivacyParameters
+from pgmjax.mechanisms.base import Mechanism
+from pgmjax.mechanisms.parameters import PrivacyParameters
 from pgmjax.model.row_file import VALUES, arrow_column
 from pgmjax.model.sampling import ROUND
 from pgmjax.queries import text as query_text
@@ -406,11 +407,12 @@ def _described(domain: Any) -> Domain | Draft | None:
     """Return what is known of the columns: a domain if all are described, a draft if some are open."""
     if domain is None or isinstance(domain, Domain | Draft):
         return domain
-    if not isinstance(domain, Mapping | str | os.PathLike):
-        raise TypeError(
-            f"domain must be a Domain, a domain file or its content, got {type(domain).__name__}: "
-            'write {"age": {"min": 0, "max": 99}, "sex": ["F", "M"]}. Nothing was spent.'
-        )
+    checks.kind(
+        domain,
+        Mapping | str | os.PathLike,
+        "domain must be a Domain, a domain file or its content",
+        'write {"age": {"min": 0, "max": 99}, "sex": ["F", "M"]}. Nothing was spent',
+    )
     draft = Draft(domain) if isinstance(domain, Mapping) else Draft.read(domain)
     return draft if draft.open else Domain(draft.closed)
 

@@ -1,8 +1,10 @@
-"""The sixty mistakes of bench/mistakes.py: what a machine can check of their messages."""
+"""The sixty mistakes of mistakes.py: what a machine can check of their messages."""
 
 import pathlib
 
 import pytest
+
+from tests import mistakes
 
 ROOT = pathlib.Path(__file__).parent.parent
 SAYS = {
@@ -40,9 +42,7 @@ IN_PYTHON = {
 
 @pytest.fixture(scope="module")
 def bench():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT / "bench"))
-        yield __import__("mistakes")
+    return mistakes
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def test_grades_are_enough_and_the_committed_page_has_these_cases(bench):
     full = sum(not case.misses for case in bench.CASES)
     assert full >= bench.ENOUGH and not any(case.misleading for case in bench.CASES)
     assert all(case.misses.keys() <= bench.POINTS.keys() for case in bench.CASES)
-    page = (ROOT / "bench" / "results" / "mistakes.md").read_text(encoding="utf-8")
+    page = (ROOT / "tests" / "mistakes.md").read_text(encoding="utf-8")
     for number, case in enumerate(bench.CASES, 1):
         assert f"\n## {number}. {case.title}\n" in page and f"\n{case.tried}\n```\n" in page
         assert f"\nGrade: {bench.grade(case)}\n" in page

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import pathlib
-import resource
 import sys
-import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import table
@@ -55,21 +52,3 @@ def prior(data: pj.Dataset, epsilon: str = "0.02", seed: int = 0) -> ProductPrio
 def rmse(answers: np.ndarray, truth: np.ndarray) -> float:
     """Root of the mean squared error (counts)."""
     return float(np.sqrt(np.mean((answers - truth) ** 2)))
-
-
-def timed(call: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
-    """What a call returns, with its seconds by the clock and of the processor."""
-    wall, used = time.perf_counter(), processor_seconds()
-    result = call()
-    return result, {"wall": time.perf_counter() - wall, "processor": processor_seconds() - used}
-
-
-def processor_seconds() -> float:
-    """Seconds of all cores that this process has used."""
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
-
-
-def peak_gb() -> float:
-    """The most memory that this process ever held, GB of 10^9 bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9

@@ -1,31 +1,33 @@
 """Kernel PCA on random 2-D queries: error against alpha, cross-validation, time against queries.
 
     PGMJAX_DATA=... python bench/paper000/kernel_pca.py run [--count 5000] [--kind range] [--no-prior]
-    python bench/paper000/kernel_pca.py show
+    python bench/paper000/kernel_pca.py draw
 
 The paper's setting: answers about 500,000 records with Laplace noise of scale 5,000, the number of records
-public, a prior bought for epsilon 0.02. `run` adds a line to bench/results/paper000-kernel-pca.jsonl; `show`
-prints tables of all lines and draws them.
+public, a prior bought for epsilon 0.02. `run` adds a line to bench/results/paper000-kernel-pca.jsonl; `draw`
+draws error against alpha of all lines.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
+from typing import Any
 
 import numpy as np
 import table
-from inputs import KINDS, history, peak_gb, prior, rmse, timed
+from inputs import KINDS, history, prior, rmse
 
 from pgmjax.history import CrossValidation, KernelPCA, kernel
 
 import harness  # isort: skip  # found by `inputs`
+from blocks.paper000 import runs  # isort: skip
+from harness import timed  # isort: skip
 
 SCALE = 5_000.0
 NEW = 500
 ALPHAS = np.geomspace(1e2, 1e7, 16)
-FILE = harness.RESULTS / "paper000-kernel-pca.jsonl"
+NAME = "paper000-kernel-pca"
 
 
 def run(count: int, kind: str, with_prior: bool, seed: int) -> dict:
@@ -58,7 +60,7 @@ def run(count: int, kind: str, with_prior: bool, seed: int) -> dict:
             "leave-one-out choice": one_out_seconds,
             "answers": answer_seconds,
         },
-        "peak_gb": peak_gb(),
+        "peak_gb": harness.peak_mb() * 2**20 / 1e9,
         "raw": rmse(past.values, truth),
         "chosen": {
             "alpha": chosen.alpha,
@@ -76,39 +78,9 @@ def run(count: int, kind: str, with_prior: bool, seed: int) -> dict:
     }
 
 
-def show(lines: list[dict]) -> None:
-    """Print what was measured, a row a run, and draw error against alpha."""
-    print("| queries | kind | prior | raw | least, past | 5-fold alpha: past | new | estimated | by LOO |")
-    print("|" + "---|" * 9)
-    for line in lines:
-        best, chosen = min(line["past"]), line["chosen"]
-        figures = [best, chosen["past"], chosen["new"], chosen["estimate"], line["one_out"]["past"]]
-        shown = " | ".join(f"{figure:,.0f}" for figure in figures)
-        known = "bought" if line["prior"] else "none"
-        print(f"| {line['count']:,} | {line['kind']} | {known} | {line['raw']:,.0f} | {shown} |")
-    print(
-        "\n| queries | kind | prior | kernel s | kernel and PCA s | 5-fold s | LOO s | GB |\n|" + "---|" * 8
-    )
-    for line in lines:
-        names = ("kernel", "kernel and pca", "5-fold choice", "leave-one-out choice")
-        spent = [line["seconds"][name] for name in names]
-        shown = " | ".join(f"{each['processor']:.1f} ({each['wall']:.1f})" for each in spent)
-        known = "bought" if line["prior"] else "none"
-        print(f"| {line['count']:,} | {line['kind']} | {known} | {shown} | {line['peak_gb']:.1f} |")
-    print("\nSeconds of the processor, in brackets by the clock, of a machine that others used.")
-    draw(lines)
-
-
-def draw(lines: list[dict]) -> None:
-    """Draw error against alpha, a panel a run."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(
-        1, len(lines), figsize=(3.6 * len(lines), 3.4), sharey=True, squeeze=False, layout="constrained"
-    )
+def draw(lines: list[dict], canvas: Any) -> None:
+    """Error against alpha, a panel a run."""
+    axes = canvas.subplots(1, len(lines), sharey=True, squeeze=False)
     for axis, line in zip(axes[0], lines, strict=True):
         axis.loglog(line["alphas"], line["past"], label="past queries")
         axis.loglog(line["alphas"], line["new"], label="new ranges")
@@ -119,31 +91,25 @@ def draw(lines: list[dict]) -> None:
         axis.set(title=f"{line['count']:,} {line['kind']}, {known}", xlabel="alpha (counts)")
     axes[0][0].set_ylabel("RMSE (counts)")
     axes[0][0].legend(fontsize=7)
-    figure.savefig(FILE.with_suffix(".png"), dpi=110)
-    print(f"drawn in {FILE.with_suffix('.png').name}")
 
 
 def main() -> None:
-    """Run one setting or show all."""
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("what", choices=("run", "show"))
+    """Run one setting or draw all."""
+    options = harness.parser(__doc__)
+    options.add_argument("what", choices=("run", "draw"))
     options.add_argument("--count", type=int, default=5_000, help="past queries")
     options.add_argument("--kind", choices=tuple(KINDS), default="range")
     options.add_argument("--no-prior", action="store_true")
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--dry", action="store_true", help="keep no line")
     chosen = options.parse_args()
-    if chosen.what == "show":
-        keys = ("count", "kind", "prior", "seed")
-        latest = {tuple(line[key] for key in keys): line for line in harness.read(FILE)}
-        show(
-            sorted(latest.values(), key=lambda line: (line["kind"] != "range", line["count"], line["prior"]))
-        )
+    if chosen.what == "draw":
+        lines = runs(harness.read(harness.RESULTS / f"{NAME}.jsonl"))
+        harness.figure(NAME, lambda canvas: draw(lines, canvas), (3.6 * len(lines), 3.4))
         return
     line = run(chosen.count, chosen.kind, not chosen.no_prior, chosen.seed)
-    about = {**harness.provenance(), "load": harness.load_average(), "date": harness.now()}
     if not chosen.dry:
-        harness.append(FILE, {**line, **about})
+        harness.keep(NAME, line)
     print(json.dumps(line))
 
 

@@ -9,13 +9,11 @@ differences of joint probabilities (equation 42) of all pairs and of some triple
 k-dimensional ranges (counts). Beside it: the noisy input, the same with negative counts cut off (and scaled
 to the number of records), the product of its one-way marginals, and two kinds of randomised response.
 
-Lines are kept in bench/results/paper000-publishing.jsonl; the same command makes those that lack, and --table
-prints what there is.
+Lines are kept in bench/results/paper000-publishing.jsonl; the same command makes those that lack.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import pathlib
 import sys
@@ -34,7 +32,6 @@ from pgmjax import queries
 from pgmjax.history import History, MaxEntropy
 from pgmjax.measurements.noise import DiscreteLaplace
 
-OUT = harness.RESULTS / "paper000-publishing.jsonl"
 KEYS = ("method", "epsilon", "seed", "rows")
 TRIPLES = [
     ("gender", "race", "marital"),
@@ -181,42 +178,24 @@ def perturbed(truth: Columns, epsilon: float, seed: int) -> dict[str, harness.Li
     return found
 
 
-HEAD = ("method", "epsilon", "pairs", "worst_pair", "triples", *(f"ranges_{k}" for k in range(1, 6)))
-
-
-def show(lines: list[harness.Line]) -> None:
-    """Print the lines as a table."""
-    harness.say("| " + " | ".join(name.replace("_", " ") for name in HEAD) + " |")
-    harness.say("|---" * len(HEAD) + "|")
-    for line in sorted(lines, key=lambda line: (line["epsilon"], line["seed"])):
-        cells = [line["method"], f"{line['epsilon']:g}"]
-        cells += [f"{line[name]:.3g}" if name in line else "" for name in HEAD[2:]]
-        harness.say("| " + " | ".join(cells) + " |")
-
-
 def main() -> None:
-    """Make the lines that lack and print them."""
-    raw = argparse.RawDescriptionHelpFormatter
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
+    """Make the lines that lack."""
+    options = harness.parser(__doc__)
     options.add_argument("--rows", type=int, default=table.ROWS)
     options.add_argument("--epsilons", nargs="+", type=float, default=[0.1, 1.0, 10.0])
     options.add_argument("--seeds", type=int, default=1)
-    options.add_argument("--table", action="store_true", help="run nothing: print what there is")
     chosen = options.parse_args()
-    lines = harness.read(OUT) if OUT.exists() else []
-    done = {tuple(line[key] for key in KEYS) for line in lines}
-    truth = {} if chosen.table else table.table(chosen.rows)
+    kept = harness.Results("paper000-publishing", KEYS)
+    truth = table.table(chosen.rows)
     names = {published: "published rows", inputs: "noisy input", perturbed: "flipping"}
     runs = itertools.product(range(chosen.seeds), chosen.epsilons, names)
-    for seed, epsilon, run in [] if chosen.table else runs:
-        if (names[run], epsilon, seed, chosen.rows) in done:
+    for seed, epsilon, run in runs:
+        if (names[run], epsilon, seed, chosen.rows) in kept:
             continue
         for method, errors in run(truth, epsilon, seed).items():
             key = dict(zip(KEYS, (method, epsilon, seed, chosen.rows), strict=True))
-            line = key | errors | harness.provenance() | {"date": harness.now()}
-            harness.append(OUT, line)
-            lines.append(line)
-    show(lines)
+            kept.add(key | errors)
+            harness.say(f"{method}, epsilon {epsilon:g}: pairs {errors['pairs']:.3g}")
 
 
 if __name__ == "__main__":

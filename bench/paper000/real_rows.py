@@ -10,7 +10,6 @@ bench/results/paper000-real-rows.jsonl.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import pathlib
 import sys
@@ -65,23 +64,20 @@ def trial(data: pj.Dataset, domain: pj.Domain, epsilon: float, seed: int) -> har
 
 
 def main() -> None:
-    """Run the trials, keep their lines and print them with their means."""
-    options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    """Run the trials that lack, and keep their lines."""
+    options = harness.parser(__doc__)
     options.add_argument("--epsilons", nargs="+", type=float, default=[1.0, 4.0])
     options.add_argument("--seeds", type=int, default=5)
     chosen = options.parse_args()
     whole, data = workload.load("adult")
     domain = whole.project(NAMES)
-    harness.say("| epsilon | seed | " + " | ".join(COLUMNS) + " |")
+    kept = harness.Results("paper000-real-rows", ("epsilon", "seed"))
     for epsilon in chosen.epsilons:
-        found = []
-        for seed in range(chosen.seeds):
-            line = {"epsilon": epsilon, "seed": seed} | trial(data, domain, epsilon, seed)
-            harness.append(harness.RESULTS / "paper000-real-rows.jsonl", line | harness.provenance())
-            found.append([line[name] for name in COLUMNS])
-            harness.say(f"| {epsilon:g} | {seed} | " + " | ".join(f"{x:.4f}" for x in found[-1]) + " |")
-        means = np.mean(found, axis=0)
-        harness.say(f"| {epsilon:g} | mean | " + " | ".join(f"{x:.4f}" for x in means) + " |")
+        for seed in kept.missing("seed", range(chosen.seeds), epsilon=epsilon):
+            line = kept.add({"epsilon": epsilon, "seed": seed} | trial(data, domain, epsilon, seed))
+            harness.say(
+                f"epsilon {epsilon:g}, seed {seed}: " + ", ".join(f"{x} {line[x]:.4f}" for x in COLUMNS)
+            )
 
 
 if __name__ == "__main__":

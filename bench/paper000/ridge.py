@@ -8,18 +8,18 @@ Alpha is chosen by leave-one-out on 2,000 of the cells, unless it is given. Prin
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 
 import numpy as np
 import table
-from inputs import history, peak_gb, prior, rmse, timed
+from inputs import history, prior, rmse
 
 from pgmjax.history import CrossValidation, History, KernelPCA, KernelRidge, ProductPrior
 from pgmjax.queries import Product, marginal, point
 
 import harness  # isort: skip  # found by `inputs`
+from harness import timed  # isort: skip
 
 SCALE = 36.0
 CHOSEN = 2_000
@@ -50,7 +50,7 @@ def cells(clique: tuple[str, ...]) -> list:
 
 def main() -> None:
     """Solve for the two-way cells and print what it took."""
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options = harness.parser(__doc__)
     options.add_argument("--method", choices=("cholesky", "conjugate-gradients"), default="cholesky")
     options.add_argument("--attributes", type=int, default=len(table.SIZES), help="the first so many")
     options.add_argument("--alpha", type=float, default=None)
@@ -79,15 +79,14 @@ def main() -> None:
         "answering_with_stddevs": {"queries": len(answers.values), **answering},
         "steps": solved.steps,
         "residual": solved.residual,
-        "peak_gb": peak_gb(),
+        "peak_gb": harness.peak_mb() * 2**20 / 1e9,
         "rmse": rmse(solved.fitted(), truth),
         "rmse_raw": rmse(past.values, truth),
         "largest_difference_of_fitted": float(np.abs(answers.values - solved.fitted()[::every]).max()),
         "median_stddev": float(np.median(answers.stddevs)),
     }
-    about = {**harness.provenance(), "load": harness.load_average(), "date": harness.now()}
     if not chosen.dry:
-        harness.append(harness.RESULTS / "paper000-ridge.jsonl", {**line, **about})
+        harness.keep("paper000-ridge", line)
     print(json.dumps(line))
 
 

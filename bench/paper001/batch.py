@@ -11,7 +11,6 @@ the same networks: half the mean square and the penalty, over all examples, afte
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 import warnings
@@ -24,7 +23,6 @@ import numpy as np
 import pgmjax as pj
 from pgmjax.queries.random import distinct_ranges
 
-RESULTS = harness.RESULTS / "paper001-batch.jsonl"
 EPSILONS = ("1/10", "1/5", "3/10", "2/5", "1/2", "3/5", "7/10", "4/5", "9/10", "1")
 HIDDEN = (64, 64)
 RATE, PENALTY = 1e-3, 1e-4
@@ -102,9 +100,7 @@ def ours(
 
 def main() -> None:
     """Train both and keep the line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = harness.parser(__doc__)
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--queries", type=int, default=500)
     parser.add_argument("--epochs", type=int, default=100)
@@ -151,8 +147,7 @@ def main() -> None:
         "loss_ratio_float64": mean / double_loss,
         "loss_ratio_float32": mean / single_loss,
     }
-    line = {**line, **harness.provenance(), "load": harness.load_average(), "date": harness.now()}
-    harness.append(RESULTS, line)
+    harness.keep("paper001-batch", line)
     print(json.dumps(line))
 
 

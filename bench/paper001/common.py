@@ -1,4 +1,4 @@
-"""What the experiments of this folder share: histograms, range queries, kept lines, tables and plots."""
+"""What the experiments of this folder share: histograms and range queries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 FOLDER = pathlib.Path(__file__).parent
 sys.path.insert(0, str(FOLDER.parent))
 
-import harness  # noqa: E402
+import harness  # noqa: E402, F401  before the library
 
 import pgmjax as pj  # noqa: E402
 from pgmjax.data.relation import Relation  # noqa: E402
@@ -99,6 +99,3 @@ def rows(query: Query, cells: int) -> np.ndarray:
 def sensitivity(query: Query, cells: int) -> int:
     """Return the L1 sensitivity under add-remove."""
     return int(query.l1_sensitivity(Relation.ADD_REMOVE, pj.Domain({"cell": cells})))
-
-
-PATH = harness.RESULTS / "paper001-mae.jsonl"

@@ -1,6 +1,6 @@
 """Mean absolute errors: against training queries, test queries, epsilon and learners.
 
-    python bench/paper001/mae.py [training] [test] [epsilon] [learners] [--table] [--check]
+    python bench/paper001/mae.py [training] [test] [epsilon] [learners] [--plot] [--check]
 
 NETTRACE and SEARCHLOGS are read from PGMJAX_DATA/dpbench, FACEBOOK (cell v holds the degree of vertex v;
 4,039 vertices, zeros up to 4,096 cells) from PGMJAX_DATA/facebook, SIMULATED has ten bins. Test queries and
@@ -10,7 +10,6 @@ line in bench/results/paper001-mae.jsonl is not run again. --check compares with
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import math
 import time
@@ -18,9 +17,10 @@ import zlib
 
 import baselines
 import common
+import harness
 import numpy as np
 import report
-from common import LARGE, NAMES, PATH, harness, histogram, rows, sampled, sensitivity
+from common import LARGE, NAMES, histogram, rows, sampled, sensitivity
 
 COUNTS = (1, 5, 10, 25, 50, 100, 200, 400, 1000)
 TESTS = (1, 5, 10, 30, 100, 300, 500, 1000)
@@ -103,12 +103,10 @@ def check() -> None:
 
 
 def main() -> None:
-    """Run what is missing, print tables and draw plots."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Run what is missing, and draw plots."""
+    parser = harness.parser(__doc__)
     parser.add_argument("experiments", nargs="*", help="training, test, epsilon, learners; all")
-    parser.add_argument("--table", action="store_true", help="run nothing: print and draw what there is")
+    parser.add_argument("--plot", action="store_true", help="run nothing: draw what there is")
     parser.add_argument("--check", action="store_true", help="compare with the mechanism and stop")
     parser.add_argument("--method", default="", help="only methods whose names begin so")
     options = parser.parse_args()
@@ -117,15 +115,13 @@ def main() -> None:
         return
     chosen = options.experiments or ["training", "test", "epsilon", "learners"]
     points = [each for which in chosen for each in plan(which) if each[1].startswith(options.method)]
-    done = {tuple(line[key] for key in KEYS) for line in harness.read(PATH)}
-    missing = [] if options.table else [each for each in dict.fromkeys(points) if each not in done]
-    about = harness.provenance() if missing else {}
+    kept = harness.Results("paper001-mae", KEYS)
+    missing = [] if options.plot else [each for each in dict.fromkeys(points) if each not in kept]
     missing.sort(key=lambda each: (NAMES.index(each[0]) > 1, each[1], NAMES.index(each[0])))
     for number, each in enumerate(missing):
-        line = point(*each)
-        harness.append(PATH, {**line, **about, "load": harness.load_average(), "date": harness.now()})
+        line = kept.add(point(*each))
         harness.say(f"{number + 1}/{len(missing)} {each}: {line['mae']:.4g} in {line['seconds']:.1f} s")
-    report.everything(harness.read(PATH))
+    report.draw([*kept.lines.values()])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Private multiplicative weights behind the privacy boundary: `OnlineWeights` on 500 random ranges.
 
-    python bench/paper001/online_weights.py [--table]
+    python bench/paper001/online_weights.py
 
 As `pmw:c:t` of `mae.py`, but with integer noise through `PrivateTable`, a fresh threshold test for every
 update, and the number of records public (replace-one), so that nothing is spent on it. c is the most
@@ -10,21 +10,19 @@ bench/results/paper001-online-weights.jsonl for each point; what has one is not 
 
 from __future__ import annotations
 
-import argparse
 import math
 import time
 
 import common
+import harness
 import numpy as np
-from common import CELLS, harness, histogram, rows, sampled
-from showing import markdown
+from common import CELLS, histogram, rows, sampled
 
 import pgmjax as pj
 from pgmjax.data.relation import Relation
 from pgmjax.mechanisms.online_weights import OnlineWeights
 from pgmjax.privacy.seeded import SeededBackend
 
-PATH = harness.RESULTS / "paper001-online-weights.jsonl"
 DATA = ("NETTRACE", "SEARCHLOGS", "FACEBOOK")
 EPSILONS = ("0.1", "0.3", "1")
 UPDATES = (16, 64)
@@ -65,37 +63,14 @@ def point(name: str, epsilon: str, updates: int, threshold: float) -> harness.Li
     }
 
 
-def table(lines: list[harness.Line]) -> str:
-    """Return the errors by data, setting and epsilon."""
-    head = ["data", "c", "t", *(f"epsilon {epsilon}" for epsilon in EPSILONS)]
-    made = []
-    for name in DATA:
-        for updates in UPDATES:
-            for threshold in THRESHOLDS:
-                mine = {
-                    line["epsilon"]: f"{line['mae']:.3g} ± {line['standard_error']:.1g}"
-                    for line in lines
-                    if (line["data"], line["updates"], line["threshold"]) == (name, updates, threshold)
-                }
-                made.append([name, str(updates), f"{threshold:g}", *(mine.get(e, "-") for e in EPSILONS)])
-    return markdown(head, made)
-
-
 def main() -> None:
-    """Run what is missing and print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--table", action="store_true", help="run nothing: print what there is")
-    options = parser.parse_args()
-    done = {tuple(line[key] for key in KEYS) for line in harness.read(PATH)}
+    """Run what is missing."""
+    harness.parser(__doc__).parse_args()
+    kept = harness.Results("paper001-online-weights", KEYS)
     points = [(n, e, c, t) for n in DATA for c in UPDATES for t in THRESHOLDS for e in EPSILONS]
-    for each in [] if options.table else [each for each in points if each not in done]:
-        line = point(*each)
-        about = {**harness.provenance(), "load": harness.load_average()}
-        harness.append(PATH, {**line, **about})
+    for each in [each for each in points if each not in kept]:
+        line = kept.add(point(*each))
         harness.say(f"{each}: {line['mae']:.4g}, {line['updates_made']:.1f} updates, {line['seconds']:.1f} s")
-    print(table(harness.read(PATH)))
 
 
 assert common  # its import puts bench/ on the path

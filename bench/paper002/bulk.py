@@ -9,14 +9,15 @@ was said.
 
 from __future__ import annotations
 
-import argparse
 import json
 import pathlib
-import resource
+import sys
 import tempfile
 import time
 
-import common
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import harness
 import numpy as np
 
 import pgmjax as pj
@@ -76,16 +77,9 @@ def answered(seen: pj.local.GroupHistograms, truth: np.ndarray, number: int) -> 
     }
 
 
-def peak_gb() -> float:
-    """The most memory this process has had, GB of 2^30 bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-
-
 def main() -> None:
     """Make the table, perturb it, answer, print, and keep if asked to."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = harness.parser(__doc__)
     parser.add_argument("--keep", action="store_true", help="add the figures to bench/results")
     parser.add_argument("--rows", type=int, default=50_000_000)
     parser.add_argument("--groups", type=int, default=1000)
@@ -96,17 +90,17 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder)
         truth = make(path / "table.parquet", options.rows, options.groups)
-        common.harness.say(f"table made, {peak_gb():.2f} GB")
+        harness.say(f"table made, {harness.peak_mb() / 1024:.2f} GB")
         begin = time.perf_counter()
         data = pj.Dataset.read(path / "table.parquet", domain)
         table = mechanism.perturb(data, row_order_is_public=True, out=path / "perturbed")
         perturbed = time.perf_counter()
-        common.harness.say(f"perturbed in {perturbed - begin:.1f} s, {peak_gb():.2f} GB")
+        harness.say(f"perturbed in {perturbed - begin:.1f} s, {harness.peak_mb() / 1024:.2f} GB")
         seen = pj.local.group_histograms(
             table, lambda start, stop: group_of(start, stop, options.rows, options.groups), options.groups
         )
         counted = time.perf_counter()
-        common.harness.say(f"counted in {counted - perturbed:.1f} s")
+        harness.say(f"counted in {counted - perturbed:.1f} s")
         line = {
             "rows": options.rows,
             "groups": options.groups,
@@ -118,9 +112,9 @@ def main() -> None:
             **answered(seen, truth, options.queries),
         }
     line["seconds"] = line["perturb_seconds"] + line["count_seconds"] + line["answer_seconds"]
-    line["peak_gb"] = peak_gb()
+    line["peak_gb"] = harness.peak_mb() / 1024
     if options.keep:
-        common.keep("bulk", line)
+        harness.keep("paper002-bulk", line)
     print(json.dumps(line))
 
 

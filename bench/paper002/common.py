@@ -1,18 +1,12 @@
-"""What the experiments of this folder share: the graph, kept lines, tables and plots."""
+"""What the experiments of this folder share: the graph."""
 
 from __future__ import annotations
 
 import gzip
 import os
 import pathlib
-import sys
 
 import numpy as np
-
-FOLDER = pathlib.Path(__file__).parent
-sys.path.insert(0, str(FOLDER.parent))
-
-import harness  # noqa: E402
 
 VERTICES = (577, 1154, 1731, 2308, 2885, 3462, 4039)
 
@@ -24,9 +18,3 @@ def facebook_edges() -> np.ndarray:
         raise SystemExit("PGMJAX_DATA must name the folder that holds facebook/facebook_combined.txt.gz")
     with gzip.open(pathlib.Path(folder) / "facebook" / "facebook_combined.txt.gz", "rt") as file:
         return np.loadtxt(file, dtype=np.int64)
-
-
-def keep(name: str, line: harness.Line) -> None:
-    """Add a line to the experiment's file in bench/results."""
-    about = {**harness.provenance(), "load": harness.load_average()}
-    harness.append(harness.RESULTS / f"paper002-{name}.jsonl", {**line, **about})

@@ -18,14 +18,18 @@ nothing here is a release.
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
+import pathlib
+import sys
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
 import common
+import harness
 import numpy as np
-import showing
+from blocks import paper002 as blocks
 
 import pgmjax as pj
 
@@ -116,22 +120,6 @@ def columns(lines: list[dict]) -> dict:
     return result
 
 
-def table(lines: list[dict]) -> str:
-    """Return the figures for a reader, in percent and as multiples of the predicted deviation."""
-    rows = []
-    for line in lines:
-        sd = line["predicted_sd"]
-        cells = [f"{line['vertices']}", f"{line['edges']}", f"{100 * sd:.2f} %"]
-        for name in ("worst_error", "worst_error_one_release"):
-            cells += [f"{100 * line[name][count]:.2f} % ({line[name][count] / sd:.2f})" for count in COUNTS]
-        cells.append(
-            "-" if line["paper"] is None else f"{100 * line['paper']:.1f} % ({line['paper'] / sd:.2f})"
-        )
-        rows.append(cells)
-    kinds = [f"{words} {count}" for words in ("own release,", "one release,") for count in COUNTS]
-    return showing.markdown(["vertices", "edges", "predicted sd", *kinds, "paper"], rows)
-
-
 def draw(lines: list[dict]) -> object:
     """Return what draws predicted and measured errors against the number of vertices."""
 
@@ -151,9 +139,7 @@ def draw(lines: list[dict]) -> object:
 
 def main() -> None:
     """Measure, print, and keep if asked to."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = harness.parser(__doc__)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--keep", action="store_true", help="add the figures to bench/results and draw them")
     parser.add_argument("--runs", type=int, default=20)
@@ -164,12 +150,13 @@ def main() -> None:
     lines = []
     for vertices in options.vertices:
         lines.append(measure(edges, vertices, options.runs, options.seed))
-        common.harness.say(f"{vertices} vertices: {lines[-1]['seconds']:.1f} s")
+        harness.say(f"{vertices} vertices: {lines[-1]['seconds']:.1f} s")
         if options.keep:
-            common.keep("facebook", {**lines[-1], "runs": options.runs, "seed": options.seed})
+            harness.keep("paper002-facebook", {**lines[-1], "runs": options.runs, "seed": options.seed})
     if options.keep:
-        showing.figure("paper002-facebook", draw(lines), (6.5, 4))
-    print(json.dumps(columns(lines)) if options.json else table(lines))
+        harness.figure("paper002-facebook", draw(lines), (6.5, 4))
+    text = json.dumps(columns(lines))
+    print(text if options.json else blocks.facebook(json.loads(json.dumps(lines))))
 
 
 if __name__ == "__main__":

@@ -14,12 +14,15 @@ of randomised response says for one query. Noise is seeded: nothing here is a re
 
 from __future__ import annotations
 
-import argparse
 import math
+import pathlib
+import sys
 
-import common
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import harness
 import numpy as np
-import showing
+from blocks import paper002 as blocks
 
 import pgmjax as pj
 
@@ -107,9 +110,7 @@ def measure(stars: np.ndarray, movies: np.ndarray, parts: int, number: int, runs
 
 def main() -> None:
     """Measure, print, and keep if asked to."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = harness.parser(__doc__)
     parser.add_argument("--keep", action="store_true", help="add the figures to bench/results")
     parser.add_argument("--runs", type=int, default=10)
     options = parser.parse_args()
@@ -118,14 +119,10 @@ def main() -> None:
     lines = []
     for parts, number in asked:
         lines.append(measure(stars, movies, parts, number, options.runs))
-        common.harness.say(str(lines[-1]))
+        harness.say(str(lines[-1]))
         if options.keep:
-            common.keep("mwem", lines[-1])
-    names = ("randomized-response", *KINDS, "predicted_sd")
-    rows = [
-        [f"{x['heterogeneity']}", f"{x['queries']:,}", *(f"{x[name]:.4f}" for name in names)] for x in lines
-    ]
-    print(showing.markdown(["heterogeneity", "queries", *names], rows))
+            harness.keep("paper002-mwem", lines[-1])
+    print(blocks.mwem(lines))
 
 
 if __name__ == "__main__":

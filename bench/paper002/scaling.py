@@ -15,12 +15,15 @@ slope of the logarithms. Noise is seeded: nothing here is a release.
 
 from __future__ import annotations
 
-import argparse
-import math
+import json
+import pathlib
+import sys
 
-import common
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import harness
 import numpy as np
-import showing
+from blocks import paper002 as blocks
 
 import pgmjax as pj
 
@@ -79,12 +82,6 @@ def measure(codes: np.ndarray, kind: str, runs: int, number: int) -> dict:
     }
 
 
-def slope(lines: list[dict], name: str) -> float:
-    """Return the slope of a figure's logarithm over that of the rows, by least squares."""
-    rows = np.log([line["rows"] for line in lines])
-    return float(np.polyfit(rows, np.log([line[name] for line in lines]), 1)[0])
-
-
 def draw(lines: list[dict]) -> object:
     """Return what draws errors and bounds against the number of rows."""
 
@@ -104,9 +101,7 @@ def draw(lines: list[dict]) -> object:
 
 def main() -> None:
     """Measure, print, and keep if asked to."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = harness.parser(__doc__)
     parser.add_argument("--keep", action="store_true", help="add the figures to bench/results and draw them")
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--queries", type=int, default=100)
@@ -118,28 +113,12 @@ def main() -> None:
         for rows in options.sizes:
             lines.append(measure(everything[:rows], kind, options.runs, options.queries))
             if options.keep:
-                common.keep("scaling", lines[-1])
-    names = (
-        "mean_square",
-        "exact_variance",
-        "worst_variance",
-        "upper_bound",
-        "lower_bound",
-        "mean_worst_square",
-    )
-    rows = [[line["kind"], f"{line['rows']:,}", *(f"{line[name]:.3g}" for name in names)] for line in lines]
-    print(showing.markdown(["queries", "rows", *(name.replace("_", " ") for name in names)], rows))
-    for kind in ("uniform", "indicator"):
-        some = [line for line in lines if line["kind"] == kind]
-        if len(some) > 1:
-            said = ", ".join(
-                f"{name} {slope(some, name):.3f}" for name in ("mean_square", "mean_worst_square")
-            )
-            print(f"slopes, {kind}: {said}")
-            off = max(abs(math.log(line["mean_square"] / line["exact_variance"])) for line in some)
-            print(f"mean squared error over exact variance: within a factor of {math.exp(off):.3f}")
+                harness.keep("paper002-scaling", lines[-1])
+    print(blocks.scaling(lines))
+    if len(options.sizes) > 1:
+        print(json.dumps(blocks.scaling_numbers(lines)))
     if options.keep:
-        showing.figure("paper002-scaling", draw(lines), (6.5, 4))
+        harness.figure("paper002-scaling", draw(lines), (6.5, 4))
 
 
 if __name__ == "__main__":

@@ -12,12 +12,15 @@ JSON; times are of one run after one that compiles. Noise is seeded NumPy: nothi
 
 from __future__ import annotations
 
-import argparse
 import json
 import pathlib
 import statistics
+import sys
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import harness
 import numpy as np
 
 from pgmjax import history
@@ -178,18 +181,16 @@ PARTS = {"blue": blue, "size": size, "beta": beta, "error": error, "coverage": c
 
 def main():
     """Run the parts asked for and print a line each."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = harness.parser(__doc__)
     parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--out", type=pathlib.Path)
     parser.add_argument("--small", action="store_true", help="few small sizes, to see that it runs")
     options = parser.parse_args()
     for part in options.parts:
         for line in PARTS[part](options.small):
-            text = json.dumps(line)
-            print(text, flush=True)
+            print(json.dumps(line), flush=True)
             if options.out is not None:
-                with options.out.open("a") as stream:
-                    stream.write(text + "\n")
+                harness.append(options.out, {**harness.provenance(), **line})
 
 
 if __name__ == "__main__":

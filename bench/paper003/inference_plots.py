@@ -1,10 +1,13 @@
-"""Draw what `inference.py` measured: `python bench/paper003/inference_plots.py FILE.jsonl FILE.png`."""
+"""Draw what `inference.py` measured: `python bench/paper003/inference_plots.py`."""
 
 from __future__ import annotations
 
-import json
 import pathlib
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import harness
 
 
 def panel(axis, lines, x, y, label, title):
@@ -16,14 +19,9 @@ def panel(axis, lines, x, y, label, title):
     axis.legend(fontsize=7)
 
 
-def draw(lines, path):
+def draw(lines, canvas):
     """One panel a part, with processor seconds, which a shared machine disturbs least."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(2, 3, figsize=(15, 8), layout="constrained")
+    axes = canvas.subplots(2, 3)
     of = {
         part: [line for line in lines if line["part"] == part] for part in ("blue", "size", "beta", "error")
     }
@@ -59,9 +57,9 @@ def draw(lines, path):
     axes[1, 2].axhline(0.95, color="grey")
     axes[1, 2].set(xscale="log", xlabel="scale", ylabel="covered", title="95 % intervals")
     axes[1, 2].legend()
-    figure.savefig(path, dpi=80)
 
 
 if __name__ == "__main__":
-    source, target = map(pathlib.Path, sys.argv[1:3])
-    draw([json.loads(text) for text in source.read_text().splitlines()], target)
+    name = "paper003-inference"
+    kept = harness.read(harness.RESULTS / f"{name}.jsonl")
+    harness.figure(name, lambda canvas: draw(kept, canvas), (15, 8))

@@ -1,7 +1,7 @@
 """Online answering (Section 6.4 of Xiao and Xiong 2012): cost, answering ratio, reliability, relative error.
 
     PGMJAX_DATA=... python bench/paper003/sessions.py [--queries 1000] [--seed 0] [--out FILE.jsonl]
-        [--tables NETTRACE SEARCHLOGS] [--settings unbounded bounded] [--plot FILE.png]
+        [--tables NETTRACE SEARCHLOGS] [--settings unbounded bounded] [--plot]
 
 Each table of DPBench, 4096 cells, is added up to 40 neighbouring groups. A query draws 1 to 10 cells from
 P_j proportional to 10^-floor((j-1)/10) (the paper's P_j do not sum to 1). `unbounded`: 2 epsilon uniform in
@@ -13,14 +13,17 @@ least squares. Noise is seeded: nothing here is a release. What FILE holds alrea
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import pathlib
+import sys
 import tempfile
 import time
 from fractions import Fraction
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import harness
 import numpy as np
 
 import pgmjax as pj
@@ -157,15 +160,10 @@ def run(table, setting, number, seed):
                 yield {"table": table, "setting": setting, "number": number, "seed": seed, **line}
 
 
-def plot(lines, path):
+def draw(lines, canvas):
     """Figures 9 and 10: cost or answering ratio, relative error and reliability against queries."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
     panels = list(dict.fromkeys((line["setting"], line["table"]) for line in lines))
-    figure, axes = plt.subplots(3, len(panels), figsize=(4 * len(panels), 8), squeeze=False)
+    axes = canvas.subplots(3, len(panels), squeeze=False)
     for column, (setting, table) in enumerate(panels):
         first = "cost" if setting == "unbounded" else "answering_ratio"
         for row, name in enumerate((first, "relative_error", "reliability")):
@@ -181,42 +179,19 @@ def plot(lines, path):
         axes[0, column].set_title(f"{table}, {setting}")
         axes[2, column].set_xlabel("queries")
     axes[0, 0].legend()
-    figure.tight_layout()
-    figure.savefig(path, dpi=110)
-
-
-FIGURES = ("cost", "answering_ratio", "reliability", "coverage", "relative_error")
-
-
-def show(lines):
-    """Print the end of every method, the mean over seeds and the least and largest reliability."""
-    print("| table | setting | method | seeds | cost | answered | reliability (range) | coverage | error |")
-    print("|" + "---|" * 9)
-    ends = {}
-    for line in lines:
-        if line["queries"] == line["number"]:
-            ends.setdefault((line["table"], line["setting"], line["method"]), []).append(line)
-    for key, runs in ends.items():
-        means = {name: np.mean([run[name] for run in runs]) for name in FIGURES}
-        told = {name: f"{mean:.3f}" for name, mean in means.items()}
-        each = [run["reliability"] for run in runs]
-        told["reliability"] += f" ({min(each):.2f} to {max(each):.2f})"
-        print(f"| {' | '.join(key)} | {len(runs)} | {' | '.join(told.values())} |")
 
 
 def main():
-    """Run what is missing, print the ends of every method."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    """Run what is missing."""
+    parser = harness.parser(__doc__)
     parser.add_argument("--queries", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--tables", nargs="+", default=["NETTRACE", "SEARCHLOGS"])
     parser.add_argument("--settings", nargs="+", default=list(SETTINGS), choices=list(SETTINGS))
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("paper003-sessions.jsonl"))
-    parser.add_argument("--plot", type=pathlib.Path)
+    parser.add_argument("--plot", action="store_true", help="draw what the file has")
     options = parser.parse_args()
-    lines = (
-        [json.loads(line) for line in options.out.read_text().splitlines()] if options.out.exists() else []
-    )
+    lines, about = harness.read(options.out), harness.provenance()
     for setting in options.settings:
         for table in options.tables:
             key = {"table": table, "setting": setting, "number": options.queries, "seed": options.seed}
@@ -224,11 +199,11 @@ def main():
                 continue
             made = list(run(table, setting, options.queries, options.seed))
             with options.out.open("a") as file:  # at once: what is there is whole
-                file.write("".join(json.dumps(line) + "\n" for line in made))
+                file.write("".join(json.dumps({**about, **line}) + "\n" for line in made))
             lines += made
-    show(lines)
-    if options.plot is not None:
-        plot(lines, options.plot)
+    if options.plot:
+        size = (4 * len({(line["setting"], line["table"]) for line in lines}), 8)
+        harness.figure("paper003-sessions", lambda canvas: draw(lines, canvas), size)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """AIM, batch AIM, MWEM and MST beside AIM of dpmm 0.1.9: Adult, epsilon 1, delta 1e-9, fifteen triples.
 
-    python bench/paper004/aim.py [RUN ...] [--trials N] [--peer-python .../dpmm/bin/python] [--table]
+    python bench/paper004/aim.py [RUN ...] [--trials N] [--peer-python .../dpmm/bin/python]
 
 Runs are those of `RUNS` below and, with --peer-python, those of `PEERS`. Every trial is a fresh process and
 one line of bench/results/paper004-aim.jsonl; a trial that is there is not run again. Neighbours differ by
@@ -11,14 +11,13 @@ sensitivity of its L1 distance at 1, which is that relation. Noise is seeded her
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import pathlib
-import statistics
-import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
@@ -36,7 +35,6 @@ PEERS: dict[str, dict[str, Any]] = {  # its own defaults but for the merging of 
     "dpmm": {"compress": False, "megabytes": 80, "iterations": 1000},
     "dpmm-merged": {"compress": True, "megabytes": 80, "iterations": 1000},
 }
-ERRORS = ("error", "cells_error", "rows_error", "rows_cells_error")
 
 
 def trial(name: str, seed: int) -> Line:
@@ -79,8 +77,10 @@ def trial(name: str, seed: int) -> Line:
     }
 
 
-def peer_trial(python: str, name: str, seed: int, timeout: float) -> Line:
-    """Run AIM of dpmm under its own interpreter."""
+def command(name: str, seed: int, python: str | None) -> list[str]:
+    """The command of a trial; AIM of dpmm runs under its own interpreter."""
+    if name in RUNS:
+        return [sys.executable, __file__, "--one", name, "--seed", str(seed)]
     domain, _ = tables.load("adult")
     asked = {
         "table": str(pathlib.Path(os.environ["PGMJAX_DATA"]) / "adult" / "adult.csv.gz"),
@@ -92,83 +92,39 @@ def peer_trial(python: str, name: str, seed: int, timeout: float) -> Line:
         "seed": seed,
         **PEERS[name],
     }
-    script = str(pathlib.Path(__file__).with_name("aim_peer.py"))
-    try:
-        done = subprocess.run(
-            [python, script], input=json.dumps(asked), capture_output=True, text=True, timeout=timeout
-        )
-    except subprocess.TimeoutExpired:
-        return {"failed": f"killed after {timeout:g} s"}
-    if done.returncode:
-        return {"failed": (done.stderr.strip().splitlines() or ["no word"])[-1][:300]}
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    return [str(python), str(pathlib.Path(__file__).with_name("aim_peer.py")), json.dumps(asked)]
 
 
 def run(names: Sequence[str], options: argparse.Namespace) -> None:
     """Run the trials that are not in the file."""
-    done = {(line["run"], line["seed"]) for line in harness.read(options.out)}
-    about = harness.provenance()
-    for seed in range(options.trials):
-        for name in names:
-            if (name, seed) in done:
-                continue
-            load = harness.load_average()
-            if name in PEERS:
-                line = peer_trial(options.peer_python, name, seed, options.timeout)
-                line |= {"peer": harness.versions(options.peer_python, ("dpmm", "numpy", "scipy", "opendp"))}
-                line |= {"settings": PEERS[name]}
-            else:
-                command = [sys.executable, __file__, "--one", name, "--seed", str(seed)]
-                line = harness.run(command, memory_gb=None, timeout=options.timeout, label=f"{name} {seed}")
-            keys = {"run": name, "seed": seed, "load_before": load, "date": harness.now()}
-            line = {**about, **keys, **line}
-            if "failed" not in line:
-                harness.append(options.out, line)
-            shown = line.get("failed") or f"error {line['error']:.4f}, {line['seconds']:.0f} s"
-            harness.say(f"{name} {seed}: {shown}")
-
-
-def table(lines: Sequence[Mapping[str, Any]]) -> str:
-    """Medians with quartiles as a Markdown table; `answered` counts measurements."""
-    head = ["run", "trials", "error", "cells", "error of rows", "cells of rows", "answered", "seconds"]
-    result = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    for name in (*RUNS, *PEERS):
-        found = [line for line in lines if line["run"] == name]
-        if found:
-            cells = [_quartiles([line[key] for line in found], "{:.4f}") for key in ERRORS]
-            cells += [f"{statistics.median(len(line['sigmas']) for line in found):g}"]
-            cells += [f"{statistics.median(line['seconds'] for line in found):.0f}"]
-            result.append("| " + " | ".join([name, str(len(found)), *cells]) + " |")
-    return "\n".join(result)
-
-
-def _quartiles(values: Sequence[float], form: str) -> str:
-    middle = form.format(statistics.median(values))
-    if len(values) < 2:
-        return middle
-    low, _, high = statistics.quantiles(values, n=4, method="inclusive")
-    return f"{middle} ({form.format(low)} to {form.format(high)})"
+    kept = harness.Results(options.out, ("run", "seed"))
+    for seed, name in itertools.product(range(options.trials), names):
+        if (name, seed) in kept:
+            continue
+        call = command(name, seed, options.peer_python)
+        line = harness.run(call, memory_gb=None, timeout=options.timeout, label=f"{name} {seed}")
+        if name in PEERS:
+            line |= {"peer": harness.versions(options.peer_python, ("dpmm", "numpy", "scipy", "opendp"))}
+            line |= {"settings": PEERS[name]}
+        if "failed" not in line:
+            kept.add({"run": name, "seed": seed, **line})
+        shown = line.get("failed") or f"error {line['error']:.4f}, {line['seconds']:.0f} s"
+        harness.say(f"{name} {seed}: {shown}")
 
 
 def main() -> None:
-    """Run what is asked for, or print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Run what is asked for."""
+    parser = harness.parser(__doc__)
     parser.add_argument("runs", nargs="*", metavar="RUN", help=f"{', '.join((*RUNS, *PEERS))}")
     parser.add_argument("--trials", type=int, default=5, metavar="N", help="of each run (5)")
     parser.add_argument("--peer-python", metavar="PATH", help="the interpreter that has dpmm 0.1.9")
     parser.add_argument("--timeout", type=float, default=3600, metavar="S", help="of one trial (3600)")
     parser.add_argument("--out", type=pathlib.Path, default=OUT)
-    parser.add_argument("--table", action="store_true", help="run nothing: print the file's medians")
     parser.add_argument("--one", choices=tuple(RUNS), help=argparse.SUPPRESS)
     parser.add_argument("--seed", type=int, default=0, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
         print(json.dumps(trial(options.one, options.seed)))
-        return
-    if options.table:
-        print(table(harness.read(options.out)))
         return
     unknown = [name for name in options.runs if name not in {**RUNS, **PEERS}]
     if unknown:

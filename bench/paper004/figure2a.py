@@ -9,10 +9,15 @@ fitted in one batch.
 
 from __future__ import annotations
 
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import harness
 import numpy as np
-from kept import Kept, harness, median, parser, shown
+from blocks.text import figure, median
 from mechanisms import ARMS, Table, engine, hdmm_release
-from showing import figure, markdown
 from workload import relative
 
 import pgmjax as pj
@@ -46,33 +51,7 @@ def trial(table: Table, seed: int, epsilons: list[float]) -> list[dict]:
     return lines
 
 
-def rows(kept: Kept) -> list[list[str]]:
-    """Medians by epsilon: for each arm the error on the workload and on the measurements."""
-    result = []
-    for epsilon in sorted({line["epsilon"] for line in kept.lines.values()}):
-        lines = kept.where(epsilon=epsilon)
-        cells = [
-            shown(median(line["errors"][arm][which] for line in lines))
-            for arm in ("local least squares", *ARMS)
-            for which in (0, 1)
-        ]
-        result.append([f"{epsilon:g}", *cells, f"{len(lines)}"])
-    return result
-
-
-HEAD = [
-    "epsilon",
-    "least squares, workload",
-    "measurements",
-    "optimum, workload",
-    "measurements",
-    "regularised, workload",
-    "measurements",
-    "trials",
-]
-
-
-def draw(kept: Kept, canvas: object) -> None:
+def draw(kept: harness.Results, canvas: object) -> None:
     """Errors against epsilon."""
     panel = canvas.subplots()  # type: ignore[attr-defined]
     epsilons = sorted({line["epsilon"] for line in kept.lines.values()})
@@ -90,20 +69,19 @@ def draw(kept: Kept, canvas: object) -> None:
 
 
 def main() -> None:
-    """Run, print and draw."""
-    options = parser(__doc__)
+    """Run what lacks, and draw."""
+    options = harness.parser(__doc__, trials=5)
     options.add_argument("--epsilons", nargs="+", type=float, default=EPSILONS)
     chosen = options.parse_args()
-    kept = Kept("figure2a", ("seed", "epsilon"), again=chosen.again)
+    kept = harness.Results("paper004-figure2a", ("seed", "epsilon"), again=chosen.again)
     table = Table("adult")
-    for seed in range(0 if chosen.table else chosen.trials):
+    for seed in range(0 if chosen.plot else chosen.trials):
         epsilons = [e for e in chosen.epsilons if kept.missing("epsilon", [e], seed=seed)]
         for line in trial(table, seed, epsilons) if epsilons else []:
             kept.add(line)
-            found = ", ".join(f"{arm} {shown(pair[0])}" for arm, pair in line["errors"].items())
+            found = ", ".join(f"{arm} {figure(pair[0])}" for arm, pair in line["errors"].items())
             harness.say(f"seed {seed}, epsilon {line['epsilon']:g}: {found}")
-    print(markdown(HEAD, rows(kept)))
-    figure("paper004-figure2a", lambda canvas: draw(kept, canvas), (6, 4))
+    harness.figure("paper004-figure2a", lambda canvas: draw(kept, canvas), (6, 4))
 
 
 if __name__ == "__main__":

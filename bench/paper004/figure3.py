@@ -10,10 +10,15 @@ in one batch.
 
 from __future__ import annotations
 
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import harness
 import numpy as np
-from kept import Kept, harness, median, parser, shown
+from blocks.text import figure, median
 from mechanisms import Table, engine, hdmm_release
-from showing import figure, markdown
 
 import pgmjax as pj
 
@@ -53,47 +58,7 @@ def lines_of(table: Table, split: str, arm: str, steps: int, seeds: list[int]) -
     ]
 
 
-def ended(kept: Kept, split: str, arm: str) -> dict[int, tuple[float, float]]:
-    """For each seed the error at the last checkpoint and the least of all."""
-    found = {}
-    for seed in sorted({line["seed"] for line in kept.where(split=split, arm=arm)}):
-        lines = sorted(kept.where(split=split, arm=arm, seed=seed), key=lambda line: line["steps"])
-        found[seed] = lines[-1]["error"], min(line["error"] for line in lines)
-    return found
-
-
-def rows(kept: Kept) -> list[list[str]]:
-    """Medians at the end, and the best on the way, which nobody can know without the table."""
-    result = []
-    for split in ("equal", "optimal"):
-        for arm in ARMS:
-            lines = kept.where(split=split, arm=arm)
-            if not lines:
-                continue
-            found = ended(kept, split, arm).values()
-            last = max(line["steps"] for line in lines)
-            at_end = [line for line in lines if line["steps"] == last]
-            cells = [shown(median(end for end, _ in found)), shown(median(best for _, best in found))]
-            counts = [f"{median(line[key] for line in at_end):,.0f}" for key in ("done", "l2", "l1")]
-            ends = ", ".join(sorted({line["status"] for line in at_end}))
-            result.append([split, arm, *cells, *counts, ends, f"{len(at_end)}"])
-    return result
-
-
-HEAD = [
-    "split",
-    "fit",
-    "error at the end",
-    "least on the way",
-    "steps",
-    "L2 loss",
-    "L1 loss",
-    "end",
-    "trials",
-]
-
-
-def draw(kept: Kept, canvas: object) -> None:
+def draw(kept: harness.Results, canvas: object) -> None:
     """Error and losses against steps, equal split."""
     panels = canvas.subplots(1, 3)  # type: ignore[attr-defined]
     names = {"error": "workload error", "l1": "L1 loss", "l2": "L2 loss"}
@@ -109,25 +74,23 @@ def draw(kept: Kept, canvas: object) -> None:
 
 
 def main() -> None:
-    """Run, print and draw."""
-    options = parser(__doc__)
-    options.set_defaults(trials=3)
+    """Run what lacks, and draw."""
+    options = harness.parser(__doc__, trials=3)
     options.add_argument("--splits", nargs="+", choices=("equal", "optimal"), default=["equal", "optimal"])
     options.add_argument("--arms", nargs="+", choices=ARMS, default=[*ARMS])
     chosen = options.parse_args()
-    kept = Kept("figure3", ("split", "arm", "steps", "seed"), again=chosen.again)
+    kept = harness.Results("paper004-figure3", ("split", "arm", "steps", "seed"), again=chosen.again)
     table = Table("adult")
-    for split in [] if chosen.table else chosen.splits:
+    for split in [] if chosen.plot else chosen.splits:
         for arm in chosen.arms:
             for steps in CHECKPOINTS:
                 seeds = kept.missing("seed", range(chosen.trials), split=split, arm=arm, steps=steps)
                 for line in lines_of(table, split, arm, steps, seeds) if seeds else []:
                     kept.add(line)
                     harness.say(
-                        f"{split} {arm} {steps} steps, seed {line['seed']}: error {shown(line['error'])}"
+                        f"{split} {arm} {steps} steps, seed {line['seed']}: error {figure(line['error'])}"
                     )
-    print(markdown(HEAD, rows(kept)))
-    figure("paper004-figure3", lambda canvas: draw(kept, canvas), (12, 3.6))
+    harness.figure("paper004-figure3", lambda canvas: draw(kept, canvas), (12, 3.6))
 
 
 if __name__ == "__main__":

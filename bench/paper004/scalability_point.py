@@ -197,7 +197,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0, metavar="S", help="of later calls (10)")
     options = parser.parse_args()
     if options.method != "mbi":
-        import checkout  # noqa: F401  before the library
+        import harness  # noqa: F401  before the library
         import jax
 
         jax.config.update("jax_enable_compilation_cache", False)

@@ -86,7 +86,8 @@ def integer(name: str, value: Any, low: int | None = None, high: int | None = No
         ValueError: outside low..high.
     """
     if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal):
-        raise TypeError(f"{name} must be an integer, got {type(value).__name__}.")
+        meant = ": give a whole number such as 10" if isinstance(value, str) else ""
+        raise TypeError(f"{name} must be an integer, got {type(value).__name__}{meant}.")
     result: int | None = None
     # infinite, no number, or beyond a float, where a Decimal of ten characters has a billion digits
     with contextlib.suppress(ArithmeticError, ValueError):
@@ -157,10 +158,32 @@ def several(name: str, value: Any, of: str) -> tuple[Any, ...]:
     raise TypeError(f"{name} must be a sequence of {of}, got {type(value).__name__}: give a list.")
 
 
+def kind(value: Any, kinds: Any, said: str, then: str = "") -> None:
+    """Refuse a value that is of none of some types.
+
+    Args:
+        value: the value.
+        kinds: the type, or several joined by `|`.
+        said: what it must be, as in "unit must be a Unit".
+        then: what to do instead.
+
+    Raises:
+        TypeError: it is of another type, which the message names.
+
+    Example:
+        >>> kind("4", int, "rows must be a whole number", "leave out the quotation marks")
+        Traceback (most recent call last):
+        TypeError: rows must be a whole number, got str: leave out the quotation marks.
+    """
+    if not isinstance(value, kinds):
+        raise TypeError(f"{said}, got {type(value).__name__}{f': {then}' if then else ''}.")
+
+
 def mapping(name: str, value: Any, of: str) -> None:
     """Refuse what is no mapping."""
     if not isinstance(value, Mapping):
-        raise TypeError(f"{name} must be a mapping of {of}, got {type(value).__name__}.")
+        meant = ": write {name: frame[name] for name in frame}" if hasattr(value, "columns") else ""
+        raise TypeError(f"{name} must be a mapping of {of}, got {type(value).__name__}{meant}.")
 
 
 def number(

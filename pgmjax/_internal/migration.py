@@ -1,7 +1,12 @@
-"""Names that users of mbi know: the usual AttributeError, with the name to use here (docs/migration.md)."""
+"""The names and arguments that users of other packages know, and what stands for them (docs/migration.md).
+
+An unknown name is the usual AttributeError and a wrong argument the usual TypeError, with what to write here.
+"""
 
 from __future__ import annotations
 
+import abc
+import inspect
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +41,7 @@ MBI: Mapping[str, str] = {
 """What stands here for a name of mbi."""
 _OTHERS: Mapping[str, str] = {
     "marginal": _COUNTS,
+    "marginals": "calibrate().marginals(cliques) of a model",
     "sample": "sample(rows, seed) of a model",
     "model": "release.model",
     "generate": "fit(frame, domain), then sample(n)",
@@ -48,8 +54,58 @@ _OTHERS: Mapping[str, str] = {
     "from_frame": "from_public_data(frame), if anybody may see the table",
     "columns": "attributes",
     "encode": "Dataset.from_frame(domain, frame)",
+    "predict": "query(text) of a Synthesizer, or answer(query) of a model",
+    "head": "sample(5) of a model or a Synthesizer",
+    "to_csv": "sample_to(path, rows) of a model, or sample(n).to_csv(path) of a Synthesizer",
+    "value_counts": _COUNTS,
+    "epsilon": "release.spent",
+    **dict.fromkeys(("AIM", "MST", "MWEM", "HDMM", "PrivBayes", "DualQuery"), "in pgmjax.mechanisms"),
+    **dict.fromkeys(("Budget", "PrivateTable", "Ledger"), "in pgmjax.privacy"),
 }
 """What stands here for a name that one may expect."""
+_ARGUMENTS: Mapping[str, tuple[str, ...]] = {
+    "eps": ("epsilon",),
+    "iters": ("max_steps",),
+    "iterations": ("max_steps",),
+    "max_iter": ("max_steps",),
+    "epochs": ("max_steps",),
+    "sigma": ("stddev",),
+    "std": ("stddev",),
+    "scale": ("stddev",),
+    "noise_scale": ("stddev",),
+    "weight": ("stddev",),
+    "counts": ("values",),
+    "attributes": ("clique",),
+    "columns": ("clique", "entries"),
+    "verbose": ("progress",),
+    "lr": ("solver",),
+    "learning_rate": ("solver",),
+    "optimizer": ("solver",),
+    "precision": ("dtype",),
+    "seed": ("insecure_seed", "backend"),
+    "random_state": ("insecure_seed", "backend"),
+    "max_model_size": ("max_cells",),
+    "rounds": ("mechanism",),
+    "degree": ("mechanism",),
+}
+"""The arguments here for one that one may expect: the first of them that a class has."""
+_MEANT: Mapping[str, str] = {
+    "relation": '"add-remove" if the number of records is secret, "replace-one" if it is public',
+    "epsilon": "the whole privacy budget, such as 1",
+    "stddev": "the standard deviation of the noise really added, in counts",
+    "max_records": "how many records of one unit count, such as 4",
+    "mechanism": "a name, or one with its settings, such as pj.mechanisms.AIM(1, relation, rounds=3)",
+}
+"""What an argument is, for one who does not know it."""
+_WRITTEN: Mapping[str, str] = {
+    "Domain": 'Domain({"age": 100, "sex": ["F", "M"]})',
+    "Dataset": "Dataset.from_frame(domain, frame), or Dataset.read(path, domain)",
+    "GraphicalModel": "Estimator().fit(domain, measurements).model, or GraphicalModel.from_potentials",
+    "LinearMeasurement": 'LinearMeasurement(("age", "sex"), values, stddev=5.0)',
+    "Synthesizer": 'Synthesizer(epsilon=1, relation="add-remove")',
+    "Unit": 'Unit("person_id", 4)',
+}
+"""How an object of a class is made."""
 
 
 def missing(owner: str, name: str, known: Iterable[str] = ()) -> AttributeError:
@@ -65,15 +121,66 @@ def missing(owner: str, name: str, known: Iterable[str] = ()) -> AttributeError:
     return AttributeError(f"{owner} has no {name!r}{here}.{meant}", name=name)
 
 
-class _Named(type):
+def wrong_call(cls: type, args: tuple[Any, ...], given: Mapping[str, Any]) -> TypeError | None:
+    """Return the error for arguments that a class cannot be made from; None if it takes them.
+
+    Example:
+        >>> class Walk:
+        ...     def __init__(self, *, max_steps=1): pass
+        >>> wrong_call(Walk, (), {"iters": 3})
+        TypeError("Walk has no argument 'iters': here it is max_steps. Write Walk(*, max_steps=...).")
+    """
+    signature = inspect.signature(cls)
+    try:
+        signature.bind(*args, **given)
+    except TypeError as error:
+        known = signature.parameters
+        unknown = next((name for name in given if name not in known), None)
+        lacking = [n for n, p in known.items() if p.default is p.empty and n not in given][len(args) :]
+        if unknown is not None:
+            here = next((name for name in _ARGUMENTS.get(unknown, ()) if name in known), "")
+            meant = f": here it is {_explained(here)}." if here else f".{checks.did_you_mean(unknown, known)}"
+            said = f"{cls.__name__} has no argument {unknown!r}{meant}"
+        elif lacking and "missing" in str(error):
+            said = f"{cls.__name__} needs {', '.join(map(_explained, lacking))}."
+        else:
+            said = f"{cls.__name__} cannot be made so: {error}."
+        plain = [
+            p.replace(annotation=p.empty, default=p.empty if p.default is p.empty else ...)
+            for p in known.values()
+        ]
+        usual = f"{cls.__name__}{inspect.Signature(plain)}".replace("Ellipsis", "...")
+        return TypeError(f"{said} Write {_WRITTEN.get(cls.__name__, usual)}.")
+    return None
+
+
+def _explained(argument: str) -> str:
+    return f"{argument} ({_MEANT[argument]})" if argument in _MEANT else argument
+
+
+class _Named(abc.ABCMeta):
     if not TYPE_CHECKING:
+
+        @property
+        def __signature__(cls) -> inspect.Signature:
+            signature = inspect.signature(cls.__init__)
+            return signature.replace(parameters=[*signature.parameters.values()][1:])
+
+        def __call__(cls, *args: Any, **given: Any) -> Any:
+            try:
+                return super().__call__(*args, **given)
+            except TypeError:
+                wrong = wrong_call(cls, args, given)
+                if wrong is None:
+                    raise
+                raise wrong from None
 
         def __getattr__(cls, name: str) -> Any:
             raise missing(cls.__name__, name)
 
 
 class Named(metaclass=_Named):
-    """Base of classes whose unknown attributes are answered by `missing`."""
+    """Base of classes whose unknown attributes and wrong arguments are answered with what to write here."""
 
     if not TYPE_CHECKING:
 

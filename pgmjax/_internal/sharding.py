@@ -13,6 +13,8 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from pgmjax._internal import checks
+
 
 def check(mesh: Any) -> Mesh | None:
     """Return a mesh with automatic axes (the compiler chooses the sharding), or None.
@@ -20,11 +22,12 @@ def check(mesh: Any) -> Mesh | None:
     Raises:
         TypeError: `mesh` is neither a mesh nor None.
     """
-    if mesh is not None and not isinstance(mesh, Mesh):
-        raise TypeError(
-            f"mesh must be a jax.sharding.Mesh or None, got {type(mesh).__name__}: write "
-            "jax.make_mesh((jax.device_count(),), ('rows',))."
-        )
+    checks.kind(
+        mesh,
+        Mesh | None,
+        "mesh must be a jax.sharding.Mesh or None",
+        "write jax.make_mesh((jax.device_count(),), ('rows',))",
+    )
     return None if mesh is None else Mesh(mesh.devices, mesh.axis_names)
 
 

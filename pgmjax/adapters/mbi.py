@@ -229,8 +229,7 @@ def to_mbi(model: GraphicalModel, *, domain: Any = None, constraints: Sequence[A
         TypeError: `model` is not a `GraphicalModel`.
         ImportError: mbi is not installed.
     """
-    if not isinstance(model, GraphicalModel):
-        raise TypeError(f"model must be a GraphicalModel, got {type(model).__name__}.")
+    checks.kind(model, GraphicalModel, "model must be a GraphicalModel")
     mbi = _mbi()
     domain = mbi.Domain(model.domain.attributes, model.domain.shape) if domain is None else domain
     cliques = model.potentials.cliques

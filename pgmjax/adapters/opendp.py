@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmjax._internal import checks
 from pgmjax.adapters.mbi import from_mbi
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.domain import Domain
@@ -76,10 +77,7 @@ def _flat(marginals: Any) -> list[Any]:
     """All measurements of a table, from OpenDP's own multimap or from a dictionary by clique."""
     if hasattr(marginals, "flatten"):
         return list(marginals.flatten())
-    if not isinstance(marginals, Mapping):
-        raise TypeError(
-            f"marginals must be a mapping of cliques to measurements, got {type(marginals).__name__}."
-        )
+    checks.kind(marginals, Mapping, "marginals must be a mapping of cliques to measurements")
     found: list[Any] = []
     for group in marginals.values():
         found.extend([group] if hasattr(group, "noisy_measurement") else group)

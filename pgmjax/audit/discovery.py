@@ -34,6 +34,7 @@ from pgmjax.data.unit import Unit
 from pgmjax.discovery import Discovery, Draft, OpenTable, key_column
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, DiscreteNoise
 from pgmjax.mechanisms.marginals import Marginals
+from pgmjax.mechanisms.parameters import Keeping
 from pgmjax.privacy import partition
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.budget import Budget
@@ -366,7 +367,7 @@ class DiscoveryRuns(Marginals):
         discover = Discovery(self.share)
         if self.fit:
             return super().run(data, KWay(2), discover=discover, show_progress=False)
-        run = self._discovered(data, KWay(2), discover, None, None, False, None)
+        run = self._start(data, KWay(2), Keeping(), False, discover)
         measured = self._measured(run).measurements
         found: Any = run.found
         return [found.to_dict(), found.rows_outside, found.sketches, measured, run.budget.statement()]

@@ -24,9 +24,9 @@ from pgmjax.data.definition import TableDefinition
 from pgmjax.data.ratings import Ratings
 from pgmjax.data.relation import Relation
 from pgmjax.history.session.session import Session
-from pgmjax.mechanisms.base import PrivacyParameters, check_table_and_workload
 from pgmjax.mechanisms.mldp_similarity import SimilarityMLDP
 from pgmjax.mechanisms.online_weights import OnlineWeights
+from pgmjax.mechanisms.parameters import Keeping, PrivacyParameters, workload_over
 from pgmjax.privacy.budget import BudgetExceeded
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.private_table import PrivateTable
@@ -64,8 +64,9 @@ class TableCalls(PrivacyParameters):
         self, data: Dataset, workload: Workload, *, ledger: Ledger | None = None, key: str | None = None
     ) -> tuple[Any, ...]:
         """Make the calls, the last of them beyond the budget."""
-        check_table_and_workload(data, workload)
-        table = self._open_table(data, workload, {"mechanism": self.name}, ledger, key)
+        self._check_table(data)
+        workload = workload_over(workload, data.domain)
+        table = self._open_table(data, workload, {"mechanism": self.name}, Keeping(ledger, key))
         unit, queries = table.budget.unit, [entry.query for entry in workload.entries]
         parts = table.budget.split([1] * 9)
         each = [sum(parts[:4]) / len(queries)] * len(queries)

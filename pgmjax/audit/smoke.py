@@ -22,7 +22,7 @@ from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.measurements.inputs import with_inputs
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.mechanisms.base import FitError
+from pgmjax.mechanisms.run import FitError
 from pgmjax.queries.workload import Workload
 
 QUERY = Workload([["a"]])

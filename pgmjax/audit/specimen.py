@@ -21,7 +21,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.data.unit import Unit
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.mechanisms.base import PrivacyParameters
+from pgmjax.mechanisms.parameters import PrivacyParameters
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.scores import Distances
 from pgmjax.queries import marginal

@@ -25,6 +25,12 @@ from pgmjax.cli import options, process
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 _MOST_LINES = 8
+_NEEDED = {
+    "--epsilon": "(the privacy budget, such as 1)",
+    "--relation": "(add-remove if the number of records is secret, replace-one if it is public)",
+    "--out": "(the folder to make)",
+}
+"""What a required option is."""
 _FILE_ERRORS = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 
 
@@ -102,6 +108,9 @@ class _Parser(argparse.ArgumentParser):
         if usage.count("\n") > _MOST_LINES:  # the error would be lost below it
             usage = f"usage: {self.prog} ... (all options: {self.prog} --help)\n"
         print(usage, end="", file=sys.stderr)
+        if "arguments are required" in message:
+            for option, meaning in _NEEDED.items():
+                message = re.sub(rf"{option}\b", f"{option} {meaning}", message)
         message += _meant(message, self)
         _, found, example = (self.epilog or "").partition("Example: ")
         hint = f"example: {example}\n" if found else ""

@@ -93,6 +93,8 @@ def _add_another(arguments: argparse.Namespace) -> None:
 
 
 def _check_table(arguments: argparse.Namespace) -> None:
+    if pathlib.Path(arguments.file).suffix in _TABLES:
+        raise ValueError(f"The ledger stands before the table, got {arguments.file}: exchange the two.")
     if arguments.demo == (arguments.table is not None):
         raise ValueError("Give a table, or --demo to try the command on a public table.")
 

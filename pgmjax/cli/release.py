@@ -53,11 +53,6 @@ _OUTPUT = (
 )
 _OF_PARSER = ("run", "usage_error")
 _SHOWN = 3
-_NEEDED = {
-    "epsilon": "(the privacy budget, such as 1)",
-    "relation": "(add-remove if the number of records is secret, replace-one if it is public)",
-    "out": "(the folder to make)",
-}
 _WORDS = {
     'rows_outside "clip", "missing" or "drop"': "--rows-outside clip, missing or drop",
     "or set max_bytes": "or give --max-cells N, or --all-kway a smaller K",
@@ -108,8 +103,7 @@ def run(arguments: argparse.Namespace) -> None:
     required = ("epsilon", "relation") if arguments.dry_run else ("epsilon", "relation", "out")
     absent = [name for name in required if getattr(arguments, name) is None]
     if absent:
-        needed = ", ".join(f"--{name} {_NEEDED[name]}" for name in absent)
-        arguments.usage_error(f"the following arguments are required: {needed}")
+        arguments.usage_error(f"the following arguments are required: --{', --'.join(absent)}")
     _check_combination(arguments)
     if arguments.dry_run:
         _dry_run(arguments)

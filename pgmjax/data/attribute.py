@@ -73,8 +73,7 @@ class Attribute:
     within: tuple[tuple[float, float], ...] = ()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str):
-            raise TypeError(f"An attribute's name must be a string, got {type(self.name).__name__}.")
+        checks.kind(self.name, str, "An attribute's name must be a string")
         if not self.name:
             raise ValueError("An attribute's name must not be empty.")
         checks.plain_text("An attribute's name", self.name)

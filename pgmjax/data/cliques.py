@@ -29,10 +29,12 @@ def as_clique(domain: Container[str], attributes: Any, *, exact: bool = False) -
     """
     if isinstance(attributes, str):
         raise TypeError(
-            f"A clique must be a tuple of attribute names, got a lone string: write ({attributes!r},)."
+            f"A clique must be a tuple of attribute names, got a lone string: write ({attributes!r},) "
+            f"for one "
+            f"attribute, ({attributes!r}, 'other') for a pair, and [({attributes!r}, 'other')] for a "
+            f"list of one."
         )
-    if not isinstance(attributes, Sequence):
-        raise TypeError(f"A clique must be a tuple of attribute names, got {type(attributes).__name__}.")
+    checks.kind(attributes, Sequence, "A clique must be a tuple of attribute names")
     given = tuple(attributes)
     if not given:
         raise ValueError("A clique must name at least one attribute, got an empty one.")

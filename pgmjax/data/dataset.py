@@ -140,8 +140,7 @@ class Dataset(Named):
                 or weight is out of range.
         """
         domain = as_domain(domain, "Dataset.from_columns(domain, columns)", columns)
-        if not isinstance(columns, Mapping):
-            raise TypeError(f"columns must be a mapping from name to codes, got {type(columns).__name__}.")
+        checks.kind(columns, Mapping, "columns must be a mapping from name to codes")
         bound = _weight_bound(weights, max_weight)
         arrays = {}
         for name in domain:
@@ -280,6 +279,9 @@ class Dataset(Named):
                 no such encoding.
         """
         domain = as_domain(domain, "Dataset.read(path, domain)", path)
+        if not isinstance(path, str | os.PathLike):
+            also = ": write Dataset.from_frame(domain, frame)" if hasattr(path, "columns") else ""
+            raise TypeError(f"path must be the name of a file or folder, got {type(path).__name__}{also}.")
         bound = _weight_bound(weights, max_weight)
         named = None if bound is None else (_weight_name(domain, weights), bound)
         source: Source = files.open_files(
@@ -607,8 +609,7 @@ def _weight_bound(weights: Any, max_weight: int | None) -> int | None:
 
 
 def _weight_name(domain: Domain, weights: Any) -> str:
-    if not isinstance(weights, str):
-        raise TypeError(f"weights must be the name of a column, got {type(weights).__name__}.")
+    checks.kind(weights, str, "weights must be the name of a column")
     if weights in domain:
         raise ValueError(f"weights names {weights!r}, which is an attribute of the domain.")
     return weights

@@ -64,8 +64,7 @@ class TableDefinition:
     encoding: str | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.domain, Domain):
-            raise TypeError(f"domain must be a pgmjax.Domain, got {type(self.domain).__name__}.")
+        checks.kind(self.domain, Domain, "domain must be a pgmjax.Domain")
         if (self.weights is None) != (self.max_weight is None):
             raise ValueError(
                 "weights, the name of a column, and max_weight go together: give both or neither."
@@ -162,8 +161,7 @@ class OpenDefinition:
     encoding: str | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.draft, Draft):
-            raise TypeError(f"draft must be a pgmjax.data.Draft, got {type(self.draft).__name__}.")
+        checks.kind(self.draft, Draft, "draft must be a pgmjax.data.Draft")
         object.__setattr__(self, "relation", Relation.parse(self.relation))
         if not self.draft.open:
             raise ValueError("No column is open: give the domain itself, with all its columns.")
@@ -230,8 +228,7 @@ def known_encoding(encoding: str | None) -> str | None:
     """
     if encoding is None:
         return None
-    if not isinstance(encoding, str):
-        raise TypeError(f"encoding must be the name of an encoding, got {type(encoding).__name__}.")
+    checks.kind(encoding, str, "encoding must be the name of an encoding")
     try:
         name = codecs.lookup(encoding).name
         " ,".encode(name)

@@ -44,10 +44,9 @@ def read_domain_file(path: str | os.PathLike[str], make: Callable[[Any], _Made])
     Raises:
         TypeError, ValueError: as `Domain.read`; the message begins with the file, line and column.
     """
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(
-            f"A domain file is named by its path, got {type(path).__name__}: Domain(mapping) takes content."
-        )
+    checks.kind(
+        path, str | os.PathLike, "A domain file is named by its path", "Domain(mapping) takes content"
+    )
     file, places, text = pathlib.Path(path), dict[_Place, tuple[int, int]](), ""
     try:
         kind, text = _file_kind(file), read_text(file, "utf-8-sig")

@@ -16,7 +16,7 @@ import pathlib
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -71,6 +71,7 @@ class FileSource:
         header: whether a line of a text file names the columns.
         weight_bound: name and bound of the weights, or None.
         rows_outside: what happens to rows outside the domain, see `data.definition`.
+        types: of the columns of Parquet as Arrow types, by their names; {} of text.
     """
 
     domain: Domain
@@ -81,6 +82,7 @@ class FileSource:
     header: bool = True
     weight_bound: tuple[str, int] | None = None
     rows_outside: str | None = None
+    types: dict[str, Any] = field(default_factory=dict)
 
     def batches(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
         """Yield all records in batches, with the named attributes.
@@ -128,10 +130,9 @@ class FileSource:
         Raises:
             TypeError: it has one.
         """
-        types = {} if self.text else _types(pathlib.Path(self.path))
         for said, column, coder in self._coders([*self.domain]):
-            if column in types:
-                _named(said, check_type, coder.refusal, types[column])
+            if column in self.types:
+                _named(said, check_type, coder.refusal, self.types[column])
 
     def values(self, names: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Yield all records in batches as they are stored: Arrow arrays [rows] by attribute. Private.
@@ -186,7 +187,7 @@ class FileSource:
             ValueError: the file has no such column, or cannot be read.
         """
         stored = _identifier(unit_column(self, column))
-        dtype = None if self.text else str(_types(pathlib.Path(self.path))[column])
+        dtype = None if self.text else str(self.types[column])
         # but for texts, values of one type are equal if their canonical forms are
         name = sql_key_of_text(stored) if dtype in (None, "string") else stored
         name = f"nullif({name}, 'nan')" if dtype in ("float", "double") else name
@@ -315,9 +316,10 @@ def open_files(
     names = list(domain) + ([weights] if weights is not None else [])
     if kind == ".npy":
         return open_npy(file, domain, weights, rows_outside)
-    text = None
+    text, types = None, {}
     if file.is_dir() or kind == ".parquet":
-        columns = _parquet_columns(file, _types(file), names)
+        types = _types(file)
+        columns = _parquet_columns(file, types, names)
     elif kind in (*SUFFIXES, EXCEL):
         if weights is not None and not header:
             raise ValueError("weights names a column of the header, so it needs header=True.")
@@ -332,7 +334,7 @@ def open_files(
     of_weights = None
     if weights is not None:
         of_weights = (columns.pop(weights), weight_coder(most, clip=rows_outside == "clip"))
-    return FileSource(domain, str(file), columns, of_weights, text, header, weight_bound, rows_outside)
+    return FileSource(domain, str(file), columns, of_weights, text, header, weight_bound, rows_outside, types)
 
 
 def column_names(
@@ -443,9 +445,8 @@ def unit_column(source: FileSource, name: str) -> str:
         raise ValueError(f"The unit names the column {name!r} of a header, so it needs header=True.")
     try:
         if source.text is None:
-            types = _types(pathlib.Path(source.path))
-            column = _parquet_columns(pathlib.Path(source.path), types, [name])[name]
-            check_type_of_unit(types[column])
+            column = _parquet_columns(pathlib.Path(source.path), source.types, [name])[name]
+            check_type_of_unit(source.types[column])
             return column
         found = find_columns(source.text[0], [*source.domain, name], True)
         if found.delimiter == source.text[1].delimiter:

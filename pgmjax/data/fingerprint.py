@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from pgmjax._internal import checks
+
 _CHUNK = 1 << 20
 _SHORTEST = 16
 _FORM = b"pgmjax fingerprint 1 "
@@ -88,11 +90,9 @@ def of_columns(columns: Mapping[str, Any], key: bytes) -> str:
         True
     """
     keyed = _start(key, b"columns")
-    if not isinstance(columns, Mapping):
-        raise TypeError(f"columns must be a mapping from name to codes, got {type(columns).__name__}.")
+    checks.kind(columns, Mapping, "columns must be a mapping from name to codes")
     for name in columns:
-        if not isinstance(name, str):
-            raise TypeError(f"The name of a column must be a string, got {type(name).__name__}.")
+        checks.kind(name, str, "The name of a column must be a string")
     for name in sorted(columns):
         array = _array(name, columns[name])
         if array.dtype.kind not in "iu":
@@ -167,8 +167,7 @@ def _of_files(key: bytes, kind: bytes, parts: Iterable[tuple[bytes, pathlib.Path
 
 
 def _start(key: bytes, kind: bytes) -> hmac.HMAC:
-    if not isinstance(key, bytes):
-        raise TypeError(f"key must be bytes, got {type(key).__name__}.")
+    checks.kind(key, bytes, "key must be bytes")
     if len(key) < _SHORTEST:
         raise ValueError(f"key must be a secret of at least {_SHORTEST} bytes, got {len(key)}.")
     return hmac.new(key, _FORM + kind + b"\n", hashlib.sha256)

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from pgmjax._internal import checks
+from pgmjax._internal.migration import Named
 from pgmjax.data.relation import Relation
 
 MOST_RECORDS = 1 << 20
 
 
 @dataclass(frozen=True)
-class Unit:
+class Unit(Named):
     """The unit of privacy: everything with one value in a column, such as a person.
 
     Args:
@@ -40,8 +41,7 @@ class Unit:
     max_records: int
 
     def __post_init__(self) -> None:
-        if not isinstance(self.column, str):
-            raise TypeError(f"The column of a unit must be a string, got {type(self.column).__name__}.")
+        checks.kind(self.column, str, "The column of a unit must be a string")
         if not self.column:
             raise ValueError("The column of a unit must have a name.")
         checks.plain_text("The column of a unit", self.column)
@@ -79,11 +79,7 @@ def check_unit(unit: Any, columns: Any, weights: str | None = None) -> Unit | No
     """
     if unit is None:
         return None
-    if not isinstance(unit, Unit):
-        raise TypeError(
-            'unit must be a pgmjax.Unit such as Unit("person", 4), or None for one row, '
-            f"got {type(unit).__name__}."
-        )
+    checks.kind(unit, Unit, 'unit must be a pgmjax.Unit such as Unit("person", 4), or None for one row')
     if unit.column in columns or unit.column == weights:
         what = "an attribute of the domain" if unit.column in columns else "the column of weights"
         raise ValueError(

@@ -3,5 +3,16 @@
 from pgmjax.data.draft import Draft
 from pgmjax.discovery.discover import Discovery, Found, Purpose, discover, first_look
 from pgmjax.discovery.open_table import OpenTable, key_column
+from pgmjax.discovery.run import DiscoveryRun
 
-__all__ = ["Discovery", "Draft", "Found", "OpenTable", "Purpose", "discover", "first_look", "key_column"]
+__all__ = [
+    "Discovery",
+    "DiscoveryRun",
+    "Draft",
+    "Found",
+    "OpenTable",
+    "Purpose",
+    "discover",
+    "first_look",
+    "key_column",
+]

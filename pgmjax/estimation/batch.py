@@ -136,8 +136,7 @@ def same_structure(
                 f"{len(lists[0])} measurements, row {number} has {len(row)}. Fit it apart."
             )
         for place, (one, first) in enumerate(zip(row, lists[0], strict=True)):
-            if not isinstance(one, LinearMeasurement):
-                raise TypeError(f"measurements must be LinearMeasurement, got {type(one).__name__}.")
+            checks.kind(one, LinearMeasurement, "measurements must be LinearMeasurement")
             if number == 0 or one.values.shape != first.values.shape:
                 one.validate(domain)
             if one.clique != first.clique or one.query != first.query:

@@ -162,8 +162,7 @@ class FunctionalDependency:
 
     def __init__(self, determining: Any, determined: str, mapping: Any) -> None:
         determining = attribute_names(determining)
-        if not isinstance(determined, str):
-            raise TypeError(f"determined must be one attribute's name, got {type(determined).__name__}.")
+        checks.kind(determined, str, "determined must be one attribute's name")
         if determined in determining:
             raise ValueError(f"{determined!r} cannot be among the attributes that determine it.")
         said = f"the dependency of {determined!r} on {determining}"

@@ -150,8 +150,7 @@ class Estimator(Named):
         if self.tol is not None:
             checks.number("tol", self.tol, at_least=0)
         checks.set_integers(self, "max_bytes", low=1, optional=True)
-        if not isinstance(self.progress, bool | None):
-            raise TypeError(f"progress must be True, False or None, got {type(self.progress).__name__}.")
+        checks.kind(self.progress, bool | None, "progress must be True, False or None")
         checks.set_choice(self, "dtype", ("float32", "float64"))
         object.__setattr__(self, "oracle", check_oracle(self.oracle))
         if isinstance(self.solver, str):
@@ -374,8 +373,7 @@ class Estimator(Named):
         prior: GraphicalModel | None,
         prior_weight: float,
     ) -> SideInformation:
-        if not isinstance(warm_start, GraphicalModel | None):
-            raise TypeError(f"warm_start must be a GraphicalModel, got {type(warm_start).__name__}.")
+        checks.kind(warm_start, GraphicalModel | None, "warm_start must be a GraphicalModel")
         known = SideInformation.of(domain, constraints, prior, prior_weight)
         if prior is not None and not isinstance(self.regularisation, str) and self.regularisation > 0:
             raise ValueError(

@@ -78,11 +78,11 @@ def require_kinds(constraints: Sequence[Any]) -> None:
         TypeError: names the type found.
     """
     for constraint in constraints:
-        if not isinstance(constraint, Constraint):
-            raise TypeError(
-                "constraints must be StructuralZeros, AllowedSet, FunctionalDependency or FixedMarginal, got "
-                f"{type(constraint).__name__}."
-            )
+        checks.kind(
+            constraint,
+            Constraint,
+            "constraints must be StructuralZeros, AllowedSet, FunctionalDependency or FixedMarginal",
+        )
 
 
 def total_of(constraints: Sequence[Any], total: float | None) -> float | None:

@@ -247,8 +247,7 @@ def _wanted(domain: Domain, components: Any, warm_start: Any) -> int | None:
     wanted = None if components is None else checks.integer("components", components, low=1)
     if warm_start is None:
         return wanted
-    if not isinstance(warm_start, MixtureModel):
-        raise TypeError(f"warm_start must be a MixtureModel, got {type(warm_start).__name__}.")
+    checks.kind(warm_start, MixtureModel, "warm_start must be a MixtureModel")
     if warm_start.domain != domain:
         raise ValueError("warm_start must be a model over the same domain.")
     if wanted not in (None, warm_start.components):
@@ -438,8 +437,7 @@ def allowed_values(domain: Domain, constraints: Sequence[StructuralZeros]) -> di
     """
     allowed: dict[str, np.ndarray] = {}
     for zeros in checks.several("constraints", constraints, "StructuralZeros"):
-        if not isinstance(zeros, StructuralZeros):
-            raise TypeError(f"constraints must be StructuralZeros, got {type(zeros).__name__}.")
+        checks.kind(zeros, StructuralZeros, "constraints must be StructuralZeros")
         zeros.validate(domain)
         if len(zeros.clique) > 1:
             raise ValueError(

@@ -52,8 +52,7 @@ class SideInformation:
                 prior, or infeasible constraints.
         """
         constraints = listed(constraints)
-        if not isinstance(prior, GraphicalModel | None):
-            raise TypeError(f"prior must be a GraphicalModel, got {type(prior).__name__}.")
+        checks.kind(prior, GraphicalModel | None, "prior must be a GraphicalModel")
         weight = checks.number("prior_weight", weight, at_least=0)
         if weight > regularisation.LARGEST:
             raise ValueError(
@@ -122,8 +121,7 @@ def listed(constraints: Sequence[Constraint]) -> list[Constraint]:
     """
     if isinstance(constraints, Constraint):
         raise TypeError("measurements and constraints must be lists, got a single one: write [it].")
-    if not isinstance(constraints, Iterable):
-        raise TypeError(f"constraints must be a list, got {type(constraints).__name__}.")
+    checks.kind(constraints, Iterable, "constraints must be a list")
     found = list(constraints)
     require_kinds(found)
     return found

@@ -212,8 +212,7 @@ class DifferentiableFit:
         return descend(self.problem, numbers, self.max_steps), jnp.int32(self.max_steps)
 
     def _arrays(self, parameters: FitParameters) -> FitParameters:
-        if not isinstance(parameters, FitParameters):
-            raise TypeError(f"parameters must be FitParameters, got {type(parameters).__name__}.")
+        checks.kind(parameters, FitParameters, "parameters must be FitParameters")
         if self.dtype == "float64" and jax.dtypes.canonicalize_dtype(np.float64) != np.float64:
             raise ValueError(
                 "this fit is one of float64, which JAX has not switched on: put the call, jax.grad and all, "
@@ -256,8 +255,7 @@ def _tables(domain: Domain, prior: Any) -> dict[Clique, np.ndarray]:
     """Return the prior's potentials by clique, checked to be finite."""
     if prior is None:
         return {}
-    if not isinstance(prior, GraphicalModel):
-        raise TypeError(f"prior must be a GraphicalModel, got {type(prior).__name__}.")
+    checks.kind(prior, GraphicalModel, "prior must be a GraphicalModel")
     if prior.domain != domain:
         raise ValueError("the prior must be over the domain of the fit, got a model over another one.")
     tables = {clique: np.asarray(table, np.float64) for clique, table in prior.potentials.items()}

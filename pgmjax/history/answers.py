@@ -45,8 +45,7 @@ def rows_of(queries: Any, domain: Domain) -> Rows:
         ValueError: the queries do not fit the domain.
     """
     if not isinstance(queries, Rows):
-        if not isinstance(queries, Query | Iterable):
-            raise TypeError(f"queries must be queries or Rows, got {type(queries).__name__}.")
+        checks.kind(queries, Query | Iterable, "queries must be queries or Rows")
         return Rows.of(queries, domain)
     if queries.domain.sizes != domain.sizes:
         raise ValueError(f"the rows must be over {domain!r}, got rows over {queries.domain!r}.")

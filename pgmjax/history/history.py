@@ -72,8 +72,7 @@ class History:
         kept = over_domain(domain, measurements)
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "relation", None if relation is None else Relation.parse(relation))
-        if not isinstance(secure, bool):
-            raise TypeError(f"secure must be True or False, got {type(secure).__name__}.")
+        checks.kind(secure, bool, "secure must be True or False")
         told = () if secure else (Input("a history", False),)
         kept = tuple(with_inputs(m, m.inputs or told) for m in kept) if told else kept
         object.__setattr__(self, "measurements", kept)

@@ -49,11 +49,7 @@ class ProductPrior:
     probabilities: tuple[np.ndarray, ...]
 
     def __init__(self, domain: Domain, marginals: Mapping[str, Any]) -> None:
-        if not isinstance(marginals, Mapping):
-            raise TypeError(
-                f"the marginals of a prior must map attribute names to probabilities, got "
-                f"{type(marginals).__name__}."
-            )
+        checks.kind(marginals, Mapping, "the marginals of a prior must map attribute names to probabilities")
         for name in marginals:
             domain.attribute(name)
         tables = [_probabilities(name, marginals.get(name), domain[name]) for name in domain]
@@ -171,8 +167,7 @@ class ProductPrior:
 
 
 def _one_way(domain: Domain, measurement: Any, known: Mapping[str, Any]) -> str:
-    if not isinstance(measurement, LinearMeasurement):
-        raise TypeError(f"a prior is made from LinearMeasurements, got {type(measurement).__name__}.")
+    checks.kind(measurement, LinearMeasurement, "a prior is made from LinearMeasurements")
     if len(measurement.clique) != 1 or measurement.query != marginal(measurement.clique):
         raise ValueError(
             f"a prior takes the counts of all codes of one attribute, got another measurement on "

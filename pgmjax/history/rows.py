@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmjax._internal import checks
 from pgmjax.data.domain import Domain
 from pgmjax.history.prior import ProductPrior
 from pgmjax.queries import DenseMatrix, Query
@@ -73,8 +74,7 @@ class Rows:
         """
         several = [queries] if isinstance(queries, Query) else list(queries)
         for query in several:
-            if not isinstance(query, Query):
-                raise TypeError(f"rows are made of queries on cliques, got {type(query).__name__}.")
+            checks.kind(query, Query, "rows are made of queries on cliques")
         made = terms_of(several, domain)
         return cls(domain, made.num_rows, made.owner, made.coefficients, made.index, made.vectors)
 

@@ -37,6 +37,7 @@ __all__ = [
     "Ridge",
     "SklearnLearner",
     "as_learner",
+    "as_learners",
 ]
 
 LEARNERS: dict[str, type[Learner]] = {
@@ -77,3 +78,11 @@ def as_learner(learner: Any) -> Learner:
     named = [each for each in LEARNERS if each != SklearnLearner.name or settings]
     name = checks.choice("learner", name, named, "'sklearn.' and a regressor's name, or a Learner")
     return LEARNERS[name](**settings)
+
+
+def as_learners(given: Any) -> tuple[Learner, ...]:
+    """Return learners from one, or from a list of them; raises as `as_learner`, and if there is none."""
+    found = tuple(as_learner(each) for each in (given if isinstance(given, list | tuple) else [given]))
+    if not found:
+        raise ValueError("learner must be a name, a Learner or several of them, got none.")
+    return found

@@ -150,8 +150,7 @@ def as_encoding(encoding: Any) -> Encoding:
     """
     if isinstance(encoding, Encoding):
         return encoding
-    if not isinstance(encoding, str):
-        raise TypeError(f"encoding must be a name or an Encoding, got {type(encoding).__name__}.")
+    checks.kind(encoding, str, "encoding must be a name or an Encoding")
     return ENCODINGS[checks.choice("encoding", encoding, ENCODINGS, "an Encoding")]()
 
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import files, formats
+from pgmjax._internal import checks, files, formats
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.learning import as_learner
 from pgmjax.learning.base import FittedLearner, Learner
 from pgmjax.learning.encodings import ENCODINGS, CellWeights, Encoding, as_encoding
-from pgmjax.learning.selection import noise_bound
+from pgmjax.learning.selection import Validation, best_of, noise_bound
 from pgmjax.learning.training_set import TrainingSet
 from pgmjax.measurements import inputs
 from pgmjax.measurements.inputs import Input
@@ -106,8 +106,7 @@ class Predictor:
             TypeError: not a query.
             ValueError: no learner covers the query's attributes together.
         """
-        if not isinstance(query, Query):
-            raise TypeError(f"expected a query, got {type(query).__name__}: see pgmjax.queries.")
+        checks.kind(query, Query, "expected a query", "see pgmjax.queries")
         query.check(self.domain)
         able = [part for part in self.parts if set(query.clique) <= set(part.clique)]
         if not able:
@@ -203,6 +202,43 @@ class Part:
         units = np.vstack([np.zeros(self.answers.size), np.eye(self.answers.size)])
         said = learner.fit(self.encodings, units, weights=weights).predict(encodings)
         return (said[1:] - said[0]).T
+
+
+def train(
+    domain: Domain,
+    encoding: Encoding,
+    training_sets: Sequence[TrainingSet],
+    measurements: Sequence[LinearMeasurement],
+    learners: Sequence[Learner],
+    validations: Sequence[Validation],
+    seed: int,
+) -> tuple[Predictor, tuple[tuple[str, float], ...]]:
+    """Return the trained model of the learner with the least error, and the error of each learner.
+
+    Args:
+        domain: the attributes.
+        encoding: the encoding of queries.
+        training_sets: the training sets.
+        measurements: the noisy answers to their queries, in the same order.
+        learners: the candidate learners; a single one is used without comparison.
+        validations: the answers on which several learners are compared.
+        seed: seed of the learners' starts and orders, which does not affect the noise.
+    """
+    parts, start = [], 0
+    for training_set in training_sets:
+        parts.append(measurements[start : start + len(training_set.queries)])
+        start += len(training_set.queries)
+    predictors = []
+    for learner in learners:
+        fitted = (
+            Part.fit(training_set, part, learner, seed)
+            for training_set, part in zip(training_sets, parts, strict=True)
+        )
+        predictors.append(Predictor(domain, encoding, tuple(fitted)))
+    if len(predictors) == 1:
+        return predictors[0], ()
+    best, errors = best_of(predictors, validations)
+    return predictors[best], tuple(zip([learner.name for learner in learners], errors, strict=True))
 
 
 def weights_of(stddevs: np.ndarray) -> np.ndarray | None:

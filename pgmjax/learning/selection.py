@@ -40,8 +40,7 @@ class Validation:
     stddevs: Any = 0.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.query, Query):
-            raise TypeError(f"validation needs a query, got {type(self.query).__name__}.")
+        checks.kind(self.query, Query, "validation needs a query")
         answers = np.asarray(self.answers, np.float64).reshape(-1)
         stddevs = np.asarray(self.stddevs, np.float64).reshape(-1)
         if stddevs.size not in (1, answers.size):

@@ -202,6 +202,27 @@ def validation_query(clique: Clique, domain: Domain, most: int = 31) -> Query:
         depths = deeper
 
 
+def validation_queries(training_sets: Sequence[TrainingSet], domain: Domain) -> list[Query]:
+    """Return queries of low sensitivity on each learner's training attributes, for private validation."""
+    cliques = dict.fromkeys(query.clique for training_set in training_sets for query in training_set.queries)
+    return [validation_query(clique, domain) for clique in cliques]
+
+
+def check_answerable(
+    asked: Sequence[Query], training_sets: Sequence[TrainingSet], encoding: Encoding, domain: Domain
+) -> None:
+    """Check that learners of training sets can answer queries.
+
+    Raises:
+        ValueError: no learner has all attributes of a query, or a query cannot be encoded.
+    """
+    for query in asked:
+        cliques = [each.clique for each in training_sets if set(query.clique) <= set(each.clique)]
+        if not cliques:
+            raise ValueError(f"the validation asks for {query.clique}, which no learner learns together.")
+        encoding.encode(query, domain, min(cliques, key=domain.size))
+
+
 @functools.lru_cache(maxsize=64)
 def _tree(training: str, size: int) -> AttributeQuery:
     """Return a tree as ranges, which are answered without a matrix; the identity if it is that."""

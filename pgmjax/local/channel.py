@@ -67,10 +67,9 @@ class Channel:
         Raises:
             TypeError: not a distribution of randomised response.
         """
-        if not isinstance(distribution, KaryResponse | UnaryResponse):
-            raise TypeError(
-                f"distribution must be a KaryResponse or UnaryResponse, got {type(distribution).__name__}."
-            )
+        checks.kind(
+            distribution, KaryResponse | UnaryResponse, "distribution must be a KaryResponse or UnaryResponse"
+        )
         unary = isinstance(distribution, UnaryResponse)
         lie = Fraction(distribution.lie) / (1 if unary else distribution.size - 1)
         size = distribution.size if domain is None else domain.size(attributes)

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.local.channel import Channel
@@ -52,8 +53,7 @@ class PerturbedCodes:
     codes: Any
 
     def __post_init__(self) -> None:
-        if not isinstance(self.distribution, KaryResponse):
-            raise TypeError(f"distribution must be a KaryResponse, got {type(self.distribution).__name__}.")
+        checks.kind(self.distribution, KaryResponse, "distribution must be a KaryResponse")
 
     @classmethod
     def of(cls, table: Perturbed) -> PerturbedCodes:
@@ -145,8 +145,7 @@ class Universe:
     domain: Domain
 
     def __init__(self, domain: Domain, clique: Iterable[str] | None = None):
-        if not isinstance(domain, Domain):
-            raise TypeError(f"domain must be a Domain, got {type(domain).__name__}.")
+        checks.kind(domain, Domain, "domain must be a Domain")
         names: Clique = domain.attributes if clique is None else as_clique(domain, tuple(clique))
         chosen = domain.project(names)
         cells = chosen.size()

@@ -166,8 +166,7 @@ class _Part:
 
 def _planned(responses: ReleasedResponses, condition: Any) -> list[_Part]:
     domain = responses.domain
-    if not isinstance(condition, Mapping):
-        raise TypeError(f"a condition must map attributes to codes, got {type(condition).__name__}.")
+    checks.kind(condition, Mapping, "a condition must map attributes to codes")
     condition = dict(zip(as_clique(domain, tuple(condition)), condition.values(), strict=True))
     allowed = {name: _allowed(domain, name, values) for name, values in condition.items()}
     parts = []

@@ -218,11 +218,11 @@ def _entries(array: np.ndarray) -> str:
 def _distribution(said: str, distribution: Any, stddev: np.ndarray, noise: str) -> DiscreteNoise | None:
     if distribution is None:
         return None
-    if not isinstance(distribution, DiscreteNoise):
-        raise TypeError(
-            f"the distribution of the {said} must be a DiscreteLaplace or DiscreteGaussian, got "
-            f"{type(distribution).__name__}."
-        )
+    checks.kind(
+        distribution,
+        DiscreteNoise,
+        f"the distribution of the {said} must be a DiscreteLaplace or DiscreteGaussian",
+    )
     if distribution.noise != noise or stddev.ndim or float(stddev) != distribution.stddev:
         raise ValueError(
             f"the {said} must have the noise and stddev of its distribution, {distribution.noise!r} and "
@@ -269,6 +269,5 @@ def over_domain(domain: Domain, measurements: Any) -> tuple[LinearMeasurement, .
         raise TypeError("measurements must be a list, got a single one: write [it].")
     given = checks.several("measurements", measurements, "LinearMeasurement")
     for one in given:
-        if not isinstance(one, LinearMeasurement):
-            raise TypeError(f"measurements must be LinearMeasurement, got {type(one).__name__}.")
+        checks.kind(one, LinearMeasurement, "measurements must be LinearMeasurement")
     return tuple(one.over(domain) for one in given)

@@ -27,13 +27,10 @@ from pgmjax.data.relation import Relation
 from pgmjax.mechanisms.aim import AIM
 from pgmjax.mechanisms.auto import Auto
 from pgmjax.mechanisms.base import (
-    FitError,
     Measured,
     MeasurementPlan,
     MeasureOnce,
     Mechanism,
-    Request,
-    Run,
     options,
     release_together,
 )
@@ -49,6 +46,7 @@ from pgmjax.mechanisms.mwem import MWEM
 from pgmjax.mechanisms.online_weights import OnlineWeights
 from pgmjax.mechanisms.privbayes import PrivBayes
 from pgmjax.mechanisms.randomized_response import RandomizedResponse
+from pgmjax.mechanisms.run import FitError, Request, Run
 from pgmjax.release.run_folder import NotKept, OtherRun, RunFolder
 
 __all__ = [

@@ -1,62 +1,233 @@
-"""Parts of mechanisms that repeatedly select, measure and fit: checks, rounds, candidates.
-
-A `Round` holds the costs of one round. For mechanisms whose number of rounds is not fixed, costs start small
-and grow once rounds yield nothing new. The candidates are all subsets of a workload's cliques, with weights.
-"""
+"""Select, measure, fit, repeat: the loop of AIM, batch AIM and MWEM, its estimate and its candidates."""
 
 from __future__ import annotations
 
+import abc
+import contextlib
 import dataclasses
-import itertools
-import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.memory import available_bytes, readable_bytes
-from pgmjax.data.cliques import Clique, maximal
-from pgmjax.data.counting import check_memory
+from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.estimation import solvers
 from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.estimation.regularisation import is_known_for, weight_of
-from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.growth import candidate_cells
-from pgmjax.inference.plan.junction_tree import total_cells
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
-from pgmjax.mechanisms.base import Request, Run, carry_measurements
-from pgmjax.mechanisms.noise_sizes import whole_weights
-from pgmjax.model.graphical import GraphicalModel
-from pgmjax.privacy.budget import Budget
-from pgmjax.queries.workload import Workload
+from pgmjax.mechanisms.candidates import check_cells
+from pgmjax.mechanisms.run import Request, Run, carry_measurements
+from pgmjax.model.graphical import GraphicalModel, many_marginals
+from pgmjax.queries import Query
 
-MOST_CANDIDATES = 100_000
 KEPT_NOISE = {"epsilon": 0.5, "rho": 0.35}
 """The share of a measured marginal's expected noise that is taken to remain in a regularised fit, for Laplace
 and for Gaussian noise. Chosen on Adult, Titanic and Stroke of McKenna et al. 2019 (bench/paper004)."""
-LARGER = 1.5
-"""Cells of a tree that is planned anew, over those forecast for the growing tree: at most 1.47 in
-736 random cases (decision 45)."""
 LIGHTER = 0.4
 """Share of the automatic weight of regularisation in the fit of a tree or network of chosen marginals. They
 are the most dependent ones, and what a pull towards independence takes from each adds up between attributes
 that are far apart (bench/paper004)."""
 
 
-def check_largest_clique(request: Request) -> None:
-    """Check that a model of the workload's largest clique alone fits in memory.
+@dataclasses.dataclass(frozen=True)
+class RoundPlan:
+    """The queries of a round, measured before the next update of the estimate, each at its own cost."""
 
-    Unlike `Request.measurable`, this needs no model of all the workload's cliques together.
+    queries: Sequence[Query]
+    costs: Sequence[Fraction]
+    last: bool = False
 
-    Raises:
-        ModelTooLargeError: it does not fit. The message gives the sizes.
+
+class SelectMeasureFit:
+    """The loop of the mechanisms that select, measure and fit in rounds.
+
+    The rounds of a mechanism are a generator. It selects by the estimate, yields what is to be measured, and
+    goes on when the estimate has been updated from the answers. Both see released values only.
+
+    Args:
+        run: the run.
+        estimate: the estimate, still without measurements.
+        counted: answers about the total alone, measured before; the estimate is scaled to it, not fitted.
+
+    Attributes:
+        run, estimate, counted: as given.
+        measured: the answers that the estimate was updated from.
     """
-    largest = max(request.workload.cliques, key=request.domain.size)
-    request.estimator.plan(request.domain, [largest])
+
+    def __init__(self, run: Run, estimate: Estimate, counted: Sequence[LinearMeasurement] = ()):
+        self.run = run
+        self.estimate = estimate
+        self.counted = list(counted)
+        self.measured: list[LinearMeasurement] = []
+
+    @property
+    def answers(self) -> list[LinearMeasurement]:
+        """All answers so far."""
+        return [*self.counted, *self.measured]
+
+    def follow(self, rounds: Iterable[RoundPlan]) -> Fit:
+        """Make the rounds and return the last fit.
+
+        Raises:
+            FitError: an update failed. The error carries the answers so far, whose cost is spent.
+        """
+        for step in rounds:
+            self.measured += self.run.measure(step.queries, step.costs)
+            with carry_measurements(self.answers):
+                self.estimate.update(self.measured, self._total(), step.last)
+        return self.estimate.fit
+
+    def estimates(self, queries: Sequence[Query]) -> list[np.ndarray]:
+        """Return the estimate's answers to queries [rows of each] (counts); raises as `follow` does."""
+        with carry_measurements(self.answers) if self.answers else contextlib.nullcontext():
+            return self.estimate.answers(queries, self._total())
+
+    def _total(self) -> float | None:
+        """Return the number of records: public, estimated from all answers, or None for the fit to do so."""
+        if self.run.total is not None or not self.counted:
+            return self.run.total
+        return estimate_total(self.run.request.domain, self.answers)[0]
+
+
+class Estimate(abc.ABC):
+    """A distribution that is updated after every round, from released values only."""
+
+    fit: Fit
+    """The estimate after the last update."""
+
+    @abc.abstractmethod
+    def cells(self, cliques: Sequence[Clique]) -> list[int]:
+        """Return for each clique the number of cells of the estimate if it were measured next."""
+
+    @abc.abstractmethod
+    def check(self, smallest: Clique, most: int | None) -> None:
+        """Check before spending that the estimate fits in memory.
+
+        Args:
+            smallest: the candidate that needs the fewest cells.
+            most: the limit of cells for candidates; None without a limit.
+
+        Raises:
+            ModelTooLargeError: it does not fit. The message gives the sizes.
+        """
+
+    @abc.abstractmethod
+    def update(
+        self, measurements: Sequence[LinearMeasurement], total: float | None, last: bool = True
+    ) -> None:
+        """Update from all measurements so far, the newest last; `last` is true after the last round."""
+
+    @abc.abstractmethod
+    def marginals(self, cliques: Sequence[Clique], total: float | None) -> list[np.ndarray]:
+        """Return the estimate's marginals [size of each attribute] (counts)."""
+
+    def answers(self, queries: Sequence[Query], total: float | None) -> list[np.ndarray]:
+        """Return the estimate's answers to each query [rows] (counts)."""
+        cliques = list(dict.fromkeys(query.clique for query in queries))
+        tables = dict(zip(cliques, self.marginals(cliques, total), strict=True))
+        return [np.asarray(query.apply(tables[query.clique]), np.float64).reshape(-1) for query in queries]
+
+
+class Engine(Estimate):
+    """The engine: each update is a fit to all measurements, started from the previous one.
+
+    Args:
+        domain: the attributes.
+        estimator: the estimator by which a run decides what to measure.
+        steps: the largest number of steps of the fits before the last one; see `between_rounds`.
+        last: the estimator of the last fit. Default: the same.
+    """
+
+    def __init__(
+        self, domain: Domain, estimator: Estimator, steps: int | None, last: Estimator | None = None
+    ):
+        self._domain = domain
+        self._between = between_rounds(estimator, steps)
+        self._last = estimator if last is None else last
+        self._start: GraphicalModel | None = None
+        self.cliques: tuple[Clique, ...] = ()
+
+    @property
+    def model(self) -> GraphicalModel:
+        """The model of the last fit."""
+        return self.fit.model
+
+    def cells(self, cliques: Sequence[Clique]) -> list[int]:
+        """Return the cells of a junction tree of the model with each clique."""
+        return [int(cells) for cells in candidate_cells(self._domain, self.cliques, cliques)]
+
+    def check(self, smallest: Clique, most: int | None) -> None:
+        """Plan the smallest candidate, and forecast the memory of a model at the limit."""
+        self._last.plan(self._domain, [smallest])
+        if most is not None:
+            check_cells(min(most, self._domain.size(self._domain.attributes)), self._last)
+
+    def update(
+        self, measurements: Sequence[LinearMeasurement], total: float | None, last: bool = True
+    ) -> None:
+        """Fit all measurements, repeated ones as their averages if the loss is "l2"."""
+        estimator = self._last if last else self._between
+        used, apart = list(measurements), 0.0
+        if estimator.loss == "l2":
+            used, apart = averaged(self._domain, measurements)
+        fit = estimator.fit(self._domain, used, total=total, warm_start=self._start)
+        self.fit = dataclasses.replace(fit, loss=fit.loss + apart)
+        self._start = fit.model
+        self.cliques = tuple(dict.fromkeys(measurement.clique for measurement in measurements))
+
+    def marginals(self, cliques: Sequence[Clique], total: float | None = None) -> list[np.ndarray]:
+        """Return the model's marginals; those of the uniform model before the first fit."""
+        model = self._start
+        if model is None:
+            assert total is not None
+            model = GraphicalModel.from_potentials(self._domain, {}, total)
+        return many_marginals(model, cliques)
+
+
+def averaged(
+    domain: Domain, measurements: Sequence[LinearMeasurement]
+) -> tuple[list[LinearMeasurement], float]:
+    """Return precision-weighted means of answers to the same query, and the decrease of the l2 loss.
+
+    The loss of the result differs from that of all answers by this constant for every model. A repeated
+    query therefore needs no new compiled program, and neither do the same cliques in another order: the
+    means are in the order of the domain.
+    """
+    parts: dict[Query, list[LinearMeasurement]] = {}
+    for measurement in measurements:
+        parts.setdefault(measurement.query, []).append(measurement)
+    result, apart = [], 0.0
+    for query, same in parts.items():
+        if len(same) == 1:
+            result += same
+            continue
+        precisions = np.array([1 / part.row_stddevs() ** 2 for part in same])
+        values = np.array([part.flat_values() for part in same])
+        mean = (precisions * values).sum(axis=0) / precisions.sum(axis=0)
+        apart += 0.5 * float((precisions * (values - mean) ** 2).sum())
+        stddevs = precisions.sum(axis=0) ** -0.5
+        stddev = float(stddevs[0]) if all(part.stddev.ndim == 0 for part in same) else stddevs
+        result.append(LinearMeasurement(query.clique, mean, stddev, query, same[0].noise))
+    place = {name: i for i, name in enumerate(domain.attributes)}
+    result.sort(key=lambda each: (len(each.clique), [place[name] for name in each.clique]))
+    return result, apart
+
+
+def between_rounds(estimator: Estimator, steps: int | None) -> Estimator:
+    """Return the estimator of the fits between two rounds, which has no progress bar.
+
+    Args:
+        estimator: that of the last fit.
+        steps: the largest number of steps, with the estimator's own tolerance; None for a fit that ends where
+            noise hides what is left to gain (`tol=None`), with the estimator's own limit of steps.
+    """
+    if steps is None:
+        return dataclasses.replace(estimator, tol=None, progress=False)
+    return dataclasses.replace(estimator, max_steps=min(steps, estimator.max_steps), progress=False)
 
 
 def pulled_less(
@@ -92,48 +263,6 @@ def fit_of_chosen(run: Run, measured: Sequence[LinearMeasurement]) -> Fit:
     return run.fit(measured, estimator=estimator)
 
 
-def check_cells(max_cells: int, estimator: Estimator) -> None:
-    """Check that a model of `max_cells` cells fits in memory.
-
-    Raises:
-        ModelTooLargeError: it does not fit. The message gives the sizes.
-    """
-    itemsize = np.dtype(estimator.dtype).itemsize
-    need = math.ceil(LARGER * itemsize * (2 + solvers.build(estimator.solver).copies) * max_cells)
-    limit = available_bytes() if estimator.max_bytes is None else estimator.max_bytes
-    if need > limit:
-        raise ModelTooLargeError(
-            f"A model of max_cells = {max_cells:,} cells would need about {readable_bytes(need)}, and "
-            f"{readable_bytes(limit)} is available: lower max_cells. Nothing was spent."
-        )
-
-
-def weighted_candidates(request: Request, max_cells: int) -> dict[Clique, int]:
-    """Return all subsets of the workload's cliques with at most `max_cells` cells, with whole weights.
-
-    Raises:
-        ModelTooLargeError: a model of the largest clique, of `max_cells` cells or of the one-way marginals
-            does not fit in memory, nor do the exact tables.
-        ValueError: no candidate has room, but for single attributes.
-    """
-    check_largest_clique(request)
-    domain = request.domain
-    closure = downward_closure(domain, request.workload)
-    check_cells(max_cells, request.estimator)
-    wide = [clique for clique in closure if len(clique) > 1]
-    smallest = min(wide, key=domain.size, default=None)
-    if smallest is not None and domain.size(smallest) > max_cells:
-        raise ValueError(
-            f"No candidate of two attributes or more is within max_cells = {max_cells:,}: the smallest, on "
-            f"{smallest}, has {domain.size(smallest):,} cells, so that no budget would measure any. Raise "
-            "max_cells, or ask for single attributes. Nothing was spent."
-        )
-    kept = [c for c in closure if len(c) == 1 or domain.size(c) <= max_cells]
-    check_memory(domain, kept)
-    request.estimator.plan(domain, [clique for clique in kept if len(clique) == 1])
-    return dict(zip(kept, whole_weights([closure[c] for c in kept]), strict=True))
-
-
 def kept_noise(request: Request, given: float | None) -> float:
     """Return the share of a measurement's expected noise that is taken to remain in a fit."""
     if given is not None:
@@ -150,245 +279,3 @@ def check_settings(mechanism: Any) -> None:
     checks.set_integers(mechanism, "rounds", "steps", low=1, optional=True)
     if kept_noise is not None and checks.number("kept_noise", kept_noise, above=0) > 1:
         raise ValueError(f"kept_noise must be a share in (0, 1], got {kept_noise:g}.")
-
-
-def merged(domain: Domain, measurements: Sequence[LinearMeasurement]) -> list[LinearMeasurement]:
-    """Return whole marginals in a fixed order, those of one clique averaged with weights 1/variance.
-
-    The sum of squares of the result differs from that of the originals by a constant. The fixed order lets
-    programs compiled for the same measured cliques be reused.
-    """
-    parts: dict[Clique, list[LinearMeasurement]] = {}
-    for measurement in measurements:
-        parts.setdefault(measurement.clique, []).append(measurement)
-    place = {name: i for i, name in enumerate(domain.attributes)}
-    result = []
-    for clique in sorted(parts, key=lambda clique: (len(clique), [place[name] for name in clique])):
-        precisions = [1 / float(part.stddev) ** 2 for part in parts[clique]]
-        precision = math.fsum(precisions)
-        values = sum(p * part.flat_values() for p, part in zip(precisions, parts[clique], strict=True))
-        first = parts[clique][0]
-        result.append(
-            LinearMeasurement(clique, values / precision, precision**-0.5, first.query, first.noise)
-        )
-    return result
-
-
-def between_rounds(estimator: Estimator, steps: int | None) -> Estimator:
-    """Return the estimator of the fits between two rounds, which has no progress bar.
-
-    Args:
-        estimator: that of the last fit.
-        steps: the largest number of steps, with the estimator's own tolerance; None for a fit that ends where
-            noise hides what is left to gain (`tol=None`), with the estimator's own limit of steps.
-    """
-    if steps is None:
-        return dataclasses.replace(estimator, tol=None, progress=False)
-    return dataclasses.replace(estimator, max_steps=min(steps, estimator.max_steps), progress=False)
-
-
-def fit_on_the_way(
-    run: Run,
-    measurements: Sequence[LinearMeasurement],
-    steps: int | None,
-    warm_start: GraphicalModel | None = None,
-) -> GraphicalModel:
-    """Return a model fitted between two rounds: see `between_rounds`.
-
-    Raises:
-        FitError: the fit failed. The error carries the measurements, whose cost is spent.
-    """
-    return fit_merged(run, between_rounds(run.request.estimator, steps), measurements, warm_start).model
-
-
-def fit_merged(
-    run: Run,
-    estimator: Estimator,
-    measurements: Sequence[LinearMeasurement],
-    warm_start: GraphicalModel | None = None,
-) -> Fit:
-    """Fit a model to whole marginals, those of one clique averaged if the loss is "l2".
-
-    Raises:
-        FitError: the fit failed. The error carries the measurements, whose cost is spent.
-    """
-    domain = run.request.domain
-    given = merged(domain, measurements) if estimator.loss == "l2" else measurements
-    with carry_measurements(measurements):
-        return estimator.fit(domain, given, run.total, warm_start)
-
-
-@dataclasses.dataclass(frozen=True)
-class Round:
-    """The costs of a round, as exact fractions in the budget's unit.
-
-    Attributes:
-        choose: cost of the selection.
-        measure: cost of the measurement; in the last round, all that remains after the selection.
-        unit: "epsilon" or "rho".
-        last: whether it is the last round.
-    """
-
-    choose: Fraction
-    measure: Fraction
-    unit: str
-    last: bool = False
-
-    @classmethod
-    def of(cls, cost: Fraction, share: Fraction, unit: str, last: bool = False) -> Round:
-        """Divide a round's cost; `share` is the share of the measurement.
-
-        Example:
-            >>> Round.of(Fraction(1), Fraction(9, 10), "rho").choose
-            Fraction(1, 10)
-        """
-        return cls(cost * (1 - share), cost * share, unit, last)
-
-    @classmethod
-    def first(cls, budget: Budget, rounds: int | None, attributes: int, share: Fraction) -> Round:
-        """Return the first round, for an expected number of rounds.
-
-        Args:
-            budget: the run's budget; nothing is spent.
-            rounds: expected number of rounds. Default: 16 per attribute.
-            attributes: number of attributes measured beforehand, each at a round's measurement cost.
-            share: the measurement's share of a round's cost.
-
-        Raises:
-            ValueError: there are fewer rounds than attributes.
-        """
-        rounds = 16 * attributes if rounds is None else rounds
-        if rounds < attributes:
-            raise ValueError(
-                f"rounds must be at least {attributes}, the number of the workload's attributes: each is "
-                f"measured first with a round's budget; got {rounds}. Nothing was spent."
-            )
-        return cls.of(budget.cap / rounds, share, budget.unit)
-
-    @property
-    def cost(self) -> Fraction:
-        """The cost of both parts."""
-        return self.choose + self.measure
-
-    def next(self, remaining: Fraction, anneal: bool = False) -> Round:
-        """Return the next round.
-
-        Args:
-            remaining: the remaining budget.
-            anneal: whether to halve the noise of measurements and selections, by twice the epsilon or four
-                times the rho.
-
-        Returns:
-            The next round; the last one, with all of the remaining budget, if that is at most the cost of
-            two more rounds.
-        """
-        factor = (2 if self.unit == "epsilon" else 4) if anneal else 1
-        share = self.measure / self.cost
-        if remaining <= 2 * factor * self.cost:
-            return Round.of(remaining, share, self.unit, last=True)
-        return Round.of(factor * self.cost, share, self.unit)
-
-
-def is_noise(
-    before: np.ndarray, after: np.ndarray, measurement: LinearMeasurement, kept: float = 1.0
-) -> bool:
-    """Return whether a measurement changed the model's marginal by no more than its own expected noise.
-
-    All arguments are released values.
-
-    Args:
-        before: the model's marginal without the measurement (counts).
-        after: the model's marginal with it (counts).
-        measurement: the measurement, with a known noise distribution.
-        kept: the share of the noise that remains in a fit.
-    """
-    assert measurement.distribution is not None
-    moved = float(np.abs(np.asarray(after) - np.asarray(before)).sum())
-    return moved <= kept * measurement.distribution.mean_absolute * measurement.values.size
-
-
-def downward_closure(domain: Domain, workload: Workload) -> dict[Clique, Fraction]:
-    """Return every subset r of a workload's cliques with its weight, the sum of c_s |r & s| over cliques s.
-
-    The weight is the sum over the attributes of r of the total weight of the cliques that have each.
-
-    Args:
-        domain: the attributes; the returned cliques are in its order.
-        workload: cliques s with weights c_s. Their queries are ignored.
-
-    Returns:
-        Weights by clique, small cliques first.
-
-    Raises:
-        ValueError: there are more than 100,000 subsets.
-
-    References:
-        McKenna, Mullins, Sheldon and Miklau 2022, section 4.
-
-    Example:
-        >>> domain = Domain({"a": 2, "b": 2, "c": 2})
-        >>> for clique, weight in downward_closure(domain, Workload([["b", "a"], ["b", "c"]])).items():
-        ...     print(clique, weight)
-        ('a',) 1
-        ('b',) 2
-        ('c',) 1
-        ('a', 'b') 3
-        ('b', 'c') 3
-    """
-    asked = [(frozenset(entry.clique), entry.weight) for entry in workload.entries]
-    at_least = max(2 ** len(clique) - 1 for clique, _ in asked)
-    found: set[Clique] = set()
-    for clique, _ in asked if at_least <= MOST_CANDIDATES else ():
-        names = [name for name in domain.attributes if name in clique]
-        for size in range(1, len(names) + 1):
-            found.update(itertools.combinations(names, size))
-    if max(at_least, len(found)) > MOST_CANDIDATES:
-        raise ValueError(
-            f"the workload's cliques have at least {max(at_least, len(found)):,} subsets, more than the "
-            f"{MOST_CANDIDATES:,} candidates that are weighed: ask for smaller cliques, or fewer."
-        )
-    place = {name: i for i, name in enumerate(domain.attributes)}
-    ordered = sorted(found, key=lambda clique: (len(clique), [place[name] for name in clique]))
-    total = dict.fromkeys(place, Fraction(0))
-    for asked_for, weight in asked:
-        for name in asked_for:
-            total[name] += weight
-    return {clique: sum((total[name] for name in clique), Fraction(0)) for clique in ordered}
-
-
-def affordable(
-    domain: Domain, cliques: Sequence[Clique], candidates: Sequence[Clique], limit: int
-) -> list[Clique]:
-    """Return the candidates with which a model's junction tree has at most `limit` cells.
-
-    A candidate contained in one of the model's cliques changes nothing and is always included. The others
-    count with the tree that `candidate_cells` makes of the model's own, unless one that is larger already
-    fits: that with all variables of the candidate but the largest in every clique. The tree that is planned
-    for the fit had at most 1.5 times as many cells in 736 random cases of 10 to 100 attributes, and as many
-    or fewer in most.
-
-    Args:
-        domain: the attributes.
-        cliques: the cliques of the current model.
-        candidates: the cliques to choose from.
-        limit: the largest number of cells of the junction tree.
-    """
-    largest = [frozenset(clique) for clique in maximal(cliques)]
-    holding: dict[str, list[frozenset[str]]] = {name: [] for name in domain.attributes}
-    for held in largest:
-        for name in held:
-            holding[name].append(held)
-    place = {name: i for i, name in enumerate(domain.attributes)}
-    model = [sorted(held, key=place.__getitem__) for held in largest]
-    base = total_cells(domain.shape, [tuple(place[name] for name in held) for held in model])
-
-    def certain(clique: Clique) -> bool:
-        cells = domain.size(clique)
-        in_all = base * (cells // max(domain[name] for name in clique)) + cells
-        return in_all <= limit or any(held.issuperset(clique) for held in holding[clique[0]])
-
-    kept = set(filter(certain, candidates))
-    unsure = [clique for clique in candidates if clique not in kept]
-    forecast = candidate_cells(domain, model, unsure)
-    kept.update(clique for clique, cells in zip(unsure, forecast, strict=True) if cells <= limit)
-    return [clique for clique in candidates if clique in kept]

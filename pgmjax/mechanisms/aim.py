@@ -3,32 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 
 from pgmjax.data.cliques import Clique
-from pgmjax.mechanisms.adaptive import (
-    Round,
-    affordable,
-    check_settings,
-    fit_merged,
-    fit_on_the_way,
-    is_noise,
-    kept_noise,
-    weighted_candidates,
-)
-from pgmjax.mechanisms.base import Mechanism, Request, Run
-from pgmjax.mechanisms.noise_sizes import (
-    distances,
-    distribution_for,
-    grid_for,
-    largest_sensitivity,
-)
-from pgmjax.mechanisms.work import Work
-from pgmjax.model.graphical import many_marginals
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.mechanisms.adaptive import Engine, RoundPlan, SelectMeasureFit, check_settings, kept_noise
+from pgmjax.mechanisms.base import Mechanism
+from pgmjax.mechanisms.candidates import affordable, weighted_candidates
+from pgmjax.mechanisms.noise_sizes import distances, grid_for
+from pgmjax.mechanisms.run import Request, Run, Work
+from pgmjax.privacy.budget import Budget
 from pgmjax.queries import Query, marginal
 from pgmjax.release.release import Release
 
@@ -91,15 +79,12 @@ class AIM(Mechanism):
 
     def plan(self, request: Request) -> dict[Clique, int]:
         """Return all candidate cliques with their weights."""
-        domain, budget = request.domain, request.budget
+        budget = request.budget
         candidates = weighted_candidates(request, self.max_cells)
         attributes = [clique for clique in candidates if len(clique) == 1]
         first = Round.first(budget, self.rounds, len(attributes), self.share)
-        sensitivity = largest_sensitivity(
-            attributes, domain, self._neighbours, budget.unit, request.max_weight, request.max_records
-        )
         for cost in (first.measure, budget.cap - first.cost):  # bounds on the cost of a measurement
-            distribution_for(sensitivity, budget.unit, cost)
+            request.noise(attributes, cost)
         self._grid(request, candidates, first.choose)
         return candidates
 
@@ -110,43 +95,41 @@ class AIM(Mechanism):
 
     def execute(self, run: Run) -> Release:
         """Measure all attributes, then select and measure one marginal per round."""
-        candidates: dict[Clique, int] = run.plan
+        estimate = Engine(run.request.domain, run.request.estimator, self.steps, run.estimator)
+        loop = SelectMeasureFit(run, estimate)
+        fit = loop.follow(self._rounds(loop, estimate))
+        return run.release(loop.answers, fit)
+
+    def _rounds(self, loop: SelectMeasureFit, estimate: Engine) -> Iterator[RoundPlan]:
+        """Yield what the paper's Algorithm 2 measures; the loop estimates after each step."""
+        run, candidates = loop.run, loop.run.plan
         request, budget = run.request, run.budget
-        attributes = [clique for clique in candidates if len(clique) == 1]
         queries = {clique: marginal(clique) for clique in candidates}
-        first = Round.first(budget, self.rounds, len(attributes), self.share)
-        measured = run.measure(list(map(marginal, attributes)), [first.measure] * len(attributes))
-        model = fit_on_the_way(run, measured, self.steps)
-        now = first.next(budget.remaining)
+
+        # Initialise (Algorithm 3): measure all one-way marginals.
+        attributes = [queries[clique] for clique in candidates if len(clique) == 1]
+        now = Round.first(budget, self.rounds, len(attributes), self.share)
+        yield RoundPlan(attributes, [now.measure] * len(attributes))
+        now = now.next(budget.remaining)
         while True:
+            # Candidates: those that keep the model as small as the budget is spent.
             limit = int(self.max_cells * (budget.spent + now.cost) / budget.cap)
-            held = [measurement.clique for measurement in measured]
+            held = [measurement.clique for measurement in loop.measured]
             open_now = affordable(request.domain, held, list(candidates), limit)
-            estimates = dict(zip(open_now, many_marginals(model, open_now), strict=True))
-            clique = self._choose(run, estimates, queries, now)
-            measured += run.measure([marginal(clique)], [budget.remaining if now.last else now.measure])
+
+            # Select by the exponential mechanism, or permute-and-flip.
+            before = dict(zip(open_now, estimate.marginals(open_now), strict=True))
+            clique = self._choose(run, before, queries, now)
+
+            # Measure, and estimate from all measurements.
+            yield RoundPlan([queries[clique]], [budget.remaining if now.last else now.measure], now.last)
             if now.last:
-                return run.release(measured, fit_merged(run, run.estimator, measured, model))
-            model = fit_on_the_way(run, measured, self.steps, model)
-            after = model.marginal(clique)
-            quiet = is_noise(estimates[clique], after, measured[-1], self._kept(request))
+                return
+
+            # Anneal (Algorithm 4): halve the noise if the estimate moved by no more than it.
+            kept = kept_noise(request, self.kept_noise)
+            quiet = is_noise(before[clique], estimate.model.marginal(clique), loop.measured[-1], kept)
             now = now.next(budget.remaining, anneal=quiet)
-
-    def _kept(self, request: Request) -> float:
-        return kept_noise(request, self.kept_noise)
-
-    def _grid(
-        self,
-        request: Request,
-        weights: Mapping[Clique, int],
-        cost: Fraction,
-        queries: Mapping[Clique, Query] | None = None,
-    ) -> int:
-        marginals = weights if queries is None else queries.values()
-        sensitivity = largest_sensitivity(
-            marginals, request.domain, self._neighbours, "epsilon", request.max_weight, request.max_records
-        )
-        return grid_for(sensitivity * max(weights.values()), request.budget.unit, cost)
 
     def _choose(
         self,
@@ -156,17 +139,108 @@ class AIM(Mechanism):
         now: Round,
     ) -> Clique:
         """Select the round's clique, given the model's marginals on all current candidates."""
-        request, candidates = run.request, run.plan
-        unit = request.budget.unit
-        sensitivity = largest_sensitivity(
-            [queries[clique] for clique in estimates],
-            request.domain,
-            self._neighbours,
-            unit,
-            request.max_weight,
-            request.max_records,
-        )
-        noise = self._kept(request) * distribution_for(sensitivity, unit, now.measure).mean_absolute
-        bits = self._grid(request, candidates, now.choose, queries)
-        score = distances(estimates, bits, candidates, noise, queries)
+        request, weights = run.request, run.plan
+        largest = request.noise([queries[clique] for clique in estimates], now.measure)
+        noise = kept_noise(request, self.kept_noise) * largest.mean_absolute
+        bits = self._grid(request, weights, now.choose, queries)
+        score = distances(estimates, bits, weights, noise, queries)
         return list(estimates)[run.select(score, now.choose)]
+
+    def _grid(
+        self,
+        request: Request,
+        weights: Mapping[Clique, int],
+        cost: Fraction,
+        queries: Mapping[Clique, Query] | None = None,
+    ) -> int:
+        sensitivity = request.sensitivity(weights if queries is None else queries.values(), "epsilon")
+        return grid_for(sensitivity * max(weights.values()), request.budget.unit, cost)
+
+
+@dataclasses.dataclass(frozen=True)
+class Round:
+    """The costs of a round, as exact fractions in the budget's unit.
+
+    Attributes:
+        choose: cost of the selection.
+        measure: cost of the measurement; in the last round, all that remains after the selection.
+        unit: "epsilon" or "rho".
+        last: whether it is the last round.
+    """
+
+    choose: Fraction
+    measure: Fraction
+    unit: str
+    last: bool = False
+
+    @classmethod
+    def of(cls, cost: Fraction, share: Fraction, unit: str, last: bool = False) -> Round:
+        """Divide a round's cost; `share` is the share of the measurement.
+
+        Example:
+            >>> Round.of(Fraction(1), Fraction(9, 10), "rho").choose
+            Fraction(1, 10)
+        """
+        return cls(cost * (1 - share), cost * share, unit, last)
+
+    @classmethod
+    def first(cls, budget: Budget, rounds: int | None, attributes: int, share: Fraction) -> Round:
+        """Return the first round, for an expected number of rounds.
+
+        Args:
+            budget: the run's budget; nothing is spent.
+            rounds: expected number of rounds. Default: 16 per attribute.
+            attributes: number of attributes measured beforehand, each at a round's measurement cost.
+            share: the measurement's share of a round's cost.
+
+        Raises:
+            ValueError: there are fewer rounds than attributes.
+        """
+        rounds = 16 * attributes if rounds is None else rounds
+        if rounds < attributes:
+            raise ValueError(
+                f"rounds must be at least {attributes}, the number of the workload's attributes: each is "
+                f"measured first with a round's budget; got {rounds}. Nothing was spent."
+            )
+        return cls.of(budget.cap / rounds, share, budget.unit)
+
+    @property
+    def cost(self) -> Fraction:
+        """The cost of both parts."""
+        return self.choose + self.measure
+
+    def next(self, remaining: Fraction, anneal: bool = False) -> Round:
+        """Return the next round.
+
+        Args:
+            remaining: the remaining budget.
+            anneal: whether to halve the noise of measurements and selections, by twice the epsilon or four
+                times the rho.
+
+        Returns:
+            The next round; the last one, with all of the remaining budget, if that is at most the cost of
+            two more rounds.
+        """
+        factor = (2 if self.unit == "epsilon" else 4) if anneal else 1
+        share = self.measure / self.cost
+        if remaining <= 2 * factor * self.cost:
+            return Round.of(remaining, share, self.unit, last=True)
+        return Round.of(factor * self.cost, share, self.unit)
+
+
+def is_noise(
+    before: np.ndarray, after: np.ndarray, measurement: LinearMeasurement, kept: float = 1.0
+) -> bool:
+    """Return whether a measurement changed the model's marginal by no more than its own expected noise.
+
+    All arguments are released values.
+
+    Args:
+        before: the model's marginal without the measurement (counts).
+        after: the model's marginal with it (counts).
+        measurement: the measurement, with a known noise distribution.
+        kept: the share of the noise that remains in a fit.
+    """
+    assert measurement.distribution is not None
+    moved = float(np.abs(np.asarray(after) - np.asarray(before)).sum())
+    return moved <= kept * measurement.distribution.mean_absolute * measurement.values.size

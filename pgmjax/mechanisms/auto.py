@@ -18,11 +18,11 @@ from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.junction_tree import total_cells
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
-from pgmjax.mechanisms.base import Mechanism, Request, Run
+from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.batch_aim import BatchAIM
 from pgmjax.mechanisms.mst import MST
 from pgmjax.mechanisms.noise_sizes import distribution_for, largest_sensitivity
-from pgmjax.mechanisms.work import Work
+from pgmjax.mechanisms.run import Request, Run, Work
 from pgmjax.privacy.exact import split
 from pgmjax.queries import Query, marginal
 from pgmjax.release.release import Release

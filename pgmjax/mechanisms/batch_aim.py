@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -13,17 +13,11 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.inference.plan.structure import MOST_CELLS
-from pgmjax.mechanisms.adaptive import (
-    affordable,
-    check_settings,
-    fit_merged,
-    fit_on_the_way,
-    kept_noise,
-    weighted_candidates,
-)
-from pgmjax.mechanisms.base import Mechanism, Request, Run
-from pgmjax.mechanisms.noise_sizes import distribution_for, grid_for_scores, largest_sensitivity, on_grid
-from pgmjax.mechanisms.work import Work
+from pgmjax.mechanisms.adaptive import Engine, RoundPlan, SelectMeasureFit, check_settings, kept_noise
+from pgmjax.mechanisms.base import Mechanism
+from pgmjax.mechanisms.candidates import affordable, weighted_candidates
+from pgmjax.mechanisms.noise_sizes import grid_for_scores, on_grid
+from pgmjax.mechanisms.run import Request, Run, Work
 from pgmjax.model.graphical import GraphicalModel, many_marginals
 from pgmjax.privacy.exact import split
 from pgmjax.privacy.scores import Distances
@@ -33,6 +27,14 @@ from pgmjax.release.release import Release, distances_between
 
 _PARTS = 10**4
 """Costs of a round's measurements are in whole multiples of about a ten-thousandth of it."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Scored:
+    """The scores that a round published, and the model that they compare with the table."""
+
+    model: GraphicalModel
+    distances: Sequence[NoisyDistance]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,9 +114,8 @@ class BatchAIM(Mechanism):
     def plan(self, request: Request) -> dict[Clique, int]:
         """Return all candidate cliques with their weights."""
         candidates = weighted_candidates(request, self.max_cells)
-        budget, bounds = request.budget, (self._neighbours, request.max_weight, request.max_records)
+        budget = request.budget
         attributes, wide = _by_width(candidates)
-        largest = largest_sensitivity(list(candidates), request.domain, bounds[0], budget.unit, *bounds[1:])
         costs = [(self.start * budget.cap if wide else budget.cap) / len(attributes)]
         if wide:
             cost = (1 - self.start) * budget.cap / self.rounds
@@ -122,7 +123,7 @@ class BatchAIM(Mechanism):
                 self._grid(request, scored, cost * (1 - self.share))
             costs += [cost, cost * self.share / (_PARTS + len(candidates))]  # the largest and the smallest
         for each in costs:
-            distribution_for(largest, budget.unit, each)
+            request.noise(candidates, each)
         return candidates
 
     def work(self, request: Request, plan: dict[Clique, int]) -> Work:
@@ -131,33 +132,41 @@ class BatchAIM(Mechanism):
 
     def execute(self, run: Run) -> Release:
         """Measure all attributes; then, round by round, score the candidates and measure those worth it."""
-        budget = run.budget
-        attributes, wide = _by_width(run.plan)
-        start = budget.cap * (self.start if wide else 1)
-        measured = run.measure(list(map(marginal, attributes)), split(start, [1] * len(attributes)))
-        model, published = None, dict[int, tuple[GraphicalModel, list[NoisyDistance]]]()
-        for number, cost in enumerate(budget.split([1] * self.rounds) if wide else (), start=1):
-            model = fit_on_the_way(run, measured, self.steps, model)
-            limit, before = self.max_cells * number // self.rounds, budget.spent
-            held = [each.clique for each in measured]
-            shares, distances = self._shares(run, model, held, limit, cost)
-            published[number] = model, [dataclasses.replace(each, round=number) for each in distances]
-            costs = split(cost - (budget.spent - before), list(shares.values()))
-            measured += run.measure(list(map(marginal, shares)), costs)
-        fit = fit_merged(run, run.estimator, measured, model)
-        counted = [set(each.clique) for each in measured]
-        last = {
-            each.clique: (model, each)
-            for model, distances in published.values()
-            for each in distances
-            if not any(clique.issuperset(each.clique) for clique in counted)
-        }
-        found = []
-        for model, _ in published.values():
-            ours = [each for of, each in last.values() if of is model]
-            moved = distances_between(fit.model, model, [each.clique for each in ours])
+        estimate = Engine(run.request.domain, run.request.estimator, self.steps, run.estimator)
+        loop, published = SelectMeasureFit(run, estimate), list[_Scored]()
+        fit = loop.follow(self._rounds(loop, estimate, published))
+        counted = [set(each.clique) for each in loop.answers]
+        last = {each.clique: (scored, each) for scored in published for each in scored.distances}
+        found: list[NoisyDistance] = []
+        for scored in published:
+            ours = [each for of, each in last.values() if of is scored]
+            ours = [each for each in ours if not any(held.issuperset(each.clique) for held in counted)]
+            moved = distances_between(fit.model, scored.model, [each.clique for each in ours])
             found += [dataclasses.replace(each, changed=more) for each, more in zip(ours, moved, strict=True)]
-        return run.release(measured, fit, distances=tuple(found))
+        return run.release(loop.answers, fit, distances=tuple(found))
+
+    def _rounds(
+        self, loop: SelectMeasureFit, estimate: Engine, published: list[_Scored]
+    ) -> Iterator[RoundPlan]:
+        """Yield what is measured; the loop estimates after each step. The scores are `published`."""
+        run, budget = loop.run, loop.run.budget
+        attributes, wide = _by_width(run.plan)
+
+        # Initialise: measure all one-way marginals.
+        start = budget.cap * (self.start if wide else 1)
+        costs = split(start, [1] * len(attributes))
+        yield RoundPlan(list(map(marginal, attributes)), costs, last=not wide)
+        for number, cost in enumerate(budget.split([1] * self.rounds) if wide else (), start=1):
+            # Select: publish a noisy score of every candidate, and take those that are worth their noise.
+            model, before = estimate.model, budget.spent
+            limit = self.max_cells * number // self.rounds
+            held = [measurement.clique for measurement in loop.measured]
+            shares, scores = self._shares(run, model, held, limit, cost)
+            published.append(_Scored(model, [dataclasses.replace(each, round=number) for each in scores]))
+
+            # Measure them together, and estimate from all measurements.
+            costs = split(cost - (budget.spent - before), list(shares.values()))
+            yield RoundPlan(list(map(marginal, shares)), costs, last=number == self.rounds)
 
     def _shares(
         self, run: Run, model: GraphicalModel, held: Sequence[Clique], limit: int, cost: Fraction
@@ -201,18 +210,10 @@ class BatchAIM(Mechanism):
 
     def _noise(self, request: Request, wide: Sequence[Clique], cost: Fraction) -> float:
         """Return the expected absolute noise of a count, as far as the model keeps it, at a cost."""
-        unit, bounds = request.budget.unit, (request.max_weight, request.max_records)
-        sensitivity = largest_sensitivity(wide, request.domain, self._neighbours, unit, *bounds)
-        return kept_noise(request, self.kept_noise) * distribution_for(sensitivity, unit, cost).mean_absolute
-
-    def _of_one(self, request: Request, wide: Sequence[Clique]) -> Any:
-        """Return the sensitivity of one distance."""
-        return largest_sensitivity(
-            wide, request.domain, self._neighbours, "epsilon", request.max_weight, request.max_records
-        )
+        return kept_noise(request, self.kept_noise) * request.noise(wide, cost).mean_absolute
 
     def _grid(self, request: Request, wide: Sequence[Clique], cost: Fraction) -> int:
-        return grid_for_scores(len(wide), self._of_one(request, wide), request.budget.unit, cost)
+        return grid_for_scores(len(wide), request.sensitivity(wide, "epsilon"), request.budget.unit, cost)
 
     def _distances(
         self, run: Run, model: GraphicalModel, wide: Sequence[Clique], cost: Fraction
@@ -222,7 +223,7 @@ class BatchAIM(Mechanism):
         estimates = zip(wide, many_marginals(model, wide), strict=True)
         score = Distances([(marginal(clique), on_grid(table, bits)) for clique, table in estimates], bits)
         # as `PrivateTable.measure_scores` guarantees it
-        number, one = len(wide), float(self._of_one(run.request, wide))
+        number, one = len(wide), float(run.request.sensitivity(wide, "epsilon"))
         spread = (
             math.sqrt(2) * number * one / cost if unit == "epsilon" else one * math.sqrt(number / 2 / cost)
         )

@@ -1,6 +1,6 @@
-"""Bayesian networks under privacy: the search for parents, and the models of noisy marginals.
+"""Bayesian networks under privacy: candidate parents, and the models of noisy marginals.
 
-The search proceeds attribute by attribute and selects the parents of each by a private score. The candidate
+`PrivBayes` proceeds attribute by attribute and selects the parents of each by a private score. The candidate
 parents depend on public values only. A taxonomy may merge the values of parents, but not those of children.
 
 A model is constructed from a network's noisy marginals by the paper's method or by the engine. Both use the
@@ -22,7 +22,6 @@ import numpy as np
 from pgmjax import random
 from pgmjax._internal import checks
 from pgmjax._internal.memory import available_bytes, readable_bytes
-from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.estimator import Estimator, Fit
@@ -31,14 +30,10 @@ from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.growth import candidate_cells
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.adaptive import pulled_less
-from pgmjax.mechanisms.base import carry_measurements
+from pgmjax.mechanisms.run import carry_measurements
 from pgmjax.model.graphical import GraphicalModel
-from pgmjax.privacy import scales, selection
-from pgmjax.privacy.exact import split
-from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.scores.bayes import BinaryF, MutualInformation, ParentScore, TotalVariation
-from pgmjax.privacy.sensitivity import Sensitivity
-from pgmjax.queries import AttributeQuery, Product, compression, identity, marginal
+from pgmjax.queries import AttributeQuery, Product, compression, identity
 from pgmjax.queries.workload import Workload
 from pgmjax.release.release import Release
 
@@ -60,122 +55,6 @@ Parents = tuple[tuple[str, int], ...]
 
 Taxonomies = Mapping[str, tuple[tuple[int, ...], ...]]
 """Increasingly coarse maps by attribute, each with the group of every code."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Search:
-    """The search for a network; see `PrivBayes` for the settings.
-
-    Attributes:
-        score: the score that parents are selected by.
-        structure_share: the share of the budget for selections.
-        theta: the required usefulness of the marginals.
-        degree: the number of parents, or None.
-        first: the attribute to start with, or None.
-        max_candidates: the largest number of candidates in one selection.
-        max_cells: the largest number of cells of the model's junction tree.
-    """
-
-    score: type[ParentScore]
-    structure_share: Fraction
-    theta: Fraction
-    degree: int | None
-    first: str | None
-    max_candidates: int
-    max_cells: int
-
-    def run(
-        self, table: PrivateTable, levels: AttributeLevels, show_progress: bool | None = None
-    ) -> list[Candidate]:
-        """Return the marginals to measure, in the order in which the attributes joined.
-
-        With a degree the network's first marginals are omitted, since all of their attributes are in the
-        first one of full degree.
-
-        Args:
-            table: the private table; selections are charged to its budget.
-            levels: the attributes with their taxonomies.
-            show_progress: None shows a progress bar in terminals only, False never.
-
-        Raises:
-            ValueError: no noise can be drawn for the budget; nothing was spent.
-        """
-        names = list(table.domain)
-        first = names[0] if self.first is None else self.first
-        network, rest = [Candidate(first)], [name for name in names if name != first]
-        if not rest:
-            return network
-        records, noise = table.public_count(), self._noise(table)
-        degree, cells = self.degree, useful_cells(records, len(names), self.theta, noise)
-        if degree is None and set(table.domain.shape) == {2}:
-            degree = useful_degree(records, len(names), self.theta, noise)
-        share, others = table.budget.split([self.structure_share, 1 - self.structure_share])
-        costs = split(share, [1] * len(rest))
-        marginals = len(names) - (degree or 0)
-        self._check_amounts(table, records, costs[0], [others / len(names), table.budget.cap / marginals])
-        with Progress("choosing parents", len(costs), show_progress) as progress:
-            for cost in costs:
-                chosen = [each.child for each in network]
-                if degree is None:
-                    found = parents_of_cells(levels, chosen, rest, cells, self.max_candidates)
-                else:
-                    found = parents_of_degree(chosen, rest, degree, self.max_candidates)
-                found = candidates_that_fit(table.domain, network, found, self.max_cells)
-                network.append(found[self._choose(table, levels, found, cost, records)])
-                rest.remove(network[-1].child)
-                progress.advance()
-        holds_all = degree is not None and len(network[degree].parents) == degree
-        return network[degree:] if holds_all else network
-
-    def _check_amounts(
-        self, table: PrivateTable, records: int, choice: Fraction, parts: Sequence[Fraction]
-    ) -> None:
-        """Check before spending that noise can be drawn for the parts of the budget.
-
-        Args:
-            table: the private table.
-            records: the number of records.
-            choice: the cost of a selection.
-            parts: the smallest and the largest possible cost of a marginal.
-        """
-        largest = sorted(table.domain, key=table.domain.__getitem__)[-2:]
-        score = self.score([marginal(largest)], records)
-        moved = score.sensitivity(table.domain, table.relation).of_unit(table.max_records).value
-        marginals = [
-            Sensitivity(2, norm, table.relation).of_unit(table.max_records).value
-            for norm in ("l1", "l2_squared")
-        ]
-        if table.budget.unit == "epsilon":
-            selection.permute_and_flip_for(moved, choice)
-            for part in parts:
-                scales.laplace_for(marginals[0], part)
-        else:
-            selection.exponential_for(moved, Fraction(math.sqrt(8 * choice)))
-            for part in parts:
-                scales.gaussian_for(marginals[1], part)
-
-    def _choose(
-        self,
-        table: PrivateTable,
-        levels: AttributeLevels,
-        candidates: Sequence[Candidate],
-        cost: Fraction,
-        records: int,
-    ) -> int:
-        if len(candidates) == 1 or not any(each.parents for each in candidates):
-            return 0  # nothing to find out
-        score = self.score([levels.query(each) for each in candidates], records)
-        if table.budget.unit == "epsilon":
-            return table.select(score, epsilon=cost)
-        return table.select(score, rho=cost)
-
-    def _noise(self, table: PrivateTable) -> Noise:
-        """Return the mean absolute noise of a cell if the rest of the budget is divided among marginals."""
-        part = (1 - self.structure_share) * table.budget.cap
-        if table.budget.unit == "epsilon":
-            return lambda marginals: Fraction(2 * marginals) / part
-        # Gaussian noise of variance m / rho, the mean of whose size is sqrt(2 / pi) standard deviations
-        return lambda marginals: Fraction(math.sqrt(2 * marginals / (math.pi * part)))
 
 
 def parents_of_degree(chosen: Sequence[str], rest: Sequence[str], degree: int, most: int) -> list[Candidate]:
@@ -247,6 +126,14 @@ def candidates_that_fit(
     return kept + [
         Candidate(child) for child in dict.fromkeys(c.child for c in candidates) if child not in served
     ]
+
+
+def mean_noise(part: Fraction, unit: str) -> Noise:
+    """Return the mean absolute noise of a cell if a part of a budget is divided among marginals."""
+    if unit == "epsilon":
+        return lambda marginals: Fraction(2 * marginals) / part
+    # Gaussian noise of variance m / rho, the mean of whose size is sqrt(2 / pi) standard deviations
+    return lambda marginals: Fraction(math.sqrt(2 * marginals / (math.pi * part)))
 
 
 def useful_degree(records: int, attributes: int, theta: Fraction, noise: Noise) -> int:

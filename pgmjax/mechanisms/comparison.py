@@ -31,8 +31,9 @@ from pgmjax.data.domain import Domain, as_domain
 from pgmjax.data.relation import AnyRelation, Relation
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.inference.plan.junction_tree import total_cells
-from pgmjax.mechanisms.base import FitError, Mechanism
+from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.marginals import Marginals
+from pgmjax.mechanisms.run import FitError
 from pgmjax.privacy.exact import as_text, exact_delta, exact_epsilon
 from pgmjax.privacy.measuring import plan_measurements
 from pgmjax.privacy.seeded import SeededBackend

@@ -1,34 +1,31 @@
 """DualQuery: synthetic records that answer drawn queries, and a model fitted to the draws.
 
-The paper's own estimate is the synthetic records; `model_of_records` converts them to a model.
+The paper's own estimate is the synthetic records, see `dual_query_game.fit_of_records`.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 
+from pgmjax import random
 from pgmjax._internal import checks
-from pgmjax.data.domain import Domain
+from pgmjax._internal.progress import Progress
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.estimation.losses.transcript import Draws
-from pgmjax.estimation.solvers.stopping import Status
-from pgmjax.inference.plan import junction_tree
-from pgmjax.inference.plan.forecast import require_cells
-from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements.transcript import Transcript
-from pgmjax.mechanisms.base import FitError, Mechanism, Request, Run
-from pgmjax.mechanisms.dual_query_game import ACCOUNTS, Game, Player, agree, first_round, play
-from pgmjax.model.clique_vector import CliqueVector
-from pgmjax.model.graphical import GraphicalModel
+from pgmjax.mechanisms.base import Mechanism
+from pgmjax.mechanisms.dual_query_game import ACCOUNTS, Game, Player, agree, fit_of_records, tree_of
+from pgmjax.mechanisms.run import FitError, Request, Run
 from pgmjax.privacy.exact import as_text, exact, shortened
+from pgmjax.privacy.private_table import PrivateTable
+from pgmjax.privacy.scores import Overshoots
 from pgmjax.queries import Query, integers
-from pgmjax.queries.workload import Workload
 from pgmjax.release.release import Release, Spent
 
 
@@ -165,49 +162,42 @@ class DualQuery(Mechanism):
         return Spent(epsilon, self.delta, run.budget.spent)
 
 
-def tree_of(domain: Domain, workload: Workload) -> tuple[junction_tree.JunctionTree, tuple[str, ...]]:
-    """Return the junction tree of a workload's cliques, and the attribute of each variable.
+def first_round(player: Player, samples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the draws and the record of the first round, which are the same for all tables.
 
     Raises:
-        ValueError: the tables of the tree do not fit in memory.
+        ValueError: the largest table needed for an answer does not fit in memory.
     """
-    structure, attributes = Structure.named(domain.sizes, list(workload.cliques))
-    tree = junction_tree.build(structure)
-    require_cells(tree.cells, "the model of the synthetic records")
-    return tree, attributes
+    drawn = random.generator(seed).integers(player.candidates, size=samples)
+    return drawn, player.record(drawn)
 
 
-def model_of_records(transcript: Transcript, workload: Workload) -> GraphicalModel:
-    """Return the maximum-entropy model with the records' marginals on the workload's junction tree.
+def play(
+    table: PrivateTable,
+    queries: Sequence[Query],
+    player: Player,
+    game: Game,
+    rounds: int,
+    first: tuple[np.ndarray, np.ndarray],
+    show_progress: bool | None,
+) -> Transcript:
+    """Play the rounds after the first. Only the draws are charged to the table's budget.
 
-    Its answers to the workload are those of the records, scaled to the size of the table. Attributes in
-    different cliques of the tree are independent given their separators.
+    References:
+        Gaboardi, Gallego Arias, Hsu, Roth and Wu 2014, Algorithm 1; McKenna et al. 2019, Algorithm 4, whose
+        lines are counted from the first after its inputs and outputs.
     """
-    tree, attributes = tree_of(transcript.domain, workload)
-    cliques = [tuple(attributes[v] for v in clique) for clique in tree.cliques]
-    potentials = []
-    for clique, separator in zip(cliques, tree.separator, strict=True):
-        shared = {attributes[v] for v in separator}
-        marginal = transcript.marginal(clique)
-        gone = tuple(axis for axis, name in enumerate(clique) if name not in shared)
-        given = np.broadcast_to(marginal.sum(axis=gone, keepdims=True), marginal.shape)
-        table = np.full(marginal.shape, -np.inf)
-        met = marginal > 0
-        table[met] = np.log(marginal[met] / given[met])
-        potentials.append(table)
-    known = tuple(transcript.marginal(clique) for clique in workload.cliques)
-    return GraphicalModel(
-        transcript.domain,
-        CliqueVector(tuple(cliques), tuple(potentials)),
-        float(transcript.count),
-        CliqueVector(workload.cliques, known),
-    )
-
-
-def fit_of_records(transcript: Transcript, workload: Workload, estimator: Estimator) -> Fit:
-    """Return the records' model as a fit without steps, with its loss and an infinite gap."""
-    model = model_of_records(transcript, workload)
-    bound = Draws(transcript).bind(transcript.domain, (), model.total)
-    loss = bound.exact([transcript.marginal(clique) for clique in bound.cliques])
-    plan = estimator.plan(transcript.domain, bound.cliques)
-    return Fit(model, Status.MAX_STEPS, 0, loss, math.inf, plan)
+    # Lines 1 to 5 for t = 1: the draws are uniform, so that they and their record need no table.
+    drawn, records = [first[0]], [first[1]]
+    with Progress("playing", rounds - 1, show_progress) as progress:
+        for number in range(2, rounds + 1):
+            # Lines 6 and 7: Q^t grows where the records so far have less of a query than the table.
+            score = Overshoots(queries, np.stack(records), game.count)
+            cost: Fraction = game.draw_epsilon(number)
+            # Line 4: draw from Q^t, each draw by the exponential mechanism.
+            drawn.append(table.select_several(score, game.samples, epsilon=cost, method="exponential"))
+            # Line 5: the record that the fewest of the drawn queries count.
+            records.append(player.record(drawn[-1]))
+            progress.advance()
+    step = game.step / table.max_records  # draws are as private as many records of a unit need
+    return Transcript(table.domain, tuple(queries), game.count, step, np.stack(drawn), np.stack(records))

@@ -16,17 +16,20 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import random
-from pgmjax._internal.progress import Progress
 from pgmjax.data.domain import Domain
+from pgmjax.estimation.estimator import Estimator, Fit
+from pgmjax.estimation.losses.transcript import Draws
+from pgmjax.estimation.solvers.stopping import Status
+from pgmjax.inference.plan import junction_tree
+from pgmjax.inference.plan.forecast import require_cells
+from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements.transcript import Transcript
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy.accounting.zcdp import epsilon_of, rho_for
 from pgmjax.privacy.exact import exact, shortened
-from pgmjax.privacy.private_table import PrivateTable
-from pgmjax.privacy.scores import Overshoots
 from pgmjax.queries import Query, integers
+from pgmjax.queries.workload import Workload
 
 STEP = Fraction(2)
 LEAST_ROUNDS = 4
@@ -213,40 +216,52 @@ class Player:
         return np.array([best[name] for name in self._domain.attributes], dtype=np.int64)
 
 
-def first_round(player: Player, samples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the draws and the record of the first round, which are the same for all tables.
+def tree_of(domain: Domain, workload: Workload) -> tuple[junction_tree.JunctionTree, tuple[str, ...]]:
+    """Return the junction tree of a workload's cliques, and the attribute of each variable.
 
     Raises:
-        ValueError: the largest table needed for an answer does not fit in memory.
+        ValueError: the tables of the tree do not fit in memory.
     """
-    drawn = random.generator(seed).integers(player.candidates, size=samples)
-    return drawn, player.record(drawn)
+    structure, attributes = Structure.named(domain.sizes, list(workload.cliques))
+    tree = junction_tree.build(structure)
+    require_cells(tree.cells, "the model of the synthetic records")
+    return tree, attributes
 
 
-def play(
-    table: PrivateTable,
-    queries: Sequence[Query],
-    player: Player,
-    game: Game,
-    rounds: int,
-    first: tuple[np.ndarray, np.ndarray],
-    show_progress: bool | None,
-) -> Transcript:
-    """Play the rounds after the first. Only the draws are charged to the table's budget.
+def model_of_records(transcript: Transcript, workload: Workload) -> GraphicalModel:
+    """Return the maximum-entropy model with the records' marginals on the workload's junction tree.
 
-    References:
-        Gaboardi, Gallego Arias, Hsu, Roth and Wu 2014, Algorithm 1; McKenna et al. 2019, Algorithm 4.
+    Its answers to the workload are those of the records, scaled to the size of the table. Attributes in
+    different cliques of the tree are independent given their separators.
     """
-    drawn, records = [first[0]], [first[1]]
-    with Progress("playing", rounds - 1, show_progress) as progress:
-        for number in range(2, rounds + 1):
-            score = Overshoots(queries, np.stack(records), game.count)
-            cost: Fraction = game.draw_epsilon(number)
-            drawn.append(table.select_several(score, game.samples, epsilon=cost, method="exponential"))
-            records.append(player.record(drawn[-1]))
-            progress.advance()
-    step = game.step / table.max_records  # draws are as private as many records of a unit need
-    return Transcript(table.domain, tuple(queries), game.count, step, np.stack(drawn), np.stack(records))
+    tree, attributes = tree_of(transcript.domain, workload)
+    cliques = [tuple(attributes[v] for v in clique) for clique in tree.cliques]
+    potentials = []
+    for clique, separator in zip(cliques, tree.separator, strict=True):
+        shared = {attributes[v] for v in separator}
+        marginal = transcript.marginal(clique)
+        gone = tuple(axis for axis, name in enumerate(clique) if name not in shared)
+        given = np.broadcast_to(marginal.sum(axis=gone, keepdims=True), marginal.shape)
+        table = np.full(marginal.shape, -np.inf)
+        met = marginal > 0
+        table[met] = np.log(marginal[met] / given[met])
+        potentials.append(table)
+    known = tuple(transcript.marginal(clique) for clique in workload.cliques)
+    return GraphicalModel(
+        transcript.domain,
+        CliqueVector(tuple(cliques), tuple(potentials)),
+        float(transcript.count),
+        CliqueVector(workload.cliques, known),
+    )
+
+
+def fit_of_records(transcript: Transcript, workload: Workload, estimator: Estimator) -> Fit:
+    """Return the records' model as a fit without steps, with its loss and an infinite gap."""
+    model = model_of_records(transcript, workload)
+    bound = Draws(transcript).bind(transcript.domain, (), model.total)
+    loss = bound.exact([transcript.marginal(clique) for clique in bound.cliques])
+    plan = estimator.plan(transcript.domain, bound.cliques)
+    return Fit(model, Status.MAX_STEPS, 0, loss, math.inf, plan)
 
 
 def _log_inverse(delta: Any) -> float:

@@ -24,8 +24,8 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.unit import Unit
 from pgmjax.inference.oracles import Plan
 from pgmjax.inference.plan import rates
-from pgmjax.mechanisms.base import MeasurementPlan, MeasureOnce, Mechanism, Request, options
-from pgmjax.mechanisms.work import Work
+from pgmjax.mechanisms.base import MeasurementPlan, MeasureOnce, Mechanism, options
+from pgmjax.mechanisms.run import Request, Work
 from pgmjax.privacy.backend import default_backend
 from pgmjax.privacy.measuring import plan_measurements
 from pgmjax.queries.workload import KWay, Workload
@@ -199,11 +199,8 @@ def forecast(
         ['start', 'count', 'noise', 'fit', 'write']
     """
     workload = workload.over(domain)
-    bound = 1 if unit is None else unit.max_records
     estimator = mechanism._fitted_by(False)
-    request = Request(
-        domain, workload, mechanism._neighbours, mechanism.budget(), max_weight, estimator, bound
-    )
+    request = mechanism.request(domain, workload, unit=unit, max_weight=max_weight, estimator=estimator)
     plan = mechanism.plan(request)
     tables = _tables(mechanism, request, plan) if isinstance(mechanism, MeasureOnce) else ()
     work = mechanism.work(request, plan)

@@ -17,7 +17,8 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
-from pgmjax.mechanisms.base import MeasurementPlan, MeasureOnce, Request
+from pgmjax.mechanisms.base import MeasurementPlan, MeasureOnce
+from pgmjax.mechanisms.run import Request
 from pgmjax.queries import Query
 from pgmjax.queries.workload import Workload
 from pgmjax.release.release import ANSWERS

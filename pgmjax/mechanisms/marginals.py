@@ -7,7 +7,8 @@ from fractions import Fraction
 from typing import ClassVar
 
 from pgmjax._internal import checks
-from pgmjax.mechanisms.base import MeasurementPlan, MeasureOnce, Request
+from pgmjax.mechanisms.base import MeasurementPlan, MeasureOnce
+from pgmjax.mechanisms.run import Request
 
 
 @dataclasses.dataclass(frozen=True)

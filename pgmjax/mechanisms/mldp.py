@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, cast
 
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
-from pgmjax.learning import Learner, as_learner
-from pgmjax.learning.encodings import Encoding, as_encoding
-from pgmjax.learning.predictor import Predictor
+from pgmjax.data.relation import Relation
+from pgmjax.learning import as_learners
+from pgmjax.learning.encodings import as_encoding
+from pgmjax.learning.predictor import Predictor, train
 from pgmjax.learning.selection import Validation
-from pgmjax.learning.training_set import COVERING, RANDOM, UNIVERSES, TrainingSet
+from pgmjax.learning.training_set import (
+    COVERING,
+    RANDOM,
+    UNIVERSES,
+    TrainingSet,
+    check_answerable,
+    error_terms,
+    group_cliques,
+    training_query,
+    validation_queries,
+)
 from pgmjax.measurements.inputs import with_inputs
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
-from pgmjax.mechanisms.base import Mechanism, Request, Run, carry_measurements
-from pgmjax.mechanisms.mldp_training import Choice, train, validation_queries
-from pgmjax.privacy.exact import exact_epsilon
+from pgmjax.mechanisms.base import Mechanism
+from pgmjax.mechanisms.run import Request, Run, carry_measurements
+from pgmjax.privacy.exact import as_text, exact_epsilon
 from pgmjax.queries import Product, Query, total
 from pgmjax.release.trained import TrainedRelease
+
+Trained = Mapping[Clique, tuple[Clique, ...]]
+"""The cliques that each learner is trained on, by its attributes: the public plan of a run."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,84 +119,140 @@ class MLDP(Mechanism):
             checks.set_choice(self, "training", (*COVERING, *RANDOM))
         checks.set_integers(self, "training_count", "expected_records", low=1, optional=True)
         as_encoding(self.encoding)
-        self._learners()
+        as_learners(self.learner)
         checks.set_choice(self, "universe", UNIVERSES)
         if not isinstance(self.validation, Validation):
             checks.set_choice(self, "validation", ("private",))
         self._share()
         checks.set_integers(self, "training_seed", low=0)
 
-    def plan(self, request: Request) -> TrainingPlan:
+    def plan(self, request: Request) -> Trained:
         """Return the attributes of each learner, with the cliques that it is trained on."""
-        choice, encoding = self._choice(), as_encoding(self.encoding)
-        cliques = choice.cliques(request.workload.cliques, request.domain, encoding)
-        request.estimator.plan(request.domain, [each for trained in cliques.values() for each in trained])
-        return TrainingPlan(choice, encoding, cliques)
+        asked, domain, encoding = request.workload.cliques, request.domain, as_encoding(self.encoding)
+        if isinstance(self.training, Query):
+            self.training.check(domain)
+            own = self.training.clique
+            cliques: Trained = dict.fromkeys(group_cliques([*asked, own], domain, encoding, "joint"), (own,))
+        else:
+            cliques = group_cliques(asked, domain, encoding, self.universe)
+        request.estimator.plan(domain, [each for trained in cliques.values() for each in trained])
+        return cliques
 
-    def describe(self, plan: TrainingPlan) -> dict[str, Any]:
+    def describe(self, plan: Trained) -> dict[str, Any]:
         """Return everything that the training queries depend on."""
-        return plan.choice.describe(plan.cliques)
+        named = isinstance(self.training, str)
+        drawn = named and self.training in RANDOM
+        return {
+            "training": self.training if named else self.training.to_spec(),
+            "training_seed": self.training_seed if named else None,
+            "training_count": self.training_count if drawn else None,
+            "expected_records": self.expected_records if drawn and self.training_count is None else None,
+            "cliques": [[list(each) for each in trained] for trained in plan.values()],
+            "validation_share": as_text(self._private_share()),
+        }
 
     def execute(self, run: Run) -> TrainedRelease:
-        """Measure the training queries, learn from the answers, and fit the engine's model to them."""
-        choice, encoding, domain = run.plan.choice, run.plan.encoding, run.request.domain
-        training_sets = choice.training_sets(run.plan.cliques, run.table, run.request.workload, encoding)
-        self._rehearse(training_sets, encoding, run.request)
-        trained = [query for training_set in training_sets for query in training_set.queries]
-        bought = validation_queries(training_sets, domain) if choice.share else []
-        weights = [(1 - choice.share) / len(trained)] * len(trained)
-        weights += [choice.share / len(bought) for _ in bought]
-        measured = run.measure([*trained, *bought], run.budget.split(weights))
-        answers, validations = measured[: len(trained)], self._validations(measured[len(trained) :])
+        """Measure the training queries, learn from the answers, and fit the engine's model to them.
+
+        The steps are those of Zhu et al. 2017, Algorithm 1.
+        """
+        domain, encoding, share = run.request.domain, as_encoding(self.encoding), self._private_share()
+        public = isinstance(self.validation, Validation)
+        training_sets = self._training_sets(run)
+        asked = [entry.query for entry in run.request.workload.entries]
+        if public:
+            asked.append(self.validation.query)
+            self.validation.check(domain)
+        check_answerable(asked, training_sets, encoding, domain)
+
+        # Steps 1 and 2: the sensitivity of the training queries, and their noisy answers.
+        queries = [query for training_set in training_sets for query in training_set.queries]
+        bought = validation_queries(training_sets, domain) if share else []
+        weights = [(1 - share) / len(queries)] * len(queries) + [share / len(bought) for _ in bought]
+        measured = run.measure([*queries, *bought], run.budget.split(weights))
+
+        # Steps 3 and 4: the training set, and the model; of several learners the best one.
+        answers, checked = measured[: len(queries)], measured[len(queries) :]
+        validations = [Validation(each.query, each.values, each.row_stddevs()) for each in checked]
         with carry_measurements(measured):
-            predictor, selection = train(
-                domain, encoding, training_sets, answers, self._learners(), validations, self.training_seed
-            )
-            total = _total(predictor, measured) if run.total is None else run.total
-            fit = run.estimator.fit(domain, measured, total=total)
+            validations = [self.validation] if public else validations
+            given = (as_learners(self.learner), validations, self.training_seed)
+            predictor, selection = train(domain, encoding, training_sets, answers, *given)
+            count = _total(predictor, measured) if run.total is None else run.total
+            fit = run.estimator.fit(domain, measured, total=count)
+
+        # Steps 5 and 6: the released model answers the workload, and any other query.
         made = run.release(
             measured,
             fit,
             of=TrainedRelease,
-            facts=["public answers, by which learners were chosen"] * isinstance(self.validation, Validation),
+            facts=["public answers, by which learners were chosen"] * public,
             answered_by="learner",
             predictor=predictor,
-            training=len(trained),
+            training=len(queries),
             drawn=isinstance(self.training, str) and self.training in RANDOM,
             selection=selection,
             training_seed=self.training_seed,
         )
         return dataclasses.replace(cast(TrainedRelease, made), predictor=with_inputs(predictor, made.inputs))
 
-    def _rehearse(self, training_sets: Sequence[TrainingSet], encoding: Encoding, request: Request) -> None:
-        """Check before spending that the workload and the validation queries can be answered."""
-        domain = request.domain
-        asked = [entry.query for entry in request.workload.entries]
-        if isinstance(self.validation, Validation):
-            asked.append(self.validation.query)
-            self.validation.check(domain)
-        for query in asked:
-            able = [
-                training_set.clique
-                for training_set in training_sets
-                if set(query.clique) <= set(training_set.clique)
-            ]
-            if not able:
-                raise ValueError(f"the validation asks for {query.clique}, which no learner learns together.")
-            encoding.encode(query, domain, min(able, key=domain.size))
+    def _training_sets(self, run: Run) -> list[TrainingSet]:
+        """Return the training set of each learner.
 
-    def _choice(self) -> Choice:
-        private = len(self._learners()) > 1 and not isinstance(self.validation, Validation)
-        share = self._share() if private else Fraction(0)
-        count, records = self.training_count, self.expected_records
-        return Choice(self.training, count, records, self.universe, self.training_seed, share)
+        Raises:
+            ValueError: training queries cannot be chosen or encoded, or the number of records is unknown.
+        """
+        request = run.request
+        norm = "l1" if request.budget.unit == "epsilon" else "l2"
+        options: dict[str, Any] = {"workload": request.workload, "norm": norm, "relation": request.relation}
 
-    def _learners(self) -> tuple[Learner, ...]:
-        several = isinstance(self.learner, list | tuple)
-        found = tuple(as_learner(each) for each in (self.learner if several else [self.learner]))
-        if not found:
-            raise ValueError("learner must be a name, a Learner or several of them, got none.")
-        return found
+        def choose(clique: Clique, count: int | None) -> Query:
+            seed = self.training_seed
+            return training_query(self.training, clique, request.domain, count=count, seed=seed, **options)
+
+        own = isinstance(self.training, Query)
+        return [
+            TrainingSet.of(
+                clique,
+                [self.training if own else choose(each, self._count(run, each)) for each in trained],
+                as_encoding(self.encoding),
+                request.domain,
+            )
+            for clique, trained in run.plan.items()
+        ]
+
+    def _count(self, run: Run, clique: Clique) -> int | None:
+        """Return the number of random queries, balanced if it is not given."""
+        if self.training_count is not None or self.training not in RANDOM:
+            return self.training_count
+        records = run.total if self.expected_records is None else self.expected_records
+        if records is None:
+            raise ValueError(
+                "the number of records is private, and the number of random training queries is balanced by "
+                "it: give training_count, or expected_records as a public guess."
+            )
+        request, sets = run.request, sum(map(len, run.plan.values()))
+        cost = float(request.budget.cap * ((1 - self._private_share()) / sets))
+        moved = 2 if request.relation is Relation.REPLACE_ONE else 1
+        weight = (request.max_weight or 1) * request.max_records
+
+        def variance(cover: int) -> float:
+            """An upper bound on that of the noise, given the number of queries that count a record."""
+            if request.budget.unit == "epsilon":
+                return 2 * (moved * weight * cover / cost) ** 2
+            return moved * weight**2 * cover / (2 * cost)
+
+        given: dict[str, Any] = {
+            "records": max(1, records),
+            "noise_variance": variance,
+            "seed": self.training_seed,
+        }
+        return error_terms(str(self.training), clique, request.domain, **given).best
+
+    def _private_share(self) -> Fraction:
+        """Return the share of the budget for validation answers; 0 if there is nothing to choose."""
+        private = len(as_learners(self.learner)) > 1 and not isinstance(self.validation, Validation)
+        return self._share() if private else Fraction(0)
 
     def _share(self) -> Fraction:
         try:
@@ -194,26 +264,6 @@ class MLDP(Mechanism):
                 'validation_share must be a share of the budget between 0 and 1, such as 0.2 or "1/5".'
             )
         return share
-
-    def _validations(self, bought: Sequence[LinearMeasurement]) -> list[Validation]:
-        if isinstance(self.validation, Validation):
-            return [self.validation]
-        return [Validation(each.query, each.values, each.row_stddevs()) for each in bought]
-
-
-@dataclasses.dataclass(frozen=True)
-class TrainingPlan:
-    """The public plan of a run of `MLDP`.
-
-    Attributes:
-        choice: how training queries are chosen.
-        encoding: the encoding of queries as vectors.
-        cliques: the cliques that each learner is trained on, by its attributes.
-    """
-
-    choice: Choice
-    encoding: Encoding
-    cliques: dict[Clique, tuple[Clique, ...]]
 
 
 def _total(predictor: Predictor, measured: Sequence[LinearMeasurement]) -> float:

@@ -14,7 +14,7 @@ from pgmjax.data.ratings import Ratings, check_pairs
 from pgmjax.data.relation import Relation
 from pgmjax.learning import Learner, as_learner
 from pgmjax.learning.base import FittedLearner
-from pgmjax.mechanisms.base import PrivacyParameters
+from pgmjax.mechanisms.parameters import Keeping, PrivacyParameters
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.ratings import MEASURES, PROTECTS, NoisySimilarities, PrivateRatings, value_range
 
@@ -127,7 +127,7 @@ class SimilarityMLDP(PrivacyParameters):
             self.budget(),
             protect=self.protect,
             backend=self.backend,
-            journal=self._journal(ratings, asked, ledger, key),
+            journal=Keeping(ledger, key).journal(ratings, self._request_of(asked)),
         )
         records = table.shape[0]
         pairs = covering_pairs(records, self.training_count, self.training_seed)

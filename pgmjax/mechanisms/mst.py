@@ -13,10 +13,11 @@ from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.counting import check_memory
 from pgmjax.data.domain import Domain
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.mechanisms.adaptive import between_rounds, check_largest_clique, fit_of_chosen
-from pgmjax.mechanisms.base import Mechanism, Request, Run, carry_measurements
+from pgmjax.mechanisms.adaptive import between_rounds, fit_of_chosen
+from pgmjax.mechanisms.base import Mechanism
+from pgmjax.mechanisms.candidates import check_largest_clique
 from pgmjax.mechanisms.noise_sizes import distribution_for, grid_for, largest_sensitivity, on_grid
-from pgmjax.mechanisms.work import Work
+from pgmjax.mechanisms.run import Request, Run, Work, carry_measurements
 from pgmjax.model.compression import Compression
 from pgmjax.model.graphical import many_marginals
 from pgmjax.privacy.scores import Distances

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
+from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any, ClassVar
 
+from pgmjax import queries
 from pgmjax._internal import checks
+from pgmjax._internal.progress import Progress
+from pgmjax.data.domain import Domain
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.mechanisms.base import Mechanism, Request, Run
-from pgmjax.mechanisms.mwem_baselines import ARMS, Estimate, make
-from pgmjax.mechanisms.mwem_rounds import PENALTIES, Candidates, Rounds
-from pgmjax.mechanisms.work import Work
+from pgmjax.mechanisms.adaptive import Engine, Estimate, RoundPlan, SelectMeasureFit
+from pgmjax.mechanisms.base import Mechanism
+from pgmjax.mechanisms.candidates import Candidates
+from pgmjax.mechanisms.mwem_baselines import FactoredWeights, FullVector, Weights
+from pgmjax.mechanisms.run import Request, Run, Work
 from pgmjax.privacy.backend import default_backend
+from pgmjax.privacy.budget import Budget
+from pgmjax.queries import Query
 from pgmjax.release.release import Release
 
-_OF_ROUNDS = ("split", "total_share", "max_cells", "penalty", "repeat")
+ARMS = ("engine", "multiplicative-weights", "factored-multiplicative-weights")
+PENALTIES = ("cells", "noise", "none")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,43 +106,84 @@ class MWEM(Mechanism):
         checks.set_choice(self, "select", ("marginals", "queries"))
         checks.set_choice(self, "penalty", PENALTIES)
         checks.set_choice(self, "estimate", ARMS)
-        for name in ("repeat", "history"):
-            if not isinstance(getattr(self, name), bool):
-                raise TypeError(f"{name} must be True or False, got {type(getattr(self, name)).__name__}.")
+        self._set_flags("repeat", "history")
         if not self.history and self.estimate == "engine":
             raise ValueError(
                 "history=False is for the multiplicative weights: the engine fits all measurements anew."
             )
 
-    def _fitted_by(self, show_progress: bool | None = None) -> Estimator:
-        """Return the engine's estimator. The rounds have their own progress bar."""
-        return Estimator() if self.estimator is None else self.estimator
-
     def plan(self, request: Request) -> Rounds:
-        """Return the rounds to run, with a new estimate."""
-        candidates = Candidates.of(request.domain, request.workload, self.select)
-        candidates.check()
-        estimate = make(
-            self.estimate, request.domain, request.estimator, self.steps, self.sweeps, self.history
-        )
-        self._check_sizes(candidates, estimate)
-        number = len(request.domain) if self.rounds is None else self.rounds
-        shared = {name: getattr(self, name) for name in _OF_ROUNDS}
-        rounds = Rounds(request, candidates, estimate, number, **shared)
-        rounds.check(default_backend() if self.backend is None else self.backend)
+        """Return the candidates of all rounds and what each round costs."""
+        domain = request.domain
+        candidates = Candidates.of(domain, request.workload, self.select)
+        self._check_sizes(candidates, self._estimate(request))
+        number = len(domain) if self.rounds is None else self.rounds
+        share = Fraction(0) if request.total_is_public else self.total_share
+        rounds = Rounds.of(candidates, request.budget, number, self.split, share)
+        backend = self.backend or default_backend()
+        candidates.check(request, rounds.choices[0], rounds.answers[0], backend)
+        for cost in rounds.total:
+            request.noise([_total_query(domain)], cost)
         return rounds
 
     def work(self, request: Request, plan: Rounds) -> Work:
         """Return the work of all rounds."""
         most = request.domain.size() if self.max_cells is None else self.max_cells
-        cliques = list(dict.fromkeys(plan.candidates.cliques))
-        return Work.of_choice(request.domain, cliques, most, plan.rounds, measured=plan.rounds)
+        cliques, number = list(dict.fromkeys(plan.candidates.cliques)), len(plan.choices)
+        return Work.of_choice(request.domain, cliques, most, number, measured=number)
 
     def execute(self, run: Run) -> Release:
-        """Make the rounds."""
-        rounds: Rounds = run.plan
-        rounds.estimate.ends_with(run.estimator)
-        return run.release(rounds.make(run), rounds.estimate.fit())
+        """Measure the total if it is private, then select, measure and update in rounds."""
+        plan, show, request = run.plan, run.show_progress, run.request
+        run = dataclasses.replace(run, show_progress=False)  # the rounds have the bar
+        counted = run.measure([_total_query(request.domain)], plan.total) if plan.total else []
+        loop = SelectMeasureFit(run, self._estimate(request, run.estimator), counted)
+        with Progress("MWEM rounds", len(plan.choices), show) as bar:
+            fit = loop.follow(self._rounds(loop, bar))
+        return run.release(loop.answers, fit)
+
+    def _rounds(self, loop: SelectMeasureFit, bar: Progress) -> Iterator[RoundPlan]:
+        """Yield what Algorithm 1 of Hardt et al. measures; the loop updates the estimate after each step."""
+        run, plan = loop.run, loop.run.plan
+        for number, cost in enumerate(plan.answers):
+            # 1. Exponential mechanism: select the query with the largest error in the estimate.
+            kept = self._open(loop, number)
+            offsets = [self._penalty(run.request, query, cost) for query in kept.queries]
+            score = kept.score(loop.estimates(kept.queries), offsets)
+            chosen = kept.chosen(score, run.select(score, plan.choices[number]))
+            # 2. Laplace mechanism: measure it.
+            yield RoundPlan([chosen], [cost], last=number + 1 == len(plan.answers))
+            # 3. Multiplicative weights, or with the engine a fit: the estimate is that of all answers now.
+            bar.advance()
+
+    def _estimate(self, request: Request, last: Estimator | None = None) -> Estimate:
+        """Return a new estimate; the engine's last fit is by the estimator `last`."""
+        domain, estimator = request.domain, request.estimator
+        if self.estimate == "engine":
+            last = dataclasses.replace(last or estimator, progress=False)
+            return Engine(domain, estimator, self.steps, last)
+        kind = FullVector if self.estimate == ARMS[1] else FactoredWeights
+        return Weights(domain, kind(domain, estimator.max_bytes), self.sweeps, self.history)
+
+    def _open(self, loop: SelectMeasureFit, number: int) -> Candidates:
+        """Return a round's candidates: those within its limit of cells that were measured least often."""
+        kept = loop.run.plan.candidates
+        if self.max_cells is not None:
+            cells = loop.estimate.cells(kept.cliques)
+            limit = max(self.max_cells * (number + 1) // len(loop.run.plan.answers), min(cells))
+            kept = kept.keep([i for i, held in enumerate(cells) if held <= limit])
+        if self.repeat or not kept.whole:
+            return kept
+        times = Counter(measurement.query for measurement in loop.measured)
+        least = min(times[query] for query in kept.queries)
+        return kept.keep([i for i, query in enumerate(kept.queries) if times[query] == least])
+
+    def _penalty(self, request: Request, query: Query, cost: Fraction) -> float:
+        """Return the penalty that is subtracted from a query's error (counts)."""
+        if self.penalty == "none" or self.select == "queries":
+            return 0.0
+        rows = query.num_rows(request.domain)
+        return float(rows) if self.penalty == "cells" else rows * request.noise([query], cost).mean_absolute
 
     def _check_sizes(self, candidates: Candidates, estimate: Estimate) -> None:
         cells = estimate.cells(candidates.cliques)
@@ -144,3 +195,43 @@ class MWEM(Mechanism):
                 f"No candidate is within max_cells = {self.max_cells:,}: the smallest, on {smallest}, needs "
                 f"{least:,} cells. Raise max_cells, or add smaller marginals to the workload."
             )
+
+
+def _total_query(domain: Domain) -> Query:
+    return queries.kronecker({domain.attributes[0]: queries.total()})
+
+
+@dataclasses.dataclass(frozen=True)
+class Rounds:
+    """The public plan of a run. The costs sum exactly to the budget.
+
+    Attributes:
+        candidates: the candidates of the selections.
+        total: cost of measuring the total; empty if it is public.
+        choices: cost of each round's selection.
+        answers: cost of each round's measurement.
+    """
+
+    candidates: Candidates
+    total: tuple[Fraction, ...]
+    choices: tuple[Fraction, ...]
+    answers: tuple[Fraction, ...]
+
+    @classmethod
+    def of(
+        cls, candidates: Candidates, budget: Budget, rounds: int, split: Fraction, total_share: Fraction
+    ) -> Rounds:
+        """Divide the remaining budget among rounds of equal cost. Nothing is spent.
+
+        Args:
+            candidates: the candidates.
+            budget: the budget.
+            rounds: number of rounds.
+            split: the measurement's share of a round's cost.
+            total_share: the share of the whole for measuring the total; 0 if it is public.
+        """
+        each = (1 - total_share) / rounds
+        first = [total_share] if total_share else []
+        parts = budget.split([*first, *[each * (1 - split), each * split] * rounds])
+        costs = parts[len(first) :]
+        return cls(candidates, parts[: len(first)], costs[::2], costs[1::2])

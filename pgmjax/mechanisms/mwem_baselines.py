@@ -1,4 +1,4 @@
-"""The estimates that MWEM can use: the engine, and multiplicative weights as baselines.
+"""Multiplicative weights, the estimates of MWEM's paper: baselines of the engine.
 
 Full vector (`FullVector`): the estimate A is a table of counts that sum to n, one for every cell. For an
 answer m to a query q with entries from -1 to 1 every cell is multiplied,
@@ -23,7 +23,6 @@ References:
 from __future__ import annotations
 
 import abc
-import dataclasses
 import math
 from collections.abc import Sequence
 
@@ -34,153 +33,20 @@ from pgmjax._internal.memory import available_bytes, readable_bytes
 from pgmjax.data.cliques import Clique, marginal_of
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.estimation.estimator import Estimator, Fit
+from pgmjax.estimation.estimator import Fit
 from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.inference import ops
 from pgmjax.inference.plan.forecast import ModelTooLargeError
-from pgmjax.inference.plan.growth import candidate_cells
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.mechanisms.adaptive import between_rounds, check_cells
-from pgmjax.model.graphical import GraphicalModel, many_marginals
+from pgmjax.mechanisms.adaptive import Estimate
+from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import Query
 from pgmjax.queries.rows import transposed
-
-ARMS = ("engine", "multiplicative-weights", "factored-multiplicative-weights")
 
 BYTES = 24
 """Bytes per cell: its log-weight, its probability and one more table during updates."""
 
 _STILL = 1e-9  # nats: if no exponent of a sweep is larger, further sweeps change nothing
-
-
-def make(
-    arm: str, domain: Domain, estimator: Estimator, steps: int | None, sweeps: int, history: bool
-) -> Estimate:
-    """Return an estimate by name; the other arguments are described in `Engine` and `Weights`.
-
-    Raises:
-        ModelTooLargeError: a table of the whole domain is needed and does not fit in memory.
-    """
-    if arm == "engine":
-        return Engine(domain, dataclasses.replace(estimator, progress=False), steps)
-    kind = FullVector if arm == "multiplicative-weights" else FactoredWeights
-    return Weights(domain, kind(domain, estimator.max_bytes), sweeps, history)
-
-
-class Estimate(abc.ABC):
-    """A distribution that is updated after every round, from released values only."""
-
-    @abc.abstractmethod
-    def cells(self, cliques: Sequence[Clique]) -> list[int]:
-        """Return for each clique the number of cells of the estimate if it were measured next."""
-
-    @abc.abstractmethod
-    def check(self, smallest: Clique, most: int | None) -> None:
-        """Check before spending that the estimate fits in memory.
-
-        Args:
-            smallest: the candidate that needs the fewest cells.
-            most: the limit of cells for candidates; None without a limit.
-
-        Raises:
-            ModelTooLargeError: it does not fit. The message gives the sizes.
-        """
-
-    @abc.abstractmethod
-    def update(self, measurements: Sequence[LinearMeasurement], total: float, last: bool = True) -> None:
-        """Update from all measurements so far, the newest last; `last` is true after the last round."""
-
-    def ends_with(self, estimator: Estimator) -> None:  # noqa: B027
-        """Take another estimator for the last update; the multiplicative weights have none."""
-
-    @abc.abstractmethod
-    def marginals(self, cliques: Sequence[Clique], total: float) -> list[np.ndarray]:
-        """Return the estimate's marginals [size of each attribute] (counts)."""
-
-    def answers(self, queries: Sequence[Query], total: float) -> list[np.ndarray]:
-        """Return the estimate's answers to each query [rows] (counts)."""
-        cliques = list(dict.fromkeys(query.clique for query in queries))
-        tables = dict(zip(cliques, self.marginals(cliques, total), strict=True))
-        return [np.asarray(query.apply(tables[query.clique]), np.float64).reshape(-1) for query in queries]
-
-    @abc.abstractmethod
-    def fit(self) -> Fit:
-        """Return the estimate after the last update."""
-
-
-class Engine(Estimate):
-    """The engine: each update is a fit to all measurements, started from the previous one.
-
-    Args:
-        domain: the attributes.
-        estimator: the estimator of the last fit.
-        steps: the largest number of steps of the fits before it; None for those that noise makes useful.
-    """
-
-    def __init__(self, domain: Domain, estimator: Estimator, steps: int | None):
-        self._domain = domain
-        self._estimator = estimator
-        self._shorter = between_rounds(estimator, steps)
-        self._fit: Fit | None = None
-        self._cliques: tuple[Clique, ...] = ()
-
-    def cells(self, cliques: Sequence[Clique]) -> list[int]:
-        """Return the cells of a junction tree of the model with each clique."""
-        return [int(cells) for cells in candidate_cells(self._domain, self._cliques, cliques)]
-
-    def check(self, smallest: Clique, most: int | None) -> None:
-        """Plan the smallest candidate, and forecast the memory of a model at the limit."""
-        self._estimator.plan(self._domain, [smallest])
-        if most is not None:
-            check_cells(min(most, self._domain.size(self._domain.attributes)), self._estimator)
-
-    def ends_with(self, estimator: Estimator) -> None:
-        """Take another estimator for the last fit."""
-        self._estimator = dataclasses.replace(estimator, progress=False)
-
-    def update(self, measurements: Sequence[LinearMeasurement], total: float, last: bool = True) -> None:
-        """Fit all measurements."""
-        start = None if self._fit is None else self._fit.model
-        estimator = self._estimator if last else self._shorter
-        used, apart = averaged(measurements) if estimator.loss == "l2" else (list(measurements), 0.0)
-        fit = estimator.fit(self._domain, used, total=total, warm_start=start)
-        self._fit = dataclasses.replace(fit, loss=fit.loss + apart)
-        self._cliques = tuple(dict.fromkeys(measurement.clique for measurement in measurements))
-
-    def marginals(self, cliques: Sequence[Clique], total: float) -> list[np.ndarray]:
-        """Return the model's marginals; those of the uniform model before the first fit."""
-        if self._fit is None:
-            return many_marginals(GraphicalModel.from_potentials(self._domain, {}, total), cliques)
-        return many_marginals(self._fit.model, cliques)
-
-    def fit(self) -> Fit:
-        """Return the last fit."""
-        assert self._fit is not None
-        return self._fit
-
-
-def averaged(measurements: Sequence[LinearMeasurement]) -> tuple[list[LinearMeasurement], float]:
-    """Return precision-weighted means of answers to the same query, and the decrease of the l2 loss.
-
-    The loss of the result differs from that of all answers by this constant for every model. A repeated
-    query therefore needs no new compiled program.
-    """
-    parts: dict[Query, list[LinearMeasurement]] = {}
-    for measurement in measurements:
-        parts.setdefault(measurement.query, []).append(measurement)
-    result, apart = [], 0.0
-    for query, same in parts.items():
-        if len(same) == 1:
-            result += same
-            continue
-        precisions = np.array([1 / part.row_stddevs() ** 2 for part in same])
-        values = np.array([part.flat_values() for part in same])
-        mean = (precisions * values).sum(axis=0) / precisions.sum(axis=0)
-        apart += 0.5 * float((precisions * (values - mean) ** 2).sum())
-        stddevs = precisions.sum(axis=0) ** -0.5
-        stddev = float(stddevs[0]) if all(part.stddev.ndim == 0 for part in same) else stddevs
-        result.append(LinearMeasurement(query.clique, mean, stddev, query, same[0].noise))
-    return result, apart
 
 
 class Weights(Estimate):
@@ -198,7 +64,7 @@ class Weights(Estimate):
         self._weights = weights
         self._sweeps = sweeps
         self._history = history
-        self._fit: Fit | None = None
+        self._steps = 0
 
     def cells(self, cliques: Sequence[Clique]) -> list[int]:
         """Return the cells of all tables, after merging those that overlap with each clique."""
@@ -211,8 +77,11 @@ class Weights(Estimate):
         if not isinstance(self._weights, FullVector):
             self._weights.require(cells if most is None else max(cells, min(most, whole)), "factors")
 
-    def update(self, measurements: Sequence[LinearMeasurement], total: float, last: bool = True) -> None:
+    def update(
+        self, measurements: Sequence[LinearMeasurement], total: float | None, last: bool = True
+    ) -> None:
         """Sweep over the measurements, then compute the loss of all of them."""
+        assert total is not None
         used = measurements if self._history else measurements[-1:]
         done = self._weights.sweep(used, total, self._sweeps)
         answers = self.answers([measurement.query for measurement in measurements], total)
@@ -221,18 +90,14 @@ class Weights(Estimate):
             for answer, measurement in zip(answers, measurements, strict=True)
         )
         status = Status.MAX_STEPS if done == self._sweeps else Status.STALLED
-        steps = done + (0 if self._fit is None else self._fit.steps)
-        # no loss is below 0, so the loss itself bounds the gap to the optimum
-        self._fit = Fit(self._weights.model(total), status, steps, loss, loss, None)
+        self._steps += done
+        # Its steps are sweeps, it has no plan, and as no loss is below 0, the loss itself bounds the gap.
+        self.fit = Fit(self._weights.model(total), status, self._steps, loss, loss, None)
 
-    def marginals(self, cliques: Sequence[Clique], total: float) -> list[np.ndarray]:
+    def marginals(self, cliques: Sequence[Clique], total: float | None) -> list[np.ndarray]:
         """Return the marginals of the tables."""
+        assert total is not None
         return [total * self._weights.marginal(clique) for clique in cliques]
-
-    def fit(self) -> Fit:
-        """Return the tables as a model. Its steps are sweeps, and it has no plan."""
-        assert self._fit is not None
-        return self._fit
 
 
 class Vector:

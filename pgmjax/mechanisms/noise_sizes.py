@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from pgmjax.measurements.noise import DiscreteNoise
 from pgmjax.privacy import scales
 from pgmjax.privacy.scores import Distances
 from pgmjax.privacy.scores.base import DEFAULT_BITS
-from pgmjax.privacy.selection import exponential_for
+from pgmjax.privacy.selection import exponential_for, permute_and_flip_for
 from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.queries import Query, marginal
 
@@ -73,6 +74,18 @@ def whole_weights(weights: Sequence[Fraction], most: int = 4096) -> list[int]:
 def selection_epsilon(unit: str, cost: Fraction) -> float:
     """Return the approximate epsilon of a selection for a cost."""
     return float(cost) if unit == "epsilon" else math.sqrt(8 * float(cost))
+
+
+def check_selection(sensitivity: Any, unit: str, cost: Fraction) -> None:
+    """Check that a candidate can be selected at a cost.
+
+    Raises:
+        ValueError: the cost is too small or too large for the score's sensitivity.
+    """
+    if unit == "epsilon":
+        permute_and_flip_for(sensitivity, cost)
+    else:
+        exponential_for(sensitivity, Fraction(math.sqrt(8 * cost)))
 
 
 def grid_for(largest: int, unit: str, cost: Fraction) -> int:

@@ -14,8 +14,8 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.mechanisms.base import PrivacyParameters, check_table_and_workload
 from pgmjax.mechanisms.mwem_baselines import FullVector
+from pgmjax.mechanisms.parameters import Keeping, PrivacyParameters, workload_over
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import Ledger
@@ -111,13 +111,11 @@ class OnlineWeights(PrivacyParameters):
                 memory; nothing was spent.
             LedgerError: the ledger cannot be used; nothing was spent.
         """
-        if not isinstance(data, Dataset):
-            raise TypeError(f"data must be a pgmjax.Dataset, got {type(data).__name__}.")
-        self._check_weights(data)
+        self._check_table(data)
         names = ("updates", "threshold", "expected_queries", "sweeps")
         settings = {name: getattr(self, name) for name in names}
         settings |= {"mechanism": self.name, "split": as_text(self.split)}
-        table = self._open_table(data, None, settings, ledger, key)
+        table = self._open_table(data, None, settings, Keeping(ledger, key))
         return OnlineAnswers(self, table, FullVector(data.domain), float(max(1, table.public_count())))
 
     def run(
@@ -134,7 +132,8 @@ class OnlineWeights(PrivacyParameters):
         Raises:
             ValueError: see `open` and `OnlineAnswers.answer`.
         """
-        workload = check_table_and_workload(data, workload)
+        self._check_table(data)
+        workload = workload_over(workload, data.domain)
         for entry in workload.entries:
             counting_rows(entry.query, data.domain)
         opened = self.open(data, ledger=ledger, key=key)

@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
 from pgmjax._internal import checks
+from pgmjax._internal.progress import Progress
 from pgmjax.data.relation import Relation
 from pgmjax.mechanisms.adaptive import fit_of_chosen
-from pgmjax.mechanisms.base import Mechanism, Request, Run
+from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.bayes_network import (
     SCORES,
     AttributeLevels,
-    Search,
+    Candidate,
+    candidates_that_fit,
     check_model_memory,
     conditional_fit,
+    mean_noise,
+    parents_of_cells,
+    parents_of_degree,
     read_taxonomies,
+    useful_cells,
+    useful_degree,
 )
 from pgmjax.mechanisms.mst import largest_tree
-from pgmjax.mechanisms.work import Work
-from pgmjax.privacy.exact import as_text, exact
-from pgmjax.privacy.scores.bayes import BinaryF
+from pgmjax.mechanisms.noise_sizes import check_selection
+from pgmjax.mechanisms.run import Request, Run, Work
+from pgmjax.privacy.exact import as_text, exact, split
+from pgmjax.queries import marginal
 from pgmjax.release.release import Release
 
 
@@ -126,7 +135,7 @@ class PrivBayes(Mechanism):
             raise ValueError(
                 f"degree must be below the number of attributes, {len(domain)}, got {self.degree}."
             )
-        if self.score == BinaryF.kind and set(domain.shape) != {2}:
+        if self.score == SCORES["F"].kind and set(domain.shape) != {2}:
             raise ValueError(
                 "the score binary-f is for tables whose attributes all have two values: use total-variation "
                 "or mutual-information."
@@ -152,15 +161,65 @@ class PrivBayes(Mechanism):
 
     def execute(self, run: Run) -> Release:
         """Choose the network, measure its marginals, and fit or multiply them."""
-        levels: AttributeLevels = run.plan
-        network = self._search().run(run.table, levels, run.show_progress)
-        queries = [levels.query(each) for each in network]
+        # GreedyBayes (Algorithms 2 and 4): attributes join the network with the parents of the best score.
+        network = self._network(run)
+        # NoisyConditionals (Algorithms 1 and 3): measure a marginal of each attribute and its parents.
+        queries = [run.plan.query(each) for each in network]
         measurements = run.measure(queries, run.budget.split([1] * len(queries)))
+        # The paper divides these marginals into conditionals; the engine fits them.
         if self.estimate == "engine":
             return run.release(measurements, fit_of_chosen(run, measurements))
         count, estimator = run.table.public_count(), run.estimator
         return run.release(measurements, conditional_fit(run.request.domain, measurements, count, estimator))
 
-    def _search(self) -> Search:
-        wanted = [field.name for field in dataclasses.fields(Search) if field.name != "score"]
-        return Search(SCORES[self.score], **{name: getattr(self, name) for name in wanted})
+    def _network(self, run: Run) -> list[Candidate]:
+        """Return the marginals to measure, in the order in which the attributes joined.
+
+        With a degree the network's first marginals are omitted, since all of their attributes are in the
+        first one of full degree.
+
+        Raises:
+            ValueError: no noise can be drawn for the budget; nothing was spent.
+        """
+        domain, budget, records = run.request.domain, run.budget, run.table.public_count()
+        first = domain.attributes[0] if self.first is None else self.first
+        network, rest = [Candidate(first)], [name for name in domain if name != first]
+        if not rest:
+            return network
+        noise = mean_noise((1 - self.structure_share) * budget.cap, budget.unit)
+        theta, attributes = self.theta, len(domain)
+        degree, cells = self.degree, useful_cells(records, attributes, theta, noise)
+        if degree is None and set(domain.shape) == {2}:
+            degree = useful_degree(records, attributes, theta, noise)
+        share, others = budget.split([self.structure_share, 1 - self.structure_share])
+        costs = split(share, [1] * len(rest))
+        marginals = [others / attributes, budget.cap / (attributes - (degree or 0))]  # the least and the most
+        self._check_amounts(run.request, records, costs[0], marginals)
+        with Progress("choosing parents", len(costs), run.show_progress) as progress:
+            for cost in costs:
+                chosen = [each.child for each in network]
+                if degree is None:
+                    found = parents_of_cells(run.plan, chosen, rest, cells, self.max_candidates)
+                else:
+                    found = parents_of_degree(chosen, rest, degree, self.max_candidates)
+                found = candidates_that_fit(domain, network, found, self.max_cells)
+                network.append(found[self._choose(run, found, cost, records)])
+                rest.remove(network[-1].child)
+                progress.advance()
+        holds_all = degree is not None and len(network[degree].parents) == degree
+        return network[degree:] if holds_all else network
+
+    def _choose(self, run: Run, candidates: Sequence[Candidate], cost: Fraction, records: int) -> int:
+        if len(candidates) == 1 or not any(each.parents for each in candidates):
+            return 0  # nothing to find out
+        return run.select(SCORES[self.score](list(map(run.plan.query, candidates)), records), cost)
+
+    def _check_amounts(
+        self, request: Request, records: int, choice: Fraction, marginals: Sequence[Fraction]
+    ) -> None:
+        """Check before spending that noise can be drawn for a selection and for marginals of these costs."""
+        largest = marginal(sorted(request.domain, key=request.domain.__getitem__)[-2:])
+        moved = SCORES[self.score]([largest], records).sensitivity(request.domain, request.relation)
+        check_selection(moved.of_unit(request.max_records).value, request.budget.unit, choice)
+        for cost in marginals:
+            request.noise([largest], cost)

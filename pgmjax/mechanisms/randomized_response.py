@@ -29,7 +29,9 @@ from pgmjax.local.table import (
     load,
     sorted_columns_of,
 )
-from pgmjax.mechanisms.base import Mechanism, Request, Run
+from pgmjax.mechanisms.base import Mechanism
+from pgmjax.mechanisms.parameters import Keeping
+from pgmjax.mechanisms.run import Request, Run
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.exact import as_text, exact, shortened, split
 from pgmjax.privacy.ledger import Ledger
@@ -179,8 +181,7 @@ class RandomizedResponse(Mechanism):
             LedgerError: the ledger cannot be used; nothing was spent.
             TableReadError: the table could not be read; the cost remains spent.
         """
-        if not isinstance(data, Dataset):
-            raise TypeError(f"data must be a pgmjax.Dataset, got {type(data).__name__}.")
+        self._check_table(data)
         ordered = checks.choice("row_order", row_order, ROW_ORDERS) == "table"
         if ordered and row_order_is_public is not True:
             raise ValueError(
@@ -189,16 +190,15 @@ class RandomizedResponse(Mechanism):
                 "use run, which releases counts only."
             )
         names = as_clique(data.domain, self._all(data.domain) if attributes is None else attributes)
-        self._check_weights(data)
-        data = self._held(data, ledger)
+        data = Keeping(ledger).unit_of(data)
         records = 1 if data.unit is None else data.unit.max_records
         plan = self._universes(data.domain, names, self.encoding or "direct", records)
         if out is not None:
             check_target(out)
         settings = {"mechanism": f"{self.name}-rows", **plan.describe(), "row_order": row_order}
         with contextlib.ExitStack() as stack:
-            kept = stack.enter_context(self._in_folder(ledger, folder))
-            table = self._open_table(data, Workload([list(names)]), settings, ledger, key, kept)
+            keeping = stack.enter_context(self._keeping(ledger, key, folder))
+            table = self._open_table(data, Workload([list(names)]), settings, keeping)
             place = None if out is None else stack.enter_context(reserve(out))
             if not ordered:
                 sizes = [data.domain.size(group) for group in plan.groups]

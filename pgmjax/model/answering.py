@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -123,13 +123,13 @@ def evidence_masks(domain: Domain, evidence: Any) -> dict[str, np.ndarray]:
         TypeError: the evidence is not a mapping.
         ValueError: an attribute is unknown or named twice, a value is outside its domain, or there is none.
     """
-    if not isinstance(evidence, Mapping):
-        raise TypeError(f"evidence must be a mapping of attribute to value, got {type(evidence).__name__}.")
+    checks.mapping("evidence", evidence, "attribute to value")
     masks: dict[str, np.ndarray] = {}
     for given, wanted in evidence.items():
         name = checks.same_word(given, domain)
         if name is None or name in masks:
-            wrong = "twice" if name else "which is not an attribute of the domain"
+            listed = ", ".join([*domain][:12])
+            wrong = "twice" if name else f"which is not an attribute of the domain; it has {listed}"
             raise ValueError(f"evidence names {given!r}, {wrong}.{checks.did_you_mean(given, domain)}")
         many = isinstance(wanted, list | tuple | set | frozenset | range) or np.ndim(wanted) == 1
         codes = [_code(domain.attribute(name), value) for value in (wanted if many else [wanted])]

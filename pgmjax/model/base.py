@@ -70,11 +70,12 @@ def query_over(domain: Domain, query: Query) -> Query:
         TypeError: not a query of `pgmjax.queries`.
         ValueError: a query that does not fit the domain.
     """
-    if not isinstance(query, Query):
-        raise TypeError(
-            "answer takes a query over named attributes, such as queries.kronecker({'age': "
-            f"queries.prefix()}}) or queries.marginal(('age',)), got {type(query).__name__}."
-        )
+    checks.kind(
+        query,
+        Query,
+        "answer takes a query over named attributes, such as queries.kronecker({'age': "
+        "queries.prefix()}) or queries.marginal(('age',))",
+    )
     return query.over(domain)
 
 

@@ -217,7 +217,7 @@ class Compression:
             log_share = np.log(share, out=np.full(share.shape, -np.inf), where=share > 0)
             potentials[name,] = potentials.get((name,), 0.0) + log_share
         marginals = {}
-        for clique, table in model.marginals.items():
+        for clique, table in model.known_marginals.items():
             wide = self._expanded(clique, table)
             for axis, name in enumerate(clique):
                 if name in shares:

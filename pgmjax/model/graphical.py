@@ -45,7 +45,7 @@ class GraphicalModel(ModelRows, ModelPictures):
         potentials: natural-log potentials, float64; minus infinity marks impossible cells.
             Attributes in no clique are uniform and independent.
         total: number of records (counts); need not be an integer.
-        marginals: marginals (probabilities) of some cliques, if already known.
+        known_marginals: marginals (probabilities) of some cliques, if already known.
         limits: what a question may take; see `within`.
         inputs: what it was computed from, with cost and security; () if nobody stated that.
 
@@ -58,7 +58,7 @@ class GraphicalModel(ModelRows, ModelPictures):
     domain: Domain
     potentials: CliqueVector
     total: float
-    marginals: CliqueVector = dataclasses.field(default_factory=lambda: CliqueVector((), ()))
+    known_marginals: CliqueVector = dataclasses.field(default_factory=lambda: CliqueVector((), ()))
     limits: QuestionLimits = USUAL
     inputs: tuple[Input, ...] = ()
 
@@ -198,7 +198,7 @@ class GraphicalModel(ModelRows, ModelPictures):
         return expected_counts(self.domain, self.total, clique, counts, labelled)
 
     def _probabilities(self, clique: Clique) -> np.ndarray:
-        for known, table in zip(self.marginals.cliques, self.marginals.tables, strict=True):
+        for known, table in zip(self.known_marginals.cliques, self.known_marginals.tables, strict=True):
             if set(clique) <= set(known):
                 return marginal_of(known, table, clique)
         self.limits.require_cells(self.domain.size(clique), f"the marginal of {clique}")
@@ -218,7 +218,7 @@ class GraphicalModel(ModelRows, ModelPictures):
             McKenna et al. 2019, Algorithm 3 and Table 2 (Appendix B).
         """
         query = query_over(self.domain, query)
-        if any(set(query.clique) <= set(known) for known in self.marginals.cliques):
+        if any(set(query.clique) <= set(known) for known in self.known_marginals.cliques):
             return self.total * np.asarray(query.apply(self._probabilities(query.clique)), np.float64)
         return self.total * answering.answer(self.domain, self._host, self._numbers, query)
 
@@ -296,10 +296,12 @@ class GraphicalModel(ModelRows, ModelPictures):
         Raises:
             ValueError: the folder exists.
         """
-        arrays = io.vector_arrays(self.potentials, "potential") | io.vector_arrays(self.marginals, "marginal")
+        arrays = io.vector_arrays(self.potentials, "potential") | io.vector_arrays(
+            self.known_marginals, "marginal"
+        )
         fields = {
             "potentials": [list(clique) for clique in self.potentials.cliques],
-            "marginals": [list(clique) for clique in self.marginals.cliques],
+            "marginals": [list(clique) for clique in self.known_marginals.cliques],
         }
         io.write(FOLDER, folder, self, fields, arrays)
 

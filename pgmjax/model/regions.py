@@ -55,7 +55,7 @@ class RegionModel(Named):
 
     Attributes:
         domain: the attributes. Those in no region are uniform and independent.
-        marginals: tables of the regions (probabilities), float64.
+        known_marginals: tables of the regions (probabilities), float64.
         total: number of records (counts).
         residual: largest L1 distance between a region's marginal on an intersection and the mean of the
             marginals of all regions that contain it (probability).
@@ -72,7 +72,7 @@ class RegionModel(Named):
     """
 
     domain: Domain
-    marginals: CliqueVector
+    known_marginals: CliqueVector
     total: float
     residual: float
     loss: float = float("nan")
@@ -99,7 +99,7 @@ class RegionModel(Named):
         return expected_counts(self.domain, self.total, clique, self._counts, labelled)
 
     def _counts(self, clique: Clique) -> np.ndarray:
-        for region, table in zip(self.marginals.cliques, self.marginals.tables, strict=True):
+        for region, table in zip(self.known_marginals.cliques, self.known_marginals.tables, strict=True):
             if set(clique) <= set(region):
                 return self.total * marginal_of(region, table, clique)
         require_cells(self.domain.size(clique), f"the marginal of {clique}")
@@ -107,7 +107,7 @@ class RegionModel(Named):
 
     def within_a_region(self, clique: Clique) -> bool:
         """Return whether a region contains all of some attributes, so that its table gives their marginal."""
-        return any(set(clique) <= set(region) for region in self.marginals.cliques)
+        return any(set(clique) <= set(region) for region in self.known_marginals.cliques)
 
     def answer(self, query: Query) -> np.ndarray:
         """Answer a linear query from the marginal of its attributes.
@@ -150,7 +150,7 @@ class RegionModel(Named):
         """
         rows = round(self.total) if rows is None else checks.integer("rows", rows, low=0)
         sweeps = checks.integer("sweeps", sweeps, low=1)
-        forest, tables = self.tractable(), self.marginals
+        forest, tables = self.tractable(), self.known_marginals
         drawn = forest.sample(rows, seed)
         if not len(tables) or not rows:
             return drawn
@@ -174,20 +174,20 @@ class RegionModel(Named):
         """
         # JSON has no NaN, which marks an unknown loss
         numbers = {"residual_loss_gap": np.array([self.residual, self.loss, self.gap])}
-        arrays = io.vector_arrays(self.marginals, "marginal") | numbers
-        fields = {"marginals": [list(clique) for clique in self.marginals.cliques]}
+        arrays = io.vector_arrays(self.known_marginals, "marginal") | numbers
+        fields = {"marginals": [list(clique) for clique in self.known_marginals.cliques]}
         io.write(FOLDER, folder, self, fields, arrays)
 
     @functools.cached_property
     def _forest(self) -> GraphicalModel:
-        found = conditionals(self.marginals.cliques, self.marginals.tables)
+        found = conditionals(self.known_marginals.cliques, self.known_marginals.tables)
         return GraphicalModel.from_potentials(self.domain, found, total=1.0)
 
     def _fitted(self, clique: Clique, table: np.ndarray) -> np.ndarray:
         """A table adjusted to the regions' marginals on its attributes by iterative proportional fitting."""
         table = table / table.sum()
         parts: dict[frozenset[str], tuple[tuple[int, ...], np.ndarray]] = {}
-        for region, known in zip(self.marginals.cliques, self.marginals.tables, strict=True):
+        for region, known in zip(self.known_marginals.cliques, self.known_marginals.tables, strict=True):
             inside = tuple(name for name in clique if name in region)
             if inside and frozenset(inside) not in parts:
                 gone = tuple(i for i, name in enumerate(clique) if name not in inside)
@@ -210,9 +210,10 @@ class RegionModel(Named):
 
     def summary(self) -> str:
         """Return a few lines of text on the model and its reliability."""
-        cells = sum(table.size for table in self.marginals.tables)
+        cells = sum(table.size for table in self.known_marginals.tables)
         lines = [
-            f"{METHOD}: {len(self.marginals)} regions with {cells:,} cells, {len(self.domain)} attributes",
+            f"{METHOD}: {len(self.known_marginals)} regions with {cells:,} cells, {len(self.domain)} "
+            f"attributes",
             f"regions agree to {self.residual:.2g} of the probability (L1); no table need have all of them",
         ]
         if np.isfinite(self.loss):
@@ -222,7 +223,7 @@ class RegionModel(Named):
     def _repr_html_(self) -> str:
         facts = {
             "attributes": len(self.domain),
-            "regions": len(self.marginals),
+            "regions": len(self.known_marginals),
             "total": self.total,
             "regions agree to": self.residual,
         }
@@ -230,7 +231,7 @@ class RegionModel(Named):
         return html.card("RegionModel", facts, html.note(said))
 
     def __repr__(self) -> str:
-        return f"RegionModel({METHOD}, {len(self.marginals)} regions, total={self.total:,.1f})"
+        return f"RegionModel({METHOD}, {len(self.known_marginals)} regions, total={self.total:,.1f})"
 
 
 def conditionals(cliques: Sequence[Clique], tables: Sequence[np.ndarray]) -> dict[Clique, np.ndarray]:

@@ -113,8 +113,7 @@ def check_escape(escape_formulas: bool, kind: str) -> None:
         TypeError: not a bool.
         ValueError: formulas are to be escaped in another kind of file.
     """
-    if not isinstance(escape_formulas, bool):
-        raise TypeError(f"escape_formulas must be True or False, got {type(escape_formulas).__name__}.")
+    checks.kind(escape_formulas, bool, "escape_formulas must be True or False")
     if escape_formulas and kind.removeprefix(".") != "csv":
         raise ValueError(
             f"Formulas are escaped in CSV files only, got {kind.removeprefix('.')}: write CSV, or "

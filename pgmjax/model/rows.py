@@ -222,8 +222,7 @@ class ModelRows(Named):
 
 def known_codes(domain: Domain, columns: Mapping[str, Any], *, unknown: bool = True) -> dict[int, np.ndarray]:
     """Validated columns of codes, keyed by the index of their attribute."""
-    if not isinstance(columns, Mapping):
-        raise TypeError(f"columns must be a mapping of attribute to codes, got {type(columns).__name__}.")
+    checks.kind(columns, Mapping, "columns must be a mapping of attribute to codes")
     if not columns:
         raise ValueError("columns must name at least one attribute, got none.")
     known = {}

@@ -338,11 +338,12 @@ the answers so far changes at most by a factor of exp(0.25).
             return [Pure(cost) if self._unit == "epsilon" else Concentrated(cost)]
         events: list[Any] = list(cost) if isinstance(cost, Iterable) else [cost]
         for event in events:
-            if not isinstance(event, Record):
-                raise TypeError(
-                    "A spend must be a number in the budget's unit, or events such as "
-                    f"privacy.LaplaceEvent(epsilon), got {type(event).__name__}."
-                )
+            checks.kind(
+                event,
+                Record,
+                "A spend must be a number in the budget's unit, or events such as "
+                "privacy.LaplaceEvent(epsilon)",
+            )
         return events
 
     def _sum(self, events: Sequence[Event]) -> Fraction:

@@ -253,8 +253,7 @@ def plan_scores(
         TypeError: the argument is not a score.
         ValueError: the score does not fit the domain, or not exactly one valid cost is given.
     """
-    if not isinstance(score, Score):
-        raise TypeError(f"score must be a pgmjax.privacy.Score, got {type(score).__name__}.")
+    checks.kind(score, Score, "score must be a pgmjax.privacy.Score")
     if (epsilon is None) == (rho is None):
         raise ValueError("Give either epsilon or rho, what the scores may cost.")
     score.check(domain)
@@ -324,8 +323,7 @@ def plan_selection(
         TypeError: the argument is not a score, or a cost or `draws` is not a number.
         ValueError: the score does not fit the domain, the method is unknown, or a number is out of range.
     """
-    if not isinstance(score, Score):
-        raise TypeError(f"score must be a pgmjax.privacy.Score, got {type(score).__name__}.")
+    checks.kind(score, Score, "score must be a pgmjax.privacy.Score")
     if (epsilon is None) == (rho is None):
         raise ValueError("Give either epsilon or rho, what the selection may cost.")
     if method is None:

@@ -89,16 +89,15 @@ class PrivateTable(SingleProcess):
         choice: bytes | None = None,
     ):
         super().__init__()
-        if not isinstance(data, Dataset):
-            raise TypeError(
-                f"data must be a pgmjax.Dataset, got {type(data).__name__}: write "
-                "PrivateTable(data, relation, budget)."
-            )
-        if not isinstance(budget, Budget):
-            raise TypeError(
-                f"budget must be a Budget, such as Budget(1), got {type(budget).__name__}: write "
-                "PrivateTable(data, relation, budget)."
-            )
+        checks.kind(
+            data, Dataset, "data must be a pgmjax.Dataset", "write PrivateTable(data, relation, budget)"
+        )
+        checks.kind(
+            budget,
+            Budget,
+            "budget must be a Budget, such as Budget(1)",
+            "write PrivateTable(data, relation, budget)",
+        )
         self._data = data
         self._relation = Relation.parse(relation)
         if data.rows_outside == "drop" and self._relation is Relation.REPLACE_ONE:

@@ -71,8 +71,7 @@ class PrivateRatings(SingleProcess):
         journal: Journal | None = None,
     ) -> None:
         super().__init__()
-        if not isinstance(ratings, Ratings):
-            raise TypeError(f"ratings must be pgmjax.data.ratings.Ratings, got {type(ratings).__name__}.")
+        checks.kind(ratings, Ratings, "ratings must be pgmjax.data.ratings.Ratings")
         if Relation.parse(relation) is not Relation.REPLACE_ONE:
             raise ValueError(
                 "similarities are released under replace-one only: that of a record which is added or "

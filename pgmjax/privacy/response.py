@@ -183,8 +183,7 @@ class UnaryResponse:
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", checks.integer("size", self.size, low=2, high=LARGEST_UNARY_SIZE))
         object.__setattr__(self, "lie", checks.number("lie", self.lie, above=0, below=0.5))
-        if not isinstance(self.symmetric, bool):
-            raise TypeError(f"symmetric must be True or False, got {type(self.symmetric).__name__}.")
+        checks.kind(self.symmetric, bool, "symmetric must be True or False")
 
     @property
     def truth(self) -> Fraction:
@@ -285,25 +284,24 @@ def checked_codes(size: int, codes: Any) -> np.ndarray:
 
 def checked_response(distribution: Any) -> KaryResponse:
     """Return the argument if it is a `KaryResponse`, otherwise raise TypeError."""
-    if not isinstance(distribution, KaryResponse):
-        raise TypeError(f"distribution must be a KaryResponse, got {type(distribution).__name__}.")
+    checks.kind(distribution, KaryResponse, "distribution must be a KaryResponse")
     return distribution
 
 
 def checked_bits(distribution: Any) -> UnaryResponse:
     """Return the argument if it is a `UnaryResponse`, otherwise raise TypeError."""
-    if not isinstance(distribution, UnaryResponse):
-        raise TypeError(f"distribution must be a UnaryResponse, got {type(distribution).__name__}.")
+    checks.kind(distribution, UnaryResponse, "distribution must be a UnaryResponse")
     return distribution
 
 
 def checked_noise(distribution: Any) -> DiscreteNoise:
     """Return the argument if it is a `DiscreteNoise` (whose scale is > 0), otherwise raise TypeError."""
-    if not isinstance(distribution, DiscreteNoise):
-        raise TypeError(
-            "distribution must be a DiscreteLaplace or DiscreteGaussian, or other discrete noise of "
-            f"`measurements.noise`, got {type(distribution).__name__}."
-        )
+    checks.kind(
+        distribution,
+        DiscreteNoise,
+        "distribution must be a DiscreteLaplace or DiscreteGaussian, or other discrete noise of "
+        "`measurements.noise`",
+    )
     return distribution
 
 
@@ -323,9 +321,9 @@ def sampler_of(
 
 def checked_selection(distribution: Any) -> SelectionDistribution:
     """Return the argument if it is a selection distribution, otherwise raise TypeError."""
-    if not isinstance(distribution, PermuteAndFlip | ExponentialMechanism):
-        raise TypeError(
-            "distribution must be a PermuteAndFlip or ExponentialMechanism, got "
-            f"{type(distribution).__name__}."
-        )
+    checks.kind(
+        distribution,
+        PermuteAndFlip | ExponentialMechanism,
+        "distribution must be a PermuteAndFlip or ExponentialMechanism",
+    )
     return distribution

@@ -86,8 +86,7 @@ class Sensitivity:
             TypeError: no query.
             ValueError: a query that is not integral or does not fit the domain, an unknown norm.
         """
-        if not isinstance(query, Query):
-            raise TypeError(f"a sensitivity is that of a queries.Query, got {type(query).__name__}.")
+        checks.kind(query, Query, "a sensitivity is that of a queries.Query")
         norm = checks.choice("the norm of a sensitivity", norm, NORMS)
         asked = (norm, Relation.parse(relation), max_weight)
         return query.remembered(asked, domain, lambda: cls._computed(query, domain, *asked))
@@ -128,8 +127,7 @@ class Sensitivity:
         if not known:
             raise ValueError("there is no sensitivity to stack: give at least one.")
         for part in known:
-            if not isinstance(part, Sensitivity):
-                raise TypeError(f"only Sensitivity objects can be stacked, got {type(part).__name__}.")
+            checks.kind(part, Sensitivity, "only Sensitivity objects can be stacked")
         first = known[0]
         for part in known:
             if part.relation is not first.relation:
@@ -152,8 +150,7 @@ def check_measurable(query: Any, domain: Domain) -> None:
         TypeError: the argument is not a query.
         ValueError: as for `check_integral`, or an entry exceeds `queries.integers.LARGEST_ENTRY`.
     """
-    if not isinstance(query, Query):
-        raise TypeError(f"A query must be a pgmjax.queries.Query, got {type(query).__name__}.")
+    checks.kind(query, Query, "A query must be a pgmjax.queries.Query")
     query.remembered("measurable", domain, lambda: _check_measurable(query, domain))
 
 

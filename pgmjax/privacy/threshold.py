@@ -70,8 +70,7 @@ class ThresholdTest(SingleProcess):
 
     def __init__(self, table: PrivateTable, threshold: int, epsilon: Any):
         super().__init__()
-        if not isinstance(table, PrivateTable):
-            raise TypeError(f"table must be a PrivateTable, got {type(table).__name__}.")
+        checks.kind(table, PrivateTable, "table must be a PrivateTable")
         if table.weighted:
             raise ValueError(
                 "a threshold test takes no weighted tables: a record would move counts by more than 1."

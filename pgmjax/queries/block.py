@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.migration import Named
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.encoding import MISSING
 from pgmjax.queries import columns
@@ -26,7 +27,7 @@ SMALL_MATRIX = 65_536
 
 
 @dataclasses.dataclass(frozen=True)
-class AttributeQuery(abc.ABC):
+class AttributeQuery(Named):
     """One factor of a query: a matrix [rows, size] over the codes 0..size-1 of one attribute.
 
     A block has no size until it is bound to an attribute. It is hashable and compared by content, so it
@@ -131,7 +132,7 @@ class AttributeQuery(abc.ABC):
         arguments = self._arguments()
         return self.kind if arguments is None else {self.kind: arguments}
 
-    def _check(self, size: int, attribute: str) -> None:  # noqa: B027
+    def _check(self, size: int, attribute: str) -> None:
         pass
 
     @abc.abstractmethod

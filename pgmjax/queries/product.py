@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique, same_attributes
 from pgmjax.data.domain import Domain
 from pgmjax.queries import columns, sensitivity
@@ -45,17 +46,14 @@ class Product(Query):
     blocks: tuple[AttributeQuery, ...]
 
     def __init__(self, blocks: Mapping[str, AttributeQuery]) -> None:
-        if not isinstance(blocks, Mapping):
-            raise TypeError(
-                f"a product needs a mapping of attribute names to query blocks, got {type(blocks).__name__}."
-            )
+        checks.kind(blocks, Mapping, "a product needs a mapping of attribute names to query blocks")
         object.__setattr__(self, "clique", attribute_names(list(blocks)))
         for name, block in blocks.items():
-            if not isinstance(block, AttributeQuery):
-                raise TypeError(
-                    f"the query of attribute {name!r} must be a block such as queries.prefix(), got "
-                    f"{type(block).__name__}."
-                )
+            checks.kind(
+                block,
+                AttributeQuery,
+                f"the query of attribute {name!r} must be a block such as queries.prefix()",
+            )
         object.__setattr__(self, "blocks", tuple(blocks.values()))
 
     @functools.cached_property

@@ -87,8 +87,7 @@ def quantise(query: Query, domain: Domain, bits: int = 16) -> Quantised:
         >>> quantised.query.matrix(Domain({"a": 3})).tolist(), quantised.scale, quantised.error_bound
         ([[2, -2, 4]], 4, Fraction(0, 1))
     """
-    if not isinstance(query, Query):
-        raise TypeError(f"a query to be quantised must be a queries.Query, got {type(query).__name__}.")
+    checks.kind(query, Query, "a query to be quantised must be a queries.Query")
     bits = checks.integer("the bits of a quantised query", bits, low=0, high=MAX_BITS)
     query = query.over(domain)
     if query.is_integral(domain):

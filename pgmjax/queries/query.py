@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.migration import Named
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
@@ -23,7 +24,7 @@ Term = tuple[int | float, dict[str, AttributeQuery]]
 
 
 @dataclasses.dataclass(frozen=True)
-class Query(abc.ABC):
+class Query(Named):
     """Linear answers about a table: a matrix over the cells of a clique, seldom written out.
 
     Cells and rows are numbered row-major in the order of `clique`. Entries may be negative. Queries

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmjax._internal import checks
 from pgmjax.data.cliques import same_attributes
 from pgmjax.queries.block import AttributeQuery
 from pgmjax.queries.blocks import (
@@ -89,8 +90,7 @@ def from_spec(spec: Any) -> AttributeQuery:
         if spec in _WITH_ARGUMENTS:
             raise ValueError(f"the query {spec!r} needs arguments: write {{{spec!r}: ...}}.")
         raise ValueError(f"unknown query {spec!r}; the known ones are {', '.join(KINDS)}.")
-    if not isinstance(spec, Mapping):
-        raise TypeError(f"a query is a word or a mapping of one to its arguments, got {type(spec).__name__}.")
+    checks.kind(spec, Mapping, "a query is a word or a mapping of one to its arguments")
     if len(spec) != 1:
         raise ValueError(f"a query mapping has one entry, its kind, got {len(spec)}.")
     ((kind, arguments),) = spec.items()

@@ -181,8 +181,7 @@ def _term(term: Any) -> tuple[int | float, Product]:
     if not isinstance(term, tuple | list) or len(term) != 2:
         raise TypeError(f"a term of a sum is a pair (coefficient, product), got {type(term).__name__}.")
     coefficient, product = term
-    if not isinstance(product, Product):
-        raise TypeError(f"a term of a sum needs a queries.Product, got {type(product).__name__}.")
+    checks.kind(product, Product, "a term of a sum needs a queries.Product")
     number = checks.number("the coefficient of a term", coefficient)
     return (int(number) if number.is_integer() and abs(number) < 2**53 else number), product
 

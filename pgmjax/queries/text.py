@@ -119,8 +119,7 @@ def conditions(text: str, domain: Domain, *, interpolate: bool = False) -> Condi
         >>> conditions("age<40", domain, interpolate=True).shares["age"].tolist()
         [1.0, 0.4, 0.0]
     """
-    if not isinstance(text, str):
-        raise TypeError(f"A query is a text such as 'sex=Male,age<30', got {type(text).__name__}: write one.")
+    checks.kind(text, str, "A query is a text such as 'sex=Male,age<30'", "write one")
     if not text.strip():
         raise ValueError("The query is empty: write conditions such as  sex=Male,age<30  (see --help).")
     chosen: dict[str, _Counted] = {}

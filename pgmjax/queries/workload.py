@@ -167,8 +167,7 @@ class Workload:
         """
         if isinstance(cliques, str):
             raise TypeError("cliques must be a list of tuples of attribute names, got one string.")
-        if not isinstance(blocks, Mapping):
-            raise TypeError(f"blocks must map attribute names to blocks, got {type(blocks).__name__}.")
+        checks.kind(blocks, Mapping, "blocks must map attribute names to blocks")
         listed = [tuple(clique) for clique in cliques]
         idle = [name for name in blocks if not any(name in clique for clique in listed)]
         if idle:
@@ -352,8 +351,7 @@ class Entry:
     weight: Fraction = Fraction(1)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.query, Query):
-            raise TypeError(f"a workload entry needs a query on a clique, got {type(self.query).__name__}.")
+        checks.kind(self.query, Query, "a workload entry needs a query on a clique")
         object.__setattr__(self, "weight", _weight(self.weight))
 
     @property
@@ -411,8 +409,7 @@ def _query(clique: Any, entry: Mapping[str, Any]) -> Query:
     if "terms" in entry:
         return WeightedSum([_term(clique, term) for term in entry["terms"]])
     queries = _plain(entry.get("queries", {}))
-    if not isinstance(queries, Mapping):
-        raise TypeError(f"'queries' must map attribute names to blocks, got {type(queries).__name__}.")
+    checks.kind(queries, Mapping, "'queries' must map attribute names to blocks")
     return as_query(clique, queries)
 
 

@@ -45,8 +45,7 @@ def distances_between(one: Any, other: Any, cliques: Sequence[Clique]) -> list[f
 
 def check_prior(earlier: Any, domain: Domain) -> None:
     """Refuse an earlier model that is none, or is of another domain; see `Release.with_prior`."""
-    if not isinstance(earlier, GraphicalModel):
-        raise TypeError(f"The prior must be a GraphicalModel, got {type(earlier).__name__}.")
+    checks.kind(earlier, GraphicalModel, "The prior must be a GraphicalModel")
     if earlier.domain != domain:
         changed = [
             name

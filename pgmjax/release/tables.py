@@ -109,7 +109,11 @@ def write_answers(release: Release, path: pathlib.Path) -> None:
     metadata = {**_mark(release.inputs, release.seed), "answered_by": release.answered_by}
     metadata[POPULATION] = json.dumps(release.population.to_dict())
     schema = answers.table([]).schema.with_metadata(metadata)
-    with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
+    # a dictionary of numbers that differ is work for nothing
+    words = [field.name for field in schema if hasattr(field.type, "index_type")]
+    with parquet.ParquetWriter(
+        path, schema, compression="zstd", use_dictionary=[*words, "clique.list.element"]
+    ) as writer:
         for parts in answers.blocks():
             writer.write_table(answers.table(parts).replace_schema_metadata(metadata))
 

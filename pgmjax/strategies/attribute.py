@@ -88,10 +88,8 @@ def best_factor(
         >>> best_factor(np.eye(3), "l1").matrix.tolist()
         [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
     """
-    if is_total(gram):
-        return AttributeStrategy.of(fixed.total(len(gram)), norm)
-    if is_identity(gram):
-        return AttributeStrategy.of(fixed.identity(len(gram)), norm)
+    if is_total(gram) or is_identity(gram):
+        return fixed_factor("identity", gram, norm)
     gram = gram / np.trace(gram)
     if earlier is None:
         return _from_random_starts(gram.tobytes(), len(gram), norm, restarts, seed)
@@ -107,7 +105,8 @@ def _from_random_starts(entries: bytes, size: int, norm: str, restarts: int, see
 
 @functools.lru_cache(maxsize=256)
 def _fixed(kind: str, size: int, norm: str) -> AttributeStrategy:
-    return AttributeStrategy.of(fixed.FIXED[kind](size), norm)
+    make = fixed.total if kind == "total" else fixed.FIXED[kind]
+    return AttributeStrategy.of(make(size), norm)
 
 
 def _searched(
@@ -130,10 +129,8 @@ def _searched(
 
 def fixed_factor(kind: str, gram: np.ndarray, norm: str) -> AttributeStrategy:
     """Return a fixed strategy by name, or the total or identity if the workload asks only for that."""
-    if is_total(gram):
-        return AttributeStrategy.of(fixed.total(len(gram)), norm)
-    make = fixed.identity if is_identity(gram) else fixed.FIXED[kind]
-    return AttributeStrategy.of(make(len(gram)), norm)
+    kind = "total" if is_total(gram) else "identity" if is_identity(gram) else kind
+    return _fixed(kind, len(gram), norm)
 
 
 def is_total(gram: np.ndarray) -> bool:

@@ -113,8 +113,7 @@ def error_bars(
         total = checks.total(total)
     domain = model.domain
     noisy, asked = measurements_of(domain, measurements), queries_of(domain, queries)
-    if estimator is not None and not isinstance(estimator, Estimator):
-        raise TypeError(f"estimator must be an Estimator, got {type(estimator).__name__}.")
+    checks.kind(estimator, Estimator | None, "estimator must be an Estimator")
     known = SideInformation.of(domain, constraints, prior, prior_weight)
     pulled = known.weight is not None or (isinstance(fit, Fit) and fit.regularisation is not None)
     if pulled and method == "laplace":

@@ -34,7 +34,7 @@ from pgmjax.measurements.least_squares import ResidualBasis, WhitenedAnswers
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.residual import MeasuredTable, ResidualAnswers, as_table, orthogonal_parts
 from pgmjax.model.graphical import GraphicalModel
-from pgmjax.queries import Query
+from pgmjax.queries import Query, marginal
 from pgmjax.uncertainty.queries import row_tables
 
 LEFT_OVER = 1e-6
@@ -245,6 +245,16 @@ class _System:
 
     def answers(self, query: Query) -> tuple[np.ndarray, np.ndarray]:
         """Return the best answers to a query and their standard deviations, NaN where not determined."""
+        effects = self.answered.coordinates
+        assert isinstance(effects, ResidualBasis)
+        varying = tuple(name for name in query.clique if effects.domain[name] > 1)
+        if (
+            query == marginal(query.clique)
+            and in_order(effects.domain.attributes, varying) not in effects.places
+        ):
+            # no cell is free of the effect of all its attributes together, which nothing measures
+            undetermined = np.full(query.num_rows(effects.domain), np.nan)
+            return undetermined, undetermined
         found = []
         for targets, combinations in self._solved(query):
             # A row less its combination is known: its answer is added to the combination's.

@@ -30,10 +30,7 @@ def queries_of(domain: Domain, queries: Any) -> tuple[Query, ...]:
     found = []
     for asked in checks.several("queries", queries, "queries or cliques"):
         if not isinstance(asked, Query):
-            if not isinstance(asked, tuple | list):
-                raise TypeError(
-                    f"queries must hold queries or tuples of attribute names, got {type(asked).__name__}."
-                )
+            checks.kind(asked, tuple | list, "queries must hold queries or tuples of attribute names")
             asked = marginal(asked)
         found.append(asked.over(domain))
     if not found:

@@ -72,16 +72,9 @@ def test_refused(noise):
 
 
 def test_seeded_responses_pass():
-    """Neither raises AuditFailure; that they can is shown below."""
+    """Neither raises AuditFailure; that they can is shown by seeded faults of the responses."""
     primitives.responses_keep_their_epsilon(SeededBackend(1, insecure=True))
     primitives.records_answer_once()
-
-
-@pytest.mark.parametrize("change", ["whole_epsilon_a_bit", "shared_coin", "honest_records"])
-def test_a_wrong_response_is_seen(change):
-    source = SeededBackend(1, insecure=True)
-    with getattr(mutations, change)(), pytest.raises(AuditFailure, match=r"^Responses of encoding"):
-        primitives.responses_keep_their_epsilon(source)
 
 
 def test_seeded_scores_pass():
@@ -89,16 +82,11 @@ def test_seeded_scores_pass():
     primitives.scores_follow_their_distribution(SeededBackend(1, insecure=True))
 
 
-@pytest.mark.parametrize(
-    "change, words",
-    [
-        ("scores_of_one_candidate", r"scores has scale .* and 16 is charged"),
-        ("exact_scores", "does not follow its laplace distribution"),
-        ("half_scale", "does not follow its laplace distribution"),
-        ("same_stream", "Two calls share their noise"),
-    ],
-)
-def test_wrong_noise_of_scores_is_seen(change, words):
+def test_wrong_noise_of_scores_is_seen():
+    """Other wrong scores are seeded faults."""
     source = SeededBackend(1, insecure=True)
-    with getattr(mutations, change)(), pytest.raises(AuditFailure, match=words):
+    with (
+        mutations.half_scale(),
+        pytest.raises(AuditFailure, match="does not follow its laplace distribution"),
+    ):
         primitives.scores_follow_their_distribution(source)

@@ -8,7 +8,7 @@ from pgmjax.audit import check_pairs, frontends, largest_loss, neighbours
 from pgmjax.audit.mechanism import DOMAIN, AuditCase
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.mechanisms.base import PrivacyParameters
+from pgmjax.mechanisms.parameters import PrivacyParameters
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.queries import DenseMatrix, marginal

@@ -1,6 +1,7 @@
 """The scripts of bench/: inputs drawn as the peer draws them, lines with their keys, refusals in words."""
 
 import gzip
+import importlib
 import json
 import os
 import pathlib
@@ -54,13 +55,6 @@ def script(name, *arguments, **environment):
     if "PGMJAX_DATA" not in environment:
         variables.pop("PGMJAX_DATA", None)
     return subprocess.run(command, capture_output=True, text=True, env=variables)
-
-
-def line_of(name, *arguments):
-    done = script(name, *arguments)
-    assert done.returncode == 0, done.stderr
-    (text,) = done.stdout.splitlines()
-    return json.loads(text)
 
 
 def line_in(run_script, name, *arguments):
@@ -172,8 +166,8 @@ def test_cases_are_refused_in_words(bench, file, tmp_path, monkeypatch):
         cases.load("x", tmp_path / "kind.json")
 
 
-def test_oracle_case(file, tmp_path):
-    line = line_of("versus.py", "oracle-tiny", "--cases", file, "--save", tmp_path / "o.npz")
+def test_oracle_case(run_script, file, tmp_path):
+    line = line_in(run_script, "versus.py", "oracle-tiny", "--cases", file, "--save", tmp_path / "o.npz")
     assert line["case"] == "oracle-tiny"
     assert {"cold_s", "warm_s", "peak_mb", "plan_s", "compile_s", "oracle", "forecast", "device"} <= set(line)
     assert 0 < line["warm_s"] < line["cold_s"]
@@ -220,10 +214,11 @@ def test_batch_case(run_script, file, tmp_path):
 
 
 def test_versus_refuses_in_words(bench, file, monkeypatch, capsys):
-    done = script("versus.py", "fit-adult9")
-    assert done.returncode == 1
-    assert done.stderr.startswith("versus.py: PGMJAX_DATA is not set")
     versus, cases = bench("versus"), bench("cases")
+    monkeypatch.delenv("PGMJAX_DATA", raising=False)
+    monkeypatch.setattr(sys, "argv", ["versus.py", "fit-adult9"])
+    with pytest.raises(SystemExit, match=r"^versus\.py: PGMJAX_DATA is not set"):
+        versus.main()
     with pytest.raises(SystemExit):
         versus.parse(["fit-tiny", "--steps", "0"])
     assert "must be at least 1, got 0" in capsys.readouterr().err
@@ -273,25 +268,36 @@ def test_both_sides_in_turn(file, tmp_path):
     again = script("peers.py", "fit-tiny", *where, *peer)
     assert again.stdout == done.stdout
     assert len((tmp_path / "r.jsonl").read_text().splitlines()) == 3
-    assert script("peers.py", "fit-tiny", *where, *peer, "--table").stdout == done.stdout
 
 
-def test_table_of_ratios(bench):
-    ratios = bench("ratios")
-    ours = {"case": "oracle-chain-1000", "side": "ours", "peak_mb": 100.0, "warm_s": 0.01}
-    theirs = {"case": "oracle-chain-1000", "side": "mbi", "cold_s": 60.0, "peak_mb": 400.0, "warm_s": 0.02}
-    text = ratios.table([*({**ours, "cold_s": s} for s in (1.0, 2.0, 9.0)), theirs])
-    assert "60 s / 2 s = 30x (reached of 30x, stretch 60x)" in text
-    assert "20 ms / 10 ms = 2x (SHORT of 3x, stretch 6x)" in text
-    assert "100 of 400 MB = 0.25" in text
-    dead = {"case": "oracle-chain-1000", "side": "mbi", "failed": "out of memory"}
-    assert "[mbi: out of memory]" in ratios.table([{**ours, "cold_s": 1.0}, dead])
+def test_ratios_are_of_medians_of_the_newest_code(bench):
+    blocks = importlib.import_module("blocks.performance")
+    ours = {"case": "oracle-chain-1000", "side": "ours", "peak_mb": 100.0, "warm_s": 0.01, "source": "new"}
+    old = {**ours, "cold_s": 0.001, "source": "old"}
+    theirs = {**ours, "side": "mbi", "cold_s": 60.0, "peak_mb": 400.0, "warm_s": 0.02}
+    dead = {"case": "oracle-chain-1000", "side": "mbi", "failed": "out of memory", "source": "new"}
+    lines = [old, *({**ours, "cold_s": s} for s in (1.0, 2.0, 9.0)), theirs, dead]
+    row = blocks.peers(lines, [("oracle-chain-1000", "mbi")]).splitlines()[2]
+    assert row.startswith("| oracle-chain-1000 (3) | mbi | 60 s / 2 s = **30x** (aim 30x) |")
+    assert "| 20 ms / 10 ms = **2x** (aim 3x) | 400 / 100 |" in row
 
 
-def test_scaling_and_roofline_refuse_in_words(file):
-    assert (
-        "sweeps are attributes, cliques, loops, size, batch, rows, choosing, got x"
-        in script("scaling.py", "x").stderr
-    )
-    done = script("roofline.py", "fit-tiny", "--cases", file)
-    assert "roofline.py takes oracle cases, got fit-tiny" in done.stderr
+def test_scaling_refuses_in_words():
+    said = script("scaling.py", "x").stderr
+    assert "sweeps are attributes, cliques, loops, size, batch, rows, choosing, got x" in said
+
+
+def test_a_command_is_measured_alone(bench):
+    harness = bench("harness")
+    take = "x = bytearray(2**28); y = sum(range(10**7))"
+    found = harness.cost([sys.executable, "-c", take])
+    assert found["peak_mb"] > 256 and found["cpu_seconds"] > 0 and found["seconds"] > 0
+    wrong = harness.cost([sys.executable, "-c", "raise SystemExit('no such thing')"])
+    assert wrong == {"failed": "no such thing", "returncode": 1}
+
+
+def test_another_commit_has_files_of_its_own(bench):
+    harness = bench("harness")
+    with harness.worktree("HEAD") as path:
+        assert path != harness.ROOT and (path / "bench" / "versus.py").is_file()
+    assert not path.exists()

@@ -2,19 +2,15 @@
 
 import json
 import pathlib
-import subprocess
-import sys
 
-ROOT = pathlib.Path(__file__).parent.parent.parent
-SCRIPT = str(ROOT / "bench" / "paper003" / "inference.py")
+SCRIPT = pathlib.Path(__file__).parents[2] / "bench" / "paper003" / "inference.py"
 
 
-def test_coverage_and_blue(tmp_path):
+def test_coverage_and_blue(tmp_path, run_script):
     out = tmp_path / "inference.jsonl"
-    command = [sys.executable, SCRIPT, "--small", "--parts", "blue", "coverage", "--out", str(out)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    run_script(SCRIPT, "--small", "--parts", "blue", "coverage", "--out", out)
     lines = [json.loads(text) for text in out.read_text().splitlines()]
     covered = [line for line in lines if line["part"] == "coverage"]
     assert len(covered) == 24 and all(line["covered"] > 0.94 for line in covered)
     assert all(line["seconds"] > 0 and line["cpu_seconds"] > 0 for line in lines if line["part"] == "blue")
+    assert all({"machine", "commit", "command"} <= set(line) for line in lines)

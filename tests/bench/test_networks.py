@@ -1,9 +1,8 @@
-"""The scripts of bulk answers: the reader of networks, a network solved or refused, a small chain."""
+"""The script of real networks: its reader, a network solved or refused."""
 
+import gzip
 import json
 import pathlib
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -81,16 +80,11 @@ def test_a_table_that_lacks_a_row_is_refused(bif):
         bif.read(NETWORK.replace("  (no) 0.9, 0.1, 0.0;\n", ""))
 
 
-def run(script, *arguments):
-    command = [sys.executable, str(ROOT / "bench" / script), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True)
-
-
-def test_a_network_is_solved(tmp_path):
-    (tmp_path / "rain.bif.gz").write_bytes(__import__("gzip").compress(NETWORK.encode()))
-    done = run("networks.py", tmp_path, "--names", "rain", "--one", "--pairs", 3)
-    assert done.returncode == 0, done.stderr
-    line = json.loads(done.stdout)
+def test_a_network_is_solved(tmp_path, run_script):
+    (tmp_path / "rain.bif.gz").write_bytes(gzip.compress(NETWORK.encode()))
+    line = json.loads(
+        run_script(ROOT / "bench" / "networks.py", tmp_path, "--names", "rain", "--one", "--pairs", 3)
+    )
     assert line["variables"] == 5 and set(line["seconds"]) == {"evidence", "singles", "pairs"}
 
 
@@ -104,10 +98,3 @@ def test_a_network_too_large_is_refused_with_figures(monkeypatch, tmp_path):
 
     monkeypatch.setattr(networks.bif, "model", refuse)
     assert networks.solve(tmp_path / "rain.bif", None, 2, 3)["refused"] == "needs 5 TiB"
-
-
-def test_a_small_chain():
-    done = run("bulk.py", "--attributes", 8, "--size", 3, "--steps", 20, "--check", 5, "--print")
-    assert done.returncode == 0, done.stderr
-    line = json.loads(done.stdout)
-    assert line["largest_difference"] < 1e-12 and line["kept_s"] > 0 and line["first_cpu_s"] > 0

@@ -1,5 +1,6 @@
 """The script of Figure 2b: points in fresh processes, failures that end a method, table and plot."""
 
+import importlib
 import json
 import pathlib
 import subprocess
@@ -41,19 +42,19 @@ LINES = [
 
 
 def test_the_table_has_the_last_line_of_each_point_and_every_failure(paper):
-    text = paper("scalability").table(LINES).splitlines()
+    text = importlib.import_module("blocks.paper004").scalability(LINES).splitlines()
     assert text[0].split(" | ")[2:6] == ["engine", "mbi", "multiplicative weights", "LSMR"]
-    assert text[2] == "| 3 | 1,000 | 1 ms (2 s) | 4.2 ms (2 s) | - | 500 ms (2 s) | 4.2 | 2.1 |"
-    assert text[3] == "| 9 | 10^9 | - | - | refused | out of memory | - | - |"
-    assert text[4] == "| 1,000 | 10^1000 | 20 ms (2 s) | - | - | - | - | - |"
-    assert "- lsmr at 9: out of memory under ulimit -v 12.0 GB: MemoryError" in text
-    assert sum("CONVERGED after 300 steps" in row for row in text) == 2
+    assert text[2] == "| 3 | 1,000 | 1 ms (2 s) | 4.2 ms (2 s) | - | 500 ms (2 s) | 4.2 |"
+    assert text[3] == "| 9 | 10^9 | - | - | refused | out of memory | - |"
+    assert text[4] == "| 1,000 | 10^1000 | 20 ms (2 s) | - | - | - | - |"
 
 
-def test_the_plot_is_drawn_from_what_did_not_fail(paper, tmp_path):
+def test_the_plot_is_drawn_from_what_did_not_fail(paper, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
-    path = paper("scalability").plot(LINES, tmp_path / "figure.png")
-    assert path.read_bytes()[:4] == b"\x89PNG"
+    harness = paper("harness")
+    monkeypatch.setattr(harness, "RESULTS", tmp_path)
+    harness.figure("figure", lambda canvas: paper("scalability").draw(LINES, canvas), (5.5, 3.8))
+    assert (tmp_path / "figure.png").read_bytes()[:4] == b"\x89PNG"
 
 
 @pytest.mark.parametrize(
@@ -119,4 +120,3 @@ def test_points_are_recorded_and_not_run_twice(tmp_path):
     assert np.isfinite(lines[2]["step_s"]) and {"machine", "commit", "source", "command", "date"} <= set(
         lines[2]
     )
-    assert "| 4 | 10,000 | - | - | - |" in done.stdout

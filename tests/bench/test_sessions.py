@@ -31,7 +31,7 @@ def test_queries_and_tree(sessions):
     assert rows.shape == (79, 40) and rows.sum(axis=0).max() == 7 and rows.sum(axis=0).min() == 6
 
 
-def test_all_methods_and_going_on(sessions, tmp_path, monkeypatch, capsys):
+def test_all_methods_and_going_on(sessions, tmp_path, monkeypatch):
     out = tmp_path / "s.jsonl"
     words = ["x", "--queries", "12", "--tables", "SMALL", "--settings", "bounded", "--out", str(out)]
     monkeypatch.setattr(sys, "argv", words)
@@ -43,4 +43,4 @@ def test_all_methods_and_going_on(sessions, tmp_path, monkeypatch, capsys):
         assert 0 < line["cost"] <= 1 and 0 < line["answering_ratio"] <= 1
         assert 0 <= line["coverage"] <= line["reliability"] <= 1 and line["relative_error"] < 2
     sessions.main()
-    assert out.read_text() == first and capsys.readouterr().out.count("session") == 2
+    assert out.read_text() == first

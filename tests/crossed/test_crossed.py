@@ -449,7 +449,9 @@ def sweep(world, mechanism, context, tmp_path):
     more = {"unit": 'unit = "id"', "weights": 'weights = "w"', "drop": 'rows_outside = "drop"'}
     more |= {"clip": 'rows_outside = "clip"', "discovery": "discover = 0.3"}
     keys = "\n".join(more[kind] for kind in context.split("+") if kind in more)
-    option = '\n[mechanisms.options]\nuseless = "answer"\n' if mechanism == "randomized-response" else ""
+    options = worlds.OPTIONS.get(mechanism, {})
+    option = "".join(f"{name} = {json.dumps(value)}\n" for name, value in options.items())
+    option = f"\n[mechanisms.options]\n{option}" if option else ""
     (tmp_path / "g.toml").write_text(
         f'[grid]\nname = "g"\ntrials = 1\nepsilons = [{EPSILON}]\nrelation = "{relation}"\n'
         f'[[tables]]\nname = "t"\npath = "{world.folder / context}.csv"\n'
@@ -463,7 +465,6 @@ def sweep(world, mechanism, context, tmp_path):
     with sweeps.ResultFile(tmp_path / "r.duckdb", read_only=True) as results:
         (row,) = results.rows(COLUMNS)
     assert row["status"] == "done" and row["mechanism"] == mechanism and row["epsilon"] == EPSILON
-    options = {"useless": "answer"} if option else {}
     made = mechanisms.names()[mechanism](
         epsilon=EPSILON,
         relation=Relation.parse(relation),

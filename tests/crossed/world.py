@@ -23,6 +23,7 @@ LABELS = {"a": ["x", "y", "z"], "b": ["no", "yes"], "c": ["0 to 1", "2 to 3", "4
 DOMAIN = {"a": {"labels": LABELS["a"]}, "b": {"labels": LABELS["b"]}, "c": {"min": 0, "max": 7, "step": 2}}
 PAIRS = [("a", "b"), ("a", "c"), ("b", "c")]
 PERTURB = "perturb"
+OPTIONS = {"randomized-response": {"useless": "answer"}, "aim": {"rounds": 5}}
 MECHANISMS = [*mechanisms.names(), PERTURB]
 CONTEXTS = ["plain", "unit", "drop", "clip", "weights", "discovery"]
 CONTEXTS += ["unit+drop", "weights+clip", "unit+discovery"]
@@ -158,8 +159,8 @@ class World:
             given += ["--mechanism", mechanism, "--steps", "300"]
             given += ["--all-kway", "2"] if workload is None else ["--workload", workload]
             given += ["--rows", "40"] if has(context, "weights") else []
-        if mechanism == "randomized-response":
-            given += ["--option", "useless=answer"]
+        for name, value in OPTIONS.get(mechanism, {}).items():
+            given += ["--option", f"{name}={value}"]
         if has(context, "discovery"):
             return [*given, "--discover", "0.3", "--delta", DELTA, *self.defined(context)]
         return [*given, "--domain", self.folder / "domain.json", *self.defined(context, ledger)]

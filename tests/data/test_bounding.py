@@ -98,9 +98,9 @@ def sources(folder, people, codes):
 @pytest.mark.parametrize("kind", ["text", "numbers"])
 def test_files_and_memory_keep_the_same_records(tmp_path, kind):
     generator = np.random.default_rng(2)
-    numbers = generator.integers(0, 90_000, 300_000)  # several batches
+    numbers = generator.integers(0, 45_000, 150_000)  # two batches
     people = numbers.tolist() if kind == "numbers" else [f"p {number}" for number in numbers]
-    codes = generator.integers(0, 4, 300_000).astype(np.uint8)
+    codes = generator.integers(0, 4, 150_000).astype(np.uint8)
     order = {}
     for data in sources(tmp_path, people, codes):
         records = np.concatenate([batch["a"] for batch in data.chosen_by(KEY).records(["a"])])

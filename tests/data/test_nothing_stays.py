@@ -75,14 +75,14 @@ def test_a_killed_reader_leaves_nothing(tmp_path, kind):
 
 
 def test_names_of_units_that_memory_does_not_hold_are_grouped_in_parts(tmp_path, monkeypatch):
-    rows = np.random.default_rng(0).permutation(np.repeat(np.arange(150_000), 2))
+    rows = np.random.default_rng(0).permutation(np.repeat(np.arange(45_000), 2))
     path = tmp_path / "t.csv"
-    path.write_text("who,n\n" + "".join(f"{MARKS[0] * 4}{k},{k % 3}\n" for k in rows))
+    path.write_text("who,n\n" + "".join(f"{MARKS[0] * 16}{k},{k % 3}\n" for k in rows))
     data = Dataset.read(path, Domain({"n": 3}), unit=Unit("who", 1))
     asked, stream = [], files._stream
     monkeypatch.setattr(files, "_stream", lambda query, *rest: (asked.append(query), stream(query, *rest))[1])
     roomy = data.chosen_by(b"1" * 16).marginals([("n",)])[0]
-    assert roomy.tolist() == [50_000, 50_000, 50_000] and len(asked) == 2
+    assert roomy.tolist() == [15_000, 15_000, 15_000] and len(asked) == 2
     monkeypatch.setattr(files, "_MEMORY_LIMIT", "60MB")
     again = Dataset.read(path, Domain({"n": 3}), unit=Unit("who", 1)).chosen_by(b"1" * 16)
     assert np.array_equal(again.marginals([("n",)])[0], roomy) and len(asked) > 5

@@ -98,11 +98,14 @@ TEXTS = st.one_of(
 )
 
 
+CONNECTION = duckdb.connect()
+
+
 @given(st.lists(TEXTS, min_size=1, max_size=20))
 def test_duckdb_reads_texts_alike(texts):
     query = f"SELECT {sql_key_of_text('column0')} FROM texts"
     texts_table = pa.table({"column0": pa.array(texts, pa.string())})
-    with duckdb.connect() as connection:
+    with CONNECTION.cursor() as connection:
         connection.register("texts", texts_table)
         assert [row[0] for row in connection.execute(query).fetchall()] == [key_of(text) for text in texts]
     assert keys_of_array(texts_table["column0"].combine_chunks()).to_pylist() == [

@@ -1,557 +1,482 @@
-"""Seeded faults in what lies below the models: tables, inference, queries and privacy."""
+"""Faults in tables, what is known of them, accounts, noise and discovery."""
 
-from source import Fault
+from fault import Fault
 
-TABLES = (
+FAULTS = (
+    Fault(
+        "a bounded table is read in any order of its batches",
+        "pgmjax.data.bounding",
+        "BoundedSource.batches",
+        old=(
+            "def batches(self, names: Sequence[str], ordered: bool=False) -> Iterator[Batch]:\n"
+            "    dropped = self._left_out()\n"
+            "    first = 0\n"
+            "    for batch in self._source.unsettled(names, ordered=True):\n"
+            "        ..."
+        ),
+        new=(
+            "def batches(self, names: Sequence[str], ordered: bool=False) -> Iterator[Batch]:\n"
+            "    dropped = self._left_out()\n"
+            "    first = 0\n"
+            "    for batch in self._source.unsettled(names, ordered=ordered):\n"
+            "        ..."
+        ),
+        tests=(
+            "tests/data/test_bounding.py::test_records_are_left_out_in_the_order_in_which_they_are_numbered",
+        ),
+    ),
+    Fault(
+        "keys of records that a bound left out are drawn for",
+        "pgmjax.privacy.partition",
+        "find_keys",
+        old=(
+            "keys = [key for key, count in zip(coder.keys, exact[FIRST:], strict=False) if count]\n"
+            "exact = np.append(exact[:FIRST], exact[FIRST:][exact[FIRST:] > 0])"
+        ),
+        new="keys = [key for key, count in zip(coder.keys, exact[FIRST:], strict=False)]",
+        tests=("tests/privacy/test_unit.py::test_keys_of_records_left_out_are_no_candidates",),
+    ),
+    Fault(
+        "answers with insecure noise say that it is secure",
+        "pgmjax.privacy.private_table",
+        "PrivateTable._input",
+        old="self.secure",
+        new="True",
+        tests=(
+            "tests/release/test_run_folder.py",
+            "tests/release/test_interrupts.py",
+            "tests/release/test_inputs.py",
+            "tests/mechanisms/test_release_together.py",
+        ),
+    ),
+    Fault(
+        "discovery counts in whatever files are there now",
+        "pgmjax.discovery.discover",
+        "_Search._measure",
+        old="self._table.under(attributes, like=self._look)",
+        new="self._table.under(attributes)",
+        tests=("tests/discovery/test_discovery.py::test_all_steps_of_a_search_read_the_same_files",),
+    ),
+    Fault(
+        "discovery finds bins in whatever files are there now",
+        "pgmjax.discovery.discover",
+        "_Search.cells",
+        old="self._table.under(probed, like=self._look)",
+        new="self._table.under(probed)",
+        tests=("tests/discovery/test_discovery.py::test_all_steps_of_a_search_read_the_same_files",),
+    ),
+    Fault(
+        "discovery finds labels in whatever files are there now",
+        "pgmjax.discovery.discover",
+        "_Search.keys",
+        old="key_column(self._table, column.name, self._look)",
+        new="key_column(self._table, column.name)",
+        tests=("tests/discovery/test_discovery.py::test_all_steps_of_a_search_read_the_same_files",),
+    ),
+    Fault(
+        "sibling tables choose other records of a person each",
+        "pgmjax.privacy.private_table",
+        "PrivateTable.__init__",
+        old="self._choice_key() if choice is None else choice",
+        new="self._choice_key()",
+        tests=("tests/privacy/test_unit.py::test_all_tables_of_a_run_choose_the_same_records",),
+    ),
+    Fault(
+        "a table in other codes does not know the choice of its records",
+        "pgmjax.privacy.private_table",
+        "PrivateTable.over",
+        old="PrivateTable(data, *given, choice=self._choice)",
+        new="PrivateTable(data, *given)",
+        tests=("tests/privacy/test_unit.py::test_all_tables_of_a_run_choose_the_same_records",),
+    ),
+    Fault(
+        "a table as its holder defined it loses the numbers of its records",
+        "pgmjax.data.bounding",
+        "BoundedSource.under",
+        old="BoundedSource(self._source.under(definition), self.unit, self._records, self._key, self._rows)",
+        new="BoundedSource(self._source.under(definition), self.unit, self._records, self._key)",
+        tests=("tests/data/test_bounding.py::test_the_choice_is_made_before_rows_outside_are_dropped",),
+    ),
+    Fault(
+        "the choice in a ledger follows from what is public",
+        "pgmjax.privacy.ledger.journal",
+        "_choice_key",
+        old="ledger._key()",
+        new="b'public'",
+        tests=("tests/privacy/test_unit.py::test_a_ledger_keeps_the_unit_and_the_choice",),
+    ),
+    Fault(
+        "a charge for secure noise takes answers of another",
+        "pgmjax.privacy.ledger.journal",
+        "LedgerJournal.begin",
+        old="self._secure and (not secure)",
+        new="False",
+        tests=("tests/release/test_inputs.py::test_a_charge_for_secure_noise_is_for_no_other",),
+    ),
+    Fault(
+        "a second discovery on one account is admitted",
+        "pgmjax.privacy.ledger.journal",
+        "HeldTable._admit_discovery",
+        old="finder and finder != [key]",
+        new="False",
+        tests=(
+            "tests/privacy/ledger/test_open_columns.py::test_what_is_found_becomes_the_domain_of_the_account",
+        ),
+    ),
+    Fault(
+        "names of units that memory does not hold are read in half",
+        "pgmjax.data.files",
+        "FileSource._units",
+        old="[(2 * of, part), (2 * of, part + of)]",
+        new="[(2 * of, part)]",
+        tests=(
+            "tests/data/test_nothing_stays.py::test_names_of_units_that_memory_does_not_hold_are_grouped_in_parts",
+        ),
+    ),
     Fault(
         "a projected domain keeps the old order of attributes",
-        "domain",
-        "return Domain({name: self._by_name[name] for name in as_clique(self, clique)})",
-        "return Domain({name: a for name, a in self._by_name.items() if name in as_clique(self, clique)})",
+        "pgmjax.data.domain",
+        "Domain.project",
+        old="{name: self._by_name[name] for name in as_clique(self, clique)}",
+        new="{name: a for name, a in self._by_name.items() if name in as_clique(self, clique)}",
+        tests=("tests/data/test_domain.py::test_sizes_in_every_order",),
     ),
     Fault(
         "cells of large histograms are numbered in 16 bits",
-        "counting",
-        "dtype = np.dtype(np.uint16 if counts.size < 1 << 16 else np.intp)",
-        "dtype = np.dtype(np.uint16 if counts.size < 1 << 18 else np.intp)",
-    ),
-    Fault(
-        "tables over the same attributes are added with inverted axes",
-        "clique vectors",
-        "clique, table = first, before + table.transpose([clique.index(name) for name in first])",
-        "clique, table = first, before + table.transpose([first.index(name) for name in clique])",
+        "pgmjax.data.counting",
+        "Histograms.add",
+        old="16",
+        new="18",
+        tests=("tests/data/test_counting.py::test_counts_against_a_plain_loop",),
     ),
     Fault(
         "a value on the last edge falls behind the last bin",
-        "encoding",
-        "raw[values == edges[-1]] = len(edges) - 2",
-        "raw[values > edges[-1]] = len(edges) - 2",
+        "pgmjax.data.encoding",
+        "Coder._into_bins",
+        old="values == edges[-1]",
+        new="values > edges[-1]",
+        tests=("tests/data/test_encoding.py::test_columns_follow_the_rules_of_values",),
     ),
     Fault(
         "a single value on an edge falls into the bin below",
-        "encoding",
-        "return bisect.bisect_right(edges, value) - 1 if edges[0] <= value < edges[-1] else OUTSIDE",
-        "return max(bisect.bisect_left(edges, value), 1) - 1 if edges[0] <= value < edges[-1] else OUTSIDE",
+        "pgmjax.data.encoding",
+        "ValueRules._bin",
+        old="bisect.bisect_right(edges, value)",
+        new="max(bisect.bisect_left(edges, value), 1)",
+        tests=("tests/data/test_encoding.py::test_columns_follow_the_rules_of_values",),
     ),
     Fault(
         "texts are digested without their lengths",
-        "dataset",
-        ("    _size(keyed, len(text))\n    keyed.update(text)"),
-        "    keyed.update(text)",
+        "pgmjax.data.fingerprint",
+        "_text",
+        old=("_size(keyed, len(text))\nkeyed.update(text)"),
+        new="keyed.update(text)",
+        tests=("tests/data/test_fingerprint.py::test_a_name_does_not_run_on_into_what_follows_it",),
     ),
-    Fault(
-        "a comparison counts the missing bucket as a number",
-        "query text",
-        "points: list[float] = list(range(attribute.size - attribute.missing))",
-        "points: list[float] = list(range(attribute.size))",
-    ),
-    Fault(
-        "gathered marginals are weighted by standard deviations",
-        "measurements",
-        "variance = np.square(measurement.row_stddevs()).reshape(full)",
-        "variance = measurement.row_stddevs().reshape(full)",
-    ),
-)
-
-PLANS = (
-    Fault(
-        "growth takes off cells of a variable that had none",
-        "plan",
-        "return (-self.forest.cells(here), (-here,)) if used and here & ~across == 0 else (0, ())",
-        "return (-self.forest.cells(here), (-here,)) if here & ~across == 0 else (0, ())",
-    ),
-    Fault(
-        "the forecast of memory at the peak keeps cotangents too long",
-        "plan",
-        "alive -= 2 * result  # with its cotangent",
-        "alive -= result  # with its cotangent",
-    ),
-    Fault(
-        "the way between two variables starts at the first clique that holds one",
-        "plan",
-        "first = max(i for i, x in enumerate(way) if masks[x] >> u & 1)",
-        "first = min(i for i, x in enumerate(way) if masks[x] >> u & 1)",
-    ),
-    Fault(
-        "a cover weighs a region by its commonest attribute",
-        "plan",
-        "weights = np.array([max((1 / degree[v] for v in region), default=1.0) for region in graph.outer])",
-        "weights = np.array([min((1 / degree[v] for v in region), default=1.0) for region in graph.outer])",
-    ),
-    Fault(
-        "slices start at their number and not at their first value",
-        "plan",
-        "found.append(part * width)",
-        "found.append(part)",
-    ),
-)
-
-INFERENCE = (
-    Fault(
-        "tiles of a log product are padded with 0 instead of minus infinity",
-        "ops",
-        (
-            "    table = jnp.pad(table, padding, constant_values=-jnp.inf)\n"
-            "    shape = (*table.shape[:axis], count, tile, *table.shape[axis + 1 :])"
-        ),
-        (
-            "    table = jnp.pad(table, padding)\n"
-            "    shape = (*table.shape[:axis], count, tile, *table.shape[axis + 1 :])"
-        ),
-    ),
-    Fault(
-        "the clip limit of the fast product lets lost terms pass",
-        "ops",
-        "return inner * float(numbers.tiny) * 2.0 ** raised_bits(dtype) / float(numbers.eps)",
-        "return inner * float(numbers.tiny) * 2.0 ** raised_bits(dtype)",
-    ),
-    Fault(
-        "a contraction forgets the scale of all steps but the last",
-        "ops",
-        ("        scale = scale + top\n        alive[number] = (result, step.kept)"),
-        ("        scale = top\n        alive[number] = (result, step.kept)"),
-    ),
-    Fault(
-        "the running sum of the kernel is rescaled by the inverse factor",
-        "kernels",
-        ("        total = total * jnp.exp2(top - higher)\n        for term in tile:"),
-        ("        total = total * jnp.exp2(higher - top)\n        for term in tile:"),
-    ),
-    Fault(
-        "the fused kernel reads flat indices with the first axis fastest",
-        "kernels",
-        ("    for axis in reversed(axes):\n        # operands are"),
-        ("    for axis in axes:\n        # operands are"),
-    ),
-    Fault(
-        "calibration forgets the scales of its messages",
-        "oracles",
-        "math.log(message.table) + message.scale",
-        "math.log(message.table)",
-    ),
-    Fault(
-        "the levels' derivative drops the log-partition's part",
-        "oracles",
-        "return None, weights[0] * marginals + turned",
-        "return None, turned",
-    ),
-    Fault(
-        "the maximum over slices is that of the last slice",
-        "oracles",
-        "return jnp.maximum(top, jnp.asarray(value)), None",
-        "return jnp.asarray(value), None",
-    ),
-    Fault(
-        "inaccurate fast products are never run again exactly",
-        "oracles",
-        "if self.fast and float(error_bound) > np.finfo(dtype).eps:",
-        "if self.fast and float(error_bound) > np.finfo(dtype).max:",
-    ),
-    Fault(
-        "the bound of the region oracle counts every region once",
-        "oracles",
-        "value = jnp.sum(weight * log_scales(maps, x))",
-        "value = jnp.sum(log_scales(maps, x))",
-    ),
-    Fault(
-        "the host tree takes joint tables for conditional ones",
-        "oracles",
-        "table = summed(self.calibration.given[n], clique, kept)",
-        "table = summed(self.calibration.table(n), clique, kept)",
-    ),
-    Fault(
-        "message passing subtracts messages of minus infinity",
-        "oracles",
-        "message = jnp.where(jnp.isfinite(messages[i]), messages[i], 0)",
-        "message = messages[i]",
-    ),
-)
-
-QUERIES = (
-    Fault(
-        "the tail of a wide discrete Gaussian lacks the half step",
-        "distributions",
-        "return math.erfc((half_width + 0.5) / (self.scale * math.sqrt(2)))",
-        "return math.erfc(half_width / (self.scale * math.sqrt(2)))",
-    ),
-    Fault(
-        "the tail of the discrete Laplace starts one too early",
-        "distributions",
-        "return 2 * math.exp(-(half_width + 1) / self.scale) / (1 + math.exp(-1 / self.scale))",
-        "return 2 * math.exp(-half_width / self.scale) / (1 + math.exp(-1 / self.scale))",
-    ),
-    Fault(
-        "the variance of the total takes the standard deviation for the variance",
-        "total",
-        "return float(rows @ values), float(np.sum((rows * stddevs) ** 2))",
-        "return float(rows @ values), float(np.sum(rows**2 * stddevs))",
-    ),
-    Fault(
-        "the largest move of one answer forgets records that change their weight",
-        "queries",
-        "return (spread if max_weight is None else max(spread, entry)) * weight",
-        "return spread * weight",
-    ),
-    Fault(
-        "all ranges cover the middle code once too seldom at odd sizes",
-        "queries",
-        "return ((size + 1) // 2) * (size // 2 + 1)",
-        "return (size // 2) * (size // 2 + 1)",
-    ),
-    Fault(
-        "pairs of columns with large absolute products are kept",
-        "queries",
-        "pairs = pairs[:, _best(pairs, 3, smallest=True)]",
-        "pairs = pairs[:, _best(pairs, 3, smallest=False)]",
-    ),
-    Fault(
-        "the bound of a distance takes every matrix for non-negative",
-        "queries",
-        "return max_column * (2 if power == 1 or nonnegative else 4)",
-        "return max_column * 2",
-    ),
-    Fault(
-        "the error of a quantised query forgets the factors that stay",
-        "queries",
-        "return _Rounded(Product(rounded), Fraction(size * error), grids, whole)",
-        "return _Rounded(Product(rounded), Fraction(error), grids, whole)",
-    ),
-    Fault(
-        "the transpose of a weighted sum drops the coefficients",
-        "queries",
-        ("        result += float(coefficient) * table\n    return result"),
-        ("        result += table\n    return result"),
-    ),
-)
-
-PRIVACY = (
     Fault(
         "the conversion of a divergence divides by the order and not one less",
-        "accounting",
-        "second = -(math.log(delta) + np.log(orders)) / (orders - 1.0)",
-        "second = -(math.log(delta) + np.log(orders)) / orders",
+        "pgmjax.privacy.accounting.renyi",
+        "_terms",
+        old="-(math.log(delta) + np.log(orders)) / (orders - 1.0)",
+        new="-(math.log(delta) + np.log(orders)) / orders",
+        tests=(
+            "tests/privacy/accounting/test_renyi.py::test_epsilon_against_dp_accounting_on_the_same_orders",
+        ),
     ),
     Fault(
         "permute-and-flip is charged the rho of the exponential mechanism",
-        "accounting",
-        'return self.epsilon**2 / (8 if self.method == "exponential" else 2)',
-        "return self.epsilon**2 / 8",
+        "pgmjax.privacy.accounting.events",
+        "Selection.rho",
+        old="8 if self.method == 'exponential' else 2",
+        new="8",
+        tests=(
+            "tests/privacy/accounting/test_privacy_events.py::test_selection_by_the_exponential_mechanism_uses_its_bounded_range",
+        ),
     ),
     Fault(
         "Laplace noise on several answers is counted once for each size of move",
-        "accounting",
-        "kinds = {shift: shifts.count(shift) for shift in shifts}",
-        "kinds = dict.fromkeys(shifts, 1)",
+        "pgmjax.privacy.accounting.events",
+        "LaplaceEvent.renyi",
+        old="{shift: shifts.count(shift) for shift in shifts}",
+        new="dict.fromkeys(shifts, 1)",
+        tests=(
+            "tests/privacy/accounting/test_divergence.py::test_laplace_noise_on_several_answers_costs_the_sum_over_all_of_them",
+        ),
     ),
     Fault(
         "loss distributions forget equal events",
-        "accounting",
-        'parts["gaussian", sigma, shift] += count',
-        'parts["gaussian", sigma, shift] = count',
+        "pgmjax.privacy.accounting.pld",
+        "_parts",
+        old="parts['gaussian', sigma, shift] += count",
+        new="parts['gaussian', sigma, shift] = count",
+        tests=(
+            "tests/privacy/accounting/test_composition.py::test_pld_of_shifts_is_not_below_the_optimistic_one",
+        ),
     ),
     Fault(
         "the adaptive filter stops at the order of the largest cap",
-        "accounting",
-        "return int(np.argmax(allowed / orders))",
-        "return int(np.argmax(allowed))",
+        "pgmjax.privacy.accounting.renyi",
+        "filter_order",
+        old="allowed / orders",
+        new="allowed",
+        tests=("tests/privacy/accounting/test_renyi.py::test_an_account_stops_at_its_cap",),
     ),
     Fault(
         "a budget compares each spend alone with its cap",
-        "privacy",
-        "        if self._spent + cost > self._cap:",
-        "        if cost > self._cap:",
+        "pgmjax.privacy.budget",
+        "Budget._check",
+        old="self._spent + cost",
+        new="cost",
+        tests=("tests/privacy/test_budget.py::test_a_budget_adds_up_to_its_cap_and_not_beyond",),
     ),
     Fault(
         "a table that is not valid is charged for",
-        "privacy",
-        ("        if not self._data.registered and (request is None or not self._is_kept(request)):\n"),
-        ("        if False:\n"),
+        "pgmjax.privacy.private_table",
+        "PrivateTable._charge",
+        old="not self._data.registered and (request is None or not self._is_kept(request))",
+        new="False",
+        tests=(
+            "tests/privacy/test_private_table.py::test_a_spend_comes_before_the_counts_and_noise_before_both",
+        ),
     ),
     Fault(
         "the weight of a weighted table is public",
-        "privacy",
-        (
-            "        if self._data.weighted:\n"
-            "            raise ValueError(\n"
-            '                "The total weight of a weighted table is private'
-        ),
-        (
-            "        if self._data.weighted and self._relation is not Relation.REPLACE_ONE:\n"
-            "            raise ValueError(\n"
-            '                "The total weight of a weighted table is private'
+        "pgmjax.privacy.private_table",
+        "PrivateTable.public_count",
+        old="self._data.weighted",
+        new="self._data.weighted and self._relation is not Relation.REPLACE_ONE",
+        tests=(
+            "tests/privacy/test_private_table.py::test_the_count_is_public_only_where_records_are_replaced",
         ),
     ),
     Fault(
         "rejection accepts the bound itself",
-        "privacy",
-        "kept = words[words < bound][: size - filled]",
-        "kept = words[words <= bound][: size - filled]",
+        "pgmjax.privacy.opendp",
+        "uniform",
+        old="words[words < bound]",
+        new="words[words <= bound]",
+        tests=("tests/privacy/test_backends.py::test_answers_follow_their_channel",),
     ),
     Fault(
         "seeded Gaussian noise is accepted by another ratio",
-        "privacy",
-        "excess = np.abs(proposal) - scale**2 / width",
-        "excess = np.abs(proposal) - scale / width",
+        "pgmjax.privacy.seeded",
+        "SeededBackend._gaussian",
+        old="scale ** 2 / width",
+        new="scale / width",
+        tests=("tests/privacy/test_backends.py::test_goodness_of_fit_with_power",),
     ),
     Fault(
         "noise on rounded similarities is scaled for unrounded ones",
-        "privacy",
-        "return min(math.ceil(step / GRID) + 1, round(high / GRID) - round(low / GRID))",
-        "return min(math.ceil(step / GRID), round(high / GRID) - round(low / GRID))",
+        "pgmjax.privacy.ratings",
+        "_whole",
+        old="math.ceil(step / GRID) + 1",
+        new="math.ceil(step / GRID)",
+        tests=(
+            "tests/privacy/test_ratings.py::test_the_sensitivity_of_an_inner_product_counts_its_rounding",
+        ),
     ),
     Fault(
         "a threshold test asks half the noise of its distances",
-        "privacy",
-        "backend.laplace(moved, cost / 2), backend.laplace(2 * moved, cost / 2)",
-        "backend.laplace(moved, cost / 2), backend.laplace(moved, cost / 2)",
+        "pgmjax.privacy.threshold",
+        "ThresholdTest.__init__",
+        old="2 * moved",
+        new="moved",
+        tests=("tests/privacy/test_threshold.py::test_nothing_but_the_answers_depends_on_the_table",),
     ),
-)
-
-RESPONSES = (
     Fault(
         "a lie may repeat the truth",
-        "response",
-        "answers[lies] = others + (others >= hidden)",
-        "answers[lies] = others + (others > hidden)",
+        "pgmjax.privacy.response",
+        "answered",
+        old="others >= hidden",
+        new="others > hidden",
+        tests=("tests/privacy/test_response.py::test_every_other_category_is_one_lie",),
     ),
     Fault(
         "a resumed run answers for the first records again",
-        "response",
-        ("            self._take()\n            self._next += 1\n        self._next += 1"),
-        ("            self._next += 1\n        self._next += 1"),
+        "pgmjax.privacy.responding",
+        "Reader.block",
+        old=("self._take()\nself._next += 1"),
+        new="self._next += 1",
+        tests=("tests/privacy/test_responding.py::test_an_interrupted_run_goes_on_where_it_stopped",),
     ),
     Fault(
         "the variance of an answer takes the value for its square",
-        "companion",
-        "second = self.other * squares + self.gap * value**2",
-        "second = self.other * squares + self.gap * value",
+        "pgmjax.local.channel",
+        "Channel.variance",
+        old="self.gap * value ** 2",
+        new="self.gap * value",
+        tests=("tests/local/test_channel.py::test_largest_variance_is_that_of_the_worst_indicator",),
     ),
     Fault(
         "the bias of a grid is that of a whole cell",
-        "companion",
-        "/ (1 << self.bits + 1)",
-        "/ (1 << self.bits)",
+        "pgmjax.local.continuous",
+        "Grid.bias_bound",
+        old="self.bits + 1",
+        new="self.bits",
+        tests=("tests/local/test_continuous.py::test_the_best_grid_has_the_least_bound",),
     ),
     Fault(
         "covariances of exclusive answers lose the whole",
-        "perturbed",
-        "products += shift * (cells[:, None] + cells[None, :]) - shift**2 * total",
-        "products += shift * (cells[:, None] + cells[None, :])",
+        "pgmjax.local.marginals",
+        "_pairs",
+        old="shift * (cells[:, None] + cells[None, :]) - shift ** 2 * total",
+        new="shift * (cells[:, None] + cells[None, :])",
+        tests=("tests/local/test_marginals.py::test_mean_variance_and_covariance_by_enumeration",),
     ),
-)
-
-SCORES = (
     Fault(
         "mutual information takes the smaller bound unless both sides are binary",
-        "scores",
-        "if min(parents, child) <= 2:",
-        "if max(parents, child) > 2:",
+        "pgmjax.privacy.scores.bayes",
+        "MutualInformation._move",
+        old="min(parents, child) <= 2",
+        new="max(parents, child) > 2",
+        tests=(
+            "tests/privacy/test_bayes_scores.py::test_no_neighbour_moves_a_score_beyond_what_is_declared",
+        ),
     ),
     Fault(
         "a stack of scores forgets their grids in its sensitivity",
-        "scores",
-        "score.sensitivity(domain, relation, max_weight).value * 2 ** (self.bits - score.bits)",
-        "score.sensitivity(domain, relation, max_weight).value",
+        "pgmjax.privacy.scores.counts",
+        "Stack._sensitivity",
+        old="score.sensitivity(domain, relation, max_weight).value * 2 ** (self.bits - score.bits)",
+        new="score.sensitivity(domain, relation, max_weight).value",
+        tests=("tests/privacy/test_scores.py::test_declared_sensitivities_are_attained",),
     ),
     Fault(
         "counts of either sign are taken for monotone",
-        "scores",
-        "return Relation.parse(relation) is Relation.ADD_REMOVE and self.query.is_nonnegative(domain)",
-        "return Relation.parse(relation) is Relation.ADD_REMOVE",
+        "pgmjax.privacy.scores.counts",
+        "Counts.is_monotone",
+        old="Relation.parse(relation) is Relation.ADD_REMOVE and self.query.is_nonnegative(domain)",
+        new="Relation.parse(relation) is Relation.ADD_REMOVE",
+        tests=("tests/privacy/test_scores.py::test_a_monotone_score_only_rises_when_a_record_comes",),
     ),
-)
-
-LEDGER = (
     Fault(
         "costs are rounded down to the ledger's units",
-        "ledger",
-        "return min(max(math.ceil(cost * 10**self.places), 1), LIMIT)",
-        "return min(max(math.floor(cost * 10**self.places), 1), LIMIT)",
+        "pgmjax.privacy.ledger.meter",
+        "Meter._units",
+        old="math.ceil",
+        new="math.floor",
+        tests=("tests/privacy/ledger/test_meter.py::test_rounding_is_against_the_analyst",),
     ),
     Fault(
         "each order of a Renyi account may use the whole delta",
-        "ledger",
-        "delta * part, np.array([order]))[0]))",
-        "delta, np.array([order]))[0]))",
+        "pgmjax.privacy.ledger.meter",
+        "caps_of",
+        old="delta * part",
+        new="delta",
+        tests=("tests/privacy/ledger/test_meter.py::test_the_parts_of_delta_sum_to_it",),
     ),
     Fault(
         "verification does not add up what is kept as totals",
-        "ledger",
-        "if counted != number or min(costs) < 1 or sums != json.loads(totals):",
-        "if counted != number or min(costs) < 1:",
-    ),
-)
-
-BOUNDARY = (
-    Fault(
-        "the secret of a run is a hash of its public request",
-        "run folder",
-        "            key = os.urandom(32)\n            record = {",
-        "            key = bytes.fromhex(asked)\n            record = {",
+        "pgmjax.privacy.ledger.verify",
+        "_sums",
+        old="counted != number or min(costs) < 1 or sums != json.loads(totals)",
+        new="counted != number or min(costs) < 1",
+        tests=("tests/privacy/ledger/test_verify.py::test_changes_are_named",),
     ),
     Fault(
-        "a bounded table is read in any order of its batches",
-        "bounding",
-        "for batch in self._source.unsettled(names, ordered=True):",
-        "for batch in self._source.unsettled(names, ordered=ordered):",
+        "the threshold of a key forgets the records of its unit",
+        "pgmjax.privacy.partition",
+        "key_threshold",
+        old="records + high + 1",
+        new="high + 1",
+        tests=(
+            "tests/privacy/test_partition.py::test_a_key_that_one_unit_alone_has_shows_with_at_most_delta",
+        ),
     ),
     Fault(
-        "keys of records that a bound left out are drawn for",
-        "partition",
-        "zip(coder.keys, exact[FIRST:], strict=False) if count]\n"
-        "        exact = np.append(exact[:FIRST], exact[FIRST:][exact[FIRST:] > 0])",
-        "zip(coder.keys, exact[FIRST:], strict=False)]",
+        "the threshold of a key takes a unit for one record",
+        "pgmjax.privacy.partition",
+        "key_threshold",
+        old="float(delta) / records",
+        new="float(delta)",
+        tests=(
+            "tests/privacy/test_partition.py::test_a_key_that_one_unit_alone_has_shows_with_at_most_delta",
+        ),
     ),
     Fault(
-        "a frame's number of rows comes out where no other is asked for",
-        "synthesizer",
-        "                self._release, self._frame = release, held\n",
-        "                self._release, self._frame = release, held\n"
-        "                drawn = self.sample\n"
-        "                self.sample = lambda n=len(frame), *given, **more: drawn(n, *given, **more)\n",
+        "pieces that are joined at the calendar's end lose their share",
+        "pgmjax.discovery.discover",
+        "_within_calendar",
+        old="shares.get(place, 0) + share",
+        new="share",
+        tests=("tests/discovery/test_discovery.py",),
     ),
     Fault(
-        "answers with insecure noise say that it is secure",
-        "private table",
-        '            "answers of a private table",\n            self.secure,',
-        '            "answers of a private table",\n            True,',
+        "files may change while a table is registered",
+        "pgmjax.data.dataset",
+        "Dataset.snapshot",
+        old=("self._check_unchanged(before)\ntally.check(self.rows_outside, self._may_be_empty)"),
+        new="tally.check(self.rows_outside, self._may_be_empty)",
+        tests=("tests/privacy/ledger/test_held_table.py::test_files_must_not_change_while_they_are_read",),
     ),
     Fault(
-        "the last answer of a run says of what noise all are",
-        "run folder",
-        "self.secure = secure and self.secure is not False",
-        "self.secure = secure",
+        "files may change while records are read",
+        "pgmjax.data.dataset",
+        "Dataset.records",
+        old=(
+            "for batch in self._source.batches(as_clique(self.domain, names), ordered=True):\n"
+            "    ...\n"
+            "self._check_unchanged(self._stamp)"
+        ),
+        new=("for batch in self._source.batches(as_clique(self.domain, names), ordered=True):\n    ..."),
+        tests=(
+            "tests/data/test_dataset.py",
+            "tests/data/test_bounding.py",
+            "tests/data/test_definition.py",
+            "tests/data/test_every_record.py",
+            "tests/data/test_files.py",
+            "tests/data/test_nothing_stays.py",
+            "tests/data/test_source_npy.py",
+            "tests/data/test_source_recoded.py",
+            "tests/data/test_text_encodings.py",
+        ),
     ),
     Fault(
-        "a stored answer forgets that its noise is insecure",
-        "run folder",
-        "{_SECURE if secure else _INSECURE}.npy",
-        "{_SECURE}.npy",
+        "files may change while a table is counted",
+        "pgmjax.data.dataset",
+        "Dataset._scan",
+        old=("self._check_unchanged(self._stamp)\ntally.check(self.rows_outside, self._may_be_empty)"),
+        new="tally.check(self.rows_outside, self._may_be_empty)",
+        tests=(
+            "tests/data/test_dataset.py",
+            "tests/data/test_bounding.py",
+            "tests/data/test_definition.py",
+            "tests/data/test_every_record.py",
+            "tests/data/test_files.py",
+            "tests/data/test_nothing_stays.py",
+            "tests/data/test_source_npy.py",
+            "tests/data/test_source_recoded.py",
+            "tests/data/test_text_encodings.py",
+        ),
     ),
     Fault(
-        "discovery counts in whatever files are there now",
-        "discovery",
-        "data = self._table.under(attributes, like=self._look)",
-        "data = self._table.under(attributes)",
+        "a charged account takes another unit of privacy",
+        "pgmjax.privacy.ledger.ledger",
+        "Ledger.set_domain",
+        old="known.charges and asked != whom",
+        new="False",
+        tests=(
+            "tests/privacy/ledger/test_ledger.py",
+            "tests/privacy/ledger/test_file.py",
+            "tests/privacy/ledger/test_journal.py",
+            "tests/privacy/ledger/test_meter.py",
+            "tests/privacy/ledger/test_storm.py",
+            "tests/privacy/ledger/test_verify.py",
+        ),
     ),
     Fault(
-        "discovery finds bins in whatever files are there now",
-        "discovery",
-        "data = self._table.under(probed, like=self._look)",
-        "data = self._table.under(probed)",
+        "a domain on which answers rest is replaced",
+        "pgmjax.privacy.ledger.ledger",
+        "Ledger.set_domain",
+        old="defined and ledger_account.rests_on_definition(connection, name) and (not completes(kept, row))",
+        new="False",
+        tests=(
+            "tests/privacy/ledger/test_ledger.py",
+            "tests/privacy/ledger/test_file.py",
+            "tests/privacy/ledger/test_journal.py",
+            "tests/privacy/ledger/test_meter.py",
+            "tests/privacy/ledger/test_storm.py",
+            "tests/privacy/ledger/test_verify.py",
+        ),
     ),
-    Fault(
-        "discovery finds labels in whatever files are there now",
-        "discovery",
-        "data, coder = key_column(self._table, column.name, self._look)",
-        "data, coder = key_column(self._table, column.name)",
-    ),
-    Fault(
-        "what was found is measured in whatever files are there now",
-        "mechanism",
-        "data = table.under(attributes, found.rows_outside, like=look)",
-        "data = table.under(attributes, found.rows_outside)",
-    ),
-    Fault(
-        "sibling tables choose other records of a person each",
-        "private table",
-        "self._choice = self._choice_key() if choice is None else choice",
-        "self._choice = self._choice_key()",
-    ),
-    Fault(
-        "a table in other codes does not know the choice of its records",
-        "private table",
-        "table = PrivateTable(data, *given, choice=self._choice)",
-        "table = PrivateTable(data, *given)",
-    ),
-    Fault(
-        "a table as its holder defined it loses the numbers of its records",
-        "bounding",
-        "BoundedSource(self._source.under(definition), self.unit, self._records, self._key, self._rows)",
-        "BoundedSource(self._source.under(definition), self.unit, self._records, self._key)",
-    ),
-    Fault(
-        "the choice in a ledger follows from what is public",
-        "ledger",
-        'hmac.new(ledger._key(), b"pgmjax records',
-        'hmac.new(b"public", b"pgmjax records',
-    ),
-    Fault(
-        "measurements of an unfinished run can be read by others",
-        "run folder",
-        '            open_private(partial, "wb").close()\n',
-        "",
-    ),
-    Fault(
-        "the ledger takes a folder's insecure answers for secure ones",
-        "run folder",
-        "secure and self._folder.secure)",
-        "secure)",
-    ),
-    Fault(
-        "a charge for secure noise takes answers of another",
-        "ledger",
-        "if self._secure and not secure:",
-        "if False:",
-    ),
-    Fault(
-        "a second discovery on one account is admitted",
-        "ledger",
-        "if finder and finder != [key]:",
-        "if False:",
-    ),
-    Fault(
-        "an answer that the ledger held says of what noise the folder is",
-        "run folder",
-        "                secure = secure and self._inner.secure is True\n",
-        "",
-    ),
-    Fault(
-        "perturbed rows lie in the order of the table",
-        "perturb",
-        'row_order="sorted",\n                out',
-        'row_order="table",\n                row_order_is_public=True,\n                out',
-    ),
-    Fault(
-        "a temporary copy of a table keeps its name",
-        "private files",
-        "with tempfile.TemporaryFile() if _nameless() else _named() as file:",
-        "with tempfile.NamedTemporaryFile() if _nameless() else _named() as file:",
-    ),
-    Fault(
-        "the holder's log follows links",
-        "private files",
-        'getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)',
-        'getattr(os, "O_NONBLOCK", 0)',
-    ),
-    Fault(
-        "the holder's log keeps the mode of the file that is there",
-        "private files",
-        "    if found.st_mode & _OTHERS:\n",
-        "    if False:\n",
-    ),
-    Fault(
-        "a sweep removes the copies of living processes",
-        "private files",
-        "        return _lock(handle)\n",
-        "        return True\n",
-    ),
-    Fault(
-        "names of units that memory does not hold are read in half",
-        "files",
-        "parts += [(2 * of, part), (2 * of, part + of)]",
-        "parts += [(2 * of, part)]",
-    ),
-)
-
-FAULTS = (
-    *BOUNDARY,
-    *TABLES,
-    *PLANS,
-    *INFERENCE,
-    *QUERIES,
-    *PRIVACY,
-    *RESPONSES,
-    *SCORES,
-    *LEDGER,
 )

@@ -1,280 +1,621 @@
-"""Seeded faults in models and what learns them: fits, strategies, error bars and histories."""
+"""Faults in queries, measurements, models, fits and error bars."""
 
-from source import Fault
+from fault import Fault
 
-MODELS = (
+FAULTS = (
+    Fault(
+        "tables over the same attributes are added with inverted axes",
+        "pgmjax.model.clique_vector",
+        "summed",
+        old="[clique.index(name) for name in first]",
+        new="[first.index(name) for name in clique]",
+        tests=(
+            (
+                "tests/model/test_clique_vector.py::test_tables_whose_three_axes_are_in_a_circle_add_up_c"
+                "ell_by_cell"
+            ),
+        ),
+    ),
+    Fault(
+        "a comparison counts the missing bucket as a number",
+        "pgmjax.queries.text",
+        "_below",
+        old="attribute.size - attribute.missing",
+        new="attribute.size",
+        tests=("tests/queries/test_text.py::test_selection",),
+    ),
+    Fault(
+        "gathered marginals are weighted by standard deviations",
+        "pgmjax.measurements.marginals",
+        "noisy_marginal",
+        old="np.square(measurement.row_stddevs())",
+        new="measurement.row_stddevs()",
+        tests=("tests/measurements/test_marginals.py::test_one_measurement_is_summed_and_its_noise_adds_up",),
+    ),
+    Fault(
+        "growth takes off cells of a variable that had none",
+        "pgmjax.inference.plan.growth",
+        "_Additions.within",
+        old="used and here & ~across == 0",
+        new="here & ~across == 0",
+        tests=("tests/inference/plan/test_growth.py::test_known_answers",),
+    ),
+    Fault(
+        "the forecast of memory at the peak keeps cotangents too long",
+        "pgmjax.inference.plan.cost",
+        "_peak",
+        old="alive -= 2 * result",
+        new="alive -= result",
+        tests=("tests/inference/plan/test_cost.py::test_peak_counts_every_live_table",),
+    ),
+    Fault(
+        "the way between two variables starts at the first clique that holds one",
+        "pgmjax.inference.plan.growth",
+        "CliqueForest.between",
+        old="max((i for i, x in enumerate(way) if masks[x] >> u & 1))",
+        new="min((i for i, x in enumerate(way) if masks[x] >> u & 1))",
+        tests=("tests/inference/plan/test_growth.py::test_ways_lead_from_edge_to_edge",),
+    ),
+    Fault(
+        "a cover weighs a region by its commonest attribute",
+        "pgmjax.inference.plan.regions",
+        "cover",
+        old="max((1 / degree[v] for v in region), default=1.0)",
+        new="min((1 / degree[v] for v in region), default=1.0)",
+        tests=("tests/inference/plan/test_regions.py::test_the_entropy_is_bounded_from_above",),
+    ),
+    Fault(
+        "slices start at their number and not at their first value",
+        "pgmjax.inference.plan.slicing",
+        "SlicedPath.starts",
+        old="part * width",
+        new="part",
+        tests=("tests/inference/oracles/test_sliced.py::test_slices_match_brute_force",),
+    ),
+    Fault(
+        "tiles of a log product are padded with 0 instead of minus infinity",
+        "pgmjax.inference.ops.exact_product",
+        "_tiles",
+        old="jnp.pad(table, padding, constant_values=-jnp.inf)",
+        new="jnp.pad(table, padding)",
+        tests=(
+            "tests/inference/ops/test_log_matmul_exp.py::test_the_exact_form_matches_the_sum_of_all_terms",
+        ),
+    ),
+    Fault(
+        "the clip limit of the fast product lets lost terms pass",
+        "pgmjax.inference.ops.fast_product",
+        "clip_limit",
+        old="inner * float(numbers.tiny) * 2.0 ** raised_bits(dtype) / float(numbers.eps)",
+        new="inner * float(numbers.tiny) * 2.0 ** raised_bits(dtype)",
+        tests=(
+            "tests/inference/ops/test_log_matmul_exp.py::test_the_guarded_form_matches_the_sum_of_all_terms",
+        ),
+    ),
+    Fault(
+        "a contraction forgets the scale of all steps but the last",
+        "pgmjax.inference.ops.tables",
+        "contract",
+        old="scale + top",
+        new="top",
+        tests=("tests/inference/oracles/test_host.py::test_extra_tables_add_variables",),
+    ),
+    Fault(
+        "calibration forgets the scales of its messages",
+        "pgmjax.inference.oracles.host_tree",
+        "_conditionals",
+        old="math.log(message.table) + message.scale",
+        new="math.log(message.table)",
+        tests=("tests/inference/oracles/test_host.py",),
+    ),
+    Fault(
+        "the levels' derivative drops the log-partition's part",
+        "pgmjax.inference.oracles.levels",
+        "_infer_backward",
+        old="weights[0] * marginals + turned",
+        new="turned",
+        tests=(
+            (
+                "tests/inference/oracles/test_contract.py::test_log_partition_and_marginals_differentiate"
+                "_together"
+            ),
+        ),
+    ),
+    Fault(
+        "the maximum over slices is that of the last slice",
+        "pgmjax.inference.oracles.sliced",
+        "Sliced.maximum",
+        old="jnp.maximum(top, jnp.asarray(value))",
+        new="jnp.asarray(value)",
+        tests=("tests/inference/oracles/test_sliced.py::test_slices_match_brute_force",),
+    ),
+    Fault(
+        "inaccurate fast products are never run again exactly",
+        "pgmjax.inference.oracles.base",
+        "Oracle.run",
+        old="np.finfo(dtype).eps",
+        new="np.finfo(dtype).max",
+        tests=(
+            (
+                "tests/inference/oracles/test_accuracy.py::test_fast_products_are_right_or_say_that_they_"
+                "may_not_be"
+            ),
+        ),
+    ),
+    Fault(
+        "the bound of the region oracle counts every region once",
+        "pgmjax.inference.oracles.belief_propagation",
+        "upper_bound",
+        old="weight * log_scales(maps, x)",
+        new="log_scales(maps, x)",
+        tests=(
+            (
+                "tests/inference/oracles/test_belief_propagation.py::test_convex_log_partition_bounds_fro"
+                "m_above_converged_or_not"
+            ),
+        ),
+    ),
+    Fault(
+        "the host tree takes joint tables for conditional ones",
+        "pgmjax.inference.oracles.host_tree",
+        "HostTree._reduced",
+        old="self.calibration.given[n]",
+        new="self.calibration.table(n)",
+        tests=("tests/inference/oracles/test_host.py::test_every_order_of_every_set",),
+    ),
+    Fault(
+        "message passing subtracts messages of minus infinity",
+        "pgmjax.inference.oracles.message_passing",
+        "MessagePassing.beliefs",
+        old="jnp.where(jnp.isfinite(messages[i]), messages[i], 0)",
+        new="messages[i]",
+        tests=("tests/inference/oracles/test_accuracy.py::test_random_models_in_float64",),
+    ),
+    Fault(
+        "the tail of a wide discrete Gaussian lacks the half step",
+        "pgmjax.measurements.noise",
+        "DiscreteGaussian.outside",
+        old="half_width + 0.5",
+        new="half_width",
+        tests=("tests/measurements/test_noise.py::test_the_wide_gaussian_tail_meets_the_sum",),
+    ),
+    Fault(
+        "the tail of the discrete Laplace starts one too early",
+        "pgmjax.measurements.noise",
+        "DiscreteLaplace.outside",
+        old="half_width + 1",
+        new="half_width",
+        tests=("tests/measurements/test_noise.py::test_half_widths_are_the_smallest_that_hold_the_level",),
+    ),
+    Fault(
+        "the variance of the total takes the standard deviation for the variance",
+        "pgmjax.measurements.total",
+        "_estimate",
+        old="(rows * stddevs) ** 2",
+        new="rows ** 2 * stddevs",
+        tests=("tests/measurements/test_total.py::test_closed_forms",),
+    ),
+    Fault(
+        "the largest move of one answer forgets records that change their weight",
+        "pgmjax.queries.query",
+        "Query.linf_sensitivity",
+        old="spread if max_weight is None else max(spread, entry)",
+        new="spread",
+        tests=(
+            "tests/queries/test_linf_sensitivity.py::test_weights_scale_and_a_record_may_get_weight_zero",
+        ),
+    ),
+    Fault(
+        "all ranges cover the middle code once too seldom at odd sizes",
+        "pgmjax.queries.blocks",
+        "AllRanges._max_column",
+        old="size + 1",
+        new="size",
+        tests=("tests/queries/test_blocks.py::test_column_norms_and_distances_are_those_of_the_matrix",),
+    ),
+    Fault(
+        "pairs of columns with large absolute products are kept",
+        "pgmjax.queries.sensitivity",
+        "_undominated",
+        old="_best(pairs, 3, smallest=True)",
+        new="_best(pairs, 3, smallest=False)",
+        tests=(
+            (
+                "tests/queries/test_sensitivity.py::test_columns_of_equal_size_and_product_lie_farther_ap"
+                "art_without_a_common_row"
+            ),
+        ),
+    ),
+    Fault(
+        "the bound of a distance takes every matrix for non-negative",
+        "pgmjax.queries.sensitivity",
+        "distance_bound",
+        old="2 if power == 1 or nonnegative else 4",
+        new="2",
+        tests=("tests/queries/test_sensitivity.py::test_factors_of_many_columns_go_in_chunks",),
+    ),
+    Fault(
+        "the error of a quantised query forgets the factors that stay",
+        "pgmjax.queries.quantise",
+        "_round_term",
+        old="size * error",
+        new="error",
+        tests=(
+            (
+                "tests/queries/test_quantise.py::test_factors_that_stay_enlarge_the_error_of_the_one_that"
+                "_is_rounded"
+            ),
+        ),
+    ),
+    Fault(
+        "the transpose of a weighted sum drops the coefficients",
+        "pgmjax.queries.rows",
+        "transposed",
+        old="float(coefficient) * table",
+        new="table",
+        tests=("tests/queries/test_transpose.py::test_equals_the_matrix_turned",),
+    ),
     Fault(
         "a conditioned model keeps the whole total",
-        "model",
-        ("        total = self.total * math.exp(log_share)\n        if not math.isfinite(log_share):"),
-        ("        total = self.total\n        if not math.isfinite(log_share):"),
+        "pgmjax.model.graphical",
+        "GraphicalModel.condition",
+        old="self.total * math.exp(log_share)",
+        new="self.total",
+        tests=("tests/model/test_graphical.py::test_conditioning_keeps_the_joint_counts",),
     ),
     Fault(
         "a conditional sums over what is given",
-        "model",
-        "axes = tuple(range(len(given), table.ndim))",
-        "axes = tuple(range(len(given)))",
+        "pgmjax.model.calibrated",
+        "CalibratedModel.conditional",
+        old="range(len(given), table.ndim)",
+        new="range(len(given))",
+        tests=("tests/model/test_calibrated.py::test_sixty_draws_agree_with_brute_force",),
     ),
     Fault(
         "rows of later pieces are drawn for the groups behind them",
-        "sampling",
-        "low = ends[first - 1] if first else 0",
-        "low = ends[first] if first else 0",
+        "pgmjax.model.sampling",
+        "draw",
+        old="first - 1",
+        new="first",
+        tests=("tests/model/test_sampling.py::test_tables_too_large_to_keep_give_rows_of_the_model_too",),
     ),
     Fault(
         "rounded rows have no random start",
-        "rounding",
-        "start = np.floor((generator.random() + GOLDEN * walks) % 1 * (1 << 20)) / (1 << 20)",
-        "start = np.zeros(len(counts))",
+        "pgmjax.model.sampling",
+        "_fresh",
+        old=(
+            "start = np.floor((generator.random() + GOLDEN * walks) % 1 * (1 << 20)) / (1 << 20)\n"
+            "return (start, start + counts)"
+        ),
+        new=("start = np.zeros(len(counts))\nreturn (start, start + counts)"),
+        tests=("tests/model/test_sampling.py::test_counts_are_right_on_average",),
     ),
     Fault(
         "completion draws for rows that are impossible",
-        "completion",
-        ("    _refuse(int((~possible[group]).sum()))\n"),
-        "",
+        "pgmjax.model.completion",
+        "_draw",
+        old=("_refuse(int((~possible[group]).sum()))\ncolumns = [group] * (last + 1)"),
+        new="columns = [group] * (last + 1)",
+        tests=("tests/model/test_completion.py::test_impossible_rows_are_counted",),
     ),
     Fault(
         "the rare codes are those below a multiple of the variance",
-        "compression",
-        "_rare(counts[name], threshold * weights[name] ** -0.5)",
-        "_rare(counts[name], threshold / weights[name])",
+        "pgmjax.model.compression",
+        "Compression.from_measurements",
+        old="threshold * weights[name] ** (-0.5)",
+        new="threshold / weights[name]",
+        tests=("tests/model/test_compression.py::test_rare_values_are_those_below_the_threshold",),
     ),
-)
-
-FITS = (
     Fault(
         "the gap of a fit forgets the prior's part",
-        "fitting",
-        "gap = max(loss + beside - max(solution.lower_bound, least), 0.0)",
-        "gap = max(loss - max(solution.lower_bound, least), 0.0)",
+        "pgmjax.estimation.fit",
+        "_result",
+        old="loss + beside",
+        new="loss",
+        tests=("tests/estimation/test_side_information.py::test_the_weighted_sum_is_minimised",),
     ),
     Fault(
         "the bound of a smoothed loss is raised by its slack",
-        "descent",
-        "loss, bound = result.loss, result.loss - result.gap",
-        "loss, bound = result.loss, result.loss + slack - result.gap",
+        "pgmjax.estimation.solvers.loop",
+        "solve_steps",
+        old="result.loss - result.gap",
+        new="result.loss + slack - result.gap",
+        tests=("tests/estimation/test_side_information.py::test_a_gap_holds_wherever_the_fit_ends",),
     ),
     Fault(
         "the certificate forgets the prior's weight",
-        "certificate",
-        "gap = dot(centred, point.marginals) + weight * (best - own + spent)",
-        "gap = dot(centred, point.marginals) + best - own + spent",
+        "pgmjax.estimation.solvers.problem",
+        "Problem._gap_to_prior",
+        old="dot(centred, point.marginals) + weight * (best - own + spent)",
+        new="dot(centred, point.marginals) + best - own + spent",
+        tests=(
+            (
+                "tests/estimation/test_fixed_marginals.py::test_a_heavy_prior_beside_fixed_marginals_is_c"
+                "ertified"
+            ),
+        ),
     ),
     Fault(
         "multipliers move away from the fixed marginals",
-        "descent",
-        "multipliers=host.multipliers + host.penalty_parameter * residual",
-        "multipliers=host.multipliers - host.penalty_parameter * residual",
+        "pgmjax.estimation.fit",
+        "_repriced",
+        old="host.multipliers + host.penalty_parameter * residual",
+        new="host.multipliers - host.penalty_parameter * residual",
+        tests=("tests/estimation/test_fixed_marginals.py::test_squared_loss",),
     ),
     Fault(
         "all rows of a batch take the first row's total",
-        "batch",
-        "return [estimate_total(domain, row)[0] for row in rows]",
-        "return [estimate_total(domain, rows[0])[0]] * len(rows)",
+        "pgmjax.estimation.batch",
+        "row_totals",
+        old="[estimate_total(domain, row)[0] for row in rows]",
+        new="[estimate_total(domain, rows[0])[0]] * len(rows)",
+        tests=("tests/estimation/test_batch.py::test_totals_are_estimated_row_by_row",),
     ),
     Fault(
         "a warm start counts the potential it replaces twice",
-        "warm start",
-        ("    tables[number] = np.zeros_like(tables[number])\n    try:"),
-        "    try:",
+        "pgmjax.estimation.warm_start",
+        "_log_weight_of_others",
+        old=(
+            "tables[number] = np.zeros_like(tables[number])\n"
+            "try:\n"
+            "    ...\n"
+            "except ModelTooLargeError:\n"
+            "    ..."
+        ),
+        new=("try:\n    ...\nexcept ModelTooLargeError:\n    ..."),
+        tests=("tests/estimation/test_warm_start.py::test_a_split_clique_leaves_its_marginals",),
     ),
-)
-
-LOSSES = (
     Fault(
         "the slack of smoothed L1 is half of what it may be",
-        "losses",
-        "return self.linear.layout.rows * self.delta / 2",
-        "return self.linear.layout.rows * self.delta / 4",
+        "pgmjax.estimation.losses.l1",
+        "BoundL1.slack",
+        old="2",
+        new="4",
+        tests=("tests/estimation/losses/test_contract.py::test_smoothing_lies_below_by_at_most_the_slack",),
     ),
     Fault(
         "merged answers add twice the loss between them",
-        "losses",
-        "rest += 0.5 * float(np.sum(squares * (y - mean) ** 2))",
-        "rest += float(np.sum(squares * (y - mean) ** 2))",
+        "pgmjax.estimation.losses.linear",
+        "_scaled",
+        old="0.5 * float(np.sum(squares * (y - mean) ** 2))",
+        new="float(np.sum(squares * (y - mean) ** 2))",
+        tests=(
+            (
+                "tests/estimation/losses/test_linear.py::test_repeated_cells_merge_into_their_weighted_me"
+                "an_under_l2"
+            ),
+        ),
     ),
-)
-
-SOLVERS = (
     Fault(
         "the gap looks for the worst assignment",
-        "solvers",
-        "best = self.oracle.maximum_flat(possible.all(-centred))",
-        "best = self.oracle.maximum_flat(possible.all(centred))",
+        "pgmjax.estimation.solvers.problem",
+        "Problem.gap",
+        old="-centred",
+        new="centred",
+        tests=("tests/estimation/test_estimator.py::test_warm_start_continues_where_the_model_was",),
     ),
     Fault(
         "the gap takes a prior's tables for costs",
-        "solvers",
-        "possible = self if self.fixed is None else dataclasses.replace(self, fixed=self.support())",
-        "possible = self",
+        "pgmjax.estimation.solvers.problem",
+        "Problem.gap",
+        old="self if self.fixed is None else dataclasses.replace(self, fixed=self.support())",
+        new="self",
+        tests=(
+            (
+                "tests/estimation/solvers/test_contract.py::test_the_certificate_of_a_linear_loss_is_the_"
+                "distance_itself"
+            ),
+        ),
     ),
     Fault(
         "what the host sets to zero is not counted",
-        "oracles",
-        "self.error += math.exp(min(math.log(lost) - kept, 0.0))",
-        "self.error += 0.0",
+        "pgmjax.inference.ops.host_sweep",
+        "_ScaledPasses._count",
+        old="math.exp(min(math.log(lost) - kept, 0.0))",
+        new="0.0",
+        tests=(
+            "tests/inference/oracles/test_host.py",
+            "tests/inference/oracles/test_host_contraction.py",
+            "tests/inference/oracles/test_choose.py",
+            "tests/inference/oracles/test_measure.py",
+            "tests/inference/ops/test_log_matmul_exp.py",
+        ),
     ),
     Fault(
         "averaged gradients take steps of half the curvature",
-        "solvers",
-        "size = t * (t + 1) / (4 * xp.asarray(constant, dtype))",
-        "size = t * (t + 1) / (2 * xp.asarray(constant, dtype))",
+        "pgmjax.estimation.solvers.dual_averaging",
+        "DualAveraging.step",
+        old="4",
+        new="2",
+        tests=(
+            "tests/estimation/solvers/test_contract.py::test_averaged_marginals_have_the_rate_that_is_proved",
+        ),
     ),
-)
-
-CONSTRAINTS = (
     Fault(
         "feasibility is not asked of zeros together",
-        "constraints",
-        ("    if not np.isfinite(best + scale):\n        return False\n    targets"),
-        "    targets",
+        "pgmjax.estimation.feasibility",
+        "_feasible",
+        old=(
+            "if not np.isfinite(best + scale):\n    return False\ntargets = [c.probabilities for c in fixed]"
+        ),
+        new="targets = [c.probabilities for c in fixed]",
+        tests=("tests/estimation/test_feasibility.py::test_the_smallest_conflict_is_named_and_nothing_else",),
     ),
     Fault(
         "proportional fitting looks at the last marginal only",
-        "constraints",
-        ("            distance = max(distance, off)\n"),
-        ("            distance = off\n"),
+        "pgmjax.estimation.feasibility",
+        "proportional_fit",
+        old="max(distance, off)",
+        new="off",
+        tests=("tests/estimation/test_feasibility.py::test_the_verdict_is_that_of_a_linear_program",),
     ),
-)
-
-STRATEGIES = (
     Fault(
         "a Gram matrix counts each pair of terms once",
-        "strategies",
-        "twice = 1.0 if others is blocks else 2.0",
-        "twice = 1.0",
+        "pgmjax.strategies.grams",
+        "query_terms",
+        old="1.0 if others is blocks else 2.0",
+        new="1.0",
+        tests=("tests/strategies/test_fixed.py::test_gram_matrices_of_products_and_sums",),
     ),
     Fault(
         "the split of a budget takes the other norm's power",
-        "strategies",
-        'errors ** (1 / 3 if norm == "l1" else 1 / 2)',
-        'errors ** (1 / 2 if norm == "l1" else 1 / 3)',
+        "pgmjax.strategies.products",
+        "served",
+        old="1 / 3 if norm == 'l1' else 1 / 2",
+        new="1 / 2 if norm == 'l1' else 1 / 3",
+        tests=("tests/strategies/test_least_squares.py::test_the_split_of_opt_plus_is_the_best",),
     ),
     Fault(
         "weighted marginals under L2 share rho by weights, not squares",
-        "strategies",
-        'shares = weights[list(places)] ** (1 if norm == "l1" else 2)',
-        "shares = weights[list(places)]",
+        "pgmjax.strategies.choose",
+        "_marginals",
+        old="weights[list(places)] ** (1 if norm == 'l1' else 2)",
+        new="weights[list(places)]",
+        tests=(
+            (
+                "tests/strategies/test_least_squares.py::test_no_move_between_the_shares_of_weighted_marg"
+                "inals_helps"
+            ),
+        ),
     ),
-)
-
-UNCERTAINTY = (
     Fault(
         "the bootstrap forgets its bias",
-        "uncertainty",
-        "bias = max(float(np.mean(excess[group])), 0.0)",
-        "bias = 0.0",
+        "pgmjax.uncertainty.bootstrap",
+        "pooled_errors",
+        old="bias = max(float(np.mean(excess[group])), 0.0)",
+        new="bias = 0.0",
+        tests=("tests/uncertainty/test_bootstrap.py",),
     ),
     Fault(
         "redrawn Laplace noise takes the deviation for the scale",
-        "measurements",
-        "return cls(float(stddev / np.sqrt(2)))",
-        "return cls(float(stddev))",
+        "pgmjax.measurements.noise",
+        "Laplace.of_stddev",
+        old="stddev / np.sqrt(2)",
+        new="stddev",
+        tests=("tests/uncertainty/test_bootstrap.py::test_redrawn_noise_has_the_stated_mean_and_deviation",),
     ),
     Fault(
         "what is known without noise is left out of least squares",
-        "uncertainty",
-        "rest = self.answered.values - self.answered.ask(self.known.worth)",
-        "rest = self.answered.values",
+        "pgmjax.uncertainty.linear",
+        "_System.answers",
+        old="self.answered.values - self.answered.ask(self.known.worth)",
+        new="self.answered.values",
+        tests=("tests/uncertainty/test_linear.py::test_a_public_total_is_a_measurement_without_noise",),
     ),
-)
-
-REGIONS = (
     Fault(
         "the curvature of a region is not divided by its weight",
-        "regions",
-        'group, total, "float64").lipschitz() / weights[number]',
-        'group, total, "float64").lipschitz()',
+        "pgmjax.estimation.region_fit",
+        "_curvature",
+        old="losses.build(loss, domain, group, total, 'float64').lipschitz() / weights[number]",
+        new="losses.build(loss, domain, group, total, 'float64').lipschitz()",
+        tests=("tests/estimation/test_region_fit.py::test_the_certificate_bounds_the_exact_optimum",),
     ),
-)
-
-MIXTURE = (
     Fault(
         "the first code counts as unknown in a row's probability",
-        "mixture",
-        "joint = joint + np.where(codes[:, None] >= 0, logs, 0.0)",
-        "joint = joint + np.where(codes[:, None] > 0, logs, 0.0)",
+        "pgmjax.model.mixture",
+        "MixtureModel.log_probability",
+        old="codes[:, None] >= 0",
+        new="codes[:, None] > 0",
+        tests=("tests/model/test_mixture.py::test_log_probability_of_rows_known_in_part",),
     ),
     Fault(
         "of several starts the worst end is kept",
-        "mixture",
-        "if best is None or end.loss < best.loss or math.isnan(best.loss):",
-        "if best is None or end.loss > best.loss or math.isnan(best.loss):",
-    ),
-)
-
-HISTORY = (
-    Fault(
-        "an appended answer is not divided by its noise",
-        "history",
-        "information = self.information.widened(len(entries)).append(entries / distribution.stddev)",
-        "information = self.information.widened(len(entries)).append(entries)",
+        "pgmjax.estimation.mixture_fit",
+        "fit_mixture",
+        old="end.loss < best.loss",
+        new="end.loss > best.loss",
+        tests=("tests/estimation/test_mixture_fit.py::test_the_best_of_restarts_is_kept",),
     ),
     Fault(
         "a new direction enters the inverse with the wrong power of its length",
-        "history",
-        "inner = (1 + row @ seen) / square**2",
-        "inner = (1 + row @ seen) / square",
+        "pgmjax.measurements.least_squares",
+        "Information.append",
+        old="square ** 2",
+        new="square",
+        tests=("tests/history/bayes/test_blue.py::test_rows_one_by_one_equal_all_at_once",),
     ),
     Fault(
-        "costs of queries that fit no table are not added up",
-        "history",
-        "return dataclasses.replace(self, rest=self.rest + rate * sensitivity)",
-        "return dataclasses.replace(self, rest=max(self.rest, rate * sensitivity))",
+        "the expected size of Gaussian noise is corrected upwards",
+        "pgmjax.measurements.noise",
+        "DiscreteGaussian.mean_absolute",
+        old="self.scale - 1 / (12 * self.scale)",
+        new="self.scale + 1 / (12 * self.scale)",
+        tests=("tests/measurements/test_noise.py",),
     ),
     Fault(
-        "the mass a convolution cuts off counts once for equal noises",
-        "history",
-        "kept *= masses.sum() ** count",
-        "kept *= masses.sum()",
+        "a penalty is not scaled with the weights of examples",
+        "pgmjax.learning.linear",
+        "least_squares",
+        old="penalty / weights.max()",
+        new="penalty",
+        tests=("tests/learning/test_linear.py::test_coefficients_are_those_of_numpy",),
     ),
     Fault(
-        "a Metropolis step weighs the old value against the new one",
-        "history",
-        "change = change + flat[number * size + proposed] - flat[number * size + now]",
-        "change = change + flat[number * size + now] - flat[number * size + proposed]",
+        "the bell curves of a basis are narrower than their width says",
+        "pgmjax.learning.gaussian_basis",
+        "_features",
+        old="2 * width ** 2",
+        new="width ** 2",
+        tests=("tests/learning/test_gaussian_basis.py::test_predictions_are_the_formula",),
     ),
     Fault(
-        "a kernel estimate of a known total keeps the mean in its distances",
-        "history",
-        "rest = norms if self.total is None else norms - means**2",
-        "rest = norms",
+        "the bound of a trained model forgets a factor of two",
+        "pgmjax.learning.selection",
+        "model_bound",
+        old="math.log(2 * hypotheses / beta) / (2 * count)",
+        new="math.log(2 * hypotheses / beta) / count",
+        tests=("tests/learning/test_selection.py::test_the_model_bound_is_hoeffdings",),
     ),
     Fault(
-        "the larger root of an inverse Gaussian draw is taken too often",
-        "history",
-        "return jnp.where(uniform * (mean + smaller) <= mean, smaller, mean * mean / smaller)",
-        "return jnp.where(uniform * (mean + smaller) <= smaller, smaller, mean * mean / smaller)",
+        "scaled answers keep their unscaled deviations",
+        "pgmjax.learning.predictor",
+        "Part.fit",
+        old="answers, stddevs = (answers / training_set.scales, stddevs / training_set.scales)",
+        new="answers = answers / training_set.scales",
+        tests=(
+            "tests/learning/test_predictor.py::test_answers_of_scaled_queries_weigh_by_the_noise_of_one_unit",
+        ),
     ),
     Fault(
-        "a posterior mean of counts forgets the noise's scale",
-        "history",
-        "(2 * values + scale * fall) / (2 - fall)",
-        "(2 * values + fall) / (2 - fall)",
+        "inputs of one name and other costs are one",
+        "pgmjax.measurements.inputs",
+        "merged",
+        old="(each.answers or each.name, str(each.cost), each.secure)",
+        new="each.answers or each.name",
+        tests=(
+            "tests/measurements/test_linear.py",
+            "tests/measurements/test_published.py",
+            "tests/measurements/test_least_squares.py",
+            "tests/measurements/test_marginals.py",
+            "tests/measurements/test_residual.py",
+        ),
     ),
     Fault(
-        "a session tells the longer of two intervals",
-        "history",
-        "if other[1] - other[0] < ends[1] - ends[0]:",
-        "if other[1] - other[0] > ends[1] - ends[0]:",
+        "a file is secure if one of its inputs is",
+        "pgmjax.measurements.inputs",
+        "marks",
+        old="all(stated)",
+        new="any(stated)",
+        tests=(
+            "tests/measurements/test_linear.py",
+            "tests/measurements/test_published.py",
+            "tests/measurements/test_least_squares.py",
+            "tests/measurements/test_marginals.py",
+            "tests/measurements/test_residual.py",
+        ),
     ),
     Fault(
-        "a dual point leaves the penalty out of what it has reached",
-        "history",
-        "primal=divergence + self.penalty.value(residuals),",
-        "primal=divergence,",
+        "only the first measurement's inputs are those of a fit",
+        "pgmjax.measurements.inputs",
+        "of_measurements",
+        old="(each.inputs for each in measurements)",
+        new="[each.inputs for each in measurements][:1]",
+        tests=(
+            "tests/measurements/test_linear.py",
+            "tests/measurements/test_published.py",
+            "tests/measurements/test_least_squares.py",
+            "tests/measurements/test_marginals.py",
+            "tests/measurements/test_residual.py",
+        ),
     ),
-)
-
-FAULTS = (
-    *MODELS,
-    *FITS,
-    *LOSSES,
-    *SOLVERS,
-    *CONSTRAINTS,
-    *STRATEGIES,
-    *UNCERTAINTY,
-    *REGIONS,
-    *MIXTURE,
-    *HISTORY,
 )

@@ -1,19 +1,20 @@
-"""Runs the tests on copies of the tree with one seeded fault each, and records which faults they catch.
+"""Seeds one fault at a time into a copy of the library, runs its tests, and prints the faults that survive.
 
-    python tests/faults/run.py --results FILE.jsonl [--mark "not slow"] [--only NAME ...] [--jobs 1]
+    python tests/faults/run.py                               all seeded faults
+    python tests/faults/run.py "*delta*" "a lie *"           some, by their names
+    python tests/faults/run.py --random 200 --seed 1 --packages privacy,measurements
+    options: --jobs 2   --results LINES.jsonl (goes on where it stopped)   --limit 300   --most 8
 
-All faults meet the tests of their module first, then what is left meets those of its package, then those of
-what imports the module. Each line of the results is one fault under one of these groups. Run again with the
-same file, it goes on where it stopped; a fault that some line catches is not run again, so `--mark ""` then
-runs all tests on what the quick ones missed.
+The working tree is never written to. The exit code is 1 if a fault survived or an attempt broke off.
 """
 
 import argparse
 import concurrent.futures
-import functools
+import fnmatch
 import json
 import os
 import pathlib
+import queue
 import re
 import shutil
 import signal
@@ -26,181 +27,183 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
+import audited  # noqa: E402
 import data_and_privacy  # noqa: E402
-import joints  # noqa: E402
 import mechanisms_and_releases  # noqa: E402
 import models_and_fits  # noqa: E402
-import source  # noqa: E402
+import mutants  # noqa: E402
+import trees  # noqa: E402
 
-FAULTS = (*data_and_privacy.FAULTS, *models_and_fits.FAULTS, *mechanisms_and_releases.FAULTS, *joints.FAULTS)
-
+FAULTS = (*data_and_privacy.FAULTS, *models_and_fits.FAULTS, *mechanisms_and_releases.FAULTS, *audited.FAULTS)
 LEFT_OUT = (".*", "*.egg-info", "build", "dist", "out", "scratch", "site", "demo-release")
-STARTED = re.compile(r"^(tests/\S+?\.py)::")
-FAILED = re.compile(r"^(?:FAILED|ERROR) (tests/[^ ]+?\.py)(::.*?)?(?: - .*)?$")
-GROUPS = ["module", "package", "importing"]
+# what these look at is the text of the source, which a fault always changes
+OF_TEXT = ("test_house", "test_layers", "test_public_names", "test_docs", "test_notebooks", "test_faults")
+FAILED = re.compile(r"^(?:FAILED|ERROR) (.*?)(?: - .*)?$", re.MULTILINE)
 WRITING = threading.Lock()
 
 
-def copy_tree(target):
-    """Copy what the tests may read: the working tree without what git and tools keep beside it."""
-    shutil.copytree(ROOT, target, symlinks=True, ignore=shutil.ignore_patterns(*LEFT_OUT))
-    return target
+def path_of(module, root=ROOT):
+    """The file of a module, under the root of a tree."""
+    path = root.joinpath(*module.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
-def environment(tree, cache):
-    return {
-        **os.environ,
-        "PYTHONPATH": str(tree),
-        "JAX_COMPILATION_CACHE_DIR": str(cache),
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
-    }
+def changed(fault):
+    """The text of a fault's module with the fault in it."""
+    return trees.changed(path_of(fault.module).read_text(), fault.function, fault.old, fault.new)
 
 
-def pytest_in(tree, cache, words, limit):
-    """Run pytest in a tree: (exit code or None at the time limit, output, seconds since its last output)."""
-    log = tree.parent / f"{tree.name}.log"
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb=no", *words]
-    with log.open("w") as out:
+def modules(packages):
+    """The files of packages by the dotted names of their modules."""
+    paths = [path for name in packages for path in sorted((ROOT / "pgmjax" / name).rglob("*.py"))]
+    return {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in paths}
+
+
+def near(mutant, most):
+    """The test files closest to a mutant: of its module, then what names its function, then its module."""
+    *folders, name = mutant.module.split(".")[1:]
+    whole, own = ROOT / "tests" / folders[0], ROOT.joinpath("tests", *folders, f"test_{name.strip('_')}.py")
+    word = re.compile(rf"\b{re.escape(mutant.function.split('.')[0])}\b")
+
+    def rank(path):
+        text = path.read_text()
+        return (path != own, not word.search(text), not re.search(rf"\b{name}\b", text), path.stat().st_size)
+
+    files = [path for path in whole.rglob("test_*.py") if not path.stem.startswith(OF_TEXT)]
+    return [str(path.relative_to(ROOT)) for path in sorted(files, key=rank)[:most]]
+
+
+def environment(tree):
+    cache = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**os.environ, **cache, "PYTHONPATH": str(tree)}
+
+
+def pytest_in(tree, words, limit):
+    """Run pytest in a tree: its exit code, None at the time limit, and what it printed."""
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "--tb=no",
+        "-rfE",
+        "-p",
+        "no:cacheprovider",
+        *words,
+    ]
+    with (tree.parent / f"{tree.name}.log").open("w+") as log:
         process = subprocess.Popen(
-            command, cwd=tree, env=environment(tree, cache), stdout=out, stderr=subprocess.STDOUT
+            command,
+            cwd=tree,
+            env=environment(tree),
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
         try:
             code = process.wait(limit)
         except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
             code = None
-    return code, log.read_text(errors="replace"), time.time() - log.stat().st_mtime
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        log.seek(0)
+        return code, log.read()
 
 
-def judge(code, output, silent, limit):
-    """What a run says of the fault: (outcome, the test or the reason)."""
-    lines = output.splitlines()
-    if code is None:
-        last = [line for line in lines if STARTED.match(line)][-1:]
-        hangs = bool(last) and silent > limit / 2
-        return ("caught", f"time limit: {last[0]}") if hangs else ("unfinished", "time limit")
+def judged(code, output):
+    """What a run says of a fault: (outcome, the test that failed or why there is none)."""
+    failed = FAILED.search(output)
     if code == 0:
-        return "missed", None
-    failed = [match for match in map(FAILED.match, lines) if match]
-    if code == 1 and failed and failed[0][2]:
-        return "caught", failed[0][1] + failed[0][2]
-    collecting = [match[1] for match in failed if not match[2]]
-    return "error", f"exit code {code} {' '.join(collecting)}".strip()
+        return "survived", None
+    if code == 1 or (code == 2 and failed):
+        return "caught", failed[1] if failed else None
+    return ("slow", "time limit") if code is None else ("broken", output.strip()[-200:])
 
 
-def run_tests(tree, cache, files, mark, limit):
-    """Run test files until the first fails: outcome, by which test, seconds, how many files were reached."""
-    if not files:
-        return {"outcome": "missed", "by": None, "seconds": 0, "files": 0}
-    words = ["-x", "-vv", "-rfE", "-m", mark, *files]
-    start = time.time()
-    code, output, silent = pytest_in(tree, cache, words, limit)
-    outcome, by = judge(code, output, silent, limit)
-    reached = {match[1] for match in map(STARTED.match, output.splitlines()) if match}
-    return {"outcome": outcome, "by": by, "seconds": round(time.time() - start), "files": len(reached)}
+def attempt(name, module, text, words, tree, limit):
+    """One fault in a tree of its own: the line for the results."""
+    path, start = path_of(module, tree), time.time()
+    clean, before = path.read_bytes(), path.stat()
+    try:
+        path.write_text(text)
+        outcome, by = judged(*pytest_in(tree, words, limit))
+    finally:
+        path.write_bytes(clean)
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))  # what was compiled of it is valid again
+    return {
+        "fault": name,
+        "outcome": outcome,
+        "by": by,
+        "seconds": round(time.time() - start),
+        "tests": words,
+    }
 
 
-@functools.cache
-def place(fault):
-    """The one module that holds a fault's snippet."""
-    found = source.places(source.source_files(ROOT), fault.old)
-    if len(found) != 1:
-        raise SystemExit(
-            f"{fault.name}: its text was found {len(found)} times in the source, not once: {found}"
-        )
-    return found[0]
-
-
-@functools.cache
-def files_of(fault):
-    """The test files of each group, relative to the root."""
-    groups = source.in_groups(place(fault), ROOT)
-    return {name: [str(path.relative_to(ROOT)) for path in paths] for name, paths in groups.items()}
-
-
-def seed(fault, tree):
-    """Write the fault into a tree."""
-    path = tree / source.source_files(ROOT)[place(fault)].relative_to(ROOT)
-    path.write_text(path.read_text().replace(fault.old, fault.new))
-
-
-def run_fault(fault, group, clean, options):
-    """One fault under one group of tests; the line for the results."""
-    with tempfile.TemporaryDirectory(dir=options.work) as folder:
-        tree = pathlib.Path(folder) / "tree"
-        shutil.copytree(clean, tree, symlinks=True)
-        seed(fault, tree)
-        every = files_of(fault)[group]
-        files = every[: options.most]
-        result = run_tests(tree, options.cache, files, options.mark, options.limit)
-    line = {"fault": fault.name, "area": fault.area, "tests": group, "mark": options.mark}
-    line["left_out"] = len(every) - len(files)
-    return {**line, "caught": result["outcome"] == "caught", **result}
+def todo(options):
+    """What is to be run: (name, module, changed text, words for pytest) of each fault."""
+    if options.random:
+        for mutant in mutants.drawn(modules(options.packages.split(",")), options.random, options.seed):
+            words = ["-m", "not slow", *near(mutant, options.most)]
+            yield mutant.name, mutant.module, mutant.text, words
+    for fault in FAULTS if not options.random else ():
+        if not options.names or any(fnmatch.fnmatch(fault.name, name) for name in options.names):
+            yield fault.name, fault.module, changed(fault), ["-m", "", *fault.tests]
 
 
 def recorded(path):
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    """The lines of a results file."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path and path.exists() else []
 
 
-def todo(group, options):
-    """The faults that no line catches and that did not meet all of this group with this mark yet."""
-    lines = recorded(options.results)
-    done = {line["fault"] for line in lines if line["caught"]}
-    whole = [line for line in lines if not line.get("left_out") and line["outcome"] != "unfinished"]
-    done |= {line["fault"] for line in whole if (line["tests"], line["mark"]) == (group, options.mark)}
-    wanted = [fault for fault in FAULTS if not options.only or fault.name in options.only]
-    return [fault for fault in wanted if fault.name not in done]
+def run(options):
+    """Run what has no line yet; return the lines of all."""
+    wanted, lines = list(todo(options)), {line["fault"]: line for line in recorded(options.results)}
+    with tempfile.TemporaryDirectory(prefix="faults") as folder:
+        trees_free = queue.SimpleQueue()
+        for job in range(options.jobs):
+            ignored = shutil.ignore_patterns(*LEFT_OUT)
+            trees_free.put(
+                pathlib.Path(shutil.copytree(ROOT, f"{folder}/{job}", symlinks=True, ignore=ignored))
+            )
 
+        def one(work):
+            tree = trees_free.get()
+            try:
+                line = attempt(*work, tree, options.limit)
+            except Exception as error:
+                line = {"fault": work[0], "outcome": "broken", "by": repr(error), "seconds": 0}
+            finally:
+                trees_free.put(tree)
+            with WRITING:
+                if options.results:
+                    with options.results.open("a") as out:
+                        out.write(json.dumps(line) + "\n")
+                lines[work[0]] = line
+                print(f"{line['outcome']:9}{line['seconds']:5} s  {work[0]}  [{line['by']}]", flush=True)
 
-def run_group(group, clean, options):
-    def one(fault):
-        line = run_fault(fault, group, clean, options)
-        with WRITING, options.results.open("a") as out:
-            out.write(json.dumps(line) + "\n")
-        print(f"{line['outcome']:10} {line['seconds']:5} s  {line['fault']}  {line['by'] or ''}", flush=True)
-
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        list(pool.map(one, todo(group, options)))
-
-
-def check_clean(clean, options):
-    """The unmodified copy must collect without errors, or nothing that follows means anything."""
-    code, output, _ = pytest_in(clean, options.cache, ["--collect-only", "-q"], 2 * options.limit)
-    if code != 0:
-        raise SystemExit(f"the unmodified tree does not collect (exit code {code}):\n{output[-3000:]}")
-
-
-def confirm(clean, options):
-    """Run the tests that caught a fault on the unmodified copy: one that fails there caught nothing."""
-    caught = {line["by"] for line in recorded(options.results) if line["caught"]}
-    tests = sorted(test for test in caught if not test.startswith("time limit"))
-    code, output, _ = pytest_in(clean, options.cache, ["-rfE", "-m", "", *tests], None)
-    failed = [line for line in output.splitlines() if FAILED.match(line)]
-    print("\n".join([f"{len(tests)} tests on the unmodified tree: exit code {code}", *failed]))
-
-
-def summary(options):
-    lines = recorded(options.results)
-    caught = {line["fault"] for line in lines if line["caught"]}
-    left = sorted({line["fault"] for line in lines} - caught)
-    never = [fault.name for fault in FAULTS if fault.name not in caught and fault.name not in left]
-    print(f"caught {len(caught)} of {len(FAULTS)}; not caught: {left}; not run: {never}")
+        left = [work for work in wanted if work[0] not in lines]
+        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+            try:
+                list(pool.map(one, left))
+            except KeyboardInterrupt:
+                pool.shutdown(cancel_futures=True)
+    return [lines[work[0]] for work in wanted if work[0] in lines], len(wanted)
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--results", type=pathlib.Path, required=True)
-    parser.add_argument("--only", nargs="+", default=[])
-    parser.add_argument("--mark", default="not slow", help="pytest's -m; empty for all tests")
-    parser.add_argument("--groups", nargs="+", default=GROUPS, choices=GROUPS)
+    parser.add_argument("names", nargs="*", help="names or patterns of seeded faults (all)")
+    parser.add_argument("--random", type=int, default=0, help="draw so many random mutants instead")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--packages", default="privacy,measurements,estimation,inference")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--limit", type=float, default=600, help="seconds for each fault and group")
-    parser.add_argument("--most", type=int, help="test files of a group, the closest (all)")
-    parser.add_argument("--cache", type=pathlib.Path, help="folder of compiled programs, kept")
+    parser.add_argument("--limit", type=float, default=300, help="seconds for each fault")
+    parser.add_argument("--most", type=int, default=8, help="test files for a random mutant, the closest")
     parser.add_argument(
-        "--confirm", action="store_true", help="run the catching tests on the unmodified tree"
+        "--results", type=pathlib.Path, help="one JSON line for each; goes on where it stopped"
     )
     return parser.parse_args()
 
@@ -208,20 +211,13 @@ def arguments():
 def main():
     # a shell starts jobs in the background deaf to Ctrl-C, which some tests send
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    options = arguments()
-    for fault in FAULTS:
-        place(fault)
-    with tempfile.TemporaryDirectory(prefix="faults") as folder:
-        options.work = pathlib.Path(folder)
-        options.cache = (options.cache or options.work / "cache").resolve()
-        clean = copy_tree(options.work / "clean")
-        if options.confirm:
-            confirm(clean, options)
-        else:
-            check_clean(clean, options)
-            for group in options.groups:
-                run_group(group, clean, options)
-    summary(options)
+    lines, number = run(arguments())
+    caught = [line for line in lines if line["outcome"] == "caught"]
+    print(f"caught {len(caught)} of {number}; left:")
+    for line in lines:
+        if line not in caught:
+            print(f"  {line['outcome']}: {line['fault']}")
+    sys.exit(len(caught) < number)
 
 
 if __name__ == "__main__":

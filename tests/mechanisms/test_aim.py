@@ -14,7 +14,7 @@ from pgmjax.estimation.estimator import Estimator
 from pgmjax.inference.plan.junction_tree import total_cells
 from pgmjax.mechanisms import aim
 from pgmjax.mechanisms.aim import AIM
-from pgmjax.mechanisms.base import FitError
+from pgmjax.mechanisms.run import FitError
 from pgmjax.privacy.accounting import zcdp
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.private_table import PrivateTable

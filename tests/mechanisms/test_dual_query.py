@@ -13,10 +13,10 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.estimation.losses.transcript import Draws
-from pgmjax.mechanisms import dual_query
-from pgmjax.mechanisms.base import FitError
+from pgmjax.mechanisms import dual_query_game
 from pgmjax.mechanisms.dual_query import DualQuery
 from pgmjax.mechanisms.dual_query_game import Game
+from pgmjax.mechanisms.run import FitError
 from pgmjax.privacy.accounting.zcdp import rho_for
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.ledger import Ledger
@@ -89,7 +89,7 @@ def test_the_papers_estimate_is_the_records_themselves(played):
         wanted = played.transcript.answer(entry.query)
         assert np.allclose(release.model.answer(entry.query), wanted, rtol=0, atol=1e-9)
     assert release.fit.steps == 0 and release.fit.gap == np.inf and release.fit.loss > played.fit.loss
-    bare = dataclasses.replace(release.model, marginals=type(release.model.marginals)((), ()))
+    bare = dataclasses.replace(release.model, known_marginals=type(release.model.known_marginals)((), ()))
     for clique in WORKLOAD.cliques:  # the potentials say the same as the marginals beside them
         assert np.allclose(bare.marginal(clique), release.model.marginal(clique), rtol=0, atol=1e-9)
 
@@ -102,8 +102,8 @@ def test_the_model_of_records_on_a_loop_and_apart():
         domain, {name: rng.integers(0, size, 900) for name, size in domain.sizes.items()}
     )
     transcript = make(rounds=9, step="0.1", delta="1e-3", estimate="paper").run(data, workload).transcript
-    model = dual_query.model_of_records(transcript, workload)
-    bare = dataclasses.replace(model, marginals=type(model.marginals)((), ()))
+    model = dual_query_game.model_of_records(transcript, workload)
+    bare = dataclasses.replace(model, known_marginals=type(model.known_marginals)((), ()))
     for clique in workload.cliques:
         assert np.allclose(bare.marginal(clique), 900 * transcript.marginal(clique), rtol=0, atol=1e-9)
     assert np.allclose(bare.marginal(("e",)), 300)

@@ -17,7 +17,7 @@ from pgmjax.estimation.estimator import Estimator
 from pgmjax.estimation.solvers import loop
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.mechanisms import Marginals
-from pgmjax.mechanisms.base import FitError
+from pgmjax.mechanisms.run import FitError
 from pgmjax.privacy.accounting import zcdp
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import Workload

@@ -18,7 +18,7 @@ from pgmjax.learning.encodings import CellWeights, Encoding
 from pgmjax.learning.selection import Validation
 from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.mechanisms import MLDP
-from pgmjax.mechanisms.base import FitError
+from pgmjax.mechanisms.run import FitError
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries import DenseMatrix, Product, all_ranges, marginal, prefix, range, ranges, total

@@ -12,8 +12,8 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.mechanisms.base import FitError
 from pgmjax.mechanisms.mst import MST
+from pgmjax.mechanisms.run import FitError
 from pgmjax.model.compression import Compression
 from pgmjax.privacy.accounting import zcdp
 from pgmjax.privacy.ledger import Ledger

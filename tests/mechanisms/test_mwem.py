@@ -14,9 +14,11 @@ from pgmjax.estimation.estimator import Estimator
 from pgmjax.inference.plan.growth import candidate_cells
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms import MWEM
-from pgmjax.mechanisms.base import FitError
-from pgmjax.mechanisms.mwem_baselines import ARMS, Engine, Weights, averaged
-from pgmjax.mechanisms.mwem_rounds import PENALTIES, Candidates, Costs
+from pgmjax.mechanisms.adaptive import Engine, averaged
+from pgmjax.mechanisms.candidates import Candidates
+from pgmjax.mechanisms.mwem import ARMS, PENALTIES, Rounds
+from pgmjax.mechanisms.mwem_baselines import Weights
+from pgmjax.mechanisms.run import FitError
 from pgmjax.privacy.accounting.zcdp import rho_for
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.ledger import Ledger
@@ -168,17 +170,17 @@ def test_replay_on_neighbours(relation, arm, select, max_weight):
 
 
 @pytest.mark.parametrize("unit", ["epsilon", "rho"])
-@pytest.mark.parametrize("total_share", [None, Fraction(1, 20), Fraction(1, 3)])
+@pytest.mark.parametrize("total_share", [Fraction(0), Fraction(1, 20), Fraction(1, 3)])
 def test_budgets_sum_exactly(unit, total_share):
     for cap in ("1", "0.1", "1/3", "0.7"):
         for rounds in (1, 2, 3, 7, 10, 31, 100):
             for split in ("1/2", "0.9", "1/3", "0.123456789"):
-                costs = Costs.of(Budget(cap, unit), rounds, Fraction(split), total_share)
+                costs = Rounds.of(None, Budget(cap, unit), rounds, Fraction(split), total_share)
                 assert len(costs.choices) == len(costs.answers) == rounds
-                parts = [*costs.choices, *costs.answers] + ([] if costs.total is None else [costs.total])
+                parts = [*costs.choices, *costs.answers, *costs.total]
                 assert sum(parts) == Fraction(cap) and min(parts) > 0
-                assert (costs.total or 0) == (total_share or 0) * Fraction(cap)
-                rest = Fraction(cap) - (costs.total or 0)
+                assert sum(costs.total) == total_share * Fraction(cap)
+                rest = Fraction(cap) - sum(costs.total)
                 assert sum(costs.answers) == rest * Fraction(split)
 
 
@@ -298,7 +300,7 @@ def test_answers_to_one_query_count_as_their_average():
         LinearMeasurement(("a",), rng.integers(0, 9, 3), 1.0),
         LinearMeasurement(("a",), [9], 0.5, point),
     ]
-    used, apart = averaged(asked)
+    used, apart = averaged(DOMAIN, asked)
     assert [m.query for m in used] == [asked[0].query, point, asked[3].query] and used[2] is asked[3]
 
     def loss(measurements, tables):

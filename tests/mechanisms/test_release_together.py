@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.mechanisms.base import FitError, Measured, release_together
+from pgmjax.mechanisms.base import Measured, release_together
+from pgmjax.mechanisms.run import FitError
 from pgmjax.privacy.seeded import SeededBackend
 
 DOMAIN = pj.Domain({"a": 2, "b": 3, "c": 4})

@@ -31,6 +31,7 @@ from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.release import folder as release_folder
 from pgmjax.release import published as published_folder
 from pgmjax.release.statement import Spent, of_epsilon, of_inputs
+from tests.parts import spread
 
 REPLACE = pj.Relation.REPLACE_ONE
 DOMAIN = pj.Domain({"a": 2, "b": 3, "c": 2})
@@ -111,14 +112,11 @@ def begun_by(source, name, place, stop, number):
     folder.close()
 
 
-@pytest.mark.parametrize("name", NAMES)
+SOURCES = ("secure", "own", "tape")
+
+
 @pytest.mark.parametrize(
-    ("first", "then", "number"),
-    [
-        (*pair, number)
-        for pair in itertools.product(("secure", "own", "tape"), repeat=2)
-        for number in (1, 99)
-    ],
+    ("name", "first", "then", "number"), spread(itertools.product(NAMES, SOURCES, SOURCES, (1, 99)), 5)
 )
 def test_a_run_that_changes_its_source_is_as_secure_as_its_worst_answer(
     tmp_path, stop, name, first, then, number
@@ -154,8 +152,9 @@ def account_of(tmp_path, **more):
         yield ledger
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("first", "number"), list(itertools.product(("own", "tape"), (1, 99))))
+@pytest.mark.parametrize(
+    ("name", "first", "number"), spread(itertools.product(NAMES, ("own", "tape"), (1, 99)), 3)
+)
 def test_a_ledger_takes_no_answer_that_protects_nobody(tmp_path, stop, name, first, number):
     begun_by(first, name, tmp_path / "run", stop, number)
     folder = RunFolder(tmp_path / "run")
@@ -257,13 +256,10 @@ def of(release):
     return release.secure, release.spent.to_dict(), release.statement(), release.model.inputs
 
 
-@pytest.mark.parametrize("secure", [True, False])
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(
-    "way",
-    [next_by_command, next_by_job, next_by_prior, next_by_prior_of_a_release],
-    ids=lambda way: way.__name__,
-)
+WAYS = (next_by_command, next_by_job, next_by_prior, next_by_prior_of_a_release)
+
+
+@pytest.mark.parametrize(("name", "way", "secure"), spread(itertools.product(NAMES, WAYS, (True, False)), 3))
 def test_what_follows_a_release_costs_both_and_is_secure_if_both_are(made, tmp_path, name, secure, way):
     release, folder = made(name, secure)
     found, spent, said, told = way(folder, tmp_path)

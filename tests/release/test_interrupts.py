@@ -1,5 +1,6 @@
 """An interrupt at every draw of every mechanism: the same call goes on, and the budget is spent once."""
 
+import itertools
 import shutil
 import threading
 from fractions import Fraction
@@ -15,6 +16,7 @@ from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.release import unfinished
 from pgmjax.release.run_folder import FolderJournal, OtherRun
+from tests.parts import spread
 
 RNG = np.random.default_rng(3)
 FRAME = pd.DataFrame(
@@ -137,8 +139,9 @@ def left():
     return sorted(unfinished.place().glob("*/answers/*.npy"))
 
 
-@pytest.mark.parametrize("front", [by_run, by_fit, by_command])
-@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize(
+    ("name", "front"), spread(itertools.product(OPTIONS, (by_run, by_fit, by_command)), 2)
+)
 def test_an_interrupt_at_any_draw(name, front, tmp_path, monkeypatch):
     source, answers, stop = Source(monkeypatch), Answers(monkeypatch), 0
     while True:

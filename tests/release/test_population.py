@@ -19,6 +19,7 @@ from pgmjax.data.unit import Unit
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.text import parse
 from pgmjax.release.accuracy import CountEstimates
+from tests.parts import spread
 
 JOBS = ("baker", "cook", "nurse")
 BOUND = 3
@@ -315,8 +316,10 @@ def test_a_ledgers_holder_decides_what_a_cell_counts_whoever_asks(tmp_path):
     assert held.population.drops and held.snapshot().population == held.population
 
 
-@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
-@pytest.mark.parametrize("where", ["together", "apart", "several", "other query"])
+@pytest.mark.parametrize(
+    ("noise", "where"),
+    spread(itertools.product(("gaussian", "laplace"), ("together", "apart", "several", "other query")), 3),
+)
 def test_intervals_of_shares_hold_as_often_as_they_say(noise, where):
     """Of totals known little better than counts, and shares near 0 and 1, where a delta method would fail."""
     domain = pj.Domain({"a": 4, "b": 3})

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.queries import kronecker, point, total
+from pgmjax.queries import kronecker, marginal, point, total
 from pgmjax.uncertainty import linear
 from pgmjax.uncertainty.linear import least_squares
 from tests.uncertainty.structures import DOMAIN, QUERIES, asked, measurements, system
@@ -60,3 +60,19 @@ def test_marginals_of_many_attributes_need_no_domain():
     assert got.stddevs[1] == pytest.approx(np.sqrt(400 / 39), rel=1e-6)
     # the effect of x3 comes from two marginals, of variance 40 each, less the mean's share
     assert got.stddevs[0] == pytest.approx(np.sqrt(0.9 * 40 / 2 + 400 / 39 / 100), rel=1e-6)
+
+
+def test_a_marginal_that_nothing_measures_is_undetermined_at_no_work():
+    """Beside other queries, for which measurements are factored; an attribute of one value adds no effect."""
+    domain = pj.Domain({"a": 3, "b": 2, "c": 1})
+    noisy = [
+        pj.LinearMeasurement(("a",), [4.0, 9.0, 12.0], 2.0, query="prefix"),
+        pj.LinearMeasurement(("b",), [5.0, 7.0], 2.0),
+    ]
+    got = linear.BestLinear(domain, noisy, most_work=1).answers(
+        [marginal(("a", "b")), marginal(("b", "c", "a"))]
+    )
+    assert got.values.shape == (12,) and not got.determined.any()
+    best = linear.BestLinear(domain, noisy)
+    alone, with_one_value = (best.answers([marginal(clique)]) for clique in (("a",), ("c", "a")))
+    assert alone.determined.all() and np.array_equal(alone.values, with_one_value.values)

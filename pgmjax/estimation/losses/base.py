@@ -274,8 +274,7 @@ def check_arguments(
         ValueError: a measurement that does not fit the domain, or a total that is not positive.
     """
     for measurement in measurements:
-        if not isinstance(measurement, LinearMeasurement):
-            raise TypeError(f"measurements must be LinearMeasurement, got {type(measurement).__name__}.")
+        checks.kind(measurement, LinearMeasurement, "measurements must be LinearMeasurement")
         measurement.validate(domain)
     return checks.total(total), np.dtype(checks.choice("dtype", np.dtype(dtype).name, DTYPES))
 

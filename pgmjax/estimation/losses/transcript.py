@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pgmjax._internal import checks
 from pgmjax._internal.jit import jit
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
@@ -48,11 +49,7 @@ class Draws(Loss):
     transcript: Transcript
 
     def __post_init__(self) -> None:
-        if not isinstance(self.transcript, Transcript):
-            raise TypeError(
-                "this loss needs a Transcript, such as Release.transcript, got "
-                f"{type(self.transcript).__name__}."
-            )
+        checks.kind(self.transcript, Transcript, "this loss needs a Transcript, such as Release.transcript")
 
     def bind(
         self, domain: Domain, measurements: Sequence[LinearMeasurement], total: float, dtype: Any = "float32"

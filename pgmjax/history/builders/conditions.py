@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from pgmjax._internal import checks
 from pgmjax.data.cliques import as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.queries import AttributeQuery, Product, Query, WeightedSum, matrix, point, subset, total
@@ -149,8 +150,7 @@ def between(attribute: str, low: Code, high: Code) -> Condition:
 
 
 def _joined(word: str, first: Condition, second: Condition) -> Condition:
-    if not isinstance(second, Condition):
-        raise TypeError(f"a condition is joined with another one, got {type(second).__name__}.")
+    checks.kind(second, Condition, "a condition is joined with another one")
     return Condition(word, parts=(first, second))
 
 

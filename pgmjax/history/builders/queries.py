@@ -43,8 +43,7 @@ def moment(domain: Domain, powers: Mapping[str, int], values: Mapping[str, Any] 
         >>> query.matrix(Domain({"age": 3, "pay": 2})).tolist()
         [[0, 0, 0, 1, 0, 4]]
     """
-    if not isinstance(powers, Mapping):
-        raise TypeError(f"powers must map attribute names to integers, got {type(powers).__name__}.")
+    checks.kind(powers, Mapping, "powers must map attribute names to integers")
     clique = as_clique(domain, list(powers))
     given = _values(domain, values)
     return Product({name: _power(domain, name, powers[name], given) for name in clique})

@@ -200,10 +200,7 @@ def _dense(spectrum: KernelSpectrum) -> np.ndarray:
 
 
 def _with_rows(pca: Any) -> KernelPCA:
-    if not isinstance(pca, KernelPCA):
-        raise TypeError(
-            f"cross-validation is of a KernelPCA, got {type(pca).__name__}: make it with KernelPCA.of."
-        )
+    checks.kind(pca, KernelPCA, "cross-validation is of a KernelPCA", "make it with KernelPCA.of")
     if pca.history.num_rows < 2:
         raise ValueError(f"cross-validation needs two answers or more, got {pca.history.num_rows}.")
     return pca

@@ -175,14 +175,12 @@ def same_domain(rows: Rows, others: Rows | None, prior: ProductPrior | None) -> 
         ValueError: the domains differ.
     """
     for each in (rows, others):
-        if each is not None and not isinstance(each, Rows):
-            raise TypeError(f"a kernel is of Rows, got {type(each).__name__}: give history.rows or Rows.of.")
+        checks.kind(each, Rows | None, "a kernel is of Rows", "give history.rows or Rows.of")
     if others is not None and others.domain.sizes != rows.domain.sizes:
         raise ValueError(f"expected rows over {rows.domain!r}, got rows over {others.domain!r}.")
     if prior is None:
         return ProductPrior.uniform(rows.domain)
-    if not isinstance(prior, ProductPrior):
-        raise TypeError(f"the prior must be a ProductPrior, got {type(prior).__name__}.")
+    checks.kind(prior, ProductPrior, "the prior must be a ProductPrior")
     if prior.domain.sizes != rows.domain.sizes:
         raise ValueError(f"the prior must be over {rows.domain!r}, got one over {prior.domain!r}.")
     return prior

@@ -117,7 +117,7 @@ def draw(model: GraphicalModel, rows: int, seed: int, sweeps: int) -> dict[str, 
         Codes [rows] of each attribute.
     """
     domain, cliques = model.domain, model.potentials.cliques
-    held = {name for clique in model.marginals.cliques for name in clique}
+    held = {name for clique in model.known_marginals.cliques for name in clique}
     starts = [
         model.marginal((name,)) / model.total if name in held else np.full(domain[name], 1.0 / domain[name])
         for name in domain.attributes

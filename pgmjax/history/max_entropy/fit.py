@@ -188,8 +188,7 @@ class MaxEntropy:
         if self.alpha is not None:
             object.__setattr__(self, "alpha", checks.number("alpha", self.alpha, above=0))
         checks.set_choice(self, "penalty", PENALTIES)
-        if not isinstance(self.prior, ProductPrior | None):
-            raise TypeError(f"prior must be a ProductPrior, got {type(self.prior).__name__}.")
+        checks.kind(self.prior, ProductPrior | None, "prior must be a ProductPrior")
         checks.set_choice(self, "oracle", ("auto", *oracles.names()))
         checks.set_integers(self, "max_steps", low=1)
         checks.number("tol", self.tol, at_least=0)
@@ -354,8 +353,7 @@ class MaxEntropy:
         return alpha_of(history, Features.of(history.rows), self.prior, checks.total(total))
 
     def _prior(self, history: History) -> ProductPrior:
-        if not isinstance(history, History):
-            raise TypeError(f"fit takes a History, got {type(history).__name__}.")
+        checks.kind(history, History, "fit takes a History")
         if self.prior is not None and self.prior.domain != history.domain:
             raise ValueError(
                 f"the prior must be over the history's domain {history.domain!r}, got one over "

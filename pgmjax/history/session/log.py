@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import formats
+from pgmjax._internal import checks, formats
 from pgmjax._internal.files import parse_json
 from pgmjax._internal.private_files import open_private
 from pgmjax.data.dataset import Dataset
@@ -130,8 +130,7 @@ def opened(
         TypeError, ValueError: see `Session.open`; nothing was charged.
         BudgetExceeded: the remaining budget is below the cap.
     """
-    if not isinstance(data, Dataset):
-        raise TypeError(f"data must be a pgmjax.Dataset, got {type(data).__name__}.")
+    checks.kind(data, Dataset, "data must be a pgmjax.Dataset")
     if data.weighted:
         raise ValueError("a session counts records, and this table has weights: leave the weights out.")
     if cap > _LARGEST_CAP:
@@ -239,8 +238,7 @@ def _given(given: History | None, data: Dataset, relation: Relation, secure: boo
     """Return earlier answers in the form of the records."""
     if given is None:
         return []
-    if not isinstance(given, History):
-        raise TypeError(f"given must be a History, got {type(given).__name__}.")
+    checks.kind(given, History, "given must be a History")
     if given.domain != data.domain:
         raise ValueError(f"the given history is over {given.domain!r}, the table over {data.domain!r}.")
     if given.relation is not relation:

@@ -48,8 +48,7 @@ class AccuracyRequirement:
             ValueError: the query is over another domain, has several rows or only zeros, the half-width is
                 not finite and > 0, or delta is outside [SMALLEST_DELTA, 1).
         """
-        if not isinstance(query, Query):
-            raise TypeError(f"a session is asked a pgmjax.queries.Query, got {type(query).__name__}.")
+        checks.kind(query, Query, "a session is asked a pgmjax.queries.Query")
         query = query.over(domain)
         if query.num_rows(domain) != 1:
             raise ValueError(

@@ -68,8 +68,7 @@ def kind(oracle: str | type[Oracle]) -> type[Oracle]:
     """
     if isinstance(oracle, type) and issubclass(oracle, Oracle):
         return oracle
-    if not isinstance(oracle, str):
-        raise TypeError(f"oracle must be a name or a class such as BruteForce, got {type(oracle).__name__}.")
+    checks.kind(oracle, str, "oracle must be a name or a class such as BruteForce")
     return _BY_NAME[checks.choice("oracle", oracle, _BY_NAME, "a class of oracles")]
 
 

@@ -294,10 +294,10 @@ def _seconds(path: contraction.ContractionPath) -> float:
 
 
 def _worth_planning(path: contraction.ContractionPath) -> bool:
-    return takes_longer(path.work, path.structure)
+    return path.work > planned_cells(path.structure)
 
 
-def takes_longer(cells: float, structure: Structure) -> bool:
-    """Return whether to contract some cells takes longer than to plan a question."""
+def planned_cells(structure: Structure) -> float:
+    """Return how many cells are contracted in the time that it takes to plan a question."""
     by = rates.of_host()
-    return 2.5 * cells * by.cell > _PLANNING * by.step * len(structure.cliques)
+    return _PLANNING * by.step * len(structure.cliques) / (2.5 * by.cell)

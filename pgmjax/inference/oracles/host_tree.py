@@ -31,7 +31,7 @@ import numpy as np
 from pgmjax._internal.memory import readable_bytes
 from pgmjax.inference import ops
 from pgmjax.inference.ops import host_sweep
-from pgmjax.inference.oracles.host import HostModel, takes_longer
+from pgmjax.inference.oracles.host import HostModel, planned_cells
 from pgmjax.inference.plan import elimination, junction_tree, parts, rates
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.junction_tree import JunctionTree
@@ -74,6 +74,7 @@ class HostTree:
         self._cache = _Recent(cache_bytes)
         self._sets = [frozenset(clique) for clique in self.tree.cliques]
         self._root: list[int] = []
+        self._paid = 0.0  # what questions that were asked or planned alone took, in cells; see `_is_paid`
         # the topmost tree clique that contains a variable; variables are in the order of all tables' axes
         self._top: dict[int, int] = {}
         for n, (clique, parent) in enumerate(zip(self.tree.cliques, self.tree.parent, strict=True)):
@@ -104,7 +105,9 @@ class HostTree:
             table = self._reduced(lowest, kept, whole=True)
             return table.transpose([kept.index(v) for v in wanted]).copy()
         groups = self._groups(wanted)
-        if self._is_shorter_asked(wanted, sum(map(self._cells_between, groups))):
+        between = sum(map(self._cells_between, groups))
+        if not self._is_paid(between) and self._is_shorter_asked(wanted, between):
+            self._paid += self.host.work(wanted)
             return self.host.marginal(wanted)
         return self._product([self._joint(group) for group in groups], wanted)
 
@@ -126,18 +129,41 @@ class HostTree:
 
     def _cells_between(self, group: Sequence[int]) -> int:
         """Cells of the products in a tree between some variables that are not known yet."""
-        _, below, _ = self._between(group)
-        new = [n for n in below if self._cache.get((n, below[n])) is None]
-        return sum(self.tree.structure.cells({*self.tree.cliques[n], *below[n]}) for n in new)
+        root, below, children = self._between(group)
+        cells, shared, total = self.tree.structure.cells, self.tree.separator, 0
+        for n in below:
+            if self._cache.get((n, below[n])) is None:
+                # a clique's table is first summed to what its neighbours and the question ask of it
+                names = {
+                    *below[n],
+                    *(shared[n] if n != root else ()),
+                    *(v for c in children[n] for v in shared[c]),
+                }
+                total += cells(self.tree.cliques[n]) + cells(names)
+        return total
 
     def _is_shorter_asked(self, wanted: Variables, between: int) -> bool:
         """True if a contraction for this marginal alone takes less than the tree between its attributes.
 
         Also if the tree takes longer than a question may: the contraction refuses what is too long.
         """
-        if not takes_longer(between, self.tree.structure):
+        if between <= planned_cells(self.tree.structure):
             return False
         return _seconds_between(between) > self.host.limits.max_seconds or self.host.work(wanted) < between
+
+    def _is_paid(self, between: int) -> bool:
+        """True if contractions for single marginals, and their plans, took as long as this one in the tree.
+
+        What is computed in the tree is kept for the next question, a contraction is not. As with rented
+        skis, to change over as soon as as much was paid costs at most twice what the best choice would have.
+        """
+        limits, plan = self.host.limits, planned_cells(self.tree.structure)
+        fits = limits.allow(8 * between) and _seconds_between(between) <= limits.max_seconds
+        if plan < between <= self._paid and fits:
+            self._paid -= between
+            return True
+        self._paid += plan * (between > plan)
+        return False
 
     def _joint(self, wanted: Sequence[int]) -> _Factor:
         """The marginal of variables in the same tree."""

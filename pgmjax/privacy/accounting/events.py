@@ -486,8 +486,7 @@ def read_event(record: Mapping[str, Any]) -> Event:
         >>> read_event({"kind": "pure", "epsilon": "1/3"})
         Pure(epsilon=Fraction(1, 3))
     """
-    if not isinstance(record, Mapping):
-        raise TypeError(f"The record of an event must be a mapping, got {type(record).__name__}.")
+    checks.kind(record, Mapping, "The record of an event must be a mapping")
     kind = record.get("kind")
     if not isinstance(kind, str) or kind not in _KINDS:
         raise ValueError(f"The kind of an event must be one of {', '.join(_KINDS)}, got {kind!r}.")
@@ -516,10 +515,7 @@ def check_relation(event: Event, relation: Relation) -> None:
         TypeError: the argument is not an event.
         ValueError: the event holds only under the other relation.
     """
-    if not isinstance(event, Record):
-        raise TypeError(
-            f"An event must be one of pgmjax.privacy's, such as Pure(1), got {type(event).__name__}."
-        )
+    checks.kind(event, Record, "An event must be one of pgmjax.privacy's, such as Pure(1)")
     if event.only not in (None, relation):
         raise ValueError(
             f"A {event.kind} event holds under {event.only.value} only, and neighbours here are "

@@ -397,8 +397,7 @@ def completes(account: Account, row: dict[str, Any]) -> bool:
 
 def word(name: str, value: Any) -> str:
     """Return a checked name: printable text on one line."""
-    if not isinstance(value, str):
-        raise TypeError(f"{name} must be a string, got {type(value).__name__}.")
+    checks.kind(value, str, f"{name} must be a string")
     if not (value.isprintable() and value.strip() == value and 1 <= len(value) <= _LONGEST):
         raise ValueError(
             f"{name} must be 1 to {_LONGEST} printable characters without white space around, got "
@@ -409,6 +408,5 @@ def word(name: str, value: Any) -> str:
 
 def flag(name: str, value: Any) -> bool:
     """Return a checked bool; any other type raises TypeError."""
-    if not isinstance(value, bool):
-        raise TypeError(f"{name} must be a bool, got {type(value).__name__}.")
+    checks.kind(value, bool, f"{name} must be a bool")
     return value

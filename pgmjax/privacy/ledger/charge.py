@@ -90,11 +90,7 @@ class Charge:
             return stored
         self._begin()
         payload = compute()
-        if not isinstance(payload, bytes):
-            raise TypeError(
-                f"compute must return bytes, got {type(payload).__name__}: the charge stays, and nothing was "
-                "stored."
-            )
+        checks.kind(payload, bytes, "compute must return bytes", "the charge stays, and nothing was stored")
         with self._file.writing("given the answer", _NOT_STORED) as connection:
             stored = self._stored(connection, step, asked)
             if stored is None:
@@ -129,8 +125,7 @@ class Charge:
             LedgerError: the data could not be stored.
         """
         step = checks.integer("step", step, low=0, high=_LARGEST_STEP)
-        if not isinstance(payload, bytes):
-            raise TypeError(f"a record must be bytes, got {type(payload).__name__}.")
+        checks.kind(payload, bytes, "a record must be bytes")
         asked = hashlib.sha256(payload).hexdigest()
         with self._file.writing("given the record", "Nothing was shown.") as connection:
             query = "SELECT 1 FROM answer WHERE charge = ? AND step = ?"

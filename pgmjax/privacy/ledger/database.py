@@ -27,7 +27,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-from pgmjax._internal import formats
+from pgmjax._internal import checks, formats
 from pgmjax.privacy.ledger.errors import LedgerError, told
 
 _OLDEST = (3, 38, 0)  # STRICT tables, JSON functions
@@ -447,8 +447,7 @@ def resolve(path: str | os.PathLike[str]) -> pathlib.Path:
         TypeError: the argument is not a path.
         LedgerError: a ledger cannot be kept at this location.
     """
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"A ledger's path must be a string or a path, got {type(path).__name__}.")
+    checks.kind(path, str | os.PathLike, "A ledger's path must be a string or a path")
     text = os.fspath(path)
     if not isinstance(text, str):
         raise TypeError("A ledger's path must be text, got bytes.")

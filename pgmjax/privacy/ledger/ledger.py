@@ -461,10 +461,7 @@ class Ledger:
         Raises:
             TypeError: the head is not a string.
         """
-        if head is not None and not isinstance(head, str):
-            raise TypeError(
-                f"head must be a string, as `head` gave it earlier, or None, got {type(head).__name__}."
-            )
+        checks.kind(head, str | None, "head must be a string, as `head` gave it earlier, or None")
         with self._file.reading() as connection:
             return verify.verify(connection, head)
 

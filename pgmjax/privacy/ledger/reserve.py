@@ -60,8 +60,7 @@ class Reservation:
             ValueError: the relation is not the account's, the noise is insecure, or the request contains
                 a non-finite number.
         """
-        if not isinstance(request, Mapping):
-            raise TypeError(f"request must be a mapping, got {type(request).__name__}.")
+        checks.kind(request, Mapping, "request must be a mapping")
         events = checks.several("events", events, "events")
         for event in events:
             check_relation(event, relation)

@@ -181,8 +181,7 @@ class Target:
     @classmethod
     def of(cls, query: Any, estimate: Any, bits: int) -> Target:
         """Round real estimates to the grid, halves to even."""
-        if not isinstance(query, Query):
-            raise TypeError(f"a score is about a queries.Query, got {type(query).__name__}.")
+        checks.kind(query, Query, "a score is about a queries.Query")
         name = f"the estimate for the query on {query.clique}"
         values = FrozenArray(np.atleast_1d(np.asarray(estimate)), name).array
         return cls(query, FrozenArray(_on_grid(name, values, bits), name), bits)

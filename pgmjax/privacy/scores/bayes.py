@@ -53,8 +53,7 @@ class ParentScore(Score):
         if not parts:
             raise ValueError("a selection needs at least one candidate, got none.")
         for part in parts:
-            if not isinstance(part, Product):
-                raise TypeError(f"a candidate is a product of blocks, got {type(part).__name__}.")
+            checks.kind(part, Product, "a candidate is a product of blocks")
             if not all(isinstance(block, identity | compression) for block in part.blocks):
                 raise ValueError(
                     f"the candidate on {part.clique} must count every record once: use identity and "

@@ -34,8 +34,7 @@ class Counts(Score):
     query: Query
 
     def __post_init__(self) -> None:
-        if not isinstance(self.query, Query):
-            raise TypeError(f"a score is about a queries.Query, got {type(self.query).__name__}.")
+        checks.kind(self.query, Query, "a score is about a queries.Query")
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
@@ -97,8 +96,7 @@ class Stack(Score):
         if not parts:
             raise ValueError("a selection needs at least one score, got none.")
         for part in parts:
-            if not isinstance(part, Score):
-                raise TypeError(f"only scores can be stacked, got {type(part).__name__}.")
+            checks.kind(part, Score, "only scores can be stacked")
         object.__setattr__(self, "scores", parts)
 
     @property

@@ -271,8 +271,7 @@ class Overshoots(Score):
         if not parts:
             raise ValueError("a selection needs at least one query, got none.")
         for part in parts:
-            if not isinstance(part, Query):
-                raise TypeError(f"a score is about a queries.Query, got {type(part).__name__}.")
+            checks.kind(part, Query, "a score is about a queries.Query")
         codes = FrozenArray(records, "the records of a score", dimensions=2)
         if codes.array.dtype != np.int64:
             raise TypeError(f"the records of a score must be integer codes, got {codes.array.dtype}.")

@@ -217,3 +217,44 @@ def test_parts_of_a_model_give_the_marginals_of_the_whole(name, monkeypatch):
         np.testing.assert_allclose(found, models.marginal(logits, variables), atol=1e-13)
     logs = [part.log_partition for _, part in slices.parts()]
     assert np.logaddexp.reduce(logs) == pytest.approx(models.log_partition(logits), abs=1e-12)
+
+
+def test_many_questions_of_a_star_are_answered_by_its_tree(monkeypatch):
+    """Leaves around a wide attribute: the table of a clique is first summed to what is asked of it."""
+    rng = np.random.default_rng(2)
+    sizes, leaves = (300, *[11] * 14), range(1, 15)
+    tables = [rng.normal(size=(300, 11)) for _ in leaves]
+    host = HostModel(Structure(sizes, tuple((0, leaf) for leaf in leaves)), tuple(tables))
+    tree, alone = HostTree(host), []
+    monkeypatch.setattr(HostModel, "marginal", lambda self, wanted: alone.append(wanted))
+    found = {pair: tree.marginal(pair) for pair in itertools.combinations(leaves, 2)}
+    assert not alone
+    given = [np.exp(table - table.max()) for table in tables]
+    sums = np.prod([table.sum(axis=1) for table in given], axis=0)
+    for (i, j), table in found.items():
+        one, other = given[i - 1], given[j - 1]
+        rest = sums / one.sum(axis=1) / other.sum(axis=1)
+        joint = np.einsum("hx,hy,h->xy", one, other, rest)
+        np.testing.assert_allclose(table, joint / joint.sum(), rtol=1e-9)
+
+
+def test_the_tree_is_taken_once_contractions_have_cost_as_much(monkeypatch):
+    """Whatever single questions are forecast to take, a hundred of them are not all asked alone."""
+    rng = np.random.default_rng(3)
+    sizes = (40,) * 30
+    chain = Structure(sizes, tuple((k, k + 1) for k in range(29)))
+    host = HostModel(chain, tuple(rng.normal(size=(40, 40)) for _ in range(29)))
+    tree, alone, marginal = HostTree(host), [], HostModel.marginal
+    monkeypatch.setattr("pgmjax.inference.oracles.host_tree.planned_cells", lambda structure: 10.0)
+    monkeypatch.setattr(HostModel, "work", lambda self, wanted: 40_000)
+    monkeypatch.setattr(
+        HostModel, "marginal", lambda self, wanted: alone.append(wanted) or marginal(self, wanted)
+    )
+    wanted, by_tree, bought = [(k, k + 20) for k in range(10)] * 10, HostTree(host), 0
+    for pair in wanted:
+        bought += by_tree._cells_between(pair)
+        by_tree._joint(pair)
+    found = [tree.marginal(pair) for pair in wanted]
+    assert 0 < len(alone) < len(wanted) and 40_000 * len(alone) <= 2 * bought
+    for pair, table in zip(wanted, found, strict=True):
+        np.testing.assert_allclose(table, marginal(host, pair), atol=1e-12)

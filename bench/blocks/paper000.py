@@ -1,0 +1,115 @@
+"""Chen, Zhou and Bhowmick 2012: kernel PCA, ridge form, publishing."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+from blocks.text import Line, by, markdown, newest
+
+
+def runs(lines: Sequence[Line]) -> list[Line]:
+    """The newest lines, smallest histories first."""
+    runs = newest(lines, "count", "kind", "prior")
+    return sorted(runs, key=lambda line: (line["count"], line["kind"] == "general", line["prior"]))
+
+
+def _named(line: Line) -> list[str]:
+    return [f"{line['count']:,}", line["kind"], "bought" if line["prior"] else "none"]
+
+
+def errors(lines: Sequence[Line]) -> str:
+    """Root mean squared errors of answers to past queries and to new ones."""
+    rows = []
+    for line in runs(lines):
+        chosen = line["chosen"]
+        figures = [line["raw"], min(line["past"]), chosen["past"], chosen["new"], chosen["estimate"]]
+        rows.append([*_named(line), *(f"{x:,.0f}" for x in (*figures, line["one_out"]["past"]))])
+    head = ["queries", "kind", "prior", "raw noise", "least over alpha, past", "5-fold alpha: past"]
+    return markdown([*head, "new", "estimated", "by leave-one-out"], rows)
+
+
+def costs(lines: Sequence[Line]) -> str:
+    """Seconds by the clock, and memory."""
+    steps = ("kernel", "kernel and pca", "5-fold choice", "leave-one-out choice")
+    rows = [
+        [*_named(line), *(f"{line['seconds'][x]['wall']:.1f}" for x in steps), f"{line['peak_gb']:.1f} GB"]
+        for line in runs(lines)
+    ]
+    head = ["queries", "kind", "prior", "kernel", "kernel and decomposition", "5-fold, 17 alphas"]
+    return markdown([*head, "leave-one-out", "peak of memory"], rows)
+
+
+def kernel_pca(lines: Sequence[Line]) -> str:
+    """5,000 ranges with and without the prior."""
+    rows = []
+    for prior, name in ((True, "bought for ε = 0.02"), (False, "none")):
+        (line,) = (x for x in runs(lines) if (x["count"], x["kind"], x["prior"]) == (5000, "range", prior))
+        figures = (line["raw"], line["chosen"]["past"], line["chosen"]["new"])
+        rows.append([name, *(f"{figure:,.0f}" for figure in figures)])
+    return markdown(["prior", "noisy answers", "improved past answers", "new queries"], rows)
+
+
+def unbiased(lines: Sequence[Line]) -> dict[str, str]:
+    """The error of the 5,000 ranges without bias."""
+    (line,) = (x for x in runs(lines) if (x["count"], x["kind"], x["prior"]) == (5000, "range", True))
+    return {"unbiased": f"{line['past_unbiased']:,.0f}"}
+
+
+def ridge(lines: Sequence[Line]) -> dict[str, str]:
+    """All two-way cells at one alpha."""
+    line = lines[-1]
+    return {
+        "rows": f"{line['rows']:,}",
+        "rmse": f"{line['rmse']:.1f}",
+        "noise": f"{line['rmse_raw']:.1f}",
+        "seconds": f"{line['fitting']['wall']:.0f}",
+        "answering": f"{line['answering_with_stddevs']['wall']:.0f}",
+        "peak": f"{line['peak_gb']:.1f}",
+    }
+
+
+METHODS = (
+    "published rows",
+    "model",
+    "noisy input",
+    "cut at 0",
+    "cut at 0 and scaled",
+    "product of one-way marginals",
+    "retention replacement",
+    "flipping",
+)
+RANGES = tuple(f"ranges_{k}" for k in range(1, 6))
+
+
+def publishing(lines: Sequence[Line]) -> str:
+    """A synthetic table against its noisy input and randomised responses."""
+    found, rows = {(line["method"], line["epsilon"]): line for line in lines}, []
+    for epsilon in (0.1, 1.0, 10.0):
+        for method in METHODS:
+            line = found[method, epsilon]
+            keys = ("pairs", "worst_pair", "triples", *RANGES)
+            rows.append([method, f"{epsilon:g}", *(_short(line.get(key)) for key in keys)])
+    head = ["method", "epsilon", "pairs, mean", "pairs, worst", "five triples, mean", "1-D ranges"]
+    return markdown([*head, "2-D", "3-D", "4-D", "5-D"], rows)
+
+
+def _short(value: float | None) -> str:
+    """Three digits, of large numbers without a run of zeros."""
+    if value is None:
+        return ""
+    if value >= 100_000:
+        return f"{value:.1e}".replace("e+0", "e").replace("e+", "e")
+    return f"{float(f'{value:.3g}'):,g}" if value >= 1000 else f"{value:.3g}"
+
+
+def real_rows(lines: Sequence[Line]) -> str:
+    """Nine columns of Adult itself: mean errors of the pairs."""
+    names = ("noisy", "cut at 0", "model", "independent", "rounded")
+    rows = [
+        [f"{epsilon:g}", *(f"{statistics.mean(x[name] for x in group):.4f}" for name in names)]
+        for (epsilon,), group in sorted(by(newest(lines, "epsilon", "seed"), "epsilon").items())
+    ]
+    return markdown(
+        ["epsilon", "noisy input", "cut off at 0", "the model", "independent rows", "dealt rows"], rows
+    )

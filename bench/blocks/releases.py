@@ -1,0 +1,156 @@
+"""Whole releases of tables: `auto` and its rivals, rows, bins, error bars, verdicts, public tables."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+
+from blocks.text import Line, by, geometric, markdown, median, newest
+
+
+def _recipes(lines: Sequence[Line]) -> dict[tuple, list[float]]:
+    runs = newest([{"table": "made", **line} for line in lines], "table", "method", "epsilon", "seed")
+    return {key: [x["error"] for x in group] for key, group in by(runs, "table", "method", "epsilon").items()}
+
+
+EPSILONS = (0.1, 1.0, 10.0)
+
+
+def recipe(lines: Sequence[Line]) -> str:
+    """Made tables of which not all pairs fit."""
+    names = {
+        "recipe": "batch AIM: the command's choice with a delta",
+        "mst": "MST",
+        "kept": "`marginals` of the 38 pairs that fit",
+        "spread": "`marginals` of as many pairs, spread over all attributes",
+        "pure mst": "MST, δ = 0: the command's choice without a delta",
+        "pure recipe": "batch AIM, δ = 0",
+    }
+    found, rows = _recipes(lines), []
+    for method, name in names.items():
+        errors = [found["made", method, epsilon] for epsilon in EPSILONS]
+        cells = [f"{statistics.mean(x):.3f}" + f" ({len(x)})" * (len(x) != 4) for x in errors]
+        rows.append([name, *cells])
+    return markdown(["measured by", "ε = 0.1", "ε = 1", "ε = 10"], rows)
+
+
+def recipe_real(lines: Sequence[Line]) -> str:
+    """Real tables of which not all pairs fit, without a delta; the least error of a row in bold."""
+    found, rows = _recipes(lines), []
+    for table, epsilon in itertools.product(("diamonds", "titanic"), EPSILONS):
+        methods = ("pure kept", "pure mst", "pure recipe")
+        errors = [statistics.mean(found[table, method, epsilon]) for method in methods]
+        cells = [f"**{x:.3f}**" if x == min(errors) else f"{x:.3f}" for x in errors]
+        rows.append([table, f"{epsilon:g}", *cells])
+    head = ["table", "ε", "`marginals` of the pairs that fit", "MST", "batch AIM: the command's choice"]
+    return markdown(head, rows)
+
+
+def recipe_numbers(lines: Sequence[Line]) -> dict[str, str]:
+    """The made tables at epsilon 1 without a delta."""
+    found = _recipes(lines)
+    return {m: f"{statistics.mean(found['made', f'pure {m}', 1.0]):.3f}" for m in ("recipe", "mst")}
+
+
+def fitting(lines: Sequence[Line]) -> str:
+    """Where all pairs fit: errors over that of the best, as geometric mean and largest, by the noise."""
+    cell = ("table", "seed", "epsilon", "delta")
+    best = {key: min(x["error"] for x in group) for key, group in by(lines, *cell).items()}
+    methods, rows = ("auto", "all pairs", "attributes alone", "batch AIM"), []
+    bounds = (0, 0.5, 1.5, 5, 20, float("inf"))
+    for low, high in itertools.pairwise(bounds):
+        some = [line for line in lines if low <= line["noise"] < high]
+        row = []
+        for method in methods:
+            mine = [x for x in some if x["method"] == method]
+            ratios = [x["error"] / best[tuple(x[key] for key in cell)] for x in mine]
+            row.append(", ".join(f"{x:#.3g}".rstrip(".") for x in (geometric(ratios), max(ratios))))
+        name = (
+            f"up to {high:g}"
+            if low == 0
+            else f"{low:g} to {high:g}"
+            if high < bounds[-1]
+            else f"above {low:g}"
+        )
+        rows.append([f"{name} ({len(ratios)})", *row])
+    return markdown(["noise (cells)", "`auto`", *methods[1:]], rows)
+
+
+def rows_errors(lines: Sequence[Line]) -> str:
+    """What drawing rows adds to the error of a release."""
+    names = {"diamonds": "diamonds (`--demo`)", "adult": "Adult", "titanic": "Titanic", "loans": "Loans"}
+    last, rows = {line["table"]: line for line in lines}, []
+    for table, name in (names | {"stroke": "Stroke"}).items():
+        line = last[table]
+        keys = ("model", "independent", "rounded", "independent_to_model", "rounded_to_model")
+        size = f"{line['rows']:,} x {line['attributes']}"
+        rows.append([name, size, *(f"{line[key]:.4f}" for key in keys)])
+    head = ["table", "rows x columns", "the model", "independent rows", "dealt rows"]
+    return markdown([*head, "independent to the model", "dealt to the model"], rows)
+
+
+SIDES = ("fixed", "discovery", "dpmm", "dpmm-public", "dpsynth", "dpsynth-sample", "resample")
+
+
+def discovery(lines: Sequence[Line]) -> str:
+    """Medians of the two-way distance on the grid of ranks, by table and budget."""
+    runs = newest([line for line in lines if "failed" not in line], "table", "side", "epsilon", "seed")
+    found, rows = by(runs, "table", "epsilon", "side"), []
+    for table, epsilon in sorted({key[:2] for key in found}):
+        groups = [found.get((table, epsilon, side), []) for side in SIDES]
+        cells = [f"{median(x['two_way'] for x in group):.3f}" if group else "-" for group in groups]
+        rows.append([table, f"{epsilon:g}", *cells])
+    return markdown(["table", "ε", *SIDES], rows)
+
+
+def coverage(lines: Sequence[Line]) -> str:
+    """Shares of intervals that hold the table's answer: means over trials with standard errors."""
+    methods = ("linear", "laplace, optimum", "bootstrap, optimum", "bootstrap")
+    found, rows = by(newest(lines, "method", "scale", "trial"), "method", "scale"), []
+    groups = {"linear": ("given",), "laplace, optimum": ("given", "all", "model")}
+    for method, scale in itertools.product(methods, (30.0, 100.0, 300.0)):
+        for group in groups.get(method, ("given", "model")):
+            some = [x[group] for x in found[method, scale] if x[group]["answers"]]
+            cells = [method, f"{scale:.0f}", group, str(len(some))]
+            cells.append(f"{statistics.mean(x['answers'] for x in some):.0f}")
+            for level in ("0.90", "0.95"):
+                shares = [100 * x[level] for x in some]
+                error = statistics.stdev(shares) / len(shares) ** 0.5
+                cells.append(f"{statistics.mean(shares):.1f} ± {error:.1f}")
+            ends = [statistics.mean(x[name] for x in some) for name in ("mean_stddev", "rmse")]
+            rows.append([*cells, *(f"{end:.1f}" for end in ends)])
+    head = ["method", "scale", "answers", "trials", "answers a trial", "90 %", "95 %"]
+    return markdown([*head, "mean stddev", "rms error"], rows)
+
+
+def verdicts(lines: Sequence[Line]) -> str:
+    """The pairs of each verdict, with the median and the largest of their errors."""
+    names, rows = ("good", "coarse", "noise", "not determined"), []
+    for line in newest(lines, "table", "mechanism", "delta", "seed"):
+        cells = []
+        for name in names:
+            one = line["verdicts"].get(name)
+            cells.append(f"{one['pairs']}: {one['median']:.3f}, {one['largest']:.3f}" if one else "-")
+        ends = [f"{line['error']:.4f}", f"{line['cpu_seconds']:.0f}"]
+        rows.append([line["table"], line["mechanism"], line["delta"], *ends, *cells])
+    return markdown(["table", "mechanism", "delta", "error of all pairs", "CPU s", *names], rows)
+
+
+def public_tables(lines: Sequence[Line]) -> dict[str, str]:
+    """How many public tables went from file to draft, check and release."""
+    last = newest(lines, "table")
+    done = Counter(
+        stage for line in last for stage in ("draft", "check", "release") if line.get(stage) == "done"
+    )
+    return {"all": str(len(last)), **{stage: str(number) for stage, number in done.items()}}
+
+
+def statuses(lines: Sequence[Line]) -> str:
+    """How random fits end, and which are false, by the last line."""
+    line = lines[-1]
+    keys = [key for key in line if key != "slowest"]
+    return markdown(
+        [*keys, "slowest, CPU s"], [[*(str(line[key]) for key in keys), f"{line['slowest']:.1f}"]]
+    )
