@@ -556,16 +556,9 @@ def lines(record: Mapping[str, Any]) -> Iterator[str]:
         Small groups: counts of the rarest fifth of the values of age are noise.
     """
     columns = record["columns"]
+    yield f"Accuracy: {_told(columns, 'verdict')}."
     if any(one["verdict"] == NOT_WHOLE for one in columns):
-        widest = max((one["share"] for one in columns if one["share"] is not None), default=None)
-        typical = "" if widest is None else f"; in the worst a typical share is within {within(widest)}"
-        yield f"Accuracy, in shares of the records that count: {_told(columns, 'share_verdict')}{typical}."
-        yield (
-            "Counts are of the records that count, which may be not the whole table: nothing here tells how "
-            "many were left out."
-        )
-    else:
-        yield f"Accuracy: {_told(columns, 'verdict')}."
+        yield f"Shares of what counts: {_told(columns, 'share_verdict')}."
     known = [one for one in columns if one.get("relative") is not None]
     if known:
         yield from _worst(known)
@@ -627,14 +620,12 @@ def _of_tables(tables: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """
     if not tables:
         return
-    partial = any(one["verdict"] == NOT_WHOLE for one in tables)
-    kept = [one["share_verdict"] if one["verdict"] == NOT_WHOLE else one["verdict"] for one in tables]
-    number = {verdict: kept.count(verdict) for verdict in VERDICTS}
+    number = {verdict: sum(one["verdict"] == verdict for one in tables) for verdict in VERDICTS}
     kind = "pair" if all(len(one["attributes"]) == 2 for one in tables) else "table"
-    good, coarse, _, noise, unknown = (number[verdict] for verdict in VERDICTS)
+    good, coarse, part, noise, unknown = (number[verdict] for verdict in VERDICTS)
     merged = sum(one.get("merged", False) for one in tables)
     unknown -= merged
-    parts = {"good": good, "coarse": coarse, "mostly noise": noise}
+    parts = {"good": good, "coarse": coarse, NOT_WHOLE: part, "mostly noise": noise}
     told = [f"{_are(count)} {word}" for word, count in parts.items() if count]
     if merged:
         told.append(
@@ -646,8 +637,7 @@ def _of_tables(tables: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             f"{unknown} {'was' if unknown == 1 else 'were'} not measured: "
             f"{'its' if unknown == 1 else 'their'} counts rest on the model alone"
         )
-    whose = " (shares of the records that count)" * partial
-    yield f"Of {len(tables):,} {kind}{'s' * (len(tables) != 1)}{whose}, {_listed(told)}."
+    yield f"Of {len(tables):,} {kind}{'s' * (len(tables) != 1)}, {_listed(told)}."
     alone = [one for one in tables if one["verdict"] == VERDICTS[-1] and one.get("misplaced")]
     if alone:
         worst = max(alone, key=lambda one: one["misplaced"][1])

@@ -145,7 +145,7 @@ def _accuracy(record: Mapping[str, Any]) -> str:
         for one in record["accuracy"]["columns"]
     ]
     heads = {"column": "", "verdict": "", **_FIGURES, **_SHARES}
-    told = page.paragraphs(accuracy.lines(record["accuracy"]))
+    told = page.paragraphs([*accuracy.lines(record["accuracy"]), report_text.population(record)])
     publish = """<p class="note">A count is within 5 % if its 95 % interval reaches 5 % of the count to each
 side. If it reaches further than the count itself, the count is called noise. A column is good up to 10 %. It
 is noise beyond 50 %, or if many records were moved: a model has no negative counts, so where noisy counts are
