@@ -213,14 +213,15 @@ def exact_counts(case: Case) -> list[np.ndarray]:
 def _exact(case: Case, rng: np.random.Generator) -> tuple[int, list[np.ndarray]]:
     """Number of records and exact counts; records that no table has are drawn first."""
     if case.data:
-        columns = _table(case)
+        columns = table_of(case)
     else:
         columns = {name: rng.integers(0, size, RECORDS) for name, size in case.sizes.items()}
     exact = [_count(case.shape(clique), [columns[name] for name in clique]) for clique in case.cliques]
     return len(next(iter(columns.values()))), exact
 
 
-def _table(case: Case) -> dict[str, np.ndarray]:
+def table_of(case: Case) -> dict[str, np.ndarray]:
+    """The codes of a case's attributes in its table."""
     if "PGMJAX_DATA" not in os.environ:
         raise ValueError(
             f"PGMJAX_DATA is not set: it names the folder of real tables, and {case.name} needs one."
