@@ -40,6 +40,7 @@ script-src {allowed}">
 <title>{escape(title)}</title>
 <style>
 {resource("pgmjax._internal", "page.css")}{style}</style>
+<noscript><style>.controls, .picture {{ display: none; }}</style></noscript>
 </head>
 <body>
 <main>
@@ -83,13 +84,16 @@ def named(rows: Iterable[tuple[str, str]]) -> str:
     return f'<table class="named">\n{lines}\n</table>\n'
 
 
-def table(heads: Mapping[str, str], rows: Iterable[Sequence[str]], name: str = "") -> str:
-    """Return a table that scrolls by itself, and whose rows are cards on a narrow page.
+def table(
+    heads: Mapping[str, str], rows: Iterable[Sequence[str]], name: str = "", *, cards: bool = True
+) -> str:
+    """Return a table that scrolls by itself.
 
     Args:
         heads: the titles of the columns with their class, `n` for numbers.
         rows: text of the cells.
         name: the table's id.
+        cards: rows are cards on a narrow page, in which each cell carries the title of its column.
 
     Example:
         >>> "&lt;b&gt;" in table({"name": ""}, [["<b>"]])
@@ -98,17 +102,16 @@ def table(heads: Mapping[str, str], rows: Iterable[Sequence[str]], name: str = "
     kinds = [f' class="{kind}"' if kind else "" for kind in heads.values()]
     titles = [escape(title) for title in heads]
     top = "".join(f"<th{kind}>{title}</th>" for title, kind in zip(titles, kinds, strict=True))
+    starts = [
+        f'<td{kind} data-title="{title}">' if cards else f"<td{kind}>"
+        for title, kind in zip(titles, kinds, strict=True)
+    ]
     lines = "\n".join(
-        "<tr>"
-        + "".join(
-            f'<td{kind} data-title="{title}">{escape(cell)}</td>'
-            for title, kind, cell in zip(titles, kinds, row, strict=True)
-        )
-        + "</tr>"
+        f"<tr>{''.join(f'{start}{escape(cell)}</td>' for start, cell in zip(starts, row, strict=True))}</tr>"
         for row in rows
     )
-    called = f' id="{name}"' if name else ""
-    return f"""<div class="tall scroll"><table{called} class="cards">
+    called = f' id="{name}"' * bool(name) + ' class="cards"' * cards
+    return f"""<div class="tall scroll"><table{called}>
 <thead><tr>{top}</tr></thead>
 <tbody>
 {lines}

@@ -40,7 +40,7 @@ class Colours:
 
 def style() -> Colours:
     """Colours that follow matplotlib's current style, light or dark."""
-    settings = checks.optional("matplotlib", extra="report").rcParams
+    settings = checks.optional("matplotlib", extra="plots").rcParams
     # greys and the colours of numbers are legible on both white and black
     return Colours(settings["text.color"], "#7a848c", "#80808055", "#5fa39d", "#d9622b")
 
@@ -104,7 +104,7 @@ def heat_map(axes: Any, table: np.ndarray, top: float) -> Any:
     Returns:
         The image, for a colour bar.
     """
-    colors = checks.optional("matplotlib.colors", extra="report")
+    colors = checks.optional("matplotlib.colors", extra="plots")
     return axes.imshow(
         np.clip(table, 0, None), norm=colors.PowerNorm(gamma=0.5, vmin=0.0, vmax=top),
         cmap=colors.LinearSegmentedColormap.from_list("counts", _MAP), aspect="auto", interpolation="none",

@@ -140,7 +140,8 @@ def _numbers(titles: Sequence[str], names: Sequence[Sequence[str]], cells: Mappi
             map(page.number, cells["noisy"]),
             (f"{page.number(low)} to {page.number(high)}" for low, high in ends),
         ]
-    return page.table(heads, ([*name, *told] for name, *told in zip(names, *columns, strict=True)))
+    rows = ([*name, *told] for name, *told in zip(names, *columns, strict=True))
+    return page.table(heads, rows, cards=False)
 
 
 def two_way(model: AskedModel | GraphicalModel, estimates: CountEstimates) -> str:

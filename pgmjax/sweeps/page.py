@@ -120,7 +120,7 @@ def pictures(lines: Sequence[Line], series: Sequence[str]) -> str:
                 (line.label, line.epsilon, _number(line.numbers[metric]), _number(line.numbers["seconds"]))
                 for line in own
             )
-            title, numbers = f"{table}, {workload}", page.table(heads, cells)
+            title, numbers = f"{table}, {workload}", page.table(heads, cells, cards=False)
             drawn.append(page.picture(title, drawing, numbers, METRICS[metric], more))
     none = '<p class="note none" hidden>Nothing is left by the choice above.</p>'
     return page.section("Errors", f'<div class="panels">{"".join(drawn)}</div>\n{none}', _NOTE)

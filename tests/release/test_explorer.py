@@ -144,4 +144,6 @@ def test_nothing_is_cut_off_on_a_phone_or_wider_than_a_window(made, tmp_path, wi
         assert reader.ask("document.documentElement.scrollWidth") <= reader.ask("window.innerWidth")
         assert reader.ask("window.innerWidth") == width
         assert reader.ask(CUT_OFF) == []
+        reader.ask("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+        assert reader.ask(CUT_OFF) == []
         assert reader.ask("document.querySelectorAll('.plots svg').length") == 3
