@@ -155,16 +155,16 @@ def _pairs(model: AskedModel | GraphicalModel, measurements: Sequence[LinearMeas
 
 def _table(estimates: CountEstimates, clique: Clique, fitted: np.ndarray) -> dict[str, Any]:
     """Return one table as flat lists of rounded numbers."""
-    found = estimates.unbiased(marginal(clique))
-    counts = rounded(estimates.report(marginal(clique), fitted).estimates)
-    if found is None or not found.determined.all():
+    found = estimates.report(marginal(clique), fitted)
+    counts = rounded(found.estimates)
+    if not found.determined.all():
         return {"count": counts, "noisy": None, "half": None, "parts": None}
-    half = rounded(found.width * found.stddevs, 2)
+    half = rounded(estimates.width * found.stddevs, 2)
     same = all(number == half[0] for number in half)
     # the squared half-width of each part of a sum of cells, of unit length, where cells have such parts
     taus = estimates.variances_of_parts(clique)
-    parts = None if taus is None else [float(f"{found.width**2 * tau:.6g}") for tau in taus]
-    noisy = rounded(found.values)
+    parts = None if taus is None else [float(f"{estimates.width**2 * tau:.6g}") for tau in taus]
+    noisy = rounded(found.noisy)
     return {"count": counts, "noisy": noisy, "half": half[0] if same else half, "parts": parts}
 
 

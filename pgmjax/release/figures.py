@@ -120,13 +120,11 @@ def _cells(estimates: CountEstimates, shown: Mapping[str, _Coarse], fitted: np.n
     The last three are None if not all are determined.
     """
     query = kronecker({name: coarse.query for name, coarse in shown.items()})
-    reported, noisy = estimates.report(query, fitted), estimates.unbiased(query)
-    cells: dict[str, Any] = {"counts": explorer.rounded(reported.estimates)}
-    told = noisy is not None and bool(noisy.determined.all())
-    low, high = reported.intervals.T
-    for key, values in {"noisy": noisy.values if noisy else None, "low": low, "high": high}.items():
-        cells[key] = explorer.rounded(values) if told else None
-    return cells
+    found = estimates.report(query, fitted)
+    low, high = found.intervals.T
+    told = {"noisy": found.noisy, "low": low, "high": high}
+    drawn = {key: explorer.rounded(values) if found.determined.all() else None for key, values in told.items()}
+    return {"counts": explorer.rounded(found.estimates), **drawn}
 
 
 def _numbers(titles: Sequence[str], names: Sequence[Sequence[str]], cells: Mapping[str, Any]) -> str:
