@@ -122,9 +122,9 @@ def _cells(estimates: CountEstimates, shown: Mapping[str, _Coarse], fitted: np.n
     query = kronecker({name: coarse.query for name, coarse in shown.items()})
     found = estimates.report(query, fitted)
     low, high = found.intervals.T
-    told = {"noisy": found.noisy, "low": low, "high": high}
-    drawn = {key: explorer.rounded(values) if found.determined.all() else None for key, values in told.items()}
-    return {"counts": explorer.rounded(found.estimates), **drawn}
+    told, drawn = found.determined.all(), {"noisy": found.noisy, "low": low, "high": high}
+    cells = {key: explorer.rounded(values) if told else None for key, values in drawn.items()}
+    return {"counts": explorer.rounded(found.estimates), **cells}
 
 
 def _numbers(titles: Sequence[str], names: Sequence[Sequence[str]], cells: Mapping[str, Any]) -> str:
