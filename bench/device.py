@@ -56,7 +56,7 @@ ROWS, TRIALS, SIDES = 64, 25, ("device", "cpu", "mbi")
 FLOAT32 = 2e-6  # what float32 may differ by from float64, of probabilities and of losses
 SWEEPS = 1e-2  # what errors of fits that stop at a relative gap of 1e-4 may be apart
 LARGE = {"large": (1, 1024, 1024, 1024)}  # as in bench/gpu_forecast.py
-COLUMNS = ("age", "workclass", "education-num", "marital-status", "sex", "race", "income>50K")
+COLUMNS = ("age", "workclass", "education-num", "sex", "income>50K")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,7 +178,7 @@ def made() -> Table:
 
 
 def adult() -> Table:
-    """Sizes and codes of seven columns of Adult."""
+    """Sizes and codes of five columns of Adult."""
     case = cases.load("fit-adult9")
     whole = pj.Domain.read(pathlib.Path(os.environ["PGMJAX_DATA"]) / "adult" / "adult-domain.json").sizes
     sizes = {name: whole[name] for name in COLUMNS}
@@ -216,7 +216,7 @@ name = "device"
 seed = 0
 trials = {trials}
 epsilons = [0.3, 1]
-delta = 1e-6
+delta = 0
 relation = "add-remove"
 [[tables]]
 name = "table"
@@ -256,11 +256,10 @@ def sweep(oracle: str, *, table: Callable[[], Table], trials: int) -> Call:
         with sweeps.ResultFile(path, read_only=True) as results:
             rows = results.rows()
         rows.sort(key=lambda row: (row["label"], row["epsilon_value"], row["trial"]))
-        return Outcome(
-            [row["mean_absolute"] for row in rows],
-            {"trials": len(rows), "trials_failed": outcome.failed},
-            1e-3,
-        )
+        failed = {row["error"] for row in rows if row["error"]}
+        if failed:
+            raise RuntimeError(f"{outcome.failed} trials failed, one of them: {failed.pop()}")
+        return Outcome([], {"trials": len(rows), "errors": [row["mean_absolute"] for row in rows]})
 
     return call
 
@@ -297,9 +296,16 @@ def programs(quick: bool) -> dict[str, Program]:
     found = {
         "rates": Program(rates, exact=False),
         "kernels": Program(part(kernels, shapes=shapes), exact=False),
-        **{f"fit-{x}": Program(part(fits, f"fit-{x}"), peer=f"fit-{x}", forecast=f"fit-{x}") for x in fitted},
         **{
-            f"oracle-{x}": Program(part(inference, f"oracle-{x}"), peer=f"oracle-{x}", forecast=x)
+            f"fit-{x}": Program(
+                part(fits, f"fit-{x}"), peer=None if quick else f"fit-{x}", forecast=f"fit-{x}"
+            )
+            for x in fitted
+        },
+        **{
+            f"oracle-{x}": Program(
+                part(inference, f"oracle-{x}"), peer=None if quick else f"oracle-{x}", forecast=x
+            )
             for x in inferences
         },
         f"fit-{batch}@{rows}": Program(
@@ -372,7 +378,7 @@ def measure(program: Program, side: str) -> Line:
             start = time.perf_counter()
             exact = found.again() if found.again else on_host()
             line["numpy_first_s"] = time.perf_counter() - start
-            line["numpy_s"] = best_of(on_host, line["numpy_first_s"])
+            line["numpy_s"] = best_of(on_host, 10 * line["numpy_first_s"]) or line["numpy_first_s"]
         except pj.ModelTooLargeError as refusal:
             exact = None
             line["numpy_failed"] = str(refusal)[:200]

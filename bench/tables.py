@@ -111,6 +111,7 @@ BENCH, SPEED = "bench/README.md", "docs/performance.md"
 SCIENCE, COMPARISON = "docs/science.md", "docs/mechanisms/comparison.md"
 BLOCKS = (
     Block(BENCH, "files", files, ()),
+    Block("docs/device.md", "device", performance.device, ("device",)),
     Block(BENCH, "networks", performance.networks, ("networks",)),
     Block(BENCH, "made", performance.networks_made, ("networks-made",)),
     Block(BENCH, "shapes", performance.shapes, ("shapes",)),

@@ -326,3 +326,63 @@ def networks_made(lines: Sequence[Line]) -> dict[str, str]:
         "least": f"{min(ratios):.2f}",
         "most": f"{max(ratios):.1f}",
     }
+
+
+def device(lines: Sequence[Line]) -> dict[str, str]:
+    """Programs on a card: times beside the processor, NumPy and the peer; and the hand-written kernels."""
+    newest_of = {(line["program"], line["side"]): line for line in lines if "failed" not in line}
+    rows = []
+    for program in dict.fromkeys(line["program"] for line in lines):
+        card, cpu, peer = (newest_of.get((program, side), {}) for side in ("device", "cpu", "mbi"))
+        if "kernels" in card or "rates" in card or not (card or cpu or peer):
+            continue
+        error = f"{card['error']:.1g} ({card['allowed']:.1g})" if "error" in card else "-"
+        counted = f"{card['launches']:,}, {seconds(card['busy_s'])}" if "launches" in card else "-"
+        rows.append(
+            [
+                program,
+                *_first_and_later(card),
+                *_first_and_later(cpu),
+                seconds(card.get("numpy_s")),
+                *(seconds(peer.get(key)) for key in ("cold_s", "warm_s")),
+                counted,
+                ", ".join(sorted(card.get("status", []))).lower() or "-",
+                error,
+            ]
+        )
+    head = [
+        "program",
+        "card, first",
+        "later",
+        "its processors, first",
+        "later",
+        "NumPy",
+        "mbi, first",
+        "later",
+    ]
+    kernels = newest_of["kernels", "device"]["kernels"]
+    return {
+        "programs": markdown([*head, "launches, busy", "ended", "error (allowed)"], rows),
+        "kernels": _kernels(kernels),
+        "rates": _rates(newest_of["rates", "device"]["rates"]),
+        "card": newest_of["rates", "device"]["device"],
+    }
+
+
+def _first_and_later(line: Line) -> list[str]:
+    return [seconds(line.get(key)) for key in ("first_s", "later_s")]
+
+
+def _kernels(lines: Sequence[Line]) -> str:
+    rows = []
+    for line in sorted(lines, key=lambda line: line["kernel"]):
+        ours, xla = line["kernel_ms"] / 1e3, line["xla_ms"] / 1e3
+        times = [seconds(ours), seconds(xla), f"{xla / ours:.2g}"]
+        errors = [f"{line[key]:.1g}" for key in ("kernel_error", "xla_error")]
+        rows.append([line["kernel"], " x ".join(map(str, line["sizes"])), *times, *errors])
+    head = ["kernel", "b x m x k x n", "ours", "XLA", "ratio", "error of ours", "of XLA"]
+    return markdown(head, rows)
+
+
+def _rates(found: Line) -> str:
+    return markdown(["rate", "seconds"], [[name, f"{value:.3g}"] for name, value in found.items()])
