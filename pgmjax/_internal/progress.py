@@ -24,7 +24,7 @@ class Progress:
         try:
             with warnings.catch_warnings():  # a notebook without widgets still gets a plain bar
                 warnings.simplefilter("ignore")
-                tqdm = checks.optional("tqdm.auto", extra="report").tqdm
+                tqdm = checks.optional("tqdm.auto", extra="plots").tqdm
         except ImportError:
             return
         # for tqdm, disable=None means: only if the output is a terminal or notebook

@@ -36,7 +36,7 @@ class FitPictures:
             ax: matplotlib axes to draw on; None for a new figure.
 
         Returns:
-            The matplotlib axes. Needs matplotlib (extra `report`).
+            The matplotlib axes. Needs matplotlib (extra `plots`).
 
         Raises:
             ValueError: no solver ran, so there is nothing to draw.
@@ -44,7 +44,7 @@ class FitPictures:
         if not self.trace:
             raise ValueError("this fit has no trace: no solver ran for it, or it was made by hand.")
         if ax is None:
-            pyplot = checks.optional("matplotlib.pyplot", extra="report")
+            pyplot = checks.optional("matplotlib.pyplot", extra="plots")
             _, ax = pyplot.subplots(figsize=(5.6, 3.4), layout="constrained")
         colours = axes.style()
         axes.clear(ax, colours)

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import html
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, overload
 
 import numpy as np
 
-from pgmjax._internal import checks, formats
+from pgmjax._internal import checks, formats, html
 from pgmjax._internal.files import ArrayFolder, float_array
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain, as_domain
@@ -307,14 +306,9 @@ class MixtureModel(ModelRows):
         )
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{html.escape(name)}</td><td>{self.domain[name]:,}</td></tr>" for name in self.domain
-        )
-        return (
-            f"<p><b>MixtureModel</b>: {len(self.domain)} attributes, {self.components} components, total "
-            f"{self.total:,.1f}</p>"
-            f"<table><thead><tr><th>attribute</th><th>values</th></tr></thead><tbody>{rows}</tbody></table>"
-        )
+        facts = {"attributes": len(self.domain), "components": self.components, "total": float(self.total)}
+        rows = ((name, self.domain[name]) for name in self.domain)
+        return html.card("MixtureModel", facts, html.table(("attribute", "values"), rows, len(self.domain)))
 
 
 def _mixed(weights: np.ndarray, factors: Sequence[np.ndarray]) -> np.ndarray:

@@ -45,7 +45,7 @@ class ModelPictures:
             ax: matplotlib axes to draw on. Default: a new figure of suitable size.
 
         Returns:
-            The matplotlib axes. Needs matplotlib (extra `report`).
+            The matplotlib axes. Needs matplotlib (extra `plots`).
         """
         return tree.draw(junction_tree.build(self._host.structure), self.domain.attributes, ax)
 
@@ -69,7 +69,7 @@ class ModelPictures:
 
         Returns:
             The matplotlib axes of each clique's fitted counts, all in one figure. Needs matplotlib
-            (extra `report`).
+            (extra `plots`).
 
         Raises:
             ValueError: no clique, more than 60, one of more than two attributes, an unknown attribute, or

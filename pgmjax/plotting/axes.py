@@ -1,7 +1,6 @@
 """Drawing on matplotlib axes in given colours: bars, heat maps, tick labels.
 
-The report uses the colours of its page (`release.figures`), notebooks those of matplotlib's style (`style`).
-Only released or fitted numbers are drawn.
+Colours follow matplotlib's style. Only released or fitted numbers are drawn.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class Colours:
 
 def style() -> Colours:
     """Colours that follow matplotlib's current style, light or dark."""
-    settings = checks.optional("matplotlib", extra="report").rcParams
+    settings = checks.optional("matplotlib", extra="plots").rcParams
     # greys and the colours of numbers are legible on both white and black
     return Colours(settings["text.color"], "#7a848c", "#80808055", "#5fa39d", "#d9622b")
 
@@ -94,42 +93,6 @@ def bars(
     axes.set_axisbelow(True)
 
 
-def largest(
-    axes: Any,
-    names: Sequence[str],
-    fitted: np.ndarray,
-    noisy: np.ndarray | None,
-    stddev: np.ndarray | None,
-    colours: Colours,
-    stddevs: float = 2.0,
-) -> None:
-    """Draw counts like `bars`, from the top downwards, each with its name: for few values out of many.
-
-    Args:
-        axes: matplotlib axes.
-        names: names of the values [cells].
-        fitted: counts of the model [cells].
-        noisy: noisy counts [cells], or None.
-        stddev: their standard deviations [cells], or None.
-        colours: colours of the drawing.
-        stddevs: length of the error bars each way, in standard deviations.
-    """
-    places = np.arange(len(fitted))
-    axes.barh(places, fitted, height=0.8, color=colours.fit, linewidth=0)
-    if noisy is not None and stddev is not None:
-        axes.errorbar(
-            noisy, places, xerr=stddevs * np.asarray(stddev), fmt="o", markersize=2.6, color=colours.noisy,
-            ecolor=colours.noisy, elinewidth=0.9, capsize=0,
-        )  # fmt: skip
-    axes.set_yticks(places, list(map(literal, distinct(names, 22))))
-    axes.set_ylim(len(places) - 0.4, -0.6)
-    axes.axvline(0, color=colours.muted, linewidth=0.7)
-    axes.xaxis.set_major_formatter(thousands)
-    axes.locator_params(axis="x", nbins=4)
-    axes.grid(axis="x", color=colours.grid, linewidth=0.6)
-    axes.set_axisbelow(True)
-
-
 def heat_map(axes: Any, table: np.ndarray, top: float) -> Any:
     """Draw a table of counts; the colour scale is in the square root of the count.
 
@@ -141,7 +104,7 @@ def heat_map(axes: Any, table: np.ndarray, top: float) -> Any:
     Returns:
         The image, for a colour bar.
     """
-    colors = checks.optional("matplotlib.colors", extra="report")
+    colors = checks.optional("matplotlib.colors", extra="plots")
     return axes.imshow(
         np.clip(table, 0, None), norm=colors.PowerNorm(gamma=0.5, vmin=0.0, vmax=top),
         cmap=colors.LinearSegmentedColormap.from_list("counts", _MAP), aspect="auto", interpolation="none",

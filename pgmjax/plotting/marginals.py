@@ -70,7 +70,7 @@ def draw(
     panels = [_Panel(clique, marginal(clique), noisy(clique)) for clique in cliques]
     places, rows = _places([panel.width for panel in panels])
     columns = max(column + panel.width for panel, (_, column) in zip(panels, places, strict=True))
-    pyplot = checks.optional("matplotlib.pyplot", extra="report")
+    pyplot = checks.optional("matplotlib.pyplot", extra="plots")
     figure = pyplot.figure(figsize=(4.2 * columns, 2.9 * rows + 0.3), layout="constrained")
     grid = figure.add_gridspec(rows, columns)
     colours = drawing.style()
@@ -128,8 +128,8 @@ def _legend(figure: Any, panels: Sequence[_Panel], colours: drawing.Colours, std
     """Add a legend for bars and points, if any points are drawn."""
     if all(panel.noisy is None or len(panel.clique) == 2 for panel in panels):
         return
-    patches = checks.optional("matplotlib.patches", extra="report")
-    lines = checks.optional("matplotlib.lines", extra="report")
+    patches = checks.optional("matplotlib.patches", extra="plots")
+    lines = checks.optional("matplotlib.lines", extra="plots")
     bar = patches.Patch(color=colours.fit, label="fitted count")
     said = f"noisy count, {stddevs:g} standard deviations each way"
     point = lines.Line2D([], [], color=colours.noisy, marker="o", markersize=3.2, linewidth=0.9, label=said)

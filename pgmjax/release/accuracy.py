@@ -58,6 +58,7 @@ class Reported:
 
     Attributes:
         estimates: the best answers [rows], each inside its interval.
+        noisy: the unbiased estimates, from noisy answers alone [rows], NaN where not determined.
         stddevs: standard errors of the unbiased estimates [rows], NaN where not determined.
         intervals: ends of 95 % intervals [rows, 2], which contain the estimates; NaN where not determined.
         shares: ends of 95 % intervals of the shares in the total [rows, 2], NaN where not determined.
@@ -65,6 +66,7 @@ class Reported:
     """
 
     estimates: np.ndarray
+    noisy: np.ndarray
     stddevs: np.ndarray
     intervals: np.ndarray
     shares: np.ndarray
@@ -191,7 +193,7 @@ class CountEstimates:
         if found is None:
             nothing = np.full(fitted.size, np.nan)
             nowhere = np.stack([nothing, nothing], axis=-1)
-            return Reported(fitted, nothing, nowhere, nowhere, given_by)
+            return Reported(fitted, nothing, nothing, nowhere, nowhere, given_by)
         reach = CONTRADICTED * found.stddevs
         bottom = np.maximum(found.values - reach, 0.0) if found.nonnegative else found.values - reach
         top = np.maximum(found.values, 0.0 if found.nonnegative else found.values) + reach
@@ -199,7 +201,8 @@ class CountEstimates:
         shares = self.shares(query, found)
         if self.records is not None:
             shares = _widened(shares, best / self.records[0])
-        return Reported(best, found.stddevs, _widened(found.intervals, best), shares, given_by)
+        noisy = np.where(found.determined, found.values, np.nan)
+        return Reported(best, noisy, found.stddevs, _widened(found.intervals, best), shares, given_by)
 
     @functools.cached_property
     def records(self) -> tuple[float, float] | None:

@@ -1,6 +1,8 @@
 "use strict";
 (function () {
-  const data = JSON.parse(document.getElementById("x-data").textContent);
+  const source = document.getElementById("x-data"), number = pictures.number;
+  if (!source) return;  // this part of the report could not be made
+  const data = JSON.parse(source.textContent);
   const find = (id) => document.getElementById("x-" + id);
   const [first, second, order, filter, body, head] = [
     find("first"), find("second"), find("order"), find("filter"),
@@ -9,11 +11,6 @@
   const STEP = 100, BARS = 20;
   let shown = STEP, lines = [], names = [], sizes = [], parts = null;
 
-  function number(value) {
-    const digits = Math.abs(value) < 100 && value !== Math.round(value) ? 1 : 0;
-    const rounded = Math.round(value * 10 ** digits) / 10 ** digits + 0;  // no -0
-    return rounded.toLocaleString("en-US", { maximumFractionDigits: digits });
-  }
   function add(parent, tag, text, kind) {
     const made = document.createElement(tag);
     if (text !== undefined) made.textContent = text;
@@ -102,42 +99,15 @@
     find("sum").textContent = said + ".";
   }
   function draw() {
-    const place = find("chart"), top = lines.slice(0, BARS);
-    place.textContent = "";
-    if (!top.length) return;
-    place.innerHTML = "<svg></svg>";
-    const svg = place.firstChild, space = svg.namespaceURI, row = 20;
-    const wide = Math.max(320, Math.min(700, place.clientWidth || 700)), above = wide < 500;
-    const left = above ? 4 : Math.round(0.3 * wide), high = above ? row + 16 : row;  // room for the name
-    const letters = Math.floor(((above ? wide : left) - 8) / 6.5), half = Math.floor(letters / 2);
-    const most = Math.max(...top.map((l) => Math.max(l.count, l.noisy === null ? 0 : l.noisy + l.half)), 1);
-    const scale = (value) => left + Math.max(0, value) / most * (wide - left - 70);
-    svg.setAttribute("viewBox", "0 0 " + wide + " " + (high * top.length + 6));
-    svg.setAttribute("role", "img");
-    svg.setAttribute("aria-label", names.join(" by ") + ": counts as bars, 95 % intervals as lines");
-    const put = (tag, attributes, text) => {
-      const made = document.createElementNS(space, tag);
-      for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-      if (text !== undefined) made.textContent = text;
-      svg.appendChild(made);
-    };
-    top.forEach((line, k) => {
-      const y = k * high + high - row + 4, word = line.words.join(" · ");
-      put("text", { x: above ? left : left - 8, y: above ? y - 5 : y + 11, "text-anchor": above ? "start" : "end",
-        fill: "var(--ink)", "font-size": 12 },
-        word.length > letters ? word.slice(0, half - 1) + "…" + word.slice(-half) : word);
-      put("rect", { x: left, y, width: Math.max(0, scale(line.count) - left), height: row - 6, fill: "var(--fit)" });
-      if (line.noisy !== null) put("line", {
-        x1: scale(line.noisy - line.half), x2: scale(line.noisy + line.half),
-        y1: y + 7, y2: y + 7, stroke: "var(--noisy)", "stroke-width": 2,
-      });
-      put("text", { x: wide - 4, y: y + 11, "text-anchor": "end", fill: "var(--muted)", "font-size": 12 },
-        number(line.count));
+    const top = lines.slice(0, BARS), told = top.length && top[0].noisy !== null;
+    pictures.draw(find("chart"), {
+      kind: "rows", label: names.join(" by ") + ": counts as bars, 95 % intervals as lines",
+      names: top.map((line) => line.words.join(" · ")), counts: top.map((line) => line.count),
+      noisy: told ? top.map((line) => line.noisy) : null,
+      low: told ? top.map((line) => ends(line)[0]) : null, high: told ? top.map((line) => ends(line)[1]) : null,
     });
-    if (lines.length > BARS) {
-      const rest = lines.slice(BARS).reduce((all, line) => all + line.count, 0);
-      add(place, "p", "The other " + number(lines.length - BARS) + " lines in total: " + number(rest) + ".", "note");
-    }
+    const rest = lines.slice(BARS).reduce((all, line) => all + line.count, 0), more = lines.length - BARS;
+    find("rest").textContent = more > 0 ? "The other " + number(more) + " lines in total: " + number(rest) + "." : "";
   }
   function write() {
     head.textContent = body.textContent = "";
@@ -179,21 +149,13 @@
     });
     return cells.map((row) => row.join("\t")).join("\n");
   }
-  function asPicture() {
-    const svg = find("chart").querySelector("svg").cloneNode(true), style = getComputedStyle(document.documentElement);
-    let text = new XMLSerializer().serializeToString(svg);
-    for (const name of ["ink", "muted", "fit", "noisy"]) {
-      text = text.replaceAll("var(--" + name + ")", style.getPropertyValue("--" + name).trim());
-    }
-    return text;
-  }
   data.columns.forEach((column, k) => { add(first, "option", column.name).value = String(k); });
   first.addEventListener("change", () => { fillSecond(); shown = STEP; update(); });
   for (const part of [second, order]) part.addEventListener("change", () => { shown = STEP; update(); });
   filter.addEventListener("input", () => { shown = STEP; update(); });
   find("more").addEventListener("click", () => { shown += STEP; write(); });
   find("copy").addEventListener("click", () => copy(asText(), "Table"));
-  find("picture").addEventListener("click", () => { if (lines.length) copy(asPicture(), "Picture"); });
+  find("picture").addEventListener("click", () => { if (lines.length) copy(pictures.asText(find("chart").querySelector("svg")), "Picture"); });
   fillSecond();
   update();
 })();

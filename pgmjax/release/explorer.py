@@ -6,8 +6,6 @@ numbers are written.
 
 from __future__ import annotations
 
-import html
-import importlib.resources
 import itertools
 import json
 from collections.abc import Sequence
@@ -15,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmjax._internal import page
 from pgmjax.data.cliques import Clique
 from pgmjax.data.population import Population
 from pgmjax.measurements.linear import LinearMeasurement
@@ -32,36 +31,8 @@ MOST_CELLS = 200_000
 """Largest number of cells of a pair that is offered."""
 
 
-def section(
-    model: AskedModel | GraphicalModel, estimates: CountEstimates, population: Population | None = None
-) -> str:
-    """Return the section of the report in which one chooses columns and sees their counts.
-
-    Args:
-        model: the fitted model.
-        estimates: unbiased answers from the released noisy ones.
-        population: what the counts are of; None: what was published elsewhere says that.
-    """
-    content = numbers(model, estimates, population)
-    counted = "the records that were published" if population is None else html.escape(population.phrase)
-    script = importlib.resources.files("pgmjax.release").joinpath("explorer.js").read_text(encoding="utf-8")
-    data = json.dumps(content, separators=(",", ":"), ensure_ascii=True).replace("<", "\\u003c")
-    left_out = content["left_out"]
-    more = (
-        f'<p class="note">{left_out:,} pairs are left out, because the page would be too large. '
-        "The command pgmjax query prints them.</p>"
-        if left_out
-        else ""
-    )
-    return f"""<section id="explore">
-<h2>Explore</h2>
-<p class="note">Choose one column or two, and see how many records have each value. A count is the best
-answer of the noisy counts and the fitted model together. The interval beside it comes from the noisy counts
-alone: it contains the exact count, among {counted}, with 95 % probability. This holds for each line by
-itself. Where columns were not measured together, there is no interval, and the count rests on the model
-alone.</p>
-<noscript><p class="warn">This section needs JavaScript. It loads nothing from the network: all its numbers
-are in this file.</p></noscript>
+_CONTROLS = """<noscript><p class="warn">This section needs JavaScript. It loads nothing from the network:
+all its numbers are in this file. The counts of single columns are in the tables below.</p></noscript>
 <div class="controls">
 <label>Column <select id="x-first"></select></label>
 <label>by <select id="x-second"></select></label>
@@ -73,13 +44,43 @@ are in this file.</p></noscript>
 <span id="x-done" role="status"></span>
 </div>
 <p id="x-sum" class="note"></p>
-<div id="x-chart"></div>
+<div id="x-chart" class="picture"></div>
+<p id="x-rest" class="note"></p>
 <div class="tall scroll"><table id="x-table" class="cards"><thead></thead><tbody></tbody></table></div>
-<p><button id="x-more" type="button" hidden>Show more</button></p>{more}
-<script type="application/json" id="x-data">{data}</script>
-<script>
-{script}</script>
-</section>"""
+<p><button id="x-more" type="button" hidden>Show more</button></p>
+"""
+
+
+def section(
+    model: AskedModel | GraphicalModel, estimates: CountEstimates, population: Population | None = None
+) -> str:
+    """Return the section of the report in which one chooses columns and sees their counts.
+
+    Args:
+        model: the fitted model.
+        estimates: unbiased answers from the released noisy ones.
+        population: what the counts are of; None: what was published elsewhere says that.
+    """
+    content = numbers(model, estimates, population)
+    counted = "the records that were published" if population is None else population.phrase
+    left_out = content["left_out"]
+    more = page.notes(
+        f"{left_out:,} pairs are left out, because the page would be too large. "
+        "The command pgmjax query prints them."
+        if left_out
+        else ""
+    )
+    note = f"""Choose one column or two, and see how many records have each value. A count is the best
+        answer of the noisy counts and the fitted model together. The interval beside it comes from the noisy
+        counts alone: it contains the exact count, among {counted}, with 95 % probability. This holds for each
+        line by itself. Where columns were not measured together, there is no interval, and the count rests on
+        the model alone."""
+    return page.section("Explore", f"{_CONTROLS}{more}{page.data(content, 'x-data')}", " ".join(note.split()))
+
+
+def script() -> str:
+    """Return the JavaScript that shows the section's numbers; without the section it does nothing."""
+    return page.resource("pgmjax.release", "explorer.js")
 
 
 def numbers(
@@ -154,19 +155,20 @@ def _pairs(model: AskedModel | GraphicalModel, measurements: Sequence[LinearMeas
 
 def _table(estimates: CountEstimates, clique: Clique, fitted: np.ndarray) -> dict[str, Any]:
     """Return one table as flat lists of rounded numbers."""
-    found = estimates.unbiased(marginal(clique))
-    counts = _rounded(estimates.report(marginal(clique), fitted).estimates)
-    if found is None or not found.determined.all():
+    found = estimates.report(marginal(clique), fitted)
+    counts = rounded(found.estimates)
+    if not found.determined.all():
         return {"count": counts, "noisy": None, "half": None, "parts": None}
-    half = _rounded(found.width * found.stddevs, 2)
+    half = rounded(estimates.width * found.stddevs, 2)
     same = all(number == half[0] for number in half)
     # the squared half-width of each part of a sum of cells, of unit length, where cells have such parts
     taus = estimates.variances_of_parts(clique)
-    parts = None if taus is None else [float(f"{found.width**2 * tau:.6g}") for tau in taus]
-    noisy = _rounded(found.values)
+    parts = None if taus is None else [float(f"{estimates.width**2 * tau:.6g}") for tau in taus]
+    noisy = rounded(found.noisy)
     return {"count": counts, "noisy": noisy, "half": half[0] if same else half, "parts": parts}
 
 
-def _rounded(values: np.ndarray, digits: int = 1) -> list[float | int]:
-    rounded = np.round(np.asarray(values, np.float64).reshape(-1), digits) + 0.0  # no -0.0
-    return [int(value) if value == int(value) else float(value) for value in rounded.tolist()]
+def rounded(values: np.ndarray, digits: int = 1) -> list[float | int]:
+    """Return numbers for JSON, whole ones as such."""
+    found = np.round(np.asarray(values, np.float64).reshape(-1), digits) + 0.0  # no -0.0
+    return [int(value) if value == int(value) else float(value) for value in found.tolist()]

@@ -1,137 +1,182 @@
-"""The figures and tables of the report: attributes, pairs, measured marginals.
+"""The pictures and tables of the report: attributes, pairs, measured marginals.
 
-Fitted values are drawn next to the noisy answers (`release.drawing`). Every function takes released numbers
-only: measured (noisy) values, their standard deviations and fitted values.
+Counts and intervals are those that the release reports elsewhere. Every function takes released numbers only:
+measured (noisy) values, their standard deviations and fitted values.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from typing import Any
 
 import numpy as np
 
-from pgmjax._internal.progress import Progress
+from pgmjax._internal import page
+from pgmjax.data.attribute import Attribute
 from pgmjax.data.cliques import Clique
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.marginals import is_marginal, other_queries
 from pgmjax.model.graphical import GraphicalModel
-from pgmjax.queries.product import marginal
-from pgmjax.release import drawing
+from pgmjax.queries.block import AttributeQuery
+from pgmjax.queries.blocks import Identity, Merge
+from pgmjax.queries.product import kronecker
+from pgmjax.release import explorer
 from pgmjax.release.accuracy import CountEstimates
 from pgmjax.release.asked import AskedModel
 
 MOST_ATTRIBUTES = 60
+MOST_BARS = 120
+MOST_ROWS = 16
+"""Values up to which bars lie below each other, each with its name."""
 MOST_VALUES = 24
 """Values drawn of an attribute that has too many of them, and no order."""
+MOST_SIDE = 24
+"""Rows and columns of a map; more would be too small to see and to point at."""
 MOST_PAIRS = 6
 LARGEST_PAIR = 40_000
-"""Largest number of cells drawn as a heat map; smaller cells would not be visible."""
+"""Largest number of cells of a pair that is drawn."""
 
 
-def one_way(model: AskedModel | GraphicalModel, estimates: CountEstimates, show_progress: bool | None) -> str:
-    """Return the section with a plot of each attribute, noisy and fitted counts together."""
+def one_way(model: AskedModel | GraphicalModel, estimates: CountEstimates) -> str:
+    """Return the section with a picture of each attribute: counts, noisy ones and their intervals."""
     names = model.domain.attributes[:MOST_ATTRIBUTES]
-    with Progress("drawing attributes", len(names), show_progress) as progress:
-        figures = []
-        for name in names:
-            figures.append(_one_way_figure(model, estimates, name))
-            progress.advance()
+    drawn = "".join(_one_way_picture(model, estimates, name) for name in names)
     left_out = len(model.domain) - len(names)
     verb = "attribute is" if left_out == 1 else "attributes are"
-    more = f'<p class="note">{left_out:,} further {verb} not drawn.</p>' if left_out else ""
-    return f"""<section>
-<h2>One attribute at a time</h2>
-<p class="note"><span class="key"></span>count of the fitted model &ensp; <span class="key dot"></span>noisy
-count, with two standard deviations of its noise each way. A noisy count is the best unbiased one from all
-measured marginals that contain the attribute. No noisy counts are drawn of an attribute that was measured
-through other queries alone.</p>
-<div class="plots">{"".join(figures)}</div>{more}
-</section>"""
+    more = page.notes(f"{left_out:,} further {verb} not drawn.") if left_out else ""
+    key = """<p class="note"><span class="key"></span>count, the best answer of noisy counts and model
+together &ensp; <span class="key dot"></span>noisy count with the 95 % interval, which comes from all noisy
+answers that tell it. Tap a bar, or go through them with the Tab and arrow keys, to read its numbers.</p>"""
+    return page.section("One attribute at a time", f'{key}\n<div class="plots">{drawn}</div>{more}')
 
 
-def _one_way_figure(model: AskedModel | GraphicalModel, estimates: CountEstimates, name: str) -> str:
-    sources = _sources(estimates, (name,))
-    noisy = _noisy(estimates, (name,)) if sources else None
-    attribute = model.domain.attribute(name)
-    counts: list[Any] = [
-        model.marginal((name,)),
-        *((None, None) if noisy is None else noisy),
-    ]
-    if attribute.bins is None and attribute.size > drawing.MOST_BARS:  # no order to group neighbours by
-        svg, rest = _largest_svg(attribute.code_names(), *counts, title=name)
-    else:
-        svg, rest = drawing.bars(attribute.code_names(), *counts, title=name), ""
-    others = other_queries(estimates.measurements, name)
-    if noisy is not None:
+def _one_way_picture(model: AskedModel | GraphicalModel, estimates: CountEstimates, name: str) -> str:
+    attribute, fitted = model.domain.attribute(name), np.asarray(model.marginal((name,)), np.float64)
+    shown = _coarsened(attribute, fitted, MOST_BARS, MOST_VALUES)
+    cells = _cells(estimates, {name: shown}, shown.sums(fitted))
+    sources, others = _sources(estimates, (name,)), other_queries(estimates.measurements, name)
+    if sources:
         gathered = f"measured in {sources} marginal{'s' if sources > 1 else ''}"
     elif others:
         gathered = f"measured only through other queries ({', '.join(others)})"
     else:
         gathered = "not measured: all values are equally likely, unless there is a prior"
-    size = model.domain[name]
-    caption = f"{size:,} value{'s' * (size != 1)}, {escape(gathered)}{rest}"
-    return f"<figure><h3>{escape(name)}</h3>{svg}<figcaption>{caption}</figcaption></figure>\n"
+    caption = f"{attribute.size:,} value{'s' * (attribute.size != 1)}, {gathered}"
+    bars = {key: found if found is None else found[: shown.drawn] for key, found in cells.items()}
+    if shown.drawn < len(shown.names):
+        rest = page.number(cells["counts"][-1])
+        caption += f". The {shown.drawn} largest are drawn; {shown.names[-1]} together: {rest}"
+    kind = "columns" if MOST_ROWS < len(shown.names) == shown.drawn else "rows"
+    drawing = {"kind": kind, "label": f"{name}: counts and noisy counts", "names": shown.names[: shown.drawn]}
+    numbers = _numbers([name], [[each] for each in shown.names], cells)
+    return page.picture(name, {**drawing, **bars}, numbers, caption)
 
 
-def _largest_svg(
-    names: Sequence[str], fitted: np.ndarray, noisy: Any, stddev: Any, *, title: str
-) -> tuple[str, str]:
-    """Return a drawing of the values with the largest fitted counts, and what is to be said of the others."""
-    order = np.argsort(-fitted, kind="stable")
-    top, others = order[:MOST_VALUES], order[MOST_VALUES:]
-    some, wide = (None if values is None else np.asarray(values)[top] for values in (noisy, stddev))
-    svg = drawing.largest([names[code] for code in top], fitted[top], some, wide, title=title)
-    said = f". The {len(top)} largest are drawn; the other {len(others):,} together: "
-    said += f"{fitted[others].sum():,.0f} fitted"
-    if noisy is not None:
-        spread = 2 * math.sqrt(float(np.square(np.asarray(stddev)[others]).sum()))
-        said += f", {np.asarray(noisy)[others].sum():z,.0f} ± {spread:,.0f} noisy"
-    return svg, said
+@dataclasses.dataclass(frozen=True)
+class _Coarse:
+    """The values of an attribute as a picture shows them.
+
+    Attributes:
+        names: names of the groups of values.
+        groups: the group of each value, int [size].
+        drawn: how many groups are drawn as bars; what is left is the sum of all others.
+    """
+
+    names: list[str]
+    groups: np.ndarray
+    drawn: int
+
+    @property
+    def query(self) -> AttributeQuery:
+        """The counts of the groups."""
+        return Identity() if len(self.names) == len(self.groups) else Merge(self.groups)
+
+    def sums(self, counts: np.ndarray, axis: int = 0) -> np.ndarray:
+        """Return counts of values as counts of groups."""
+        return self.query.apply(counts, axis, np)
 
 
-def two_way(model: AskedModel | GraphicalModel, estimates: CountEstimates, show_progress: bool | None) -> str:
-    """Return the section with heat maps of the largest measured pairs, or "" if there are none."""
+def _coarsened(attribute: Attribute, fitted: np.ndarray, most: int, largest: int) -> _Coarse:
+    """Group values: neighbours where they have an order, else all but the largest by their fitted counts."""
+    names, size = attribute.code_names(), attribute.size
+    if size <= most:
+        return _Coarse(names, np.arange(size), size)
+    if attribute.bins is not None:
+        group = -(-size // most)
+        runs = [names[at : at + group] for at in range(0, size, group)]
+        ends = [run[0] if len(run) == 1 else f"{run[0]} … {run[-1]}" for run in runs]
+        return _Coarse(ends, np.arange(size) // group, len(runs))
+    groups = np.full(size, largest)
+    groups[top := np.argsort(-fitted, kind="stable")[:largest]] = np.arange(largest)
+    return _Coarse([*(names[code] for code in top), f"the other {size - largest:,}"], groups, largest)
+
+
+def _cells(estimates: CountEstimates, shown: Mapping[str, _Coarse], fitted: np.ndarray) -> dict[str, Any]:
+    """Return counts, noisy counts and 95 % intervals of groups of cells, rounded, for `pictures.js`.
+
+    The last three are None if not all are determined.
+    """
+    query = kronecker({name: coarse.query for name, coarse in shown.items()})
+    found = estimates.report(query, fitted)
+    low, high = found.intervals.T
+    told, drawn = found.determined.all(), {"noisy": found.noisy, "low": low, "high": high}
+    cells = {key: explorer.rounded(values) if told else None for key, values in drawn.items()}
+    return {"counts": explorer.rounded(found.estimates), **cells}
+
+
+def _numbers(titles: Sequence[str], names: Sequence[Sequence[str]], cells: Mapping[str, Any]) -> str:
+    """Return the table behind a picture of counts."""
+    heads = {**dict.fromkeys(titles, ""), "count": "n"}
+    columns: list[Iterable[str]] = [map(page.number, cells["counts"])]
+    if cells["noisy"] is not None:
+        heads |= {"noisy count": "n", "95 % interval": "n"}
+        ends = zip(cells["low"], cells["high"], strict=True)
+        columns += [
+            map(page.number, cells["noisy"]),
+            (f"{page.number(low)} to {page.number(high)}" for low, high in ends),
+        ]
+    rows = ([*name, *told] for name, *told in zip(names, *columns, strict=True))
+    return page.table(heads, rows, cards=False)
+
+
+def two_way(model: AskedModel | GraphicalModel, estimates: CountEstimates) -> str:
+    """Return the section with maps of the largest measured pairs, or "" if there are none."""
     pairs = _largest_pairs(model, estimates.measurements)
-    with Progress("drawing pairs", len(pairs), show_progress) as progress:
-        figures = []
-        for pair in pairs:
-            figures.append(_two_way_figure(model, estimates, pair))
-            progress.advance()
-    if not any(figures):
-        return ""
-    return f"""<section>
-<h2>Pairs of attributes</h2>
-<p class="note">The measured pairs with the most cells: noisy counts, and those of the fitted model, in the
-same colours. Colour grows with the square root of the count. Negative noisy counts are drawn as 0.</p>
-<div class="pairs">{"".join(figures)}</div>
-</section>"""
+    drawn = "".join(_two_way_picture(model, estimates, pair) for pair in pairs)
+    note = """The measured pairs with the most cells: noisy counts, and beside them the counts that this
+        release reports, in the same colours. Colour grows with the square root of the count; negative noisy
+        counts have that of 0. Of columns with many values, neighbours or rare values are drawn together."""
+    maps = f'<div class="pairs">{drawn}</div>'
+    return page.section("Pairs of attributes", maps, " ".join(note.split())) if drawn else ""
 
 
-def _two_way_figure(
+def _two_way_picture(
     model: AskedModel | GraphicalModel, estimates: CountEstimates, pair: tuple[str, str]
 ) -> str:
-    noisy = _noisy(estimates, pair)
-    if noisy is None:
+    table = np.asarray(model.marginal(pair), np.float64)
+    down, across = (
+        _coarsened(model.domain.attribute(name), table.sum(axis=1 - at), MOST_SIDE, MOST_SIDE - 1)
+        for at, name in enumerate(pair)
+    )
+    cells = _cells(estimates, dict(zip(pair, (down, across), strict=True)), across.sums(down.sums(table), 1))
+    if cells["noisy"] is None:
         return ""
-    values, stddevs = noisy
-    rows, columns = (model.domain.attribute(name).code_names() for name in pair)
-    svg = drawing.heat_maps(rows, columns, values, model.marginal(pair), axis_names=pair)
-    caption = f"{values.size:,} cells; standard deviation of the noise of a cell: {typical(stddevs):,.4g}"
-    title = f"{escape(pair[0])} by {escape(pair[1])}"
-    return f"<figure><h3>{title}</h3>{svg}<figcaption>{caption}</figcaption></figure>\n"
-
-
-def _noisy(estimates: CountEstimates, clique: Clique) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return unbiased counts of a marginal and their standard errors; None if they are not determined."""
-    found = estimates.unbiased(marginal(clique))
-    if found is None or not found.determined.all():
-        return None
-    shape = estimates.domain.shape_of(clique)
-    return found.values.reshape(shape), found.stddevs.reshape(shape)
+    width = len(across.names)
+    panels = [
+        {"title": title, "values": [cells[key][at : at + width] for at in range(0, len(cells[key]), width)]}
+        for title, key in (("noisy", "noisy"), ("count", "counts"))
+    ]
+    drawing = {
+        "kind": "map", "label": f"{pair[0]} by {pair[1]}: noisy counts and counts", "axes": pair,
+        "rows": down.names, "columns": across.names, "panels": panels,
+    }  # fmt: skip
+    names = [*itertools.product(down.names, across.names)]
+    half = np.subtract(cells["high"], cells["low"]) / 2
+    caption = f"{table.size:,} cells; typical half-width of an interval: {typical(half):,.4g}"
+    return page.picture(f"{pair[0]} by {pair[1]}", drawing, _numbers(pair, names, cells), caption)
 
 
 def _sources(estimates: CountEstimates, clique: Clique) -> int:
@@ -164,36 +209,10 @@ def measured(model: AskedModel | GraphicalModel, measurements: Sequence[LinearMe
         )
         for each in measurements
     ]
-    return f"""<section>
-<h2>What was measured</h2>
-<p class="note">The distance is that of the fitted counts from the noisy ones, in standard deviations of the
-noise (root mean square). It is about 1 if only noise is left, and less if the model can follow the noise.</p>
-{table(heads, rows)}
-</section>"""
-
-
-def table(heads: Mapping[str, str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table that scrolls by itself, and whose rows are cards on a narrow page.
-
-    Args:
-        heads: the titles of the columns with their class, `n` for numbers.
-        rows: text of the cells.
-    """
-    top = "".join(f'<th class="{kind}">{escape(title)}</th>' for title, kind in heads.items())
-    lines = "\n".join(
-        "<tr>"
-        + "".join(
-            f'<td class="{kind}" data-title="{escape(title)}">{escape(cell)}</td>'
-            for (title, kind), cell in zip(heads.items(), row, strict=True)
-        )
-        + "</tr>"
-        for row in rows
-    )
-    return f"""<div class="tall scroll"><table class="cards">
-<thead><tr>{top}</tr></thead>
-<tbody>
-{lines}
-</tbody></table></div>"""
+    note = """The distance is that of the fitted counts from the noisy ones, in standard deviations of the
+        noise (root mean square). It is about 1 if only noise is left, and less if the model can follow the
+        noise."""
+    return page.section("What was measured", page.table(heads, rows), " ".join(note.split()))
 
 
 def _residual(model: AskedModel | GraphicalModel, measurement: LinearMeasurement) -> float:

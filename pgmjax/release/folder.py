@@ -178,7 +178,7 @@ def fill(
     def report(path: pathlib.Path) -> None:
         failed: dict[str, Exception] = {}
         shown = (record, release.asked, release.estimates)
-        path.write_text(render(*shown, show_progress=show_progress, failed=failed), encoding="utf-8")
+        path.write_text(render(*shown, failed=failed), encoding="utf-8")
         missing.update({f"{path.name}: {name}": error for name, error in failed.items()})
 
     parts: dict[str, Callable[[pathlib.Path], Any]] = {

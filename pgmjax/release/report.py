@@ -6,13 +6,13 @@ model. It has no access to the table, so it cannot contain errors against the tr
 
 from __future__ import annotations
 
-import importlib.resources
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any
 
 import numpy as np
 
+from pgmjax._internal import page
 from pgmjax.data.population import Population
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
@@ -32,7 +32,6 @@ def render(
     model: AskedModel | GraphicalModel,
     estimates: CountEstimates,
     *,
-    show_progress: bool | None = None,
     failed: dict[str, Exception] | None = None,
 ) -> str:
     """Return the report as HTML text.
@@ -41,7 +40,6 @@ def render(
         record: content of `release.json`.
         model: the fitted model.
         estimates: unbiased answers from the released noisy ones.
-        show_progress: whether to show a progress bar. None shows one in terminals only.
         failed: takes the errors of parts that cannot be made, by the names of the parts, in whose place a
             sentence stands; None raises them.
     """
@@ -55,7 +53,7 @@ def render(
             if failed is None:
                 raise
             failed[name] = error
-            return _section(name.capitalize(), _paragraphs(["This part of the report could not be made."]))
+            return page.section(name.capitalize(), "<p>This part of the report could not be made.</p>")
 
     sections = [
         _heading(record, model, len(measurements), values),
@@ -64,13 +62,13 @@ def render(
         _spent(record),
         part("explorer", lambda: explorer.section(model, estimates, population)),
         _certificate(record, values),
-        part("attributes", lambda: figures.one_way(model, estimates, show_progress)),
-        part("pairs", lambda: figures.two_way(model, estimates, show_progress)),
+        part("attributes", lambda: figures.one_way(model, estimates)),
+        part("pairs", lambda: figures.two_way(model, estimates)),
         part("measured tables", lambda: figures.measured(model, measurements)),
         _asking(model, record),
         _versions(record),
     ]
-    return page("Release under differential privacy", sections)
+    return page.document("Release under differential privacy", sections, scripts=[explorer.script()])
 
 
 def render_fit(
@@ -86,6 +84,7 @@ def render_fit(
     estimates = CountEstimates(model.domain, measurements)
     values = sum(np.size(measurement.values) for measurement in measurements)
     told = record.get("population")
+    population = Population.from_dict(told) if told else None
     whose = [report_text.population(record)] if told else []
     tiles = {
         "records": f"{record['total']:,.0f}",
@@ -95,37 +94,15 @@ def render_fit(
         "cells not published": f"{record['absent']:,}",
     }
     sections = [
-        _title("A model of published numbers", "", tiles),
-        _section("What is promised", _paragraphs([record["statement"], *whose])),
-        explorer.section(model, estimates, Population.from_dict(told) if told else None),
+        page.heading("A model of published numbers", "", tiles),
+        page.section("What is promised", page.paragraphs([record["statement"], *whose])),
+        explorer.section(model, estimates, population),
         _certificate(record, values),
-        figures.one_way(model, estimates, False),
-        figures.two_way(model, estimates, False),
+        figures.one_way(model, estimates),
+        figures.two_way(model, estimates),
         _versions(record),
     ]
-    return page("A model of published numbers", sections)
-
-
-def page(title: str, sections: Iterable[str]) -> str:
-    """Return sections of HTML as one page that opens offline."""
-    style = importlib.resources.files("pgmjax.release").joinpath("report.css").read_text(encoding="utf-8")
-    body = "\n".join(filter(None, sections))
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(title)}</title>
-<style>
-{style}</style>
-</head>
-<body>
-<main>
-{body}
-</main>
-</body>
-</html>
-"""
+    return page.document("A model of published numbers", sections, scripts=[explorer.script()])
 
 
 def _heading(
@@ -145,15 +122,7 @@ def _heading(
     counted = f"All counts and shares are of {escape(record['population']['phrase'])}."
     made = f"Mechanism {escape(record['mechanism'])}.{source} {counted}"
     above = f'<p class="sub">{made}</p>\n{_warning(record)}'
-    return _title("Release under differential privacy", above, facts)
-
-
-def _title(title: str, above: str, facts: Mapping[str, str]) -> str:
-    tiles = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in facts.items())
-    return f"""<header>
-<h1>{escape(title)}</h1>
-{above}<dl class="facts">{tiles}</dl>
-</header>"""
+    return page.heading("Release under differential privacy", above, facts)
 
 
 def _warning(record: Mapping[str, Any]) -> str:
@@ -176,7 +145,7 @@ def _accuracy(record: Mapping[str, Any]) -> str:
         for one in record["accuracy"]["columns"]
     ]
     heads = {"column": "", "verdict": "", **_FIGURES, **_SHARES}
-    told = _paragraphs([*accuracy.lines(record["accuracy"]), report_text.population(record)])
+    told = page.paragraphs([*accuracy.lines(record["accuracy"]), report_text.population(record)])
     publish = """<p class="note">A count is within 5 % if its 95 % interval reaches 5 % of the count to each
 side. If it reaches further than the count itself, the count is called noise. A column is good up to 10 %. It
 is noise beyond 50 %, or if many records were moved: a model has no negative counts, so where noisy counts are
@@ -185,7 +154,7 @@ better than "not the whole table", however little noise they have, and shares ha
 files of this folder follow from noisy answers and may be published. Do not publish a ledger, its key or a
 file made with --holder-log.</p>"""
     tables = _tables(record["accuracy"]["tables"])
-    return _section("How good it is", f"{told}{figures.table(heads, rows)}{tables}{publish}")
+    return page.section("How good it is", f"{told}{page.table(heads, rows)}{tables}{publish}")
 
 
 def _tables(tables: Sequence[Mapping[str, Any]]) -> str:
@@ -208,8 +177,8 @@ def _tables(tables: Sequence[Mapping[str, Any]]) -> str:
         for one in listed[:_MOST_TABLES]
     ]
     more = len(listed) - _MOST_TABLES
-    rest = f'<p class="note">{more:,} further tables are in release.json.</p>' if more > 0 else ""
-    return f"<h3>Columns together</h3>{figures.table(heads, rows)}{rest}"
+    rest = page.notes(f"{more:,} further tables are in release.json." if more > 0 else "")
+    return f"<h3>Columns together</h3>{page.table(heads, rows)}{rest}"
 
 
 def _verdict(one: Mapping[str, Any]) -> str:
@@ -242,19 +211,19 @@ def _percent(share: float | None) -> str:
 
 
 def _promise(record: Mapping[str, Any]) -> str:
-    return _section("What is promised", _paragraphs(report_text.promise(record)))
+    return page.section("What is promised", page.paragraphs(report_text.promise(record)))
 
 
 def _spent(record: Mapping[str, Any]) -> str:
-    return _section("What was spent", _table(report_text.spent_rows(record)))
+    return page.section("What was spent", page.named(report_text.spent_rows(record)))
 
 
 def _certificate(record: Mapping[str, Any], values: int) -> str:
     rows = report_text.fit_rows(record, values)
-    words = _paragraphs(report_text.certificate(record, values))
-    return _section(
+    words = page.paragraphs(report_text.certificate(record, values))
+    return page.section(
         "How well the model fits the noisy answers",
-        f'<div class="beside">{_table(rows)}<div>{words}</div></div>',
+        f'<div class="beside">{page.named(rows)}<div>{words}</div></div>',
     )
 
 
@@ -293,7 +262,7 @@ def _asking(model: AskedModel | GraphicalModel, record: Mapping[str, Any]) -> st
         "together, while the tables above show the fitted model. Answers",
     }
     least = f"The answers in answers.parquet are by {by} least squares. Other answers come from the model"
-    return _section(
+    return page.section(
         "Query the release",
         f"<p>DIR is the folder of this report. {own.get(by, least)} and cost no further "
         f"privacy.</p>\n<pre>{escape(commands)}</pre>\n<pre>{escape(python)}</pre>\n<ul>\n{items}</ul>",
@@ -301,17 +270,4 @@ def _asking(model: AskedModel | GraphicalModel, record: Mapping[str, Any]) -> st
 
 
 def _versions(record: Mapping[str, Any]) -> str:
-    return _section("Made with", _table(record["versions"].items()))
-
-
-def _section(title: str, content: str) -> str:
-    return f"<section>\n<h2>{title}</h2>\n{content}\n</section>"
-
-
-def _paragraphs(texts: Iterable[str]) -> str:
-    return "".join(f"<p>{escape(text)}</p>\n" for text in texts)
-
-
-def _table(rows: Iterable[tuple[str, str]]) -> str:
-    lines = "\n".join(f"<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in rows)
-    return f'<table class="named">\n{lines}\n</table>\n'
+    return page.section("Made with", page.named(record["versions"].items()))

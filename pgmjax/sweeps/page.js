@@ -15,20 +15,14 @@
       const { t, w } = figure.dataset;
       figure.hidden = !(fits(table, t) && fits(workload, w) && metric === figure.dataset.metric);
     }
-    for (const series of all("g.series")) {
-      series.style.display = mechanisms.has(series.dataset.m) ? "" : "none";
-    }
-    for (const trace of all(".trace")) trace.style.display = epsilon ? "none" : "";
-    for (const point of all("g.point")) {
-      point.style.display = fits(epsilon, point.dataset.e) ? "" : "none";
-    }
+    pictures.choose((name, label) => mechanisms.has(name) && fits(epsilon, label));
     for (const none of all(".none")) {
       none.hidden = all("figure[data-metric]").some((figure) => !figure.hidden);
     }
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     let left = 0;
     for (const line of lines) {
-      const { t, w, m, e } = line.dataset;
+      const [t, w, m, e] = Array.from(line.cells, (cell) => cell.textContent);
       const text = line.textContent.toLowerCase();
       line.hidden = !(fits(table, t) && fits(workload, w) && fits(epsilon, e) && mechanisms.has(m) &&
         words.every((word) => text.includes(word)));
@@ -41,10 +35,10 @@
     const down = head.getAttribute("aria-sort") === "ascending";
     for (const each of all("#numbers th")) each.removeAttribute("aria-sort");
     head.setAttribute("aria-sort", down ? "descending" : "ascending");
-    const value = (line) => {
-      const cell = line.cells[place];
-      if (cell.dataset.v === undefined) return cell.textContent;
-      return cell.dataset.v === "" ? Infinity : Number(cell.dataset.v);
+    const value = (line) => {  // text, or the number that it begins with: 1,234 (1,000 – 2,000), or 1/2
+      const text = line.cells[place].textContent, found = text.replaceAll(",", "").match(/^([-+\d.e]+)(\/\d+)?/);
+      if (!head.classList.contains("n")) return text;
+      return found ? Number(found[1]) / Number((found[2] || "/1").slice(1)) : Infinity;
     };
     const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0) * (down ? -1 : 1);
     lines.sort((one, other) => compare(value(one), value(other)));
@@ -56,7 +50,14 @@
     show();
   }
 
-  all("#numbers th").forEach((head, place) => head.addEventListener("click", () => sort(head, place)));
+  all("#numbers th").forEach((head, place) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = head.textContent;
+    head.replaceChildren(button);
+    button.addEventListener("click", () => sort(head, place));
+  });
+  for (const chip of all(".chip svg")) pictures.marker(chip, Number(chip.dataset.kind), 7, 7);
   all("select").forEach((select) => select.addEventListener("change", show));
   boxes.forEach((box) => box.addEventListener("change", show));
   search.addEventListener("input", show);

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-import importlib.resources
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from pgmjax.sweeps import figures
-from pgmjax.sweeps.figures import COLOURS, marker
+import numpy as np
+
+from pgmjax._internal import page
 from pgmjax.sweeps.store import ResultFile
-from pgmjax.sweeps.summary import METRICS, Line, Quartiles, summarise
 from pgmjax.sweeps.work import DONE
 
-_EPSILON_NOTE = (
-    "Medians over the trials; bars reach from the lower to the upper quartile. Both axes are logarithmic. "
-    "Mechanisms stand side by side at each epsilon."
+METRICS = {
+    "mean_absolute_share": "mean absolute error, share of records",
+    "root_mean_square_share": "root mean square error, share of records",
+    "largest_share": "largest absolute error, share of records",
+    "total_variation": "mean total variation of the workload's marginals",
+}
+NUMBERS = (*METRICS, "seconds", "first_seconds", "steps")
+
+_NOTE = (
+    "Medians over the trials, with bars from the lower to the upper quartile, on logarithmic axes: against "
+    "epsilon, where mechanisms stand side by side, and against the time of a trial, where left and low is "
+    "better. A line joins a mechanism's epsilons. Compiling counts in the trial that it happened in. Tap a "
+    "point, or go through them with the Tab and arrow keys, to read its numbers."
 )
-_TIME_NOTE = (
-    "Medians over the trials; bars reach from quartile to quartile both ways. A line joins a mechanism's "
-    "epsilons. Left and low is better. Compiling counts in the trial that it happened in."
-)
+_NONE = "\N{EN DASH}"
 
 _MEANING = {
     "mean absolute error": "over all answers of the workload, of |released answer - exact answer|",
@@ -63,46 +70,103 @@ def render(results: ResultFile, sweep: str | None = None) -> str:
     return _page(chosen, rows, runs)
 
 
+@dataclasses.dataclass(frozen=True)
+class Quartiles:
+    """Median and quartiles, by linear interpolation between order statistics."""
+
+    low: float
+    median: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Iterable[float | None]) -> Quartiles | None:
+        """Return the quartiles of the finite values, or None if there are none.
+
+        Example:
+            >>> Quartiles.of([1, 2, None, 3, 4, 5])
+            Quartiles(low=2.0, median=3.0, high=4.0)
+        """
+        there = [float(value) for value in values if value is not None and np.isfinite(value)]
+        return cls(*map(float, np.percentile(there, (25, 50, 75)))) if there else None
+
+
+@dataclasses.dataclass(frozen=True)
+class Line:
+    """Summary of a group of cells.
+
+    Attributes:
+        table: the table's name.
+        workload: the workload's name.
+        label: the mechanism with its options. A number is appended if the file holds several such groups that
+            differ in something else (seed, estimator, version).
+        epsilon: the budget, as exact text.
+        epsilon_value: the same as a float.
+        done: number of trials that succeeded.
+        trials: number of trials that have a row.
+        numbers: quartiles of each column in `NUMBERS`.
+        statuses: number of fits that ended with each status.
+    """
+
+    table: str
+    workload: str
+    label: str
+    epsilon: str
+    epsilon_value: float
+    done: int
+    trials: int
+    numbers: Mapping[str, Quartiles | None]
+    statuses: Mapping[str, int]
+
+
+def summarise(rows: Iterable[Mapping[str, Any]]) -> list[Line]:
+    """Return a line for each group of cells, sorted by table, workload, label and epsilon."""
+    grouped: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        grouped.setdefault(row["group_key"], []).append(row)
+    seen: dict[tuple[Any, ...], int] = {}
+    lines = []
+    for members in sorted(grouped.values(), key=_place):
+        first = members[0]
+        place = tuple(first[name] for name in ("table_name", "workload", "label", "epsilon"))
+        seen[place] = seen.get(place, 0) + 1
+        label = first["label"] if seen[place] == 1 else f"{first['label']} #{seen[place]}"
+        done = [row for row in members if row["status"] == DONE]
+        statuses = [row["fit_status"] for row in done]
+        lines.append(
+            Line(
+                first["table_name"],
+                first["workload"],
+                label,
+                first["epsilon"],
+                first["epsilon_value"],
+                len(done),
+                len(members),
+                {name: Quartiles.of(row[name] for row in done) for name in NUMBERS},
+                {status: statuses.count(status) for status in dict.fromkeys(statuses)},
+            )
+        )
+    return lines
+
+
+def _place(members: list[Mapping[str, Any]]) -> tuple[Any, ...]:
+    names = ("table_name", "workload", "label", "epsilon_value", "finished", "group_key")
+    return tuple(members[0][name] for name in names)
+
+
 def _page(sweep: str, rows: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]]) -> str:
     lines = summarise(rows)
     series = list(dict.fromkeys(line.label for line in sorted(lines, key=lambda line: line.label)))
-    body = "\n".join(
-        filter(
-            None,
-            [
-                _heading(sweep, rows, lines),
-                controls(lines, series),
-                _plots("Error against epsilon", _EPSILON_NOTE, lines, series, figures.against_epsilon),
-                _plots("Error against time", _TIME_NOTE, lines, series, figures.against_time),
-                results_table(lines),
-                failures(rows),
-                meaning(rows),
-                machines(runs, rows),
-            ],
-        )
-    )
-    package = importlib.resources.files("pgmjax")
-    shared = package.joinpath("release/report.css").read_text(encoding="utf-8")
-    own = package.joinpath("sweeps/page.css").read_text(encoding="utf-8")
-    script = package.joinpath("sweeps/page.js").read_text(encoding="utf-8")
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Sweep {escape(sweep)}</title>
-<style>
-{shared}{own}</style>
-</head>
-<body>
-<main>
-{body}
-</main>
-<script>
-{script}</script>
-</body>
-</html>
-"""
+    sections = [
+        _heading(sweep, rows, lines),
+        controls(lines, series),
+        pictures(lines, series),
+        results_table(lines),
+        failures(rows),
+        meaning(rows),
+        machines(runs, rows),
+    ]
+    own = {name: page.resource("pgmjax.sweeps", f"page.{name}") for name in ("css", "js")}
+    return page.document(f"Sweep {sweep}", sections, style=own["css"], scripts=[own["js"]])
 
 
 def _heading(sweep: str, rows: Sequence[Mapping[str, Any]], lines: Sequence[Line]) -> str:
@@ -118,34 +182,52 @@ def _heading(sweep: str, rows: Sequence[Mapping[str, Any]], lines: Sequence[Line
         "neighbouring tables": ", ".join(sorted({row["relation"] for row in rows})),
         "delta": ", ".join(sorted({row["delta"] for row in rows})),
     }
-    tiles = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in facts.items())
-    return f"""<header>
-<h1>Sweep {escape(sweep)}</h1>
-<p class="sub">Errors of private mechanisms against the true tables.</p>
+    warning = """<p class="sub">Errors of private mechanisms against the true tables.</p>
 <p class="warn"><strong>Not private.</strong> These are errors against exact tables, and the noise was made
 from seeds. Of a table that must be protected, show this page to nobody who may not see the table.</p>
-<dl class="facts">{tiles}</dl>
-</header>"""
+"""
+    return page.heading(f"Sweep {sweep}", warning, facts)
 
 
-def _plots(title: str, note: str, lines: Sequence[Line], series: Sequence[str], draw: Any) -> str:
+def pictures(lines: Sequence[Line], series: Sequence[str]) -> str:
+    """Return the section with a picture of each error, table and workload; those of one error are shown."""
     places = list(dict.fromkeys((line.table, line.workload) for line in lines))
     drawn = []
     for number, metric in enumerate(METRICS):
         for table, workload in places:
             own = [line for line in lines if (line.table, line.workload) == (table, workload)]
-            drawn.append(
-                f'<figure data-t="{escape(table)}" data-w="{escape(workload)}" data-metric="{metric}"'
-                f"{' hidden' if number else ''}><h3>{escape(table)}, {escape(workload)}</h3>"
-                f"{draw(own, series, metric)}"
-                f"<figcaption>{METRICS[metric]}</figcaption></figure>\n"
+            place = f' data-t="{escape(table)}" data-w="{escape(workload)}" data-metric="{metric}"'
+            more = place + " hidden" * bool(number)
+            drawing = {
+                "kind": "points",
+                "label": f"{METRICS[metric]}, against epsilon and against seconds a trial",
+                "axes": ["epsilon", "seconds a trial"],
+                "series": [
+                    {"name": name, "colour": at, "points": _points(own, name, metric)}
+                    for at, name in enumerate(series)
+                ],
+            }
+            heads = {"mechanism": "", "epsilon": "n", "error": "n", "seconds": "n"}
+            cells = (
+                (line.label, line.epsilon, _number(line.numbers[metric]), _number(line.numbers["seconds"]))
+                for line in own
             )
-    return f"""<section>
-<h2>{title}</h2>
-<p class="note">{note}</p>
-<div class="panels">{"".join(drawn)}</div>
-<p class="note none" hidden>Nothing is left by the choice above.</p>
-</section>"""
+            title, numbers = f"{table}, {workload}", page.table(heads, cells, cards=False)
+            drawn.append(page.picture(title, drawing, numbers, METRICS[metric], more))
+    none = '<p class="note none" hidden>Nothing is left by the choice above.</p>'
+    return page.section("Errors", f'<div class="panels">{"".join(drawn)}</div>\n{none}', _NOTE)
+
+
+def _points(lines: Sequence[Line], name: str, metric: str) -> list[dict[str, Any]]:
+    """Return the points of one mechanism: error against epsilon and time; what is not above 0 is left out."""
+    found = []
+    for line in sorted(lines, key=lambda line: line.epsilon_value):
+        up, seconds = line.numbers[metric], line.numbers["seconds"]
+        if line.label == name and up is not None and up.low > 0:
+            timed = dataclasses.astuple(seconds) if seconds is not None and seconds.low > 0 else None
+            at = [(line.epsilon_value,) * 3, timed]
+            found.append({"label": line.epsilon, "at": at, "up": dataclasses.astuple(up)})
+    return found
 
 
 def controls(lines: Sequence[Line], series: Sequence[str]) -> str:
@@ -163,8 +245,8 @@ def controls(lines: Sequence[Line], series: Sequence[str]) -> str:
     ]
     selects.append(_select("metric", "error", METRICS))
     chips = "".join(
-        f'<label class="chip s{number % COLOURS}"><input type="checkbox" data-m="{escape(name)}" checked>'
-        f'<svg viewBox="0 0 14 14" aria-hidden="true">{marker(number, 7, 7)}</svg>{escape(name)}</label>'
+        f'<label class="chip"><input type="checkbox" data-m="{escape(name)}" checked>'
+        f'<svg viewBox="0 0 14 14" aria-hidden="true" data-kind="{number}"></svg>{escape(name)}</label>'
         for number, name in enumerate(series)
     )
     return f"""<nav class="controls" aria-label="what is shown">
@@ -182,65 +264,37 @@ def _select(key: str, word: str, choices: Mapping[str, str], every: str = "") ->
 
 def results_table(lines: Sequence[Line]) -> str:
     """Return the table of all groups."""
-    cells = "".join(
-        f'<th{" class=n" if 3 <= at < len(_HEADS) - 1 else ""}><button type="button">{head}</button></th>'
-        for at, head in enumerate(_HEADS)
-    )
-    rows = "\n".join(map(_row, lines))
-    return f"""<section>
-<h2>All numbers</h2>
-<p class="note">Medians over the trials, and under them the quartiles; errors as shares of the records. A
-click on a heading sorts by it.</p>
-<p><input type="search" id="search" placeholder="words to look for" aria-label="words to look for">
+    heads = {head: "n" if 3 <= at < len(_HEADS) - 1 else "" for at, head in enumerate(_HEADS)}
+    search = f"""<p><input type="search" id="search" placeholder="words" aria-label="words to look for">
 <span class="note" id="count">{len(lines):,} of {len(lines):,} lines</span></p>
-<div class="tall scroll"><table id="numbers" class="cards">
-<thead><tr>{cells}</tr></thead>
-<tbody>
-{rows}
-</tbody></table></div>
-</section>"""
-
-
-def _row(line: Line) -> str:
-    numbers = line.numbers
-    trials = f"{line.done}" if line.done == line.trials else f"{line.done} of {line.trials}"
-    several = len(line.statuses) > 1
-    fits = ", ".join(
-        f"{n} x {name.lower()}" if several else name.lower() for name, n in line.statuses.items()
+"""
+    note = """Medians over the trials, with the quartiles in brackets; errors as shares of the records. A
+        click on a heading sorts by it."""
+    return page.section(
+        "All numbers", search + page.table(heads, map(_row, lines), "numbers"), " ".join(note.split())
     )
-    steps = numbers["steps"]
-    cells = [
-        *(f"<td>{escape(text)}</td>" for text in (line.table, line.workload, line.label)),
-        f'<td class="n" data-v="{line.epsilon_value!r}">{escape(line.epsilon)}</td>',
-        f'<td class="n" data-v="{line.done}">{trials}</td>',
+
+
+def _row(line: Line) -> list[str]:
+    numbers, several = line.numbers, len(line.statuses) > 1
+    first, steps = numbers["first_seconds"], numbers["steps"]
+    fits = (f"{n} x {name.lower()}" if several else name.lower() for name, n in line.statuses.items())
+    return [
+        line.table,
+        line.workload,
+        line.label,
+        line.epsilon,
+        f"{line.done}" if line.done == line.trials else f"{line.done} of {line.trials}",
         *(_number(numbers[metric]) for metric in METRICS),
         _number(numbers["seconds"]),
-        _plain(numbers["first_seconds"], ".3g"),
-        _plain(steps, ",.0f"),
-        f"<td>{escape(fits).replace('_', ' ')}</td>",
+        _NONE if first is None else f"{first.median:.3g}",
+        _NONE if steps is None else f"{steps.median:,.0f}",
+        ", ".join(fits).replace("_", " "),
     ]
-    place = f'data-t="{escape(line.table)}" data-w="{escape(line.workload)}" data-m="{escape(line.label)}"'
-    return f'<tr {place} data-e="{escape(line.epsilon)}">{_titled(_HEADS, cells)}</tr>'
-
-
-def _titled(heads: Sequence[str], cells: Iterable[str]) -> str:
-    """Return cells that carry the title of their column, which a narrow page shows."""
-    return "".join(
-        cell.replace("<td", f'<td data-title="{head}"', 1) for head, cell in zip(heads, cells, strict=True)
-    )
 
 
 def _number(found: Quartiles | None) -> str:
-    if found is None:
-        return '<td class="n" data-v="">&ndash;</td>'
-    around = f"<small>{found.low:.2g} &ndash; {found.high:.2g}</small>"
-    return f'<td class="n" data-v="{found.median!r}">{found.median:.3g}{around}</td>'
-
-
-def _plain(found: Quartiles | None, form: str) -> str:
-    if found is None:
-        return '<td class="n" data-v="">&ndash;</td>'
-    return f'<td class="n" data-v="{found.median!r}">{found.median:{form}}</td>'
+    return _NONE if found is None else f"{found.median:.3g} ({found.low:.2g} \N{EN DASH} {found.high:.2g})"
 
 
 def failures(rows: Iterable[Mapping[str, Any]]) -> str:
@@ -263,11 +317,8 @@ def failures(rows: Iterable[Mapping[str, Any]]) -> str:
             f"cell{'s' if len(members) > 1 else ''}: {escape(last)}</summary>"
             f"<ul>{listed}</ul><pre>{escape(members[0]['error'] or '')}</pre></details>"
         )
-    return f"""<section>
-<h2>Not done</h2>
-<p class="note">Each kind of failure with where it happened and the traceback of its first cell.</p>
-{"".join(parts)}
-</section>"""
+    note = "Each kind of failure with where it happened and the traceback of its first cell."
+    return page.section("Not done", "".join(parts), note)
 
 
 def meaning(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -277,26 +328,9 @@ def meaning(rows: Sequence[Mapping[str, Any]]) -> str:
         tuple(row[name] for name in ("table_name", "records", "attributes", "workload", "entries", "queries"))
         for row in rows
     )
-    heads = ("table", "records", "attributes", "workload", "entries", "answers")
-    top = "".join(f"<th{'' if head in ('table', 'workload') else ' class=n'}>{head}</th>" for head in heads)
-    cells = [
-        [
-            f"<td>{escape(each)}</td>" if isinstance(each, str) else f'<td class="n">{each:,}</td>'
-            for each in row
-        ]
-        for row in places
-    ]
-    listed = "\n".join(f"<tr>{_titled(heads, row)}</tr>" for row in cells)
-    return f"""<section>
-<h2>What the numbers are</h2>
-<ul>
-{items}</ul>
-<div class="scroll"><table class="cards">
-<thead><tr>{top}</tr></thead>
-<tbody>
-{listed}
-</tbody></table></div>
-</section>"""
+    heads = {"table": "", "records": "n", "attributes": "n", "workload": "", "entries": "n", "answers": "n"}
+    cells = ([each if isinstance(each, str) else f"{each:,}" for each in row] for row in places)
+    return page.section("What the numbers are", f"<ul>\n{items}</ul>\n{page.table(heads, cells)}")
 
 
 def machines(runs: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> str:
@@ -314,14 +348,10 @@ def machines(runs: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]
         started = span([run["started"].replace("T", " ").partition("+")[0] for run in members])
         lines = [*zip(heads, words, strict=True), ("runs, cells", f"{len(members):,}, {stored:,}")]
         lines.append(("started (UTC)", started))
-        listed = "\n".join(f"<tr><td>{word}</td><td>{escape(text)}</td></tr>" for word, text in lines)
-        parts.append(f'<div class="scroll"><table class="machine">\n{listed}\n</table></div>')
+        parts.append(page.named(lines))
     hosts = ", ".join(sorted({row["host"] for row in rows}))
-    return f"""<section>
-<h2>Machine and versions</h2>
-{"".join(parts)}
-<p class="note">Cells were computed on: {escape(hosts)}.</p>
-</section>"""
+    computed = page.notes(f"Cells were computed on: {hosts}.")
+    return page.section("Machine and versions", "".join(parts) + computed)
 
 
 def _machine(run: Mapping[str, Any]) -> tuple[str, ...]:

@@ -1,18 +1,15 @@
 """The part of the report that answers questions offline, clicked through in a headless browser."""
 
-import itertools
 import json
-import os
-import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 import pgmjax as pj
+from pgmjax._internal import page
 from pgmjax.release import explorer, report
 from pgmjax.release.accuracy import CountEstimates
+from tests.browser import Browser, needs_browser
 
 SHAPE = {
     "age": {"bins": [0, 20, 40, 60]},
@@ -20,95 +17,6 @@ SHAPE = {
     "code": 300,
 }
 DOMAIN = pj.Domain(SHAPE)
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-
-
-# a browser reads commands from 3 and answers on 4
-CONNECT = """import fcntl, os, sys
-ends = [fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3]]
-for place, end in zip((3, 4), ends):
-    os.dup2(end, place)
-os.execvp(sys.argv[3], sys.argv[3:])
-"""
-
-
-def program():
-    """The path of a browser, or None."""
-    return next(filter(None, map(shutil.which, BROWSERS)), None)
-
-
-class Browser:
-    """One page in a headless browser, driven by its own protocol over two pipes."""
-
-    def __init__(self, path, folder, width=1400, dark=False):
-        read, self._write = os.pipe()
-        self._read, write = os.pipe()
-
-        command = [program(), "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe"]
-        command += [f"--user-data-dir={folder}", f"--window-size={width},1200", "about:blank"]
-        command += ["--force-dark-mode"] if dark else []
-        command = [sys.executable, "-c", CONNECT, str(read), str(write), *command]
-        self._process = subprocess.Popen(
-            command, pass_fds=(read, write), stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        os.close(read)
-        os.close(write)
-        self._numbers, self._buffer = itertools.count(1), b""
-        target = self._call("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        phone = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 700}
-        self._call("Emulation.setDeviceMetricsOverride", **phone)  # a window is at least 500 pixels wide
-        self._call("Page.navigate", url=path.as_uri())
-        self._wait()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        self._process.kill()
-        self._process.wait()
-        os.close(self._write)
-        os.close(self._read)
-
-    def ask(self, code):
-        """The value of an expression, after the page has done what it asks for."""
-        found = self._call("Runtime.evaluate", expression=code, returnByValue=True, awaitPromise=True)
-        assert "exceptionDetails" not in found, found["exceptionDetails"]
-        return found["result"].get("value")
-
-    def choose(self, selector, value):
-        """Set a control as a user would, and let the page react."""
-        self.ask(
-            f"(() => {{ const e = document.querySelector('{selector}'); e.value = {json.dumps(value)};"
-            "for (const kind of ['input', 'change']) e.dispatchEvent(new Event(kind, {bubbles: true})); })()"
-        )
-
-    def _wait(self):
-        while not self.ask("document.readyState == 'complete' && !!document.querySelector('#x-table td')"):
-            pass
-
-    def _call(self, method, **parameters):
-        number = next(self._numbers)
-        message = {"id": number, "method": method, "params": parameters}
-        if hasattr(self, "_session"):
-            message["sessionId"] = self._session
-        os.write(self._write, json.dumps(message).encode() + b"\0")
-        while True:
-            answer = self._next()
-            if answer.get("id") == number:
-                assert "error" not in answer, answer
-                return answer["result"]
-
-    def _next(self):
-        while b"\0" not in self._buffer:
-            part = os.read(self._read, 1 << 16)
-            assert part, "the browser ended"
-            self._buffer += part
-        text, self._buffer = self._buffer.split(b"\0", 1)
-        return json.loads(text)
-
-
-needs_browser = pytest.mark.skipif(program() is None, reason="needs chromium")
 
 
 @pytest.fixture(scope="module")
@@ -164,48 +72,54 @@ def test_a_page_has_a_limit(made, monkeypatch):
     assert "2 pairs are left out, because the page would be too large" in explorer.section(*made)
 
 
+def written(made):
+    return page.document("t", [explorer.section(*made)], scripts=[explorer.script()])
+
+
 def test_a_name_cannot_end_the_script(made):
-    page = report.page("t", [explorer.section(*made)])
-    assert page.count("</script>") == 2 and "\\u003c/script>" in page
+    text = written(made)
+    assert text.count("</script>") == text.count("<script") == 3 and "\\u003c/script>" in text
 
 
 @needs_browser
 def test_a_reader_clicks_through(made, tmp_path):
-    (tmp_path / "r.html").write_text(report.page("t", [explorer.section(*made)]), encoding="utf-8")
+    (tmp_path / "r.html").write_text(written(made), encoding="utf-8")
     model = made[0]
-    with Browser(tmp_path / "r.html", tmp_path / "profile") as page:
+    with Browser(tmp_path / "r.html", tmp_path / "profile") as reader:
         rows = "[...document.querySelectorAll('#x-table tbody tr')]"
         rows += ".map(row => [...row.cells].map(cell => cell.textContent))"
-        assert [row[0] for row in page.ask(rows)] == [
+        assert [row[0] for row in reader.ask(rows)] == [
             DOMAIN.attribute("age").code_names()[code] for code in np.argsort(-model.marginal(("age",)))
         ]
-        page.choose("#x-second", "1")
-        page.choose("#x-order", "place")
-        page.choose("#x-filter", "COOK")
-        found = page.ask(rows)
+        reader.choose("#x-second", "1")
+        reader.choose("#x-order", "place")
+        reader.choose("#x-filter", "COOK")
+        found = reader.ask(rows)
         assert [row[1] for row in found] == ["cook & co"] * 3
         shown = explorer.numbers(*made)["pairs"]["0,1"]
         low, high = shown["noisy"][1] - shown["half"], shown["noisy"][1] + shown["half"]
         assert found[0][3] == " to ".join(f"{end:.0f}" if end >= 100 else f"{end:.1f}" for end in (low, high))
-        assert page.ask("document.querySelector('#x-sum').textContent").startswith("3 lines, in total")
-        page.choose("#x-second", "2")
-        page.choose("#x-filter", "")
-        assert page.ask(rows)[0][3] == "not measured together: the model alone"
-        assert len(page.ask(rows)) == 100 and page.ask("document.querySelector('#x-more').click()") is None
-        assert len(page.ask(rows)) == 200
-        page.ask(
+        assert reader.ask("document.querySelector('#x-sum').textContent").startswith("3 lines, in total")
+        reader.choose("#x-second", "2")
+        reader.choose("#x-filter", "")
+        assert reader.ask(rows)[0][3] == "not measured together: the model alone"
+        assert (
+            len(reader.ask(rows)) == 100 and reader.ask("document.querySelector('#x-more').click()") is None
+        )
+        assert len(reader.ask(rows)) == 200
+        reader.ask(
             "window.copied = null; Object.defineProperty(navigator, 'clipboard', {value: {writeText: "
             "text => { window.copied = text; return Promise.resolve(); }}})"
         )
-        page.choose("#x-first", "1")
-        page.choose("#x-second", "")
-        page.ask("document.querySelector('#x-copy').click()")
-        lines = page.ask("window.copied").split("\n")
+        reader.choose("#x-first", "1")
+        reader.choose("#x-second", "")
+        reader.ask("document.querySelector('#x-copy').click()")
+        lines = reader.ask("window.copied").split("\n")
         assert lines[0] == "job\tcount\tlow\thigh" and len(lines) == 4
-        page.ask("document.querySelector('#x-picture').click()")
-        assert page.ask("window.copied").startswith("<svg") and "var(--" not in page.ask("window.copied")
-        assert page.ask("document.querySelector('#x-done').textContent") == "Picture copied."
-        assert page.ask("performance.getEntriesByType('resource').length") == 0  # nothing was fetched
+        reader.ask("document.querySelector('#x-picture').click()")
+        assert reader.ask("window.copied").startswith("<svg") and "var(--" not in reader.ask("window.copied")
+        assert reader.ask("document.querySelector('#x-done').textContent") == "Picture copied."
+        assert reader.ask("performance.getEntriesByType('resource').length") == 0  # nothing was fetched
 
 
 CUT_OFF = """[...document.querySelectorAll('main *')].filter(each => !each.closest('svg') &&
@@ -226,8 +140,10 @@ def test_nothing_is_cut_off_on_a_phone_or_wider_than_a_window(made, tmp_path, wi
     (tmp_path / "r.html").write_text(
         report.render_fit(json.loads(json.dumps(record)), made[0], made[1].measurements), encoding="utf-8"
     )
-    with Browser(tmp_path / "r.html", tmp_path / "profile", width) as page:
-        assert page.ask("document.documentElement.scrollWidth") <= page.ask("window.innerWidth")
-        assert page.ask("window.innerWidth") == width
-        assert page.ask(CUT_OFF) == []
-        assert page.ask("document.querySelectorAll('.plots svg').length") == 3
+    with Browser(tmp_path / "r.html", tmp_path / "profile", width) as reader:
+        assert reader.ask("document.documentElement.scrollWidth") <= reader.ask("window.innerWidth")
+        assert reader.ask("window.innerWidth") == width
+        assert reader.ask(CUT_OFF) == []
+        reader.ask("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+        assert reader.ask(CUT_OFF) == []
+        assert reader.ask("document.querySelectorAll('.plots svg').length") == 3

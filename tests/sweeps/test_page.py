@@ -1,14 +1,16 @@
 """The page: what it holds, that it needs no network, that names cannot break it."""
 
 import datetime
+import html
 import html.parser
+import json
 import re
-import xml.etree.ElementTree as ElementTree
 
 import pytest
 
 from pgmjax.sweeps import page
 from pgmjax.sweeps.store import COLUMNS, ResultFile
+from tests.browser import Browser, needs_browser
 
 pytest.importorskip("duckdb")
 TIME = datetime.datetime(2026, 1, 2, 3, 4, 5)
@@ -82,9 +84,10 @@ def test_the_page_holds_what_was_found(results):
     assert "Abacus 3000, 2 cores, 8 GB" in words and "pgmjax 9.9, jax 0.10" in words
     assert "ValueError: <no>" in words and "Not done" in words
     figures = [attributes for tag, attributes in reader.tags if tag == "figure"]
-    assert len(figures) == 2 * 4 * 2 and sum("hidden" not in each for each in figures) == 2 * 2
-    lines = [attributes for tag, attributes in reader.tags if tag == "tr" and "data-m" in attributes]
-    assert len(lines) == 5 and {line["data-m"] for line in lines} == {"aim", "<b>&\"'"}
+    assert len(figures) == 4 * 2 and sum("hidden" not in each for each in figures) == 2
+    table = text[text.index('id="numbers"') :].split("</table>")[0]
+    lines = [re.findall(r">([^<]*)</td>", line) for line in re.findall(r"<tr><td.*?</tr>", table)]
+    assert len(lines) == 5 and {line[2] for line in lines} == {"aim", html.escape("<b>&\"'")}
     selects = [attributes["data-key"] for tag, attributes in reader.tags if tag == "select"]
     assert selects == ["t", "w", "e", "metric"]
 
@@ -102,22 +105,54 @@ def test_names_cannot_break_the_page(results):
     assert "<b>" not in text and "&lt;b&gt;&amp;" in text
 
 
-def test_figures_stand_where_the_numbers_say(results):
-    text = page.render(results)
-    drawing = next(s for s in re.findall(r"<svg viewBox=.*?</svg>", text, re.DOTALL) if "trace" in s)
-    root = ElementTree.fromstring(drawing)
-    ticks = {t.text: t for t in root.iter("text") if t.get("class") == "tick"}
-    up = [float(ticks[word].get("y")) for word in ("0.01", "0.02", "0.05")]
-    assert up[0] > up[1] > up[2], "errors grow upwards"
-    series = next(g for g in root.iter("g") if g.get("data-m") == "aim")
-    points = [tuple(map(float, p.split(","))) for p in series.find("polyline").get("points").split()]
-    # medians 0.04 at epsilon 0.5 and 0.01 at 2: to the right, and down by twice log(2) of the axis
-    (left, high), (right, low) = points
-    assert right > left and low - high == pytest.approx(2 * (up[0] - up[1]), abs=0.3)
-    assert up[0] - 4 == pytest.approx(low, abs=0.2), "the label is 4 below its line"
-    bar = series.find(".//path[@class='bar']").get("d")
-    bars = [float(number) for number in re.fullmatch(r"M[\d.]+,([\d.]+)V([\d.]+)", bar).groups()]
-    assert bars[0] > points[0][1] > bars[1], "from the lower quartile to the upper, round the median"
+def first_picture(text):
+    return json.loads(
+        re.search(r'<figure.*?<script type="application/json">(.*?)</script>', text, re.DOTALL)[1]
+    )
+
+
+def test_pictures_hold_the_medians_and_quartiles(results):
+    drawn = first_picture(page.render(results))
+    assert drawn["axes"] == ["epsilon", "seconds a trial"]
+    other, aim = drawn["series"]
+    assert (other["name"], aim["name"], other["colour"], aim["colour"]) == ("<b>&\"'", "aim", 0, 1)
+    # errors 0.01, 0.02, 0.03 over epsilon, and seconds 0.5, 1.5, 2.5
+    assert [point["label"] for point in aim["points"]] == ["0.5", "2.0"]
+    assert [point["at"] for point in aim["points"]] == [[[e] * 3, [1.0, 1.5, 2.0]] for e in (0.5, 2.0)]
+    for point, epsilon in zip(aim["points"], (0.5, 2.0), strict=True):
+        assert point["up"] == pytest.approx([0.015 / epsilon, 0.02 / epsilon, 0.025 / epsilon])
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [400, 1400])
+def test_a_reader_chooses_what_is_shown(results, tmp_path, width):
+    (tmp_path / "s.html").write_text(page.render(results), encoding="utf-8")
+    with Browser(tmp_path / "s.html", tmp_path / "profile", width) as reader:
+        assert reader.ask("document.documentElement.scrollWidth") <= width
+        marks = "document.querySelector('figure:not([hidden]) svg').querySelectorAll('.mark').length"
+        assert reader.ask(marks) == 2 * 4  # two mechanisms, two epsilons, against epsilon and time
+        places = reader.ask("[...document.querySelectorAll('figure polyline')].slice(0, 1)"
+                            ".map(each => each.getAttribute('points'))")  # fmt: skip
+        (left, high), (right, low) = ([float(v) for v in place.split(",")] for place in places[0].split())
+        assert left < right and high < low  # a larger epsilon has a smaller error
+        reader.choose("[data-key=e]", "2.0")
+        assert reader.ask(marks) == 2 * 2
+        reader.ask("document.querySelector('.chip input').click()")
+        assert reader.ask(marks) == 2
+        rows = "[...document.querySelectorAll('#numbers tbody tr:not([hidden])')]"
+        rows += ".map(row => row.cells[3].textContent)"
+        assert reader.ask(rows) == ["2.0"]
+        reader.choose("[data-key=e]", "")
+        reader.choose("[data-key=metric]", "total_variation")
+        assert "total variation" in reader.ask(
+            "document.querySelector('figure:not([hidden]) figcaption').textContent"
+        )
+        reader.ask("document.getElementById('all').click()")
+        reader.ask("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        assert reader.ask(marks) == 2 * 4
+        for _ in range(2):
+            reader.ask("document.querySelectorAll('#numbers th button')[3].click()")
+        assert reader.ask(rows) == ["2.0", "2.0", "0.5", "0.5", "0.5"]
 
 
 def test_several_sweeps_in_a_file(results):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pgmjax.sweeps.summary import NUMBERS, Quartiles, summarise
+from pgmjax.sweeps.page import NUMBERS, Quartiles, summarise
 
 
 def test_quartiles_are_numpys():
