@@ -28,7 +28,6 @@ from pgmjax.cli.release import unit_of
 from pgmjax.data import files
 from pgmjax.data.arrow import encode_array
 from pgmjax.data.attribute import Attribute
-from pgmjax.data.csv_layout import places_of
 from pgmjax.data.definition import LARGEST_WEIGHT
 from pgmjax.data.domain import Domain, infer
 from pgmjax.data.domain_file import write_file, yaml_text
@@ -36,6 +35,7 @@ from pgmjax.data.draft import Draft
 from pgmjax.data.encoding import MISSING, OUTSIDE, UNREADABLE, Encoded, Notation, text_of
 from pgmjax.data.entry import OPEN, json_schema
 from pgmjax.data.unit import Unit, check_unit
+from pgmjax.data.value import key_of_written, places_of
 from pgmjax.discovery.open_table import open_entry
 from pgmjax.discovery.probes import MISSING_TEXTS
 
@@ -86,7 +86,14 @@ def _print_schema(arguments: argparse.Namespace) -> None:
 
 
 def _draft(arguments: argparse.Namespace) -> None:
-    types = files.column_types(arguments.table, arguments.encoding)
+    header = not arguments.no_header
+    types = files.column_types(arguments.table, arguments.encoding, header)
+    if any(map(key_of_written, types)):
+        warnings.warn(
+            f"some names in the first line of {arguments.table} are numbers or dates: if it is a record, "
+            "give --no-header, so that the draft does not show it.",
+            stacklevel=2,
+        )
     hidden = {"--unit": arguments.unit, "--weights": arguments.weights}
     for option, column in hidden.items():
         if column is not None and types.pop(column, types) is types:
@@ -114,6 +121,7 @@ def _draft(arguments: argparse.Namespace) -> None:
     print(f"{arguments.out}: {len(entries)} columns{'' if arguments.public else ', to be completed'}.")
     given = ("encoding", "unit", "max_records", "weights", "max_weight")
     command = ["pgmjax", "domain", "check", arguments.table, arguments.out]
+    command += ["--no-header"] * (not header)
     for name in given:
         if getattr(arguments, name):
             command += [f"--{name.replace('_', '-')}", getattr(arguments, name)]
@@ -140,7 +148,7 @@ def _check_new(path: str) -> None:
 def _public(arguments: argparse.Namespace, names: list[str]) -> dict[str, Any]:
     """Return the entries of a public table, of which every value is read."""
     domain, encoding = Domain(dict.fromkeys(names, 1)), arguments.encoding
-    source = files.open_files(arguments.table, domain, True, None, encoding=encoding)
+    source = files.open_files(arguments.table, domain, not arguments.no_header, None, encoding=encoding)
     assert isinstance(source, files.FileSource)
     columns: dict[str, list[Any]] = {name: [] for name in names}
     for batch in source.values(names):

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 from pgmjax._internal import checks
 from pgmjax._internal.files import absent, parse_json, read_text
 from pgmjax.data.entry import at, check_key, checked_labels
+from pgmjax.data.value import places_of
 
 _Made = TypeVar("_Made")
 _Place = tuple[Any, ...]
@@ -270,7 +271,7 @@ def _columns(
         if columns:
             first = rows.pop(0) if rows else []
             header = max(header, first, key=len)
-            places = [place for one in columns for place, field in enumerate(first) if field == one]
+            places = [place for one in columns for place in places_of(one, first)]
         if len(places) == max(len(columns), 1) == len({*places}):
             return (tuple(row[place] for place in places) for row in rows if len(row) > max(places))
     asked = " and ".join(f"one column named {column!r}" for column in columns)

@@ -126,6 +126,21 @@ def test_a_drafted_file_has_a_line_for_each_column(tmp_path, capsys):
     assert f"pgmjax domain check {tmp_path / 't.csv'} {out}" in capsys.readouterr().out
 
 
+def test_a_draft_without_a_header_shows_no_value(tmp_path, capsys):
+    path, out = tmp_path / "t.csv", tmp_path / "d.yaml"
+    path.write_text("71,Zyxw\n72,Abcd\n")
+    with pytest.warns(UserWarning, match="are numbers or dates: if it is a record, give --no-header"):
+        assert main(["domain", "draft", str(path)]) == 0
+    assert main(["domain", "draft", str(path), "--no-header", "--out", str(out)]) == 0
+    assert Draft.read(out).open == {"column1": "any", "column2": "any"}
+    assert f"domain check {path} {out} --no-header" in capsys.readouterr().out
+    path.write_text("age sex\n71 F\n")
+    with pytest.warns(
+        UserWarning, match="one column, named 'age sex': if spaces stand between columns, save"
+    ):
+        assert main(["domain", "draft", str(path)]) == 0
+
+
 def test_what_cannot_be_drafted(tmp_path, capsys):
     (tmp_path / "t.csv").write_text("a,,a\n1,2,3\n", encoding="utf-8")
     (tmp_path / "t.ods").write_bytes(b"PK")

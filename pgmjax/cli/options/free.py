@@ -59,7 +59,7 @@ def _add_draft(parts: Any) -> None:
     draft.add_argument(
         "--out", metavar="FILE", help="domain file to write, .yaml or .json (default: print it)"
     )
-    _add_encoding(draft)
+    _add_form(draft)
     _add_hidden(draft)
     draft.add_argument(
         "--public", action="store_true", help="also read the values; only for a table that is already public"
@@ -84,11 +84,8 @@ def _add_check(parts: Any) -> None:
     )
     check.add_argument("table", metavar="FILE", help="the table")
     check.add_argument("domain", metavar="DOMAIN", help="the domain file")
-    _add_encoding(check)
+    _add_form(check)
     _add_hidden(check)
-    check.add_argument(
-        "--no-header", action="store_true", help="the columns have no names and stand in the domain's order"
-    )
     check.add_argument(
         "--holder-log",
         metavar="FILE",
@@ -104,8 +101,14 @@ def _add_hidden(parser: Any) -> None:
     release.add_weight_options(group)
 
 
-def _add_encoding(parser: Any) -> None:
+def _add_form(parser: Any) -> None:
     parser.add_argument("--encoding", metavar="NAME", help="encoding of a text file, such as cp1252 (UTF-8)")
+    parser.add_argument(
+        "--no-header",
+        action="store_true",
+        help="the first line holds no names: the columns are in the order of the domain (in a draft: "
+        "column1, column2, ...)",
+    )
 
 
 def add_fit(commands: Any) -> None:
