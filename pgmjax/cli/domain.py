@@ -9,6 +9,7 @@ import csv
 import datetime
 import decimal
 import difflib
+import itertools
 import json
 import math
 import pathlib
@@ -131,7 +132,8 @@ def _draft(arguments: argparse.Namespace) -> None:
 
 def _closest(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, list(known), 1)
-    return f" (did you mean {close[0]}?)" if close else ""
+    listed = f" (it has {', '.join(itertools.islice(known, 9))})" if isinstance(known, dict) else ""
+    return f" (did you mean {close[0]}?)" if close else listed
 
 
 def _check_new(path: str) -> None:

@@ -61,6 +61,7 @@ _WORDS = {
     'rows_outside "missing" or "clip", or the relation add-remove': "--rows-outside missing or clip, or "
     "--relation add-remove",
     "raise max_cells": "raise --max-cells",
+    "max_steps must": "--steps must",
 }
 """What messages of the library call by its names in Python."""
 
@@ -440,6 +441,7 @@ def _check_combination(arguments: argparse.Namespace) -> None:
         )
 
 
+@named_as_options(_WORDS)
 def estimator_of(arguments: argparse.Namespace) -> Estimator:
     """Return the estimator that the options of the fit describe."""
     return Estimator(

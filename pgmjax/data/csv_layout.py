@@ -59,7 +59,7 @@ def find_columns(text: TextFile, names: Sequence[str], header: bool) -> CsvLayou
         if len(row) == 1 < len(names) and not any(places_of(name, row) for name in names):
             raise ValueError(
                 f"{text.path} has no column named {names[0]!r}: its first line is one field, and commas, "
-                "semicolons, tabs, | or single spaces were expected between columns. Save it with one of them."
+                "semicolons, tabs, | or single spaces were expected between columns. Save it with one."
             )
         positions = positions_of(text.path, names, row, _REMEDY)
         return CsvLayout(_NONE if len(row) == 1 else delimiter, len(row), positions, above)

@@ -87,7 +87,9 @@ def _placed(text: str, places: dict[_Place, tuple[int, int]], place: _Place) -> 
 def _file_kind(file: pathlib.Path) -> str:
     suffix = file.suffix.lower()
     if suffix not in (".json", ".yaml", ".yml"):
-        raise ValueError(f"A domain file must end in .json, .yaml or .yml, got {suffix or 'no ending'!r}.")
+        came = "a folder" if file.is_dir() else repr(suffix) if suffix else "no ending"
+        came = "a domain as text: give the dict itself" if "{" in str(file) else came
+        raise ValueError(f"A domain file must end in .json, .yaml or .yml, got {came}.")
     return "json" if suffix == ".json" else "yaml"
 
 

@@ -86,7 +86,8 @@ class Workload:
 
     def __init__(self, entries: Iterable[Any]) -> None:
         if isinstance(entries, str | Mapping) or not isinstance(entries, Iterable):
-            raise TypeError(f"a workload is a list of entries, got {type(entries).__name__}.")
+            said = "a workload is a list of entries, such as [('age', 'sex'), ('job',)]"
+            raise TypeError(f"{said}, got {type(entries).__name__}.")
         made = tuple(as_entry(position, entry) for position, entry in enumerate(entries))
         if not made:
             raise ValueError("a workload needs at least one entry, got none.")
@@ -387,7 +388,7 @@ def as_entry(position: int, entry: Any) -> Entry:
         raise type(error)(f"workload entry {position}: {error}") from error
     raise TypeError(
         f"workload entry {position}: expected a list of attribute names or a mapping with the keys "
-        f"{', '.join(_KEYS)}, got {type(entry).__name__}."
+        f'{", ".join(_KEYS)}, got {type(entry).__name__}: write, for example, [["age", "sex"], ["job"]].'
     )
 
 
