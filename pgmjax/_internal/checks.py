@@ -180,7 +180,8 @@ def kind(value: Any, kinds: Any, said: str, then: str = "") -> None:
         TypeError: rows must be a whole number, got str: leave out the quotation marks.
     """
     if not isinstance(value, kinds):
-        raise TypeError(f"{said}, got {type(value).__name__}{f': {then}' if then else ''}.")
+        came = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
+        raise TypeError(f"{said}, got {came}{f': {then}' if then else ''}.")
 
 
 def mapping(name: str, value: Any, of: str) -> None:

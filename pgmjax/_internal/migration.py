@@ -53,7 +53,7 @@ _OTHERS: Mapping[str, str] = {
     "query": "query(text) of a Synthesizer, or pgmjax query on the command line",
     "read_csv": "Dataset.read(path, domain)",
     "from_frame": "from_public_data(frame), if anybody may see the table",
-    "columns": "attributes",
+    "columns": "attributes of a domain",
     "encode": "Dataset.from_frame(domain, frame)",
     "predict": "query(text) of a Synthesizer, or answer(query) of a model",
     "head": "sample(5) of a model or a Synthesizer",

@@ -180,8 +180,9 @@ def _meant(message: str, parser: argparse.ArgumentParser) -> str:
     if choice is None:
         return ""
     word, known = choice[1], [*re.findall(r"[\w.-]+", choice[2]), "--help", "--version"]
-    if "," in word:
-        return ". Put spaces between several"
+    option = parser._option_string_actions.get(message.partition(":")[0].removeprefix("argument "))
+    if "," in word and option is not None:
+        return ". Put spaces between several" if option.nargs == "+" else ". Give one of them"
     close = difflib.get_close_matches(word, known, 1, 0.7)
     close = close or [f"{parser.prog} {name} {word}" for name in known if word in _parts(parser, name)]
     return f". Did you mean {close[0]}?" if close else ""
@@ -196,7 +197,7 @@ def _instead(words: Sequence[str], parser: argparse.ArgumentParser) -> str:
     if option is None:
         if "--domain" in known and re.search(r"\.(json|ya?ml)$", words[0]):
             return f". Did you mean --domain {words[0]}?"
-        return f". That is one too many: {takes}, of which each takes one value"
+        return f". That is one too many: {takes}, and an option takes one value at most"
     name = option.lstrip("-")
     if name.upper() in places:
         return f". Did you mean {name.upper()}, without an option?"

@@ -332,10 +332,7 @@ def open_files(
         layout = find_columns(found, names, header)
         text, columns = (found, layout), {name: f"f{k}" for name, k in layout.positions.items()}
     else:
-        raise ValueError(
-            f"{file.name} is no kind of table that can be read{_sheet(kind)}: expected .parquet (or a "
-            f"folder of them), .npy, .xlsx, {', '.join(SUFFIXES)}, or one of these text kinds with .gz."
-        )
+        raise _no_table(file, kind)
     of_weights = None
     if weights is not None:
         of_weights = (columns.pop(weights), weight_coder(most, clip=rows_outside == "clip"))
@@ -376,8 +373,10 @@ def column_names(
                 "with commas between them.",
                 stacklevel=2,
             )
+    elif kind == ".npy":
+        raise ValueError(f"{file.name} does not name its columns: give a domain for it.")
     else:
-        raise ValueError(f"{file.name} does not name its columns{_sheet(kind)}: give a domain for it.")
+        raise _no_table(file, kind)
     own = [name for name in found if name and (found.count(name) == 1 or name in names)]
     left = len(found) - len(own) - ("" in found)
     if not own:
@@ -404,10 +403,12 @@ def column_types(
     return _types(file) if file.is_dir() or kind == ".parquet" else dict.fromkeys(names)
 
 
-def _sheet(kind: str) -> str:
-    """Return how to save a sheet, for a message."""
-    sheets = (".xls", ".xlsb", ".ods")
-    return " (save the sheet as CSV in UTF-8, or as Parquet)" if kind in sheets else ""
+def _no_table(file: pathlib.Path, kind: str) -> ValueError:
+    sheet = " (save the sheet as CSV in UTF-8, or as Parquet)" * (kind in (".xls", ".xlsb", ".ods"))
+    return ValueError(
+        f"{file.name} is no kind of table that can be read{sheet}: expected .parquet (or a folder of them), "
+        f".npy, .xlsx, {', '.join(SUFFIXES)}, or one of these text kinds with .gz."
+    )
 
 
 def _read_csv(path: str, layout: CsvLayout, form: str) -> str:

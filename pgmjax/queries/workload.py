@@ -22,6 +22,7 @@ import numpy as np
 from pgmjax import random
 from pgmjax._internal import checks, html
 from pgmjax._internal.files import parse_json, read_text
+from pgmjax._internal.migration import Named
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain, as_domain
 from pgmjax.data.entry import shown
@@ -63,7 +64,7 @@ class KWay:
 
 
 @dataclasses.dataclass(frozen=True, init=False)
-class Workload:
+class Workload(Named):
     """Queries with weights; at least one, without duplicates.
 
     The same query on the same attributes (in any order) may appear only once; use a weight to give it

@@ -170,7 +170,9 @@ def add_query(commands: Any) -> None:
     parser.add_argument(
         "folder", metavar="DIR", help="folder written by `pgmjax release`, `pgmjax fit` or `pgmjax perturb`"
     )
-    parser.add_argument("condition", nargs="*", metavar="CONDITION", help="such as 'sex=Male,age<30'")
+    parser.add_argument(
+        "condition", nargs="*", default=[], metavar="CONDITION", help="such as 'sex=Male,age<30'"
+    )
     parser.add_argument(
         "--marginal",
         action="once",

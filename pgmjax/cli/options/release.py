@@ -65,6 +65,7 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         help="spend this share of the budget, such as 0.1, on finding the bins, labels and dates of the "
         "columns that the domain file leaves open, or of all columns without --domain. Columns of text need "
         "--delta",
+        action="once",
     )
     group.add_argument(
         "--workload", metavar="FILE", help="JSON file that lists the queries to measure and answer"
@@ -156,6 +157,7 @@ def _add_privacy(parser: argparse.ArgumentParser) -> None:
     add_epsilon_options(group, required=False)  # not with --resume
     group.add_argument(
         "--delta",
+        action="once",
         default="0",
         metavar="D",
         help="the delta of (epsilon, delta)-differential privacy, such as 1e-9 (default: 0)",
@@ -184,12 +186,14 @@ def add_epsilon_options(group: Any, *, required: bool) -> None:
     # kept as text, so that 0.1 is exactly one tenth
     group.add_argument(
         "--epsilon",
+        action="once",
         required=required,
         metavar="E",
         help="the privacy budget, such as 1, 0.1 or 1/3; a smaller one protects more, with more noise",
     )
     group.add_argument(
         "--relation",
+        action="once",
         required=required,
         choices=[relation.value for relation in Relation],
         help="what an observer may not notice: that a record was added or removed (add-remove; the number of "
