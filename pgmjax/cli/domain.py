@@ -365,7 +365,7 @@ def _count(found: _Findings, array: Any) -> None:
 
 def _tell(findings: dict[str, _Findings], lacking: list[str], left_out: list[str], draft: Draft) -> None:
     """Print counts and remedies."""
-    print("These counts are exact. Keep them to yourself: they are for the table's holder alone.")
+    print("These counts are exact: show them only to people who may see the table.")
     for name, found in findings.items():
         if not found.is_good:
             print(f"  {name}: {found.said()}")

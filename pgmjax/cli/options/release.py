@@ -218,8 +218,8 @@ def add_ledger_options(group: Any) -> None:
     group.add_argument(
         "--holder-log",
         metavar="FILE",
-        help="with --ledger, error messages do not show values of the table: write these details to FILE, "
-        "for those alone who may see the table",
+        help="with --ledger, error messages show nothing of the table: write the details to FILE, which only "
+        "people who may see the table should read",
     )
     group.add_argument(
         "--insecure-seed",
@@ -261,8 +261,8 @@ def add_prior_option(group: Any) -> None:
         "--from",
         dest="prior",
         metavar="DIR",
-        help="the folder of an earlier release over the same domain, which the model follows where nothing "
-        "is measured now. The costs of both are added up",
+        help="the folder of an earlier release over the same domain. Where nothing is measured now, the model "
+        "stays close to that one. The costs of both are added up",
     )
 
 
@@ -286,8 +286,8 @@ def add_output_options(group: Any) -> None:
         "--regularisation",
         default="auto",
         metavar="W",
-        help="pull the model towards independent attributes, so that it follows less of the noise. W is the "
-        "strength, in records; auto (default) takes it from the noise; none does not pull",
+        help="how strongly to pull the model towards independent attributes, so that it follows less of the "
+        "noise: a number of records, auto (default: chosen by the noise) or none",
     )
     # a release is fitted only once: float64 costs little and certifies a smaller gap
     group.add_argument(
