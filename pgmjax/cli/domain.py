@@ -121,8 +121,7 @@ def _draft(arguments: argparse.Namespace) -> None:
     write_file(arguments.out, entries, _KINDS)
     print(f"{arguments.out}: {len(entries)} columns{'' if arguments.public else ', to be completed'}.")
     given = ("encoding", "unit", "max_records", "weights", "max_weight")
-    command = ["pgmjax", "domain", "check", arguments.table, arguments.out]
-    command += ["--no-header"] * (not header)
+    command = ["pgmjax", "domain", "check", arguments.table, arguments.out, *["--no-header"] * (not header)]
     for name in given:
         if getattr(arguments, name):
             command += [f"--{name.replace('_', '-')}", getattr(arguments, name)]

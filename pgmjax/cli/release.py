@@ -182,8 +182,7 @@ def _job(arguments: argparse.Namespace) -> Job:
         most = len(domain) if isinstance(domain, Domain) else None
         k = 2 if arguments.all_kway is None else arguments.all_kway
         workload = KWay(checks.integer("--all-kway", k, low=1, high=most))
-    if arguments.rows is not None and arguments.rows < 0:
-        raise ValueError(f"--rows must be >= 0, got {arguments.rows}.")
+    checks.integer("--rows", arguments.rows or 0, low=0)
     job = job_of(
         arguments,
         domain,
@@ -266,8 +265,7 @@ def _add_rows(arguments: argparse.Namespace) -> None:
         raise ValueError(
             f"--{other[0].replace('_', '-')} cannot be used with --add-rows, which only draws rows."
         )
-    if arguments.add_rows < 1:
-        raise ValueError(f"--add-rows must be at least 1, got {arguments.add_rows}.")
+    checks.integer("--add-rows", arguments.add_rows, low=1)
     saved = release_folder.opened(arguments.table)
     record = saved.record
     folder, number = pathlib.Path(arguments.table), 2

@@ -259,7 +259,7 @@ class Coder:
             return ""
         if self._labels is not None:
             none = f", and none of them is a {storage}: write {storage}s as labels or as spellings of them"
-            return "it has labels" + (none if storage else "")
+            return f"it has labels{none if storage else ''}"
         if self._edges is None:
             return f"it takes codes 0..{self._regular - 1}"
         return f"it has {'bins of numbers' if self._notation.time is None else 'cells of dates'}"

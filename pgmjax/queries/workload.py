@@ -110,9 +110,8 @@ class Workload(Named):
             >>> Workload.of_marginals([("age", "sex"), ("age",)]).cliques
             (('age', 'sex'), ('age',))
         """
-        if isinstance(cliques, str):
-            raise TypeError("cliques must be a list of tuples of attribute names, got one string.")
-        return cls([Entry(marginal(clique)) for clique in cliques])
+        listed = checks.several("cliques", cliques, "tuples of attribute names")
+        return cls([Entry(marginal(clique)) for clique in listed])
 
     @classmethod
     def all_kway(cls, domain: Domain, k: int, max_cells: int | None = None) -> Workload:
@@ -167,10 +166,8 @@ class Workload(Named):
             >>> workload.entries[0].to_spec()
             {'clique': ['age', 'sex'], 'queries': {'age': 'prefix'}}
         """
-        if isinstance(cliques, str):
-            raise TypeError("cliques must be a list of tuples of attribute names, got one string.")
         checks.kind(blocks, Mapping, "blocks must map attribute names to blocks")
-        listed = [tuple(clique) for clique in cliques]
+        listed = list(map(tuple, checks.several("cliques", cliques, "tuples of attribute names")))
         idle = [name for name in blocks if not any(name in clique for clique in listed)]
         if idle:
             raise ValueError(f"blocks are given for {idle}, which no clique holds: leave them out.")

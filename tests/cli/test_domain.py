@@ -174,7 +174,7 @@ def test_a_raw_table_is_released_in_one_command(tmp_path, capsys):
     assert {row["sex"] for row in synthetic} >= {"a", "b"} and [*synthetic[0]] == ["age", "sex"]
     assert all(int(row["age"]) >= 0 for row in synthetic)
     assert pj.Domain.read(tmp_path / "out" / "domain.json")["sex"] >= 2
-    assert main([*asked[:-2], "--relation", "add-remove", "--delta", "0", "--out", str(tmp_path / "o2")]) == 2
+    assert main([*asked[:-4], "--relation", "add-remove", "--delta", "0", "--out", str(tmp_path / "o2")]) == 2
     assert "cannot be found without a delta" in capsys.readouterr().err and not (tmp_path / "o2").exists()
 
 

@@ -261,8 +261,8 @@ def add_prior_option(group: Any) -> None:
         "--from",
         dest="prior",
         metavar="DIR",
-        help="the folder of an earlier release over the same domain. Where nothing is measured now, the model "
-        "stays close to that one. The costs of both are added up",
+        help="the folder of an earlier release over the same domain. Where nothing is measured now, the "
+        "model stays close to that one. The costs of both are added up",
     )
 
 
