@@ -1,4 +1,4 @@
-"""Sixty mistakes that a new user makes, the message that each gets, and its grade.
+"""Seventy mistakes that a new user makes, the message that each gets, and its grade.
 
     python tests/mistakes.py [--out FILE]
 
@@ -44,7 +44,7 @@ POINTS = {
     4: "It names the option, argument, file or column.",
     5: "It shows no value of the private table.",
 }
-ENOUGH = 54
+ENOUGH = 66
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,6 +129,16 @@ COMMANDS = [
     ),
     Case("A unit that is no column", f"{RELEASE} {PRIVACY} --unit persom --max-records 4 --out new"),
     Case("An audit of an unknown mechanism", "pgmjax audit mts"),
+    Case("A short name of an option", f"{RELEASE} -e 1 --relation add-remove --out new"),
+    Case("An option for what stands alone", f"pgmjax release --table people.csv --domain people.yaml {REST}"),
+    Case("An option without its value", f"{RELEASE} --epsilon --relation add-remove --out new"),
+    Case("Two values of epsilon", f"{RELEASE} {PRIVACY} --epsilon 2 --out new"),
+    Case("Two tables", f"pgmjax release people.csv wide.csv --domain people.yaml {REST}"),
+    Case("An empty name", f"{RELEASE} {PRIVACY} --out ''"),
+    Case(
+        "An address for a table",
+        f"pgmjax release https://example.org/people.csv --domain people.yaml {REST}",
+    ),
 ]
 FIT = 'pj.Synthesizer(epsilon=1, relation="add-remove").fit'
 PYTHON = [
@@ -144,11 +154,7 @@ PYTHON = [
     Case("A frame without rows", f"{FIT}(people[:0], domain)"),
     Case("The domain lacks a column", f"del domain['job']\n{FIT}(people, domain)"),
     Case("A value outside the domain", f"frame = people.assign(job='Zyxw9173')\n{FIT}(frame, domain)"),
-    Case(
-        "No relation",
-        "pj.Synthesizer(epsilon=1).fit(people, domain)",
-        {1: "it does not say what a relation may be.", 3: "it does not say what to write."},
-    ),
+    Case("No relation", "pj.Synthesizer(epsilon=1).fit(people, domain)"),
     Case(
         "The relation is misspelt", 'pj.Synthesizer(epsilon=1, relation="add_or_remove").fit(people, domain)'
     ),
@@ -179,16 +185,15 @@ PYTHON = [
         'pj.Estimator().fit(pj.Domain({"sex": 2}), noisy)',
     ),
     Case("An attribute of size 0", 'pj.Domain({"sex": 0})'),
+    Case("An argument that there is not", 'pj.Dataset.read("people.csv", pj.Domain(domain), delimiter=";")'),
+    Case("A table without its domain", 'pj.Dataset.read("people.csv")'),
+    Case("A number for a folder", "synth.save(1)"),
     Case(
         "A domain written as in mbi",
         'pj.Domain(["sex", "age"], [2, 5])',
-        {1: "it does not say that a mapping is expected.", 3: "it does not say what to write."},
+        {1: "it shows a mapping and does not say that one is expected."},
     ),
-    Case(
-        "A name of mbi",
-        "pj.Estimator(iters=100)",
-        {1: "it does not say what the arguments are.", 3: "it does not say that it is max_steps here."},
-    ),
+    Case("A name of mbi", "pj.Estimator(iters=100)"),
     Case(
         "An import of a name of mbi",
         "from pgmjax import FactoredInference",
@@ -373,7 +378,7 @@ def grade(case: Case) -> str:
 def page(outcomes: list[Outcome]) -> str:
     """Return the page of results."""
     lines = [
-        "# Sixty mistakes and their messages",
+        "# Seventy mistakes and their messages",
         "",
         "Written by `python tests/mistakes.py`. Every mistake is made for real; the message is shown whole.",
         "",

@@ -1,4 +1,4 @@
-"""The sixty mistakes of mistakes.py: what a machine can check of their messages."""
+"""The seventy mistakes of mistakes.py: what a machine can check of their messages."""
 
 import pathlib
 
@@ -28,12 +28,22 @@ SAYS = {
     "A model that is too large": "or give --max-cells N, or --all-kway a smaller K.",
     "A unit that is no column": "no column named 'persom', and the unit of privacy (--unit) needs one",
     "An audit of an unknown mechanism": "usage: pgmjax audit [-h] [--mechanism NAME]",
+    "A short name of an option": "-e 1. Did you mean --encoding or --epsilon or --escape-formulas?",
+    "An option for what stands alone": "--table. Did you mean TABLE, without an option?",
+    "An option without its value": "--epsilon has no value behind it: write --epsilon E",
+    "Two values of epsilon": "--epsilon: is given twice: give it once.",
+    "Two tables": "wide.csv. That is one too many: pgmjax release takes TABLE beside its options",
+    "An empty name": "The name of what is to be written is empty: give one.",
+    "An address for a table": "is an address: download the table, and give the name of the file.",
 }
 IN_PYTHON = {
     "A value outside the domain": "Correct the domain or the table. Nothing was spent.",
     "A frame without rows": "The frame has no row, and needs at least one. Nothing was spent.",
     "The relation is misspelt": 'relation must be "add-remove" (the number of records is secret) or',
-    "A unit that is no column": "no columns named 'persom', which Unit names: correct the name there",
+    "A unit that is no column": "no column named 'persom', which Unit names: correct the name there",
+    "An argument that there is not": "Dataset.read has no argument 'delimiter'. Write Dataset.read(path,",
+    "A table without its domain": "Dataset.read needs domain. Write Dataset.read(path, domain",
+    "A number for a folder": "path must be the name of a file or folder, got int.",
     "Counts of the wrong shape": "expected shape (2,), got (3,)",
     "A negative standard deviation": "1 of 1 are not, such as -5",
     "A count of an unknown attribute": "not an attribute of the domain; it has sex",
@@ -55,7 +65,7 @@ def outcomes(bench):
 
 def test_no_traceback_no_secret_nothing_spent_and_the_documented_exit_status(bench, outcomes):
     found = {case.title: outcomes[id(case)].faults(case) for case in bench.CASES}
-    assert len(bench.CASES) == 60 and not {title: faults for title, faults in found.items() if faults}
+    assert len(bench.CASES) == 70 and not {title: faults for title, faults in found.items() if faults}
 
 
 def test_the_checks_see_what_they_are_to_see(bench):
@@ -89,4 +99,4 @@ def test_grades_are_enough_and_the_committed_page_has_these_cases(bench):
     for number, case in enumerate(bench.CASES, 1):
         assert f"\n## {number}. {case.title}\n" in page and f"\n{case.tried}\n```\n" in page
         assert f"\nGrade: {bench.grade(case)}\n" in page
-    assert page.count("\n## ") == 61 and f"{full} of 60 messages have all five points; 0 are" in page
+    assert page.count("\n## ") == 71 and f"{full} of 70 messages have all five points; 0 are" in page

@@ -137,8 +137,12 @@ def new_path(path: str | os.PathLike[str], unless: str = "") -> pathlib.Path:
         unless: what else may be done, for the message, such as ", or overwrite=True".
 
     Raises:
-        ValueError: something is there.
+        TypeError: no name.
+        ValueError: it is empty, or something is there.
     """
+    kind(path, str | os.PathLike, "path must be the name of a file or folder")
+    if not os.fspath(path):
+        raise ValueError("The name of what is to be written is empty: give one.")
     target = pathlib.Path(path).absolute()
     if os.path.lexists(target):
         also = unless or ", nothing is ever overwritten"
@@ -176,7 +180,8 @@ def kind(value: Any, kinds: Any, said: str, then: str = "") -> None:
         TypeError: rows must be a whole number, got str: leave out the quotation marks.
     """
     if not isinstance(value, kinds):
-        raise TypeError(f"{said}, got {type(value).__name__}{f': {then}' if then else ''}.")
+        came = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
+        raise TypeError(f"{said}, got {came}{f': {then}' if then else ''}.")
 
 
 def mapping(name: str, value: Any, of: str) -> None:

@@ -53,6 +53,8 @@ def absent(what: str, path: str | os.PathLike[str]) -> str:
         what: the kind of file, such as "table".
         path: as it was given.
     """
+    if "://" in os.fspath(path):
+        return f"{os.fspath(path)} is an address: download the {what}, and give the name of the file."
     file = pathlib.Path(path)
     beside: list[str] = []
     with contextlib.suppress(OSError):

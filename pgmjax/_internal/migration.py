@@ -6,8 +6,9 @@ An unknown name is the usual AttributeError and a wrong argument the usual TypeE
 from __future__ import annotations
 
 import abc
+import functools
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pgmjax._internal import checks
@@ -26,7 +27,7 @@ MBI: Mapping[str, str] = {
     "canonical": "project(clique)",
     "marginalize": "project(clique) of the other attributes",
     "supports": "set(clique) <= set(domain)",
-    "load": "Dataset.read(path, domain)",
+    "load": "load(folder) of what was saved, or Dataset.read(path, domain) of a table",
     "synthetic": "sample(rows, seed) of a model",
     "synthetic_data": "sample(rows, seed) of a model",
     "project": _COUNTS,
@@ -52,7 +53,7 @@ _OTHERS: Mapping[str, str] = {
     "query": "query(text) of a Synthesizer, or pgmjax query on the command line",
     "read_csv": "Dataset.read(path, domain)",
     "from_frame": "from_public_data(frame), if anybody may see the table",
-    "columns": "attributes",
+    "columns": "attributes of a domain",
     "encode": "Dataset.from_frame(domain, frame)",
     "predict": "query(text) of a Synthesizer, or answer(query) of a model",
     "head": "sample(5) of a model or a Synthesizer",
@@ -63,7 +64,7 @@ _OTHERS: Mapping[str, str] = {
     **dict.fromkeys(("Budget", "PrivateTable", "Ledger"), "in pgmjax.privacy"),
 }
 """What stands here for a name that one may expect."""
-_ARGUMENTS: Mapping[str, tuple[str, ...]] = {
+ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "eps": ("epsilon",),
     "iters": ("max_steps",),
     "iterations": ("max_steps",),
@@ -121,16 +122,24 @@ def missing(owner: str, name: str, known: Iterable[str] = ()) -> AttributeError:
     return AttributeError(f"{owner} has no {name!r}{here}.{meant}", name=name)
 
 
-def wrong_call(cls: type, args: tuple[Any, ...], given: Mapping[str, Any]) -> TypeError | None:
-    """Return the error for arguments that a class cannot be made from; None if it takes them.
+def wrong_call(
+    called: Callable[..., Any], args: tuple[Any, ...], given: Mapping[str, Any], said: str
+) -> TypeError | None:
+    """Return the error for arguments that a class or method does not take; None if it takes them.
+
+    Args:
+        called: the class, or the method of an object.
+        args: the arguments.
+        given: those that were named.
+        said: its name.
 
     Example:
         >>> class Walk:
         ...     def __init__(self, *, max_steps=1): pass
-        >>> wrong_call(Walk, (), {"iters": 3})
+        >>> wrong_call(Walk, (), {"iters": 3}, "Walk")
         TypeError("Walk has no argument 'iters': here it is max_steps. Write Walk(*, max_steps=...).")
     """
-    signature = inspect.signature(cls)
+    signature = inspect.signature(called)
     try:
         signature.bind(*args, **given)
     except TypeError as error:
@@ -138,24 +147,40 @@ def wrong_call(cls: type, args: tuple[Any, ...], given: Mapping[str, Any]) -> Ty
         unknown = next((name for name in given if name not in known), None)
         lacking = [n for n, p in known.items() if p.default is p.empty and n not in given][len(args) :]
         if unknown is not None:
-            here = next((name for name in _ARGUMENTS.get(unknown, ()) if name in known), "")
+            here = next((name for name in ARGUMENTS.get(unknown, ()) if name in known), "")
             meant = f": here it is {_explained(here)}." if here else f".{checks.did_you_mean(unknown, known)}"
-            said = f"{cls.__name__} has no argument {unknown!r}{meant}"
+            wrong = f"{said} has no argument {unknown!r}{meant}"
         elif lacking and "missing" in str(error):
-            said = f"{cls.__name__} needs {', '.join(map(_explained, lacking))}."
+            wrong = f"{said} needs {', '.join(map(_explained, lacking))}."
         else:
-            said = f"{cls.__name__} cannot be made so: {error}."
+            wrong = f"{said} cannot be {'made' if isinstance(called, type) else 'called'} so: {error}."
         plain = [
             p.replace(annotation=p.empty, default=p.empty if p.default is p.empty else ...)
             for p in known.values()
         ]
-        usual = f"{cls.__name__}{inspect.Signature(plain)}".replace("Ellipsis", "...")
-        return TypeError(f"{said} Write {_WRITTEN.get(cls.__name__, usual)}.")
+        usual = f"{said}{inspect.Signature(plain)}".replace("Ellipsis", "...")
+        return TypeError(f"{wrong} Write {_WRITTEN.get(said, usual)}.")
     return None
 
 
 def _explained(argument: str) -> str:
     return f"{argument} ({_MEANT[argument]})" if argument in _MEANT else argument
+
+
+def _answering(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method that answers wrong arguments with the right ones."""
+
+    @functools.wraps(method)
+    def call(*args: Any, **given: Any) -> Any:
+        try:
+            return method(*args, **given)
+        except TypeError as error:
+            if error.__traceback__ is None or error.__traceback__.tb_next is not None or not args:
+                raise  # of what the method does
+            wrong = wrong_call(functools.partial(method, args[0]), args[1:], given, method.__qualname__)
+            raise wrong or error from None
+
+    return call
 
 
 class _Named(abc.ABCMeta):
@@ -170,7 +195,7 @@ class _Named(abc.ABCMeta):
             try:
                 return super().__call__(*args, **given)
             except TypeError:
-                wrong = wrong_call(cls, args, given)
+                wrong = wrong_call(cls, args, given, cls.__name__)
                 if wrong is None:
                     raise
                 raise wrong from None
@@ -183,6 +208,14 @@ class Named(metaclass=_Named):
     """Base of classes whose unknown attributes and wrong arguments are answered with what to write here."""
 
     if not TYPE_CHECKING:
+
+        def __init_subclass__(cls, **given: Any) -> None:
+            super().__init_subclass__(**given)
+            for name, member in [*vars(cls).items()]:
+                if not name.startswith("_") and isinstance(member, classmethod):
+                    setattr(cls, name, classmethod(_answering(member.__func__)))
+                elif not name.startswith("_") and inspect.isfunction(member):
+                    setattr(cls, name, _answering(member))
 
         def __getattr__(self, name: str) -> Any:
             if name in MBI or name in _OTHERS:

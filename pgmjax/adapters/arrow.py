@@ -17,6 +17,7 @@ from pgmjax._internal import checks
 from pgmjax.data import arrow as source_arrow
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain, as_domain
+from pgmjax.data.value import places_of
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import CONTINUOUS, DiscreteNoise, read_noise
 from pgmjax.model import row_file
@@ -83,14 +84,13 @@ def rows_from_arrow(table: Any, domain: Domain) -> dict[str, np.ndarray]:
     frame = _table(table)
     found = {}
     for name in domain:
-        if name not in frame.column_names:
+        places = places_of(name, frame.column_names)
+        if not places:
             continue
-        if frame.column_names.count(name) > 1:
-            raise ValueError(
-                f"the table has {frame.column_names.count(name)} columns named {name!r}, not one."
-            )
+        if len(places) > 1:
+            raise ValueError(f"the table has {len(places)} columns named {name!r}, not one.")
         attribute = domain.attribute(name)
-        encoded = source_arrow.encode_column(frame, name, attribute.coder)
+        encoded = source_arrow.encode_column(frame, places[0], attribute.coder)
         problem = attribute.problem(encoded)
         if problem:
             raise ValueError(problem)

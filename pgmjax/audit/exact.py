@@ -325,12 +325,12 @@ def _log_ratio(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def _known(distribution: DiscreteNoise) -> None:
-    if not isinstance(distribution, DiscreteLaplace | DiscreteGaussian):
-        raise TypeError(
-            "Exact figures are known for DiscreteLaplace and DiscreteGaussian, got "
-            f"{type(distribution).__name__}; for another distribution give its probabilities to "
-            "channel_epsilon as rows of a channel."
-        )
+    checks.kind(
+        distribution,
+        DiscreteLaplace | DiscreteGaussian,
+        "Exact figures are known for DiscreteLaplace and DiscreteGaussian",
+        "give the probabilities of another distribution to channel_epsilon as rows of a channel",
+    )
 
 
 def _log_probabilities(

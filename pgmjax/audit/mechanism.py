@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -190,8 +190,7 @@ def check_interface(mechanism: Any) -> None:
     Raises:
         TypeError: part of the interface is missing; the message lists it.
     """
-    if not callable(mechanism):
-        raise TypeError(f"A mechanism must be a class, got {type(mechanism).__name__}.")
+    checks.kind(mechanism, Callable, "A mechanism must be a class")
     parameters = inspect.signature(mechanism).parameters
     anything = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values())
     lacks = [f"a parameter `{name}`" for name in _TAKEN if name not in parameters and not anything]

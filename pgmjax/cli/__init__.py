@@ -20,11 +20,14 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from pgmjax._internal import checks
+from pgmjax._internal.migration import ARGUMENTS
 from pgmjax._version import __version__
 from pgmjax.cli import options, process
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 _MOST_LINES = 8
+_NEGATIVE = re.compile(r"-\.?[0-9].*")
+"""What is a value and no option, such as -1e-9."""
 _NEEDED = {
     "--epsilon": "(the privacy budget, such as 1)",
     "--relation": "(add-remove if the number of records is secret, replace-one if it is public)",
@@ -88,6 +91,7 @@ class _Parser(argparse.ArgumentParser):
         self.register("type", int, _whole_number)
         self.register("type", float, _number)
         self.register("action", "once", _Once)
+        self._negative_number_matcher = _NEGATIVE
         self.given: set[str] = set()
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
@@ -100,7 +104,7 @@ class _Parser(argparse.ArgumentParser):
         """Parse arguments; the command itself, and not `pgmjax`, refuses those that it does not have."""
         found, strange = super().parse_known_args(args, namespace)
         if strange and (self._subparsers is None or self.get_default("run")):
-            self.error(f"unrecognized arguments: {' '.join(strange)}")
+            self.error(f"unrecognized arguments: {' '.join(strange)}{_instead(strange, self)}")
         return found, strange
 
     def error(self, message: str) -> NoReturn:
@@ -111,6 +115,11 @@ class _Parser(argparse.ArgumentParser):
         if "arguments are required" in message:
             for option, meaning in _NEEDED.items():
                 message = re.sub(rf"{option}\b", f"{option} {meaning}", message)
+        lacking = re.fullmatch(r"argument (?:.*/)?(--\S+): expected (?:one|at least one) argument", message)
+        if lacking is not None:
+            action = self._option_string_actions[lacking[1]]
+            value = action.metavar or f"{{{','.join(map(str, action.choices or ()))}}}"
+            message = f"{lacking[1]} has no value behind it: write {lacking[1]} {value}"
         message += _meant(message, self)
         _, found, example = (self.epilog or "").partition("Example: ")
         hint = f"example: {example}\n" if found else ""
@@ -168,18 +177,35 @@ def _parts(parser: argparse.ArgumentParser, name: str) -> set[str]:
 def _meant(message: str, parser: argparse.ArgumentParser) -> str:
     """Return a question about what was meant by the word that a usage error names, or ""."""
     choice = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
-    if choice is not None:
-        word, known = choice[1], [*re.findall(r"[\w.-]+", choice[2]), "--help", "--version"]
-    else:
-        strange = re.search(r"unrecognized arguments: .*?(--[\w-]+)", message)
-        word, known = ("" if strange is None else strange[1]), sorted(_options(parser))
-    file = re.search(r"unrecognized arguments: (\S+\.(?:json|ya?ml))$", message)
-    if file is not None and "--domain" in known:
-        return f". Did you mean --domain {file[1]}?"
+    if choice is None:
+        return ""
+    word, known = choice[1], [*re.findall(r"[\w.-]+", choice[2]), "--help", "--version"]
+    option = parser._option_string_actions.get(message.partition(":")[0].removeprefix("argument "))
+    if "," in word and option is not None:
+        return ". Put spaces between several" if option.nargs == "+" else ". Give one of them"
     close = difflib.get_close_matches(word, known, 1, 0.7)
-    if not close and choice is not None:
-        close = [f"{parser.prog} {name} {word}" for name in known if word in _parts(parser, name)]
+    close = close or [f"{parser.prog} {name} {word}" for name in known if word in _parts(parser, name)]
     return f". Did you mean {close[0]}?" if close else ""
+
+
+def _instead(words: Sequence[str], parser: argparse.ArgumentParser) -> str:
+    """Return what to write instead of words that a command does not take."""
+    known = sorted(_options(parser))
+    places = [str(each.metavar or each.dest) for each in parser._actions if not each.option_strings]
+    takes = f"{parser.prog} takes {' and '.join(places) or 'nothing'} beside its options"
+    option = next((word.partition("=")[0] for word in words if word.startswith("-")), None)
+    if option is None:
+        if "--domain" in known and re.search(r"\.(json|ya?ml)$", words[0]):
+            return f". Did you mean --domain {words[0]}?"
+        return f". That is one too many: {takes}, and an option takes one value at most"
+    name = option.lstrip("-")
+    if name.upper() in places:
+        return f". Did you mean {name.upper()}, without an option?"
+    close = [f"--{each.replace('_', '-')}" for each in ARGUMENTS.get(name, ())]
+    close = [each for each in close if each in known] or difflib.get_close_matches(option, known, 1, 0.7)
+    if len(name) == 1:
+        close = [each for each in known if each.startswith(f"--{name}")]
+    return f". Did you mean {' or '.join(close)}?" if close else f". {takes}; --help lists these"
 
 
 def _parser() -> argparse.ArgumentParser:

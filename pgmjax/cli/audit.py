@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pgmjax import audit, mechanisms
+from pgmjax._internal import checks
 from pgmjax.audit import frontends
 
 _DELTAS: tuple[Any, ...] = ("0", "1e-6")
@@ -89,14 +90,12 @@ def _processes(arguments: argparse.Namespace) -> None:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    if arguments.pairs < 1:
-        raise ValueError(f"--pairs must be at least 1, got {arguments.pairs}.")
+    checks.integer("--pairs", arguments.pairs, low=1)
+    checks.integer("--seed", arguments.seed, low=0)
     if arguments.runs is not None and (arguments.runs < 0 or arguments.runs == 1):
         raise ValueError(f"--runs must be at least 2, or 0 for none, got {arguments.runs}.")
     if not 0 <= arguments.seconds <= _LONGEST:
         raise ValueError(f"--seconds must be at least 0 and at most {_LONGEST}, got {arguments.seconds}.")
-    if arguments.seed < 0:
-        raise ValueError(f"--seed must be at least 0, got {arguments.seed}.")
 
 
 def _known() -> dict[str, type[Any]]:

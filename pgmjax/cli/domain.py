@@ -9,6 +9,7 @@ import csv
 import datetime
 import decimal
 import difflib
+import itertools
 import json
 import math
 import pathlib
@@ -28,7 +29,6 @@ from pgmjax.cli.release import unit_of
 from pgmjax.data import files
 from pgmjax.data.arrow import encode_array
 from pgmjax.data.attribute import Attribute
-from pgmjax.data.csv_layout import places_of
 from pgmjax.data.definition import LARGEST_WEIGHT
 from pgmjax.data.domain import Domain, infer
 from pgmjax.data.domain_file import write_file, yaml_text
@@ -36,6 +36,7 @@ from pgmjax.data.draft import Draft
 from pgmjax.data.encoding import MISSING, OUTSIDE, UNREADABLE, Encoded, Notation, text_of
 from pgmjax.data.entry import OPEN, json_schema
 from pgmjax.data.unit import Unit, check_unit
+from pgmjax.data.value import key_of_written, places_of
 from pgmjax.discovery.open_table import open_entry
 from pgmjax.discovery.probes import MISSING_TEXTS
 
@@ -86,7 +87,14 @@ def _print_schema(arguments: argparse.Namespace) -> None:
 
 
 def _draft(arguments: argparse.Namespace) -> None:
-    types = files.column_types(arguments.table, arguments.encoding)
+    header = not arguments.no_header
+    types = files.column_types(arguments.table, arguments.encoding, header)
+    if any(map(key_of_written, types)):
+        warnings.warn(
+            f"some names in the first line of {arguments.table} are numbers or dates: if it is a record, "
+            "give --no-header, so that the draft does not show it.",
+            stacklevel=2,
+        )
     hidden = {"--unit": arguments.unit, "--weights": arguments.weights}
     for option, column in hidden.items():
         if column is not None and types.pop(column, types) is types:
@@ -113,7 +121,7 @@ def _draft(arguments: argparse.Namespace) -> None:
     write_file(arguments.out, entries, _KINDS)
     print(f"{arguments.out}: {len(entries)} columns{'' if arguments.public else ', to be completed'}.")
     given = ("encoding", "unit", "max_records", "weights", "max_weight")
-    command = ["pgmjax", "domain", "check", arguments.table, arguments.out]
+    command = ["pgmjax", "domain", "check", arguments.table, arguments.out, *["--no-header"] * (not header)]
     for name in given:
         if getattr(arguments, name):
             command += [f"--{name.replace('_', '-')}", getattr(arguments, name)]
@@ -123,7 +131,8 @@ def _draft(arguments: argparse.Namespace) -> None:
 
 def _closest(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, list(known), 1)
-    return f" (did you mean {close[0]}?)" if close else ""
+    listed = f" (it has {', '.join(itertools.islice(known, 9))})" if isinstance(known, dict) else ""
+    return f" (did you mean {close[0]}?)" if close else listed
 
 
 def _check_new(path: str) -> None:
@@ -140,7 +149,7 @@ def _check_new(path: str) -> None:
 def _public(arguments: argparse.Namespace, names: list[str]) -> dict[str, Any]:
     """Return the entries of a public table, of which every value is read."""
     domain, encoding = Domain(dict.fromkeys(names, 1)), arguments.encoding
-    source = files.open_files(arguments.table, domain, True, None, encoding=encoding)
+    source = files.open_files(arguments.table, domain, not arguments.no_header, None, encoding=encoding)
     assert isinstance(source, files.FileSource)
     columns: dict[str, list[Any]] = {name: [] for name in names}
     for batch in source.values(names):
@@ -355,7 +364,7 @@ def _count(found: _Findings, array: Any) -> None:
 
 def _tell(findings: dict[str, _Findings], lacking: list[str], left_out: list[str], draft: Draft) -> None:
     """Print counts and remedies."""
-    print("These counts are exact. Keep them to yourself: they are for the table's holder alone.")
+    print("These counts are exact: show them only to people who may see the table.")
     for name, found in findings.items():
         if not found.is_good:
             print(f"  {name}: {found.said()}")

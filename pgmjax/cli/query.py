@@ -40,6 +40,8 @@ _LEARNED = "Answers are those of the trained model in predictor/ where it learne
 
 def run(arguments: argparse.Namespace) -> None:
     """Compute the answers and print them."""
+    if {"=", "==", "!=", "in"} & {*arguments.condition}:  # without quotes around it
+        arguments.condition = [" ".join(arguments.condition)]
     if not arguments.condition and not arguments.marginal:
         raise ValueError(
             "Give a condition such as 'sex=Male,age<30', or give --marginal with attribute names."

@@ -53,7 +53,7 @@ _OUTPUT = (
 )
 _OF_PARSER = ("run", "usage_error")
 _SHOWN = 3
-_WORDS = {
+WORDS = {
     'rows_outside "clip", "missing" or "drop"': "--rows-outside clip, missing or drop",
     "or set max_bytes": "or give --max-cells N, or --all-kway a smaller K",
     "header=False": "--no-header",
@@ -61,6 +61,8 @@ _WORDS = {
     'rows_outside "missing" or "clip", or the relation add-remove': "--rows-outside missing or clip, or "
     "--relation add-remove",
     "raise max_cells": "raise --max-cells",
+    "max_steps must": "--steps must",
+    "rows must": "--rows must",
 }
 """What messages of the library call by its names in Python."""
 
@@ -120,7 +122,7 @@ def run(arguments: argparse.Namespace) -> None:
         if stored[name] is not None:
             stored[name] = str(pathlib.Path(stored[name]).absolute())
     try:
-        with named_as_options(_WORDS), open_ledger(arguments) as ledger, holder_log(arguments.holder_log):
+        with named_as_options(WORDS), open_ledger(arguments) as ledger, holder_log(arguments.holder_log):
             saved, missing = job.make(
                 out,
                 asked={name: value for name, value in stored.items() if name not in _OUTPUT},
@@ -165,7 +167,7 @@ def job_of(arguments: argparse.Namespace, domain: Domain | Draft | None, **more:
     )
 
 
-@named_as_options(_WORDS)
+@named_as_options(WORDS)
 def _job(arguments: argparse.Namespace) -> Job:
     """Return the job that the options describe, with all that can be refused without the table checked."""
     domain: Domain | Draft | None
@@ -180,8 +182,7 @@ def _job(arguments: argparse.Namespace) -> Job:
         most = len(domain) if isinstance(domain, Domain) else None
         k = 2 if arguments.all_kway is None else arguments.all_kway
         workload = KWay(checks.integer("--all-kway", k, low=1, high=most))
-    if arguments.rows is not None and arguments.rows < 0:
-        raise ValueError(f"--rows must be >= 0, got {arguments.rows}.")
+    checks.integer("--rows", arguments.rows or 0, low=0)
     job = job_of(
         arguments,
         domain,
@@ -195,7 +196,7 @@ def _job(arguments: argparse.Namespace) -> Job:
         prior=arguments.prior,
     )
     if isinstance(domain, Domain):
-        with named_as_options(_WORDS):
+        with named_as_options(WORDS):
             _ = job.chosen, job.earlier
     return job
 
@@ -213,7 +214,7 @@ def _draft(path: str) -> Draft:
     return draft
 
 
-@named_as_options(_WORDS)
+@named_as_options(WORDS)
 def _dry_run(arguments: argparse.Namespace) -> None:
     """Print the forecast of a release. No record is read; of the table only its path is looked at."""
     if arguments.discover is not None:
@@ -224,7 +225,7 @@ def _dry_run(arguments: argparse.Namespace) -> None:
     if not arguments.demo and not pathlib.Path(arguments.table).exists():
         raise ValueError(files.absent("table", arguments.table))
     job = _job(arguments)
-    with named_as_options(_WORDS):
+    with named_as_options(WORDS):
         found = job.forecast(arguments.rows)
     if arguments.json:
         told: dict[str, list[Any]] = {"left_out": [list(clique) for clique in job.recipe.left_out]}
@@ -264,8 +265,7 @@ def _add_rows(arguments: argparse.Namespace) -> None:
         raise ValueError(
             f"--{other[0].replace('_', '-')} cannot be used with --add-rows, which only draws rows."
         )
-    if arguments.add_rows < 1:
-        raise ValueError(f"--add-rows must be at least 1, got {arguments.add_rows}.")
+    checks.integer("--add-rows", arguments.add_rows, low=1)
     saved = release_folder.opened(arguments.table)
     record = saved.record
     folder, number = pathlib.Path(arguments.table), 2
@@ -380,12 +380,12 @@ def check_table(arguments: argparse.Namespace) -> None:
     unit_of(arguments)
     if arguments.demo and (arguments.domain or arguments.no_header or arguments.weights or arguments.unit):
         raise ValueError("--demo has its own domain: leave out --domain, --no-header, --weights and --unit.")
-    discover = getattr(arguments, "discover", None)
+    discover, can_discover = getattr(arguments, "discover", None), hasattr(arguments, "discover")
     if not arguments.demo and arguments.domain is None and discover is None:
         raise ValueError(
             "--domain is missing. The domain must be public and is never read off the table. Write a "
-            "domain file (pgmjax domain draft writes a first version), or find the domain for a "
-            "share of the budget with --discover 0.1."
+            "domain file (pgmjax domain draft writes a first version)"
+            + (", or find the domain for a share of the budget with --discover 0.1." if can_discover else ".")
         )
     if discover is not None and getattr(arguments, "prior", None) is not None:
         raise ValueError(

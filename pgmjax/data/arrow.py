@@ -251,13 +251,13 @@ def _pieces(column: Any) -> Iterator[bytes]:
     yield bytes(memoryview(data)[ends[0] : ends[-1]]) if data is not None else b""
 
 
-def encode_column(frame: Any, name: str, coder: Coder) -> Encoded:
-    """Encode the column of that name.
+def encode_column(frame: Any, which: str | int, coder: Coder) -> Encoded:
+    """Encode the column of a name or a place.
 
     Raises:
         TypeError: the column has a type that no attribute accepts.
     """
-    column = column_of(frame, name)
+    column = column_of(frame, which)
     if isinstance(column, list):
         return coder.encode_objects(column)
     if _library(frame) == "pyarrow":  # by its schema, as in a file

@@ -9,11 +9,12 @@ from __future__ import annotations
 import csv
 import pathlib
 import re
-import unicodedata
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from pgmjax._internal.checks import did_you_mean
 from pgmjax.data.text_file import EXCEL, LONGEST_LINE, TextFile
+from pgmjax.data.value import places_of
 
 _DELIMITERS = {".tsv": "\t,;| ", EXCEL: ",", "": ",;\t| "}  # in the order in which they are tried
 _REMEDY = (
@@ -58,7 +59,7 @@ def find_columns(text: TextFile, names: Sequence[str], header: bool) -> CsvLayou
         if len(row) == 1 < len(names) and not any(places_of(name, row) for name in names):
             raise ValueError(
                 f"{text.path} has no column named {names[0]!r}: its first line is one field, and commas, "
-                "semicolons, tabs, | or spaces were expected between columns. Save it with one of these."
+                "semicolons, tabs, | or single spaces were expected between columns. Save it with one."
             )
         positions = positions_of(text.path, names, row, _REMEDY)
         return CsvLayout(_NONE if len(row) == 1 else delimiter, len(row), positions, above)
@@ -75,17 +76,21 @@ def find_columns(text: TextFile, names: Sequence[str], header: bool) -> CsvLayou
     )
 
 
-def names_of(text: TextFile, names: Sequence[str] = ()) -> list[str]:
+def names_of(text: TextFile, names: Sequence[str] = (), header: bool = True) -> list[str]:
     """Return the names in the header of a text file, with a space for all white space in them.
+
+    Without a header they are column1, column2 and so on.
 
     Args:
         text: the file.
         names: some that the header should have.
+        header: whether there is one.
 
     Raises:
         ValueError: the file is empty or cannot be read.
     """
-    return [" ".join(name.split()) for name in _header(text, names)[1]]
+    row = _header(text, names)[1]
+    return [" ".join(name.split()) if header else f"column{k}" for k, name in enumerate(row, 1)]
 
 
 def _header(text: TextFile, names: Sequence[str]) -> tuple[str, list[str], int]:
@@ -172,21 +177,11 @@ def _is_header(row: Sequence[str], following: Sequence[str]) -> bool:
     return len(row) > 1 and filled >= min(2, len(row) - unnamed) and _fits(row, following)
 
 
-def places_of(name: str, row: Sequence[str]) -> list[int]:
-    """Return where a name stands: as it is written, or else as one that nobody can tell from it."""
-    exact = [k for k, field in enumerate(row) if field == name]
-    return exact or [k for k, field in enumerate(row) if _seen(field) == _seen(name)]
-
-
-def _seen(name: str) -> str:
-    return unicodedata.normalize("NFC", " ".join(name.split()))
-
-
 def positions_of(
-    path: pathlib.Path,
+    path: pathlib.Path | str,
     names: Sequence[str],
-    row: Sequence[str],
-    remedy: str = ": correct the name in the domain",
+    row: Sequence[Any],
+    remedy: str = "",
 ) -> dict[str, int]:
     """Return the place of each name among those of a table's columns.
 
@@ -194,7 +189,8 @@ def positions_of(
         path: the table, for messages.
         names: the names that are asked for.
         row: the names of the columns.
-        remedy: what to do about a name that is not there.
+        remedy: what to do about a name that is not there. Default: the one that was probably meant, which is
+            nothing to say of a first line that may be a record.
 
     Raises:
         ValueError: a name is that of no column, of several, or of the same one as another name.
@@ -204,11 +200,11 @@ def positions_of(
         places = places_of(name, row)
         if len(places) > 1:
             raise ValueError(
-                f"{path} has {len(places)} columns named {name!r}, and needs one: rename the others in the "
-                "first line."
+                f"{path} has {len(places)} columns named {name!r}, and needs one: rename the others."
             )
         if not places:
-            raise ValueError(f"{path} has no column named {name!r}{remedy}.")
+            meant = f": correct the name in the domain.{did_you_mean(name, map(str, row))}"
+            raise ValueError(f"{path} has no column named {name!r}{f'{remedy}.' if remedy else meant}")
         same = next((other for other, place in positions.items() if place == places[0]), None)
         if same is not None:
             raise ValueError(

@@ -17,6 +17,7 @@ from pgmjax.data import files, fingerprint, sources
 from pgmjax.data.bounding import BoundedSource, UnitRecords, records_of
 from pgmjax.data.cliques import as_clique
 from pgmjax.data.counting import Histograms
+from pgmjax.data.csv_layout import positions_of
 from pgmjax.data.definition import TableDefinition, check_rows_outside, coder_of
 from pgmjax.data.domain import Domain, as_domain
 from pgmjax.data.encoding import Encoded
@@ -212,13 +213,9 @@ class Dataset(Named):
         if bound is not None:
             coders[_weight_name(domain, weights)] = weight_coder(bound, rows_outside == "clip")
         encoded = {}
-        for name, coder in coders.items():
-            if names.count(name) != 1:
-                raise ValueError(
-                    f"The table has {names.count(name) or 'no'} columns named {name!r}, not one."
-                )
+        for name, place in positions_of("The table", list(coders), names).items():
             try:
-                encoded[name] = source_arrow.encode_column(frame, name, coder)
+                encoded[name] = source_arrow.encode_column(frame, place, coders[name])
             except TypeError as error:
                 raise TypeError(f"Column {name!r}: {error}.") from None
         given = None if weights is None else encoded.pop(weights)
@@ -226,13 +223,10 @@ class Dataset(Named):
         bounded = None
         if check_unit(unit, domain, weights) is not None:
             assert unit is not None
-            if names.count(unit.column) != 1:
-                raise ValueError(
-                    f"The table has {names.count(unit.column) or 'no'} columns named {unit.column!r}, "
-                    "which Unit names: correct the name there."
-                )
-            declared = source_arrow.declared_types(frame)[unit.column] is not None
-            bounded = (unit, records_of(source_arrow.column_of(frame, unit.column), declared))
+            remedy = ", which Unit names: correct the name there"
+            place = positions_of("The table", [unit.column], names, remedy)[unit.column]
+            declared = source_arrow.declared_types(frame)[names[place]] is not None
+            bounded = (unit, records_of(source_arrow.column_of(frame, place), declared))
         population = Population.of_table(domain, rows_outside, bound)
         return cls._in_memory(
             domain, encoded, given, (weights, bound), rows_outside, content, bounded, population

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 from pgmjax._internal import checks
 from pgmjax._internal.files import absent, parse_json, read_text
 from pgmjax.data.entry import at, check_key, checked_labels
+from pgmjax.data.value import places_of
 
 _Made = TypeVar("_Made")
 _Place = tuple[Any, ...]
@@ -86,7 +87,9 @@ def _placed(text: str, places: dict[_Place, tuple[int, int]], place: _Place) -> 
 def _file_kind(file: pathlib.Path) -> str:
     suffix = file.suffix.lower()
     if suffix not in (".json", ".yaml", ".yml"):
-        raise ValueError(f"A domain file must end in .json, .yaml or .yml, got {suffix or 'no ending'!r}.")
+        came = "a folder" if file.is_dir() else repr(suffix) if suffix else "no ending"
+        came = "a domain as text: give the dict itself" if "{" in str(file) else came
+        raise ValueError(f"A domain file must end in .json, .yaml or .yml, got {came}.")
     return "json" if suffix == ".json" else "yaml"
 
 
@@ -270,7 +273,7 @@ def _columns(
         if columns:
             first = rows.pop(0) if rows else []
             header = max(header, first, key=len)
-            places = [place for one in columns for place, field in enumerate(first) if field == one]
+            places = [place for one in columns for place in places_of(one, first)]
         if len(places) == max(len(columns), 1) == len({*places}):
             return (tuple(row[place] for place in places) for row in rows if len(row) > max(places))
     asked = " and ".join(f"one column named {column!r}" for column in columns)

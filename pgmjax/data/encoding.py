@@ -258,7 +258,8 @@ class Coder:
         if self._rules.takes(storage):
             return ""
         if self._labels is not None:
-            return "it has labels" + (f", and none of them is a {storage}" if storage else "")
+            none = f", and none of them is a {storage}: write {storage}s as labels or as spellings of them"
+            return f"it has labels{none if storage else ''}"
         if self._edges is None:
             return f"it takes codes 0..{self._regular - 1}"
         return f"it has {'bins of numbers' if self._notation.time is None else 'cells of dates'}"

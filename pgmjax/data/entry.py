@@ -250,6 +250,7 @@ _MEANINGS = {
     rf"\??|({OPEN[:4]}.*|open|unknown|todo)": OPEN,
     "(-?[0-9]+) *(-|\u2013|to|[.][.]+|:) *(-?[0-9]+)": r"{min: \1, max: \3}",
     _NUMBER.pattern: r"\g<0> without quotes",
+    r"\w+\(.*": "{min: 0, max: 99}, or {labels: [F, M]}, as no Python is read",
     "int(eger)?|num(ber|eric)": "{min: 0, max: 99}" + _NO_TYPES,
     "float|double|real|continuous": "{bins: [0, 10, 100]}" + _NO_TYPES,
     "bool(ean)?": "{labels: [false, true]}" + _NO_TYPES,

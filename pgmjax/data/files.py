@@ -50,6 +50,8 @@ _THREADS = 4
 _MOST_PARTS = 1 << 10  # in which the names of units are grouped
 
 _PARQUET = "hive_types_autocast=false, union_by_name=true"  # the type of a column is one for all files
+_ROUNDED = ("decimal256", "halffloat")
+"""Types that DuckDB reads as others, so that Arrow reads the records of such a column."""
 _REASONS = {  # by what DuckDB says, which stands beside what it quotes
     "unterminated quote": "a quote that is opened there is not closed, or text follows where it is closed",
     "Maximum line size": "it is longer than 2 MB, or a quote is not closed",
@@ -144,6 +146,9 @@ class FileSource:
             yield dict(zip(names, arrays, strict=True))
 
     def _arrays(self, columns: Sequence[str], ordered: bool) -> Iterator[list[Any]]:
+        if any(str(self.types.get(column)).startswith(_ROUNDED) for column in columns):
+            yield from _stream_by_arrow(pathlib.Path(self.path), columns)
+            return
         selected = ", ".join(f"{_identifier(column)} AS c{k}" for k, column in enumerate(columns))
         read = 0  # records; where DuckDB stops at another kind of line end, a copy is read on from there
         for mended in (False, True):
@@ -327,10 +332,7 @@ def open_files(
         layout = find_columns(found, names, header)
         text, columns = (found, layout), {name: f"f{k}" for name, k in layout.positions.items()}
     else:
-        raise ValueError(
-            f"{file.name} is no kind of table that can be read{_sheet(kind)}: expected .parquet (or a "
-            f"folder of them), .npy, .xlsx, {', '.join(SUFFIXES)}, or one of these text kinds with .gz."
-        )
+        raise _no_table(file, kind)
     of_weights = None
     if weights is not None:
         of_weights = (columns.pop(weights), weight_coder(most, clip=rows_outside == "clip"))
@@ -338,7 +340,10 @@ def open_files(
 
 
 def column_names(
-    path: str | os.PathLike[str], encoding: str | None = None, names: Sequence[str] = ()
+    path: str | os.PathLike[str],
+    encoding: str | None = None,
+    names: Sequence[str] = (),
+    header: bool = True,
 ) -> list[str]:
     """Return the names of a table's columns, from its header or schema. Reads no record.
 
@@ -350,6 +355,7 @@ def column_names(
         encoding: of a text file; None: UTF-8, or UTF-16 if it begins with a byte-order mark of that.
         names: some that it should have, by which the delimiter of a text file is found. Default: the
             delimiter is the one for which the first record has as many fields as the header.
+        header: whether a line of a text file names the columns.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -360,9 +366,17 @@ def column_names(
     if file.is_dir() or kind == ".parquet":
         found = [*_types(file)]
     elif kind in (*SUFFIXES, EXCEL):
-        found = names_of(TextFile.of(file, kind, encoding), names)
+        found = names_of(TextFile.of(file, kind, encoding), names, header)
+        if len(found) == 1 and " " in found[0]:
+            warnings.warn(
+                f"{file.name} has one column, named {found[0]!r}: if spaces stand between columns, save it "
+                "with commas between them.",
+                stacklevel=2,
+            )
+    elif kind == ".npy":
+        raise ValueError(f"{file.name} does not name its columns: give a domain for it.")
     else:
-        raise ValueError(f"{file.name} does not name its columns{_sheet(kind)}: give a domain for it.")
+        raise _no_table(file, kind)
     own = [name for name in found if name and (found.count(name) == 1 or name in names)]
     left = len(found) - len(own) - ("" in found)
     if not own:
@@ -374,21 +388,27 @@ def column_names(
     return own
 
 
-def column_types(path: str | os.PathLike[str], encoding: str | None = None) -> dict[str, Any]:
+def column_types(
+    path: str | os.PathLike[str], encoding: str | None = None, header: bool = True
+) -> dict[str, Any]:
     """Return the Arrow type of each column by name; None in text files, which declare none. Reads no record.
+
+    Without a header the columns of a text file are column1, column2 and so on.
 
     Raises:
         FileNotFoundError, ValueError: as `column_names`.
     """
-    names = column_names(path, encoding)
+    names = column_names(path, encoding, header=header)
     file, kind = file_and_kind(path)
     return _types(file) if file.is_dir() or kind == ".parquet" else dict.fromkeys(names)
 
 
-def _sheet(kind: str) -> str:
-    """Return how to save a sheet, for a message."""
-    sheets = (".xls", ".xlsb", ".ods")
-    return " (save the sheet as CSV in UTF-8, or as Parquet)" if kind in sheets else ""
+def _no_table(file: pathlib.Path, kind: str) -> ValueError:
+    sheet = " (save the sheet as CSV in UTF-8, or as Parquet)" * (kind in (".xls", ".xlsb", ".ods"))
+    return ValueError(
+        f"{file.name} is no kind of table that can be read{sheet}: expected .parquet (or a folder of them), "
+        f".npy, .xlsx, {', '.join(SUFFIXES)}, or one of these text kinds with .gz."
+    )
 
 
 def _read_csv(path: str, layout: CsvLayout, form: str) -> str:
@@ -407,8 +427,8 @@ def _files(file: pathlib.Path) -> str:
 def _types(file: pathlib.Path) -> dict[str, Any]:
     """Return the Arrow types of the columns of a Parquet file or folder by name. Reads no record.
 
-    They are those in which batches come; "TYPE, which is read as TYPE" where that rounds. A column that some
-    files of a folder lack has none.
+    They are those in which batches come; "TYPE, which is read as TYPE" where that rounds, in a folder whose
+    files differ. A column that some files of a folder lack has none.
     """
     duckdb = checks.optional("duckdb", extra="tables")
     parquet = checks.optional("pyarrow.parquet", extra="tables")
@@ -420,11 +440,12 @@ def _types(file: pathlib.Path) -> dict[str, Any]:
         raise ValueError(f"{file} cannot be read as Parquet.")
     types = {name: read.field(name).type for name in read.names}
     schemas = [parquet.read_schema(part) for part in parts]
+    alike = schemas[0].names == read.names and all(schema.equals(schemas[0]) for schema in schemas)
     for name in {name for schema in schemas for name in schema.names} & types.keys():
         stored = [schema.field(name).type for schema in schemas if name in schema.names]
-        rounded = [t for t in stored if str(t).startswith(("decimal256", "halffloat", "duration"))]
+        rounded = [t for t in stored if str(t).startswith((*_ROUNDED, "duration"))]
         if rounded:
-            types[name] = f"{rounded[0]}, which DuckDB reads as {types[name]}"
+            types[name] = rounded[0] if alike else f"{rounded[0]}, which DuckDB reads as {types[name]}"
         if len(stored) < len(parts):
             del types[name]
     return types
@@ -446,7 +467,8 @@ def unit_column(source: FileSource, name: str) -> str:
     try:
         if source.text is None:
             column = _parquet_columns(pathlib.Path(source.path), source.types, [name])[name]
-            check_type_of_unit(source.types[column])
+            dtype = str(source.types[column])  # units are grouped by DuckDB
+            check_type_of_unit(dtype if dtype.startswith(_ROUNDED) else source.types[column])
             return column
         found = find_columns(source.text[0], [*source.domain, name], True)
         if found.delimiter == source.text[1].delimiter:
@@ -498,6 +520,24 @@ def _stream(query: str, path: str, ordered: bool, above: int = 0) -> Iterator[An
     if failure is not None:
         # raised here so that the reader's message, which may quote a record, is not in the exception context
         raise _unreadable(path, failure, above)
+
+
+def _stream_by_arrow(file: pathlib.Path, columns: Sequence[str]) -> Iterator[list[Any]]:
+    """Yield columns of a Parquet file, or a folder of files of one schema, in batches of the stored types.
+
+    Raises:
+        ValueError: the file cannot be read.
+    """
+    pa = checks.optional("pyarrow", extra="tables")
+    parquet = checks.optional("pyarrow.parquet", extra="tables")
+    readable = False
+    with contextlib.suppress(pa.ArrowException, OSError):
+        for part in fingerprint.parts_of(file):
+            for batch in parquet.ParquetFile(part).iter_batches(BATCH_ROWS, columns=list(columns)):
+                yield [batch.column(column) for column in columns]
+        readable = True
+    if not readable:
+        raise ValueError(f"{file} cannot be read.")
 
 
 def _unreadable(path: str, failure: str, above: int) -> ValueError:

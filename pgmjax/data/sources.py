@@ -185,10 +185,6 @@ class ColumnSource:
 
     def under(self, definition: TableDefinition) -> ColumnSource:
         """Return this source, if its codes and weights follow from the definition's."""
-        if self._domain is None:
-            raise ValueError(
-                "This table was pickled by pgmjax 0.1 and does not know its domain: make it again."
-            )
         definition.tables(self._domain)
         if self._weight_bound is not None:
             definition.check_weights(*self._weight_bound)

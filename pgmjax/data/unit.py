@@ -45,8 +45,7 @@ class Unit(Named):
         if not self.column:
             raise ValueError("The column of a unit must have a name.")
         checks.plain_text("The column of a unit", self.column)
-        number = checks.integer("max_records", self.max_records, low=1, high=MOST_RECORDS)
-        object.__setattr__(self, "max_records", number)
+        checks.set_integers(self, "max_records", low=1, high=MOST_RECORDS)
 
     def change(self, relation: Relation) -> str:
         """Return the difference between two neighbours, as a clause after "if"."""

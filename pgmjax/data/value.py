@@ -21,6 +21,7 @@ import numbers
 import re
 import unicodedata
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,21 @@ def plain_text(text: str) -> str:
     """Return a text in Unicode's composed form, without white space around it."""
     text = text.strip()
     return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+def places_of(name: str, row: Sequence[Any]) -> list[int]:
+    """Return where a name stands among those of columns: as it is, or else as one that looks the same.
+
+    Example:
+        >>> places_of("caf\u00e9", ["id", "cafe\u0301 "]), places_of("a", ["a ", "a"])
+        ([1], [1])
+    """
+    exact = [k for k, field in enumerate(row) if field == name]
+    return exact or [k for k, field in enumerate(row) if _seen(field) == _seen(name)]
+
+
+def _seen(name: Any) -> str:
+    return plain_text(" ".join(str(name).split()))
 
 
 def _key_of_text(text: str) -> str | None:

@@ -119,10 +119,7 @@ def listed(constraints: Sequence[Constraint]) -> list[Constraint]:
     Raises:
         TypeError: a single constraint, not a list, or an entry that is not a constraint.
     """
-    if isinstance(constraints, Constraint):
-        raise TypeError("measurements and constraints must be lists, got a single one: write [it].")
-    checks.kind(constraints, Iterable, "constraints must be a list")
-    found = list(constraints)
+    found = list(checks.several("constraints", constraints, "constraints"))
     require_kinds(found)
     return found
 

@@ -265,8 +265,6 @@ def over_domain(domain: Domain, measurements: Any) -> tuple[LinearMeasurement, .
         TypeError: a single measurement instead of a list, or something else.
         ValueError: a measurement that does not fit the domain.
     """
-    if isinstance(measurements, LinearMeasurement):
-        raise TypeError("measurements must be a list, got a single one: write [it].")
     given = checks.several("measurements", measurements, "LinearMeasurement")
     for one in given:
         checks.kind(one, LinearMeasurement, "measurements must be LinearMeasurement")

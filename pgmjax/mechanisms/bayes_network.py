@@ -272,8 +272,7 @@ def read_taxonomies(given: Any) -> dict[str, tuple[tuple[int, ...], ...]]:
     """
     if given is None:
         return {}
-    if not isinstance(given, Mapping):
-        raise TypeError(f"taxonomies must map attribute names to lists of maps, got {type(given).__name__}.")
+    checks.kind(given, Mapping, "taxonomies must map attribute names to lists of maps")
     said = "a map of the taxonomy of"
     return {
         name: tuple(
@@ -417,8 +416,7 @@ def _loss(model: GraphicalModel, measured: LinearMeasurement) -> float:
 
 
 def _check(release: Release) -> None:
-    if not isinstance(release, Release):
-        raise TypeError(f"release must be a Release, got {type(release).__name__}.")
+    checks.kind(release, Release, "release must be a Release")
     if release.mechanism != "privbayes":
         raise ValueError(
             f"expected a release of the mechanism 'privbayes', got one of {release.mechanism!r}."

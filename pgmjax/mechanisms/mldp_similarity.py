@@ -115,8 +115,7 @@ class SimilarityMLDP(PrivacyParameters):
             BudgetExceeded: the table's budget in the ledger does not suffice; nothing was spent.
             LedgerError: the ledger cannot be used; nothing was spent.
         """
-        if not isinstance(ratings, Ratings):
-            raise TypeError(f"ratings must be pgmjax.data.ratings.Ratings, got {type(ratings).__name__}.")
+        checks.kind(ratings, Ratings, "ratings must be pgmjax.data.ratings.Ratings")
         learner: Learner = as_learner(self.learner)
         names = ("protect", "measure", "training_count", "training_seed")
         asked = {name: getattr(self, name) for name in names}

@@ -72,8 +72,7 @@ class MST(Mechanism):
         super().__post_init__()
         given = checks.several("cliques", self.cliques, "tuples of attribute names")
         self._set(cliques=tuple(attribute_names(clique) for clique in given))
-        if not isinstance(self.compress, bool):
-            raise TypeError(f"compress must be True or False, got {type(self.compress).__name__}.")
+        self._set_flags("compress")
         checks.set_integers(self, "steps", low=1, optional=True)
 
     def plan(self, request: Request) -> list[Clique]:

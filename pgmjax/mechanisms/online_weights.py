@@ -237,8 +237,7 @@ def counting_rows(query: Any, domain: Domain) -> np.ndarray:
         TypeError: `query` is not a query.
         ValueError: the query does not fit the domain, is too large, or has other entries.
     """
-    if not isinstance(query, Query):
-        raise TypeError(f"expected a query, got {type(query).__name__}: see pgmjax.queries.")
+    checks.kind(query, Query, "expected a query", "see pgmjax.queries")
     query = query.over(domain)
     rows, cells = query.num_rows(domain), domain.size(query.clique)
     if rows * cells > MAX_MATRIX_ENTRIES:

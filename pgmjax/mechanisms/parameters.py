@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from pgmjax._internal import checks
 from pgmjax._internal.migration import Named
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
@@ -162,8 +163,7 @@ class PrivacyParameters(Named):
     def _set_flags(self, *names: str) -> None:
         """Check settings that are True or False."""
         for name in names:
-            if not isinstance(given := getattr(self, name), bool):
-                raise TypeError(f"{name} must be True or False, got {type(given).__name__}.")
+            checks.kind(getattr(self, name), bool, f"{name} must be True or False")
 
     def _request_of(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Return what identifies a run: its settings, its guarantee and its noise."""
@@ -255,8 +255,5 @@ def workload_over(workload: Any, domain: Domain) -> Workload:
         TypeError: it is not a workload.
         ValueError: it does not fit the domain.
     """
-    if not isinstance(workload, Workload):
-        raise TypeError(
-            f"workload must be a pgmjax.Workload, got {type(workload).__name__}: see Workload.of_marginals."
-        )
+    checks.kind(workload, Workload, "workload must be a pgmjax.Workload", "see Workload.of_marginals")
     return workload.over(domain)

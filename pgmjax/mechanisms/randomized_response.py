@@ -447,8 +447,7 @@ def read_share(share: Any) -> dict[str, Fraction] | None:
     """
     if share is None:
         return None
-    if not isinstance(share, Mapping):
-        raise TypeError(f"share must map attributes to weights, got {type(share).__name__}.")
+    checks.kind(share, Mapping, "share must map attributes to weights")
     weights = {str(name): exact(f"the share of {name!r}", value) for name, value in share.items()}
     for name, weight in weights.items():
         if weight <= 0:

@@ -46,7 +46,8 @@ class Product(Query):
     blocks: tuple[AttributeQuery, ...]
 
     def __init__(self, blocks: Mapping[str, AttributeQuery]) -> None:
-        checks.kind(blocks, Mapping, "a product needs a mapping of attribute names to query blocks")
+        said = "a product needs a mapping of attribute names to query blocks"
+        checks.kind(blocks, Mapping, said, "write, for example, {'age': prefix(), 'sex': point(0)}")
         object.__setattr__(self, "clique", attribute_names(list(blocks)))
         for name, block in blocks.items():
             checks.kind(

@@ -22,6 +22,7 @@ import numpy as np
 from pgmjax import random
 from pgmjax._internal import checks, html
 from pgmjax._internal.files import parse_json, read_text
+from pgmjax._internal.migration import Named
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain, as_domain
 from pgmjax.data.entry import shown
@@ -63,7 +64,7 @@ class KWay:
 
 
 @dataclasses.dataclass(frozen=True, init=False)
-class Workload:
+class Workload(Named):
     """Queries with weights; at least one, without duplicates.
 
     The same query on the same attributes (in any order) may appear only once; use a weight to give it
@@ -86,7 +87,8 @@ class Workload:
 
     def __init__(self, entries: Iterable[Any]) -> None:
         if isinstance(entries, str | Mapping) or not isinstance(entries, Iterable):
-            raise TypeError(f"a workload is a list of entries, got {type(entries).__name__}.")
+            said = "a workload is a list of entries, such as [('age', 'sex'), ('job',)]"
+            raise TypeError(f"{said}, got {type(entries).__name__}.")
         made = tuple(as_entry(position, entry) for position, entry in enumerate(entries))
         if not made:
             raise ValueError("a workload needs at least one entry, got none.")
@@ -108,9 +110,8 @@ class Workload:
             >>> Workload.of_marginals([("age", "sex"), ("age",)]).cliques
             (('age', 'sex'), ('age',))
         """
-        if isinstance(cliques, str):
-            raise TypeError("cliques must be a list of tuples of attribute names, got one string.")
-        return cls([Entry(marginal(clique)) for clique in cliques])
+        listed = checks.several("cliques", cliques, "tuples of attribute names")
+        return cls([Entry(marginal(clique)) for clique in listed])
 
     @classmethod
     def all_kway(cls, domain: Domain, k: int, max_cells: int | None = None) -> Workload:
@@ -165,10 +166,8 @@ class Workload:
             >>> workload.entries[0].to_spec()
             {'clique': ['age', 'sex'], 'queries': {'age': 'prefix'}}
         """
-        if isinstance(cliques, str):
-            raise TypeError("cliques must be a list of tuples of attribute names, got one string.")
         checks.kind(blocks, Mapping, "blocks must map attribute names to blocks")
-        listed = [tuple(clique) for clique in cliques]
+        listed = list(map(tuple, checks.several("cliques", cliques, "tuples of attribute names")))
         idle = [name for name in blocks if not any(name in clique for clique in listed)]
         if idle:
             raise ValueError(f"blocks are given for {idle}, which no clique holds: leave them out.")
@@ -387,7 +386,7 @@ def as_entry(position: int, entry: Any) -> Entry:
         raise type(error)(f"workload entry {position}: {error}") from error
     raise TypeError(
         f"workload entry {position}: expected a list of attribute names or a mapping with the keys "
-        f"{', '.join(_KEYS)}, got {type(entry).__name__}."
+        f'{", ".join(_KEYS)}, got {type(entry).__name__}: write, for example, [["age", "sex"], ["job"]].'
     )
 
 

@@ -25,8 +25,6 @@ def queries_of(domain: Domain, queries: Any) -> tuple[Query, ...]:
         TypeError: a single query instead of a list, or something that is no query.
         ValueError: no query, or one that does not fit the domain.
     """
-    if isinstance(queries, Query):
-        raise TypeError("queries must be a list, got a single query: write [it].")
     found = []
     for asked in checks.several("queries", queries, "queries or cliques"):
         if not isinstance(asked, Query):

@@ -126,6 +126,21 @@ def test_a_drafted_file_has_a_line_for_each_column(tmp_path, capsys):
     assert f"pgmjax domain check {tmp_path / 't.csv'} {out}" in capsys.readouterr().out
 
 
+def test_a_draft_without_a_header_shows_no_value(tmp_path, capsys):
+    path, out = tmp_path / "t.csv", tmp_path / "d.yaml"
+    path.write_text("71,Zyxw\n72,Abcd\n")
+    with pytest.warns(UserWarning, match="are numbers or dates: if it is a record, give --no-header"):
+        assert main(["domain", "draft", str(path)]) == 0
+    assert main(["domain", "draft", str(path), "--no-header", "--out", str(out)]) == 0
+    assert Draft.read(out).open == {"column1": "any", "column2": "any"}
+    assert f"domain check {path} {out} --no-header" in capsys.readouterr().out
+    path.write_text("age sex\n71 F\n")
+    with pytest.warns(
+        UserWarning, match="one column, named 'age sex': if spaces stand between columns, save"
+    ):
+        assert main(["domain", "draft", str(path)]) == 0
+
+
 def test_what_cannot_be_drafted(tmp_path, capsys):
     (tmp_path / "t.csv").write_text("a,,a\n1,2,3\n", encoding="utf-8")
     (tmp_path / "t.ods").write_bytes(b"PK")
@@ -159,7 +174,7 @@ def test_a_raw_table_is_released_in_one_command(tmp_path, capsys):
     assert {row["sex"] for row in synthetic} >= {"a", "b"} and [*synthetic[0]] == ["age", "sex"]
     assert all(int(row["age"]) >= 0 for row in synthetic)
     assert pj.Domain.read(tmp_path / "out" / "domain.json")["sex"] >= 2
-    assert main([*asked[:-2], "--relation", "add-remove", "--delta", "0", "--out", str(tmp_path / "o2")]) == 2
+    assert main([*asked[:-4], "--relation", "add-remove", "--delta", "0", "--out", str(tmp_path / "o2")]) == 2
     assert "cannot be found without a delta" in capsys.readouterr().err and not (tmp_path / "o2").exists()
 
 

@@ -219,7 +219,7 @@ BAD = [
     ({"workload": None, "all_kway": "9"}, "--all-kway must be an integer in 1..4, got 9"),
     ({"workload": None, "all_kway": "two"}, "expected a whole number such as 1000"),
     ({"rows": "-1"}, "--rows must be >= 0"),
-    ({"steps": "0"}, "max_steps must be an integer >= 1"),
+    ({"steps": "0"}, "--steps must be an integer >= 1"),
     ({"solver": "magic"}, "solver must be"),
     ({"insecure_seed": "-1"}, "seed"),
     ({"table": "nowhere.csv"}, "There is no table nowhere.csv"),

@@ -324,8 +324,8 @@ FRAME = pandas.DataFrame({"a": [0, 1], "b": [1, 1], "k": [1, 2]})
 @pytest.mark.parametrize(
     ("frame", "options", "kind", "message"),
     [
-        (FRAME[["a"]], {}, ValueError, "The table has no columns named 'b', not one"),
-        (FRAME[["a", "b", "a"]], {}, ValueError, "The table has 2 columns named 'a', not one"),
+        (FRAME[["a"]], {}, ValueError, "The table has no column named 'b'"),
+        (FRAME[["a", "b", "a"]], {}, ValueError, "The table has 2 columns named 'a', and needs one"),
         (COLUMNS, {}, TypeError, "must be a pandas or polars DataFrame or an Arrow table, got dict"),
         (FRAME.assign(a=[0, 7]), {}, ValueError, "Attribute 'a': 1 rows lie outside its codes 0..2"),
         (
@@ -344,7 +344,7 @@ FRAME = pandas.DataFrame({"a": [0, 1], "b": [1, 1], "k": [1, 2]})
         (FRAME.iloc[:0], {}, ValueError, "table is empty: it must hold at least one record"),
         (FRAME, {"weights": "k"}, ValueError, "weights need max_weight"),
         (FRAME, {"weights": "k", "max_weight": 1}, ValueError, "Weights: 1 rows are not integers in 0..1"),
-        (FRAME, {"weights": "w", "max_weight": 1}, ValueError, "The table has no columns named 'w', not one"),
+        (FRAME, {"weights": "w", "max_weight": 1}, ValueError, "The table has no column named 'w'"),
         (
             FRAME,
             {"weights": "a", "max_weight": 1},

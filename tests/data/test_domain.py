@@ -191,7 +191,7 @@ def test_written_json_is_one_line_an_attribute(tmp_path):
             "line 1, column 17: .*got nothing in place 2. .*quotes",
         ),
         ("d.toml", "a = 2", ValueError, "must end in .json, .yaml or .yml, got '.toml'"),
-        ("d", "a = 2", ValueError, "must end in .json, .yaml or .yml, got 'no ending'"),
+        ("d", "a = 2", ValueError, "must end in .json, .yaml or .yml, got no ending"),
     ],
 )
 def test_bad_files_are_refused(tmp_path, name, text, kind, message):

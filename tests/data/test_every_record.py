@@ -5,6 +5,7 @@ import csv
 import gzip
 import io
 import itertools
+import json
 import lzma
 import os
 import tarfile
@@ -219,6 +220,26 @@ def test_two_names_of_one_column_are_refused(tmp_path):
             counts(tmp_path / "t.csv", names)
     (tmp_path / "t.csv").write_text("b,b \nx,a b\n")
     assert counts(tmp_path / "t.csv", ["b"]) == true_counts([["x"]], [0])
+
+
+@given(st.permutations([" b\n(x) ", "e\u0301", "\u00e9t\u00e9", "d"]), st.sampled_from(["NFC", "NFD"]))
+@settings(max_examples=20, deadline=None)
+def test_a_name_is_one_in_each_store_and_in_a_book_of_codes(tmp_path_factory, header, form):
+    folder = tmp_path_factory.mktemp("t")
+    frame = pd.DataFrame({name: ["x", "\u00e9", "x"] for name in header})
+    asked = [unicodedata.normalize(form, " ".join(name.split())) for name in header]
+    written, (label, *_) = unicodedata.normalize(form, "\u00e9"), asked
+    (folder / "book.csv").write_text(f"k,{header[0].replace(chr(10), ' ')}\n1,x\n2,{written}\n")
+    (folder / "d.json").write_text(
+        json.dumps({n: {"labels_file": "book.csv", "column": label} for n in asked})
+    )
+    domain = Domain.read(folder / "d.json")
+    frame.to_csv(folder / "t.csv", index=False)
+    frame.to_parquet(folder / "t.parquet")
+    opened = [Dataset.read(folder / name, domain) for name in ("t.csv", "t.parquet")]
+    opened += [Dataset.from_frame(domain, some) for some in (frame, pa.table(frame), pl.from_pandas(frame))]
+    for data in opened:
+        assert [data.marginals([(name,)])[0].tolist() for name in asked] == [[2, 1]] * 4
 
 
 def zipped(text):

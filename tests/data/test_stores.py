@@ -379,7 +379,7 @@ FRAMES = {
     "DuckDB": (duckdb.from_arrow, [HALF, WIDE]),
 }
 FILES = {
-    "t.parquet": (lambda table, path: pq.write_table(table, path), [HALF, WIDE, SPANS]),
+    "t.parquet": (lambda table, path: pq.write_table(table, path), [SPANS]),
     "pandas.csv": (
         lambda table, path: table.to_pandas().to_csv(path, index=False),
         [*LARGE_WHOLE, "dictionary of double"],

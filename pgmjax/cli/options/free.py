@@ -59,7 +59,7 @@ def _add_draft(parts: Any) -> None:
     draft.add_argument(
         "--out", metavar="FILE", help="domain file to write, .yaml or .json (default: print it)"
     )
-    _add_encoding(draft)
+    _add_form(draft)
     _add_hidden(draft)
     draft.add_argument(
         "--public", action="store_true", help="also read the values; only for a table that is already public"
@@ -78,34 +78,37 @@ def _add_check(parts: Any) -> None:
     check = parts.add_parser(
         "check",
         help="count the rows of a table that do not fit a domain",
-        description="Count, column by column, the rows that do not fit the domain. The counts are exact and "
-        "for the table's holder alone. Exits with 1 if there are any such rows.",
+        description="Count, column by column, the rows that do not fit the domain. The counts are exact: "
+        "show them only to people who may see the table. Exits with 1 if there are any such rows.",
         epilog="Example: pgmjax domain check people.csv people.yaml --holder-log bad.csv",
     )
     check.add_argument("table", metavar="FILE", help="the table")
     check.add_argument("domain", metavar="DOMAIN", help="the domain file")
-    _add_encoding(check)
+    _add_form(check)
     _add_hidden(check)
-    check.add_argument(
-        "--no-header", action="store_true", help="the columns have no names and stand in the domain's order"
-    )
     check.add_argument(
         "--holder-log",
         metavar="FILE",
-        help="write the values that do not fit to FILE, for the table's holder alone",
+        help="write the values that do not fit to FILE, which only people who may see the table should read",
     )
     check.set_defaults(run="domain:_check")
 
 
 def _add_hidden(parser: Any) -> None:
     """Add the options that name columns which have no entry in the domain file."""
-    group = parser.add_argument_group("columns that have no entry")
+    group = parser.add_argument_group("columns that are not in the domain file")
     release.add_unit_options(group)
     release.add_weight_options(group)
 
 
-def _add_encoding(parser: Any) -> None:
+def _add_form(parser: Any) -> None:
     parser.add_argument("--encoding", metavar="NAME", help="encoding of a text file, such as cp1252 (UTF-8)")
+    parser.add_argument(
+        "--no-header",
+        action="store_true",
+        help="the first line holds no names: the columns are in the order of the domain (in a draft: "
+        "column1, column2, ...)",
+    )
 
 
 def add_fit(commands: Any) -> None:
@@ -154,11 +157,10 @@ def add_query(commands: Any) -> None:
     parser = commands.add_parser(
         "query",
         help="query a release or a perturbed table: count rows that satisfy a condition, or print a marginal",
-        description="Query the folder of a release, a fit or a perturbed table. A release answers from its "
-        "model. Each answer has a 95 % interval of the noisy counts if these determine it. A "
-        "perturbed table answers by unbiased estimates. Each has its standard error and an "
-        f"interval that holds for every table with at least {LEVEL:.0%} probability. Queries cost "
-        "no privacy.",
+        description="Query the folder of a release, a fit or a perturbed table. Answers from a release "
+        "come from its model, with a 95 % interval unless the noisy counts do not determine it. Answers from "
+        "a perturbed table are unbiased estimates, each with its standard error and an interval that covers "
+        f"the exact count with at least {LEVEL:.0%} probability. Queries cost no privacy.",
         epilog="Join conditions by commas: NAME=VALUE, !=, <, <=, >, >=, or NAME in {VALUE|VALUE}. A "
         "bound between two edges of a binned attribute is interpolated, and the answer says so. Names and "
         "values may be in any case. Example: pgmjax query DIR "
@@ -167,7 +169,9 @@ def add_query(commands: Any) -> None:
     parser.add_argument(
         "folder", metavar="DIR", help="folder written by `pgmjax release`, `pgmjax fit` or `pgmjax perturb`"
     )
-    parser.add_argument("condition", nargs="*", metavar="CONDITION", help="such as 'sex=Male,age<30'")
+    parser.add_argument(
+        "condition", nargs="*", default=[], metavar="CONDITION", help="such as 'sex=Male,age<30'"
+    )
     parser.add_argument(
         "--marginal",
         action="once",

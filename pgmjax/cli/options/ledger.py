@@ -35,8 +35,8 @@ def _add_init(parts: Any) -> None:
         "init",
         help="give a table its budget",
         description="Open an account for a table and fix its budget, which cannot be changed later. The "
-        "ledger is made if there is none. This command is for the table's holder, who may see its records: "
-        "each is checked against the domain. A table is known by a digest of its bytes, made with the key "
+        "ledger is made if there is none. Run this command only if you may see the table: every record "
+        "is checked against the domain. A table is known by a digest of its bytes, made with the key "
         "in FILE.key.",
         epilog="Example: pgmjax ledger init budgets.ledger --demo --name diamonds --epsilon 3 "
         "--relation add-remove",
@@ -95,10 +95,10 @@ def _add_people(parser: argparse.ArgumentParser) -> None:
 def _add_set_domain(parts: Any) -> None:
     parser = parts.add_parser(
         "set-domain",
-        help="give an account a domain, or correct it while nothing was released by it",
+        help="give an account a domain, or correct it before the first release",
         description="Give a domain to an account that was made without one, or correct the domain of an "
-        "account by which nothing was released. It costs nothing, gives back nothing that was spent, and "
-        "stays in the ledger. Run this command as the holder of the table: every record is checked.",
+        "account from which nothing was released yet. This costs nothing, gives back nothing that was spent, "
+        "and is recorded. Run this command only if you may see the table: every record is checked.",
         epilog="Example: pgmjax ledger set-domain budgets.ledger people people.csv.gz --domain people.yaml",
     )
     parser.add_argument("file", metavar="FILE", help="the ledger")
@@ -118,8 +118,8 @@ def _add_version(parts: Any) -> None:
         help="add a table about the same people to an account",
         description="Add another table about the same people to an account, such as one with new rows, "
         "another file format, or next month's export. Runs on it are charged to the same budget. "
-        "Run this command as the holder of the table: every record is checked against the "
-        "account's domain.",
+        "Run this command only if you may see the table: every record is checked against the account's "
+        "domain.",
         epilog="Example: pgmjax ledger add-version budgets.ledger people people-2.csv.gz",
     )
     parser.add_argument("file", metavar="FILE", help="the ledger")

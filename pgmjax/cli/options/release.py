@@ -65,6 +65,7 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         help="spend this share of the budget, such as 0.1, on finding the bins, labels and dates of the "
         "columns that the domain file leaves open, or of all columns without --domain. Columns of text need "
         "--delta",
+        action="once",
     )
     group.add_argument(
         "--workload", metavar="FILE", help="JSON file that lists the queries to measure and answer"
@@ -156,6 +157,7 @@ def _add_privacy(parser: argparse.ArgumentParser) -> None:
     add_epsilon_options(group, required=False)  # not with --resume
     group.add_argument(
         "--delta",
+        action="once",
         default="0",
         metavar="D",
         help="the delta of (epsilon, delta)-differential privacy, such as 1e-9 (default: 0)",
@@ -184,12 +186,14 @@ def add_epsilon_options(group: Any, *, required: bool) -> None:
     # kept as text, so that 0.1 is exactly one tenth
     group.add_argument(
         "--epsilon",
+        action="once",
         required=required,
         metavar="E",
         help="the privacy budget, such as 1, 0.1 or 1/3; a smaller one protects more, with more noise",
     )
     group.add_argument(
         "--relation",
+        action="once",
         required=required,
         choices=[relation.value for relation in Relation],
         help="what an observer may not notice: that a record was added or removed (add-remove; the number of "
@@ -214,8 +218,8 @@ def add_ledger_options(group: Any) -> None:
     group.add_argument(
         "--holder-log",
         metavar="FILE",
-        help="with --ledger, error messages do not show values of the table: write these details to FILE, "
-        "for those alone who may see the table",
+        help="with --ledger, error messages show nothing of the table: write the details to FILE, which only "
+        "people who may see the table should read",
     )
     group.add_argument(
         "--insecure-seed",
@@ -257,8 +261,8 @@ def add_prior_option(group: Any) -> None:
         "--from",
         dest="prior",
         metavar="DIR",
-        help="the folder of an earlier release over the same domain, which the model follows where nothing "
-        "is measured now. The costs of both are added up",
+        help="the folder of an earlier release over the same domain. Where nothing is measured now, the "
+        "model stays close to that one. The costs of both are added up",
     )
 
 
@@ -282,8 +286,8 @@ def add_output_options(group: Any) -> None:
         "--regularisation",
         default="auto",
         metavar="W",
-        help="pull the model towards independent attributes, so that it follows less of the noise. W is the "
-        "strength, in records; auto (default) takes it from the noise; none does not pull",
+        help="how strongly to pull the model towards independent attributes, so that it follows less of the "
+        "noise: a number of records, auto (default: chosen by the noise) or none",
     )
     # a release is fitted only once: float64 costs little and certifies a smaller gap
     group.add_argument(

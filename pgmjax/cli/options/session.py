@@ -44,17 +44,17 @@ def _add_ask(parts: Any) -> None:
         type=float,
         required=True,
         metavar="W",
-        help="how accurate the count must be: at most W rows to each side of it",
+        help="how accurate the answer must be: within W rows of the exact count",
     )
     parser.add_argument(
         "--delta",
         type=float,
         default=0.05,
         metavar="D",
-        help="the probability with which the exact count may be outside (0.05)",
+        help="the probability with which the exact count may be further away (0.05)",
     )
     parser.add_argument(
-        "--table", metavar="TABLE", help="the table, to measure what earlier answers do not tell"
+        "--table", metavar="TABLE", help="the table, to measure where earlier answers are not accurate enough"
     )
     parser.add_argument("--domain", metavar="FILE", help="with --table: its domain file, .json or .yaml")
     add_file_options(parser)
