@@ -9,7 +9,7 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
-pytestmark = pytest.mark.skipif(not (ROOT / "bench").is_dir(), reason="the tests run apart from the source tree")
+pytestmark = pytest.mark.skipif(not (ROOT / "bench").is_dir(), reason="apart from the source tree")
 
 
 @pytest.mark.parametrize("program", ["oracle-chain-12x3", "mesh-fit"])
