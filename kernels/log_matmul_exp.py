@@ -11,8 +11,8 @@ Backward, each program keeps a block of the sums over m in registers and iterate
 summed over the block's columns, are stored apart for every block of columns, and XLA adds these.
 Each term is exponentiated once for both gradients, and no order of additions depends on timing.
 
-On an H200 (`bench/device.py`) the forward kernel was faster than XLA at every shape tried, the backward one at
-the largest alone. `inference.ops` uses them where `kernels.switch.kernels_in_use()` says so.
+On an H200 (`bench/device.py`) the forward kernel was faster than XLA at every shape tried, the backward one
+at the largest alone. `inference.ops` uses them where `kernels.switch.kernels_in_use()` says so.
 """
 
 from __future__ import annotations
