@@ -174,7 +174,7 @@ def test_bad_input(settings, error, message):
 @pytest.mark.parametrize(
     ("constraints", "said"),
     [
-        (pj.StructuralZeros(("a",), [True, False]), "must be lists, got a single one"),
+        (pj.StructuralZeros(("a",), [True, False]), "must be a sequence of constraints, got StructuralZeros"),
         (None, "must be a list, got NoneType"),
         ([3], "got int"),
     ],
