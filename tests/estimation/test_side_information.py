@@ -175,7 +175,7 @@ def test_bad_input(settings, error, message):
     ("constraints", "said"),
     [
         (pj.StructuralZeros(("a",), [True, False]), "must be a sequence of constraints, got StructuralZeros"),
-        (None, "must be a list, got NoneType"),
+        (None, "must be a sequence of constraints, got NoneType"),
         ([3], "got int"),
     ],
 )
