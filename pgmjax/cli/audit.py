@@ -90,8 +90,8 @@ def _processes(arguments: argparse.Namespace) -> None:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    checks.integer("--pairs", arguments.pairs, low=1)
-    checks.integer("--seed", arguments.seed, low=0)
+    arguments.pairs = checks.integer("--pairs", arguments.pairs, low=1)
+    arguments.seed = checks.integer("--seed", arguments.seed, low=0)
     if arguments.runs is not None and (arguments.runs < 0 or arguments.runs == 1):
         raise ValueError(f"--runs must be at least 2, or 0 for none, got {arguments.runs}.")
     if not 0 <= arguments.seconds <= _LONGEST:

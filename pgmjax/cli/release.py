@@ -62,7 +62,6 @@ WORDS = {
     "--relation add-remove",
     "raise max_cells": "raise --max-cells",
     "max_steps must": "--steps must",
-    "rows must": "--rows must",
 }
 """What messages of the library call by its names in Python."""
 
@@ -182,7 +181,8 @@ def _job(arguments: argparse.Namespace) -> Job:
         most = len(domain) if isinstance(domain, Domain) else None
         k = 2 if arguments.all_kway is None else arguments.all_kway
         workload = KWay(checks.integer("--all-kway", k, low=1, high=most))
-    checks.integer("--rows", arguments.rows or 0, low=0)
+    if arguments.rows is not None:
+        arguments.rows = checks.integer("--rows", arguments.rows, low=0)
     job = job_of(
         arguments,
         domain,
@@ -265,7 +265,7 @@ def _add_rows(arguments: argparse.Namespace) -> None:
         raise ValueError(
             f"--{other[0].replace('_', '-')} cannot be used with --add-rows, which only draws rows."
         )
-    checks.integer("--add-rows", arguments.add_rows, low=1)
+    arguments.add_rows = checks.integer("--add-rows", arguments.add_rows, low=1)
     saved = release_folder.opened(arguments.table)
     record = saved.record
     folder, number = pathlib.Path(arguments.table), 2

@@ -91,8 +91,8 @@ def test_unknown_mechanism(capsys):
     [
         (["--runs", "-1"], "--runs must be at least 2, or 0 for none, got -1"),
         (["--runs", "1"], "--runs must be at least 2, or 0 for none, got 1"),
-        (["--pairs", "0"], "--pairs must be at least 1, got 0"),
-        (["--pairs", "-3"], "--pairs must be at least 1, got -3"),
+        (["--pairs", "0"], "--pairs must be an integer >= 1, got 0"),
+        (["--pairs", "-3"], "--pairs must be an integer >= 1, got -3"),
         (["--seconds", "-1"], "--seconds must be at least 0 and at most 1000000, got -1.0"),
         (["--seconds", "nan"], "--seconds must be at least 0 and at most 1000000, got nan"),
     ],
@@ -146,4 +146,4 @@ def test_a_seed_is_handed_on(capsys, monkeypatch, without_primitives):
         assert main([*FAST, "--pairs", "1", "--runs", "0", "--mechanism", "marginals", *words]) == 0
     assert seeds == 4 * [0] + 4 * [7]
     assert main(["audit", "--seed", "-1"]) == 2
-    assert "--seed must be at least 0, got -1" in capsys.readouterr().err
+    assert "--seed must be an integer >= 0, got -1" in capsys.readouterr().err

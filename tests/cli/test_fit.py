@@ -65,7 +65,7 @@ def test_more_rows(table, capsys):
         [drawn[n] for n in names], 1
     ).tolist()
     for words, said in [
-        (["release", "r", "--add-rows", "0"], "at least 1"),
+        (["release", "r", "--add-rows", "0"], "--add-rows must be an integer >= 1"),
         (["release", "r", "--add-rows", "5", "--epsilon", "1"], "--epsilon cannot be used with --add-rows"),
         (["release", "t.csv", "--add-rows", "5"], "t.csv is a file: expected a folder"),
         (["release", "--add-rows", "5"], "give its folder"),

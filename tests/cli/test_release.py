@@ -218,7 +218,7 @@ BAD = [
     ({"workload": None, "all_kway": "0"}, "--all-kway must be an integer in 1..4, got 0"),
     ({"workload": None, "all_kway": "9"}, "--all-kway must be an integer in 1..4, got 9"),
     ({"workload": None, "all_kway": "two"}, "expected a whole number such as 1000"),
-    ({"rows": "-1"}, "--rows must be >= 0"),
+    ({"rows": "-1"}, "--rows must be an integer >= 0"),
     ({"steps": "0"}, "--steps must be an integer >= 1"),
     ({"solver": "magic"}, "solver must be"),
     ({"insecure_seed": "-1"}, "seed"),

@@ -252,7 +252,7 @@ def test_l1_at_default_settings_certifies_an_ordinary_table():
     ("call", "message"),
     [
         (lambda e, d, m: e.fit({"a": 3}, [m]), "domain must be a pgmjax.Domain, got dict"),
-        (lambda e, d, m: e.fit(d, m), "must be a list, got a single one"),
+        (lambda e, d, m: e.fit(d, m), "must be a sequence of LinearMeasurement, got"),
         (lambda e, d, m: e.fit(d, [("a", [1.0])]), "measurements must be LinearMeasurement, got tuple"),
         (
             lambda e, d, m: e.fit(d, [m], constraints=[("a",)]),

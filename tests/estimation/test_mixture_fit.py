@@ -218,7 +218,7 @@ def test_bad_settings(settings, said):
 
 def test_bad_measurements():
     domain = Domain({"a": 2})
-    with pytest.raises(TypeError, match="must be a list, got a single one"):
+    with pytest.raises(TypeError, match="must be a sequence of LinearMeasurement, got"):
         fit_mixture(domain, LinearMeasurement(("a",), [1, 2], 1.0))
     with pytest.raises(TypeError, match="must be LinearMeasurement"):
         fit_mixture(domain, [3])

@@ -174,8 +174,8 @@ def test_bad_input(settings, error, message):
 @pytest.mark.parametrize(
     ("constraints", "said"),
     [
-        (pj.StructuralZeros(("a",), [True, False]), "must be lists, got a single one"),
-        (None, "must be a list, got NoneType"),
+        (pj.StructuralZeros(("a",), [True, False]), "must be a sequence of constraints, got StructuralZeros"),
+        (None, "must be a sequence of constraints, got NoneType"),
         ([3], "got int"),
     ],
 )

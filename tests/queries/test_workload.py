@@ -163,7 +163,7 @@ def test_adult_two_way_marginals_under_a_million_cells(data_dir):
         (
             lambda: Workload.of_marginals("age"),
             TypeError,
-            "list of tuples of attribute names, got one string",
+            "sequence of tuples of attribute names, got str",
         ),
         (lambda: Workload.of_marginals([]), ValueError, "at least one entry"),
         (lambda: Workload([["zip"]]).over(DOMAIN), ValueError, "workload entry 0: .*'zip', which is not"),

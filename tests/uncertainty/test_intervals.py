@@ -145,11 +145,11 @@ def test_intervals_of_least_squares_cover_as_they_say():
         ({"estimator": "l2"}, TypeError, "estimator must be an Estimator"),
         ({"fit": "model"}, TypeError, "a Fit or a GraphicalModel"),
         ({"queries": []}, ValueError, "at least one query"),
-        ({"queries": QUERIES[0]}, TypeError, r"write \[it\]"),
+        ({"queries": QUERIES[0]}, TypeError, r"give a list"),
         ({"queries": [3]}, TypeError, "queries or tuples of attribute names"),
         ({"queries": [("z",)]}, ValueError, "z"),
         ({"measurements": []}, ValueError, "the measurements that the model"),
-        ({"measurements": measurements()[0]}, TypeError, r"write \[it\]"),
+        ({"measurements": measurements()[0]}, TypeError, r"give a list"),
         ({"measurements": [3]}, TypeError, "must be LinearMeasurement"),
     ],
 )
