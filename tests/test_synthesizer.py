@@ -412,7 +412,7 @@ def test_how_many_rows_can_be_drawn(fitted, n):
         ({"mechanism": "mstt"}, "one of 'auto', 'aim', .* Did you mean 'mst'"),
         ({"relation": "neither"}, "relation"),
         ({"epsilon": -1}, "epsilon"),
-        ({"unit": pj.Unit("who", 2)}, "no columns named 'who'"),
+        ({"unit": pj.Unit("who", 2)}, "no column named 'who', which Unit names"),
         ({"unit": pj.Unit("age", 2)}, "is an attribute of the domain"),
         ({"mechanism": pj.mechanisms.MST(1, "add-remove")}, "must be those given beside it"),
         (

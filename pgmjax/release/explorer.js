@@ -1,7 +1,7 @@
 "use strict";
 (function () {
   const source = document.getElementById("x-data"), number = pictures.number;
-  if (!source) return;  // this part of the report could not be made
+  if (!source) return;  // a report whose numbers were not made has none
   const data = JSON.parse(source.textContent);
   const find = (id) => document.getElementById("x-" + id);
   const [first, second, order, filter, body, head] = [

@@ -67,7 +67,7 @@ def test_delta_of_the_laplace_is_zero_from_its_epsilon_on():
 def test_refused_noise():
     with pytest.raises(TypeError, match="shift must be an integer"):
         exact.noise_epsilon(DiscreteLaplace(1.0), 0.5)
-    with pytest.raises(TypeError, match="give its probabilities to channel_epsilon"):
+    with pytest.raises(TypeError, match="give the probabilities of another distribution to channel_epsilon"):
         exact.noise_epsilon("laplace", 1)
     with pytest.raises(ValueError, match="epsilon must be >= 0"):
         exact.noise_delta(DiscreteLaplace(1.0), 1, -1.0)

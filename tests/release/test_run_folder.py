@@ -204,8 +204,14 @@ def test_rounds_of_a_loss_that_is_an_object_need_it_again(tmp_path, monkeypatch)
         mechanism("aim").run(DATA, WORKLOAD, folder=RunFolder(folder))
 
 
+def other(words, option, value):
+    """The same command with another value of an option."""
+    place = words.index(option) + 1
+    return [*words[:place], value, *words[place + 1 :]]
+
+
 BINDINGS = {
-    "epsilon": lambda words: [*words, "--epsilon", "2"],
+    "epsilon": lambda words: other(words, "--epsilon", "2"),
     "delta": lambda words: [*words, "--delta", "1e-6"],
     "relation": lambda words: ["replace-one" if word == "add-remove" else word for word in words],
     "rows outside": lambda words: [*words, "--rows-outside", "clip"],
