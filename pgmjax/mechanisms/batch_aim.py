@@ -15,7 +15,7 @@ from pgmjax.data.cliques import Clique
 from pgmjax.inference.plan.structure import MOST_CELLS
 from pgmjax.mechanisms.adaptive import Engine, RoundPlan, SelectMeasureFit, check_settings, kept_noise
 from pgmjax.mechanisms.base import Mechanism
-from pgmjax.mechanisms.candidates import affordable, weighted_candidates
+from pgmjax.mechanisms.candidates import Room, affordable, weighted_candidates
 from pgmjax.mechanisms.noise_sizes import grid_for_scores, on_grid
 from pgmjax.mechanisms.run import Request, Run, Work
 from pgmjax.model.graphical import GraphicalModel, many_marginals
@@ -197,12 +197,14 @@ class BatchAIM(Mechanism):
         parts, power = _parts(request, run.plan, wide), 1 / _exponent(request)
         noise = self._noise(request, wide, cost * self.share)
         chosen: dict[Clique, float] = {}
+        room = Room(request.domain, held, limit)
         for i in np.argsort(-worth / parts, kind="stable"):
             total = sum(chosen.values())
             if worth[i] <= noise * ((total + parts[i]) ** power - total**power):
                 break
-            if affordable(request.domain, [*held, *chosen], [wide[i]], limit):
+            if room.has(wide[i]):
                 chosen[wide[i]] = parts[i]
+                room = Room(request.domain, [*held, *chosen], limit)
         if not chosen:
             return dict.fromkeys(attributes, 1), distances
         total = sum(chosen.values())
