@@ -8,6 +8,7 @@ and applies the `StoppingRule`. `run_single` serves one fit with one program per
 from __future__ import annotations
 
 import abc
+import contextlib
 import dataclasses
 import functools
 import math
@@ -19,11 +20,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax._internal import device
+from pgmjax._internal.blas import one_thread
 from pgmjax._internal.jit import jit, precision
 from pgmjax.estimation.solvers.certificate import CertificateRequest, evaluate
 from pgmjax.estimation.solvers.problem import Evaluation, Problem, Solver, Vector, negligible
 from pgmjax.estimation.solvers.stopping import Status, StoppingRule, excess_of
 from pgmjax.inference.oracles import HostContraction
+
+THREADS_FROM = 0.1
+"""Forecast seconds of a call of the host's oracle from which its products may use several threads."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -229,7 +234,9 @@ class _HostRun:
         """Run the requested steps."""
         solver, problem = request.solver, self.problem
         state = solver.recentred(problem.gauge, self.state)
-        with np.errstate(over="ignore", invalid="ignore"):  # a step that went too far is rejected
+        short = problem.oracle.forecast.seconds < THREADS_FROM
+        threads = one_thread() if short else contextlib.nullcontext()
+        with threads, np.errstate(over="ignore", invalid="ignore"):  # a step that went too far is rejected
             for _ in range(request.steps):
                 state = solver.step(problem, state)
             self.state, point = state, solver.result(problem, state)

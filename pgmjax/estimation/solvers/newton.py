@@ -30,13 +30,12 @@ import contextlib
 import dataclasses
 import functools
 import math
-import threading
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import threadpoolctl
 
+from pgmjax._internal.blas import one_thread
 from pgmjax._internal.jit import precision
 from pgmjax.estimation.losses.base import BoundResiduals
 from pgmjax.estimation.solvers.loop import Solution, Watch
@@ -160,33 +159,11 @@ def lower_bound(problem: Problem, potentials: Vector) -> float:
         return _Local.at(problem, point).step(problem, LARGEST / max(1.0, abs(float(point.loss))))[1]
 
 
-_LOCK = threading.Lock()
-_limits: list[Any] = []  # the one in force, once for each thread that works here
-
-
-@functools.cache
-def _blas() -> threadpoolctl.ThreadpoolController:
-    return threadpoolctl.ThreadpoolController()
-
-
 @contextlib.contextmanager
 def _settings() -> Iterator[None]:
-    """Run NumPy with one thread of BLAS and without warnings, until the last thread that works here leaves.
-
-    Systems of a few hundred rows gain nothing from more. Where other programs keep the cores busy, threads
-    wait for one another twenty times as long as they work. The number is one of the whole process.
-    """
-    with _LOCK:
-        limit = _limits[0] if _limits else _blas().limit(limits=1, user_api="blas")
-        _limits.append(limit)
-    try:
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            yield
-    finally:
-        with _LOCK:
-            _limits.pop()
-            if not _limits:
-                limit.restore_original_limits()
+    """Run NumPy with one thread of BLAS, as systems are of a few hundred rows, and without warnings."""
+    with one_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        yield
 
 
 def _itself(point: Evaluation) -> Evaluation:
