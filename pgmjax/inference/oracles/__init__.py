@@ -6,7 +6,6 @@
   reference for all others.
 - Approximate: `belief_propagation`.
 - On the host, one query at a time, without compilation: `host`.
-- `measure`: the rates of the machine, which `choose` follows.
 """
 
 from pgmjax.inference.oracles.base import Oracle

@@ -1,5 +1,9 @@
 """Measure the rates of the machine: small models, each of which spends its time on one kind of work.
 
+    python bench/machine_rates.py            # a JSON line for each rate
+
+The built-in rates (`pgmjax/inference/plan/rates.py`) are compared with these; the library measures nothing itself.
+
 A rate is the median time of a call, less what the rates measured before it make up of it, over the units of
 work that the forecast counts. So the forecasts of these models are what they take.
 """
@@ -7,6 +11,7 @@ work that the forecast counts. So the forecasts of these models are what they ta
 from __future__ import annotations
 
 import functools
+import json
 import math
 import statistics
 import time
@@ -127,3 +132,8 @@ def _seconds(call: Callable[[], Any], calls: int, clock: Callable[[], float]) ->
     for _ in range(calls):
         call()
     return (clock() - start) / calls
+
+
+if __name__ == "__main__":
+    for each in measure():
+        print(json.dumps(each), flush=True)
