@@ -2,7 +2,8 @@
 
     python bench/machine_rates.py            # a JSON line for each rate
 
-The built-in rates (`pgmjax/inference/plan/rates.py`) are compared with these; the library measures nothing itself.
+The library measures nothing itself: these are for comparison with the built-in rates of
+`pgmjax/inference/plan/rates.py`.
 
 A rate is the median time of a call, less what the rates measured before it make up of it, over the units of
 work that the forecast counts. So the forecasts of these models are what they take.

@@ -204,7 +204,7 @@ class Plan:
             lines.append(
                 f"the next {self.beginning.calls:,} calls of infer run in NumPy, before it is compiled"
             )
-        for variables, cells in cost.culprits:
+        for variables, cells in cost.largest_tables:
             names = _listed([self.attributes[v] for v in variables])
             lines.append(f"  {cells:>15,} cells over ({names})")
         return "\n".join(lines)

@@ -113,7 +113,7 @@ class ChainPlan:
             # products of all levels and the first map; maps, sums and beliefs of the cliques
             cells=3 * sizes.matrices * matrix + 4 * cells + sizes.length,
             work=work,
-            culprits=tuple(largest[:3]),
+            largest_tables=tuple(largest[:3]),
             operations=OPERATIONS * (sizes.levels + 1),
             seconds=2e-9 * work + 1e-5 * KERNELS * sizes.levels,
             kernels=KERNELS * sizes.levels + BESIDES,

@@ -1,9 +1,9 @@
 """Rates of the machine, which forecasts of time and the choice between oracles follow.
 
-A rate is a time per unit of work. There are those of compiled programs on the device, `of_device`, from the data
-sheet of a named card (a T4's for other cards) or the defaults of a CPU, and those of NumPy on the host, `of_host`.
-Nothing is measured or kept on the user's machine: plans by rates measured on one were no better
-(docs/lab/ablations.md), and equal calls are planned equally everywhere. `bench/machine_rates.py` measures them.
+A rate is a time per unit of work. There are those of compiled programs on the device, `of_device`, from the
+data sheet of a named card (a T4's for other cards) or the defaults of a CPU, and those of NumPy on the host,
+`of_host`. Nothing is measured or kept on the user's machine: those measured on one chose the same plans
+(docs/lab/ablations.md), and equal calls are planned equally. `bench/machine_rates.py` measures them.
 
 References:
     NVIDIA's data sheets of H100 (SXM), H200, A100 80GB, L4 and T4, and the white paper of the Ada GPU
