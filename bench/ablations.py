@@ -268,8 +268,8 @@ def page(table: list[tuple[Row, list[tuple[str, float]]]]) -> str:
     lines = [
         "# What each search, oracle and threshold wins", "",
         "`python bench/ablations.py` makes this page. A ratio is the cost without over the cost",
-        f"with it; what loses less than {ENOUGH} on every case goes. Work, cells, launches, forecast seconds are",
-        "computed from sizes; CPU seconds are medians of three runs. `inf`: refused without it.", "",
+        f"with it; what loses less than {ENOUGH} on every case goes. Work, cells, launches and forecasts",
+        "are computed from sizes; CPU seconds are medians of three runs. `inf`: refused without it.", "",
         "| what | without it | of what | lost at most | on | cases over 1.05 |", "|---|---|---|---|---|---|",
     ]  # fmt: skip
     for row, ratios in table:
