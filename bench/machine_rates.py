@@ -24,7 +24,7 @@ import numpy as np
 
 from pgmjax._internal.jit import jit
 from pgmjax.inference.oracles import host_contraction
-from pgmjax.inference.oracles.choose import AROUND
+from pgmjax.inference.oracles.choose import SOLVER_OPERATIONS
 from pgmjax.inference.oracles.contraction import Contraction
 from pgmjax.inference.oracles.host_contraction import HostContraction
 from pgmjax.inference.plan import cost
@@ -83,7 +83,7 @@ def measure(
         run = functools.partial(_ready, call, tables)
         compiling = _seconds(run, 1, clock)
         if rate == "launch":
-            operations = {"operation": AROUND + oracle.forecast.operations}
+            operations = {"operation": SOLVER_OPERATIONS + oracle.forecast.operations}
             yield _line("device", "operation", compiling, operations, {})
         taken = _median(run, repeats, clock)
         line = _line("device", rate, taken, cost.of_path(oracle.path).units(), known)

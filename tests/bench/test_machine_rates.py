@@ -56,7 +56,7 @@ class FakeClock:
 def test_rates_are_those_of_which_the_times_are_made(measure):
     device = Rates(launch=3e-7, cell=2e-9, exponential=5e-10, flop=7e-12, operation=1e-3)
     host = HostRates(step=4e-6, cell=2e-8, flop=3e-10)
-    clock = FakeClock(device, host, 3, measure.AROUND)
+    clock = FakeClock(device, host, 3, measure.SOLVER_OPERATIONS)
     lines = list(measure.measure(repeats=3, device_models=DEVICE, host_models=HOST, clock=clock))
     assert not clock.spans
     found, on_host = measure.rates(lines)
