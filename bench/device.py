@@ -40,12 +40,12 @@ from typing import Any
 import cases
 import harness
 import jax
+import machine_rates
 import numpy as np
 import versus
 from harness import Line
 
 import pgmjax as pj
-from pgmjax.inference.oracles import measure as measured_rates
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.kernels import measure as measured_kernels
 from pgmjax.privacy.seeded import SeededBackend
@@ -265,10 +265,10 @@ def sweep(oracle: str, *, table: Callable[[], Table], trials: int) -> Call:
 
 
 def rates(oracle: str) -> Call:
-    """The rates that forecasts follow, as `pgmjax bench rates` measures them."""
+    """The rates that forecasts follow, as `machine_rates.py` measures them."""
 
     def call() -> Outcome:
-        found = {f"{line['of']}.{line['rate']}": line["value"] for line in measured_rates.measure()}
+        found = {f"{line['of']}.{line['rate']}": line["value"] for line in machine_rates.measure()}
         return Outcome([], {"rates": found})
 
     return call

@@ -1,10 +1,9 @@
 """Forecast against measured: seconds and bytes of calls, steps of fits and questions, on this machine.
 
-    PGMJAX_DATA=... python bench/forecasts.py [PROGRAM ...] [--networks FOLDER] [--defaults] [--cpu]
+    PGMJAX_DATA=... python bench/forecasts.py [PROGRAM ...] [--networks FOLDER] [--cpu]
     python bench/forecasts.py --plot                      # draws what the file of results has
 
-First the rates of the machine are measured (as by `pgmjax bench rates`, into a folder of their own) and are
-what every forecast follows, unless --defaults asks for the built-in ones. Programs:
+Forecasts follow the built-in rates. Programs:
 
 oracle-CASE: one call of the oracle that a plan of 500 calls has, compiled already if it compiles, from arrays
     to a result; a name of bench/cases.py. Forecast: `forecast` of that oracle.
@@ -19,7 +18,7 @@ and the inputs. Seconds are medians of three such runs or more, of fewer if they
 bytes are not compared.
 
 On a machine that does other work, --cpu runs everything on one core and compares CPU seconds, of which other
-work changes less than of the time on the clock; the rates are measured in the same way.
+work changes less than of the time on the clock.
 """
 
 from __future__ import annotations
@@ -32,9 +31,7 @@ import math
 import os
 import pathlib
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -190,16 +187,6 @@ def status(key: str) -> int:
     raise KeyError(key)
 
 
-def rates() -> harness.Line:
-    """Measure the rates and keep them where the environment says."""
-    from pgmjax.inference.oracles import measure
-    from pgmjax.inference.plan import rates
-
-    lines = list(measure.measure(clock=time.process_time if CPU else time.perf_counter))
-    rates.keep(*measure.rates(lines))
-    return {f"{line['of']} {line['rate']}": line["value"] for line in lines}
-
-
 def one(program: str, wheel: str | None) -> harness.Line:
     """One program, in this process."""
     kind, _, name = program.partition("-")
@@ -216,30 +203,20 @@ def programs(with_networks: bool) -> list[str]:
 
 
 def run(names: Sequence[str], options: argparse.Namespace) -> None:
-    """Measure the rates, then every program in a process of its own; write and say each line."""
-    with tempfile.TemporaryDirectory(prefix="pgmjax-forecasts-") as folder:
-        os.environ["XDG_CACHE_HOME"] = folder  # of the processes that are started here
-        kept = harness.Results(options.out, ("program",))
-        pinned = ["taskset", "-c", options.core] if options.cpu else []
-        if options.cpu:
-            os.environ |= {"PGMJAX_CPU_SECONDS": "1", "OPENBLAS_NUM_THREADS": "1"}
-        if not options.defaults:
-            command = [*pinned, sys.executable, __file__, "--rates"]
-            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-            found = json.loads(done.stdout)
-            kept.add({"bench": "forecasts", "program": None, "rates": found})
-            harness.say(json.dumps(found))
-        for name in names:
-            command = [sys.executable, __file__, name, "--one"]
-            command += ["--networks", options.networks] if options.networks else []
-            if options.cpu or not name.startswith(("oracle", "fit")):
-                command = ["taskset", "-c", options.core, *command]
-            line = harness.run(command, memory_gb=options.memory, timeout=options.timeout, label=name)
-            line = {"bench": "forecasts", "program": name, **line}
-            line["rates"] = "defaults" if options.defaults else "measured"
-            line["clock"] = "CPU seconds of one core" if options.cpu else "wall"
-            harness.say(json.dumps(line))
-            kept.add(line)
+    """Run every program in a process of its own; write and say each line."""
+    kept = harness.Results(options.out, ("program",))
+    if options.cpu:
+        os.environ |= {"PGMJAX_CPU_SECONDS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    for name in names:
+        command = [sys.executable, __file__, name, "--one"]
+        command += ["--networks", options.networks] if options.networks else []
+        if options.cpu or not name.startswith(("oracle", "fit")):
+            command = ["taskset", "-c", options.core, *command]
+        line = harness.run(command, memory_gb=options.memory, timeout=options.timeout, label=name)
+        line = {"bench": "forecasts", "program": name, **line, "rates": "defaults"}
+        line["clock"] = "CPU seconds of one core" if options.cpu else "wall"
+        harness.say(json.dumps(line))
+        kept.add(line)
     plot(options.out)
 
 
@@ -272,10 +249,8 @@ def main() -> None:
     parser = harness.parser(__doc__)
     parser.add_argument("programs", nargs="*", metavar="PROGRAM", help="all by default")
     parser.add_argument("--networks", metavar="FOLDER", help="folder of pgmpy's .bif.gz files, unpacked")
-    parser.add_argument("--defaults", action="store_true", help="follow the built-in rates")
     parser.add_argument("--cpu", action="store_true", help="CPU seconds of one core")
     parser.add_argument("--core", default="0", help="the core of --cpu, and of questions (0)")
-    parser.add_argument("--rates", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--memory", type=float, default=12.0, metavar="GB", help="limit of a process (12)")
     parser.add_argument("--timeout", type=float, default=300.0, metavar="S", help="of a program (300)")
     parser.add_argument("--out", type=pathlib.Path, default=OUT)
@@ -284,8 +259,6 @@ def main() -> None:
     options = parser.parse_args()
     if options.plot:
         plot(options.out)
-    elif options.rates:
-        print(json.dumps(rates()))
     elif options.one:
         line = one(options.programs[0], options.networks)
         if not all(math.isfinite(line[key]) for key in ("forecast_s", "measured_s")):

@@ -62,15 +62,20 @@ def fit(seed: int) -> dict[str, Any]:
     return {**record, "marginals": [round(x, 9) for table in marginals for x in table]}
 
 
-def plan(seed: int) -> dict[str, Any]:
-    """The work of a contraction and the cells of a junction tree of a random structure."""
+def structure(seed: int) -> Structure:
+    """A random structure of pairs and triples."""
     rng = np.random.default_rng(seed)
     number = int(rng.integers(4, 60))
     sizes = tuple(int(size) for size in rng.integers(2, 12, number))
     cliques = [tuple(sorted(rng.choice(number, 2 + int(rng.random() < 0.2), False))) for _ in range(number)]
-    structure = Structure(sizes, tuple(tuple(map(int, clique)) for clique in cliques))
-    tree = junction_tree.build(structure)
-    return {"work": contraction.plan(structure).work, "tree": sum(map(structure.cells, tree.cliques))}
+    return Structure(sizes, tuple(tuple(map(int, clique)) for clique in cliques))
+
+
+def plan(seed: int) -> dict[str, Any]:
+    """The work of a contraction and the cells of a junction tree of a random structure."""
+    model = structure(seed)
+    tree = junction_tree.build(model)
+    return {"work": contraction.plan(model).work, "tree": sum(map(model.cells, tree.cliques))}
 
 
 def release(seed: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`pgmjax bench`: sweeps of mechanisms over tables, a page with results, and measurements of the device."""
+"""`pgmjax bench`: sweeps of mechanisms over tables, a page with results, and measurements of kernels."""
 
 from __future__ import annotations
 
@@ -91,19 +91,6 @@ def kernels(arguments: argparse.Namespace) -> None:
     if kept:
         won = measure.winners(lines)
         print(json.dumps({"won": won, "kept": str(switch.keep(won))}))
-
-
-def rates(arguments: argparse.Namespace) -> None:
-    """Measure the rates of the device and of the host, print JSON lines, and keep them."""
-    from pgmjax.inference.oracles import measure
-    from pgmjax.inference.plan import rates
-
-    print(json.dumps({"device": rates.device_key(), "host": rates.host_key()}), flush=True)
-    lines = []
-    for line in measure.measure(repeats=arguments.repeats):
-        print(json.dumps(line), flush=True)
-        lines.append(line)
-    print(json.dumps({"kept": str(rates.keep(*measure.rates(lines)))}))
 
 
 def _list(grid: sweeps.SweepGrid, as_json: bool) -> None:

@@ -417,7 +417,6 @@ FAULTS = (
             "tests/inference/oracles/test_host.py",
             "tests/inference/oracles/test_host_contraction.py",
             "tests/inference/oracles/test_choose.py",
-            "tests/inference/oracles/test_measure.py",
             "tests/inference/ops/test_log_matmul_exp.py",
         ),
     ),

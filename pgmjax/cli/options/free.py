@@ -312,7 +312,6 @@ def add_bench(commands: Any) -> None:
     _add_bench_run(own)
     _add_bench_report(own)
     _add_bench_kernels(own)
-    _add_bench_rates(own)
 
 
 def _add_bench_run(commands: Any) -> None:
@@ -392,20 +391,6 @@ def _add_bench_kernels(commands: Any) -> None:
     )
     _add_repeats(parser)
     parser.set_defaults(run="bench:kernels")
-
-
-def _add_bench_rates(commands: Any) -> None:
-    parser = commands.add_parser(
-        "rates",
-        help="measure how fast this device is, for forecasts of time",
-        description="Time a few small models on this device and in NumPy, and print JSON lines. From then "
-        "on forecasts of time, and the choice of how to compute, follow these times, for this device, "
-        "number of cores and version of JAX or NumPy (pgmjax/rates.json in your cache folder). Run it while "
-        "nothing else runs.",
-        epilog="Example: pgmjax bench rates --repeats 9",
-    )
-    _add_repeats(parser)
-    parser.set_defaults(run="bench:rates")
 
 
 def _add_repeats(parser: Any) -> None:

@@ -232,7 +232,7 @@ def forecast(graph: RegionGraph) -> Forecast:
         inputs=sum(map(structure.cells, structure.cliques)),
         cells=4 * touched + 10 * edge_cells + 10 * graph.cells,
         work=SWEEPS * touched,
-        culprits=tuple((region, cells) for cells, region in sizes[:3]),
+        largest_tables=tuple((region, cells) for cells, region in sizes[:3]),
         operations=OPERATIONS,
         seconds=SWEEPS * touched * TOUCHED * rates.of_device().cell,
         details=(graph.summary(),),

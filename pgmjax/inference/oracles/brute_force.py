@@ -42,7 +42,7 @@ class BruteForce(base.Oracle):
             inputs=inputs,
             cells=3 * cells,
             work=2 * cells,
-            culprits=((everything, cells),),
+            largest_tables=((everything, cells),),
             operations=10,
             seconds=3 * rates.of_device().cell * cells,
         )

@@ -1,31 +1,31 @@
-"""Choose the oracle of a structure: the one named by the user, or the cheapest one that fits in memory."""
+"""Choose the oracle of a structure: the one named by the user, or the cheapest one that fits in memory.
+
+"auto" follows three rules. What does not fit in memory is no option. Of what fits
+(a contraction, levels, NumPy) it takes the one whose compiling and calls together are forecast to take the
+least time. If nothing fits, or on a CPU if a contraction is larger than the cache, it takes slices.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import math
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-import jax
-import numpy as np
 from jax.sharding import Mesh
 
 from pgmjax._internal import checks, device, sharding
-from pgmjax.inference.oracles.base import Limits, Oracle, peak_bytes
+from pgmjax.inference.oracles.base import Limits, Oracle
 from pgmjax.inference.oracles.brute_force import BruteForce
 from pgmjax.inference.oracles.chain import Chain
 from pgmjax.inference.oracles.contraction import Contraction
 from pgmjax.inference.oracles.host_contraction import HostContraction
 from pgmjax.inference.oracles.levels import Levels
 from pgmjax.inference.oracles.message_passing import MessagePassing
+from pgmjax.inference.oracles.planned import Beginning, Plan, memory_limit
 from pgmjax.inference.oracles.sliced import Sliced
 from pgmjax.inference.plan import chain, elimination, forecast, levels, parts, rates, slicing
 from pgmjax.inference.plan.contraction import ContractionPath
 from pgmjax.inference.plan.cost import PRODUCT_OPERATIONS
-from pgmjax.inference.plan.rates import HostRates, Rates
 from pgmjax.inference.plan.structure import Structure
 
 # Oracles that `Estimator(oracle=...)` accepts by name: add new oracles here.
@@ -39,19 +39,17 @@ EXACT: tuple[type[Oracle], ...] = (
     HostContraction,
 )
 _BY_NAME = {each.name: each for each in EXACT}
-# Plans are compared by the time of one compilation and CALLS calls. Levels are considered if a
-# contraction would compile more than MANY operations.
-CALLS = 500
-AROUND = 100  # operations compiled around an oracle, such as those of a solver's step
-PASSES = 2  # cells whose time a step of a solver takes for each measured cell, beside its call
-SPREAD = 2  # times as long takes a call on the host if potentials differ by hundreds of nats
-MANY = 600
-# On a CPU, slices of CACHE bytes are faster than one contraction of more than twice that, as long as their
-# overhead is at most REPEATED (measured on Adult's triples: 205 to 125 ms, 142 to 96 ms).
-CACHE, REPEATED = 40_000_000, 1.6
-FEWEST = 3  # calls in NumPy, if any: a second call that compiles after a slow first one gains nothing
-LINE = 90  # characters of a list of names in a summary
-PLANNED = 400  # with more cliques, no contraction is planned if levels fit and take less than to compile one
+# What follows was tuned on the tables' cases of bench/cases.py (Adult, loans, stroke) and on its chains and
+# trees; docs/lab/ablations.md says what it wins.
+DEFAULT_CALLS = 500  # of a plan whose calls are not known
+SOLVER_OPERATIONS = 100  # operations compiled around an oracle, such as those of a solver's step
+UNBOUNDED_SLOWDOWN = 2  # of a call on the host, if potentials differ by hundreds of nats
+LEVELS_FROM_OPERATIONS = 600  # compiled operations of a contraction, from which on levels are considered
+MOST_PLANNED_CLIQUES = 400  # with more, no contraction is planned if levels take less than to compile one
+FEWEST_HOST_CALLS = 3  # of a beginning in NumPy: fewer gain nothing, as the next call compiles
+# On a CPU, slices that fit in its cache are faster than a contraction of more than twice that, as long as
+# they repeat little work.
+CACHE_BYTES, MOST_OVERHEAD = 40_000_000, 1.6
 
 
 def names() -> tuple[str, ...]:
@@ -77,155 +75,6 @@ def check(oracle: Any) -> str | type[Oracle]:
     if isinstance(oracle, str):
         return checks.choice("oracle", oracle, ("auto", *_BY_NAME), "a class of oracles")
     return kind(oracle)
-
-
-@dataclasses.dataclass
-class Beginning:
-    """First calls of a plan in NumPy: as long as they take less time than compiling would.
-
-    Attributes:
-        oracle: the host's oracle.
-        calls: number of calls left. It counts calls, not seconds, so that equal programs give equal numbers.
-    """
-
-    oracle: HostContraction
-    calls: int
-
-
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    """An oracle for named attributes, with its forecast cost.
-
-    Attributes:
-        oracle: the chosen oracle.
-        attributes: name of each of its variables.
-        itemsize: bytes per cell.
-        copies: number of copies of the potentials in memory at the same time (see `Forecast.peak_bytes`).
-        max_bytes: memory that it may use; None for the free memory of the device.
-        beginning: what answers the first calls of `infer`; None if the oracle answers all.
-        calls: number of calls that it was planned for; None if it is not known.
-    """
-
-    oracle: Oracle
-    attributes: tuple[str, ...]
-    itemsize: int
-    copies: int
-    max_bytes: int | None
-    beginning: Beginning | None = dataclasses.field(default=None, compare=False, repr=False)
-    calls: int | None = dataclasses.field(default=None, compare=False)
-
-    @property
-    def peak_bytes(self) -> int:
-        """Forecast of the peak memory of a fit, in bytes."""
-        return peak_bytes(self.oracle.forecast, self.itemsize, self.copies)
-
-    @property
-    def seconds(self) -> float:
-        """Forecast of the time of its calls (one if their number is not known) and of compiling (s)."""
-        cost = self.oracle.forecast
-        return cost.compile_seconds + (self.calls or 1) * cost.seconds
-
-    @property
-    def step_seconds(self) -> float:
-        """Forecast of a step of a fit: a call, and the solver's own passes over its vectors (s)."""
-        cost = self.oracle.forecast
-        if isinstance(self.oracle, HostContraction):
-            return cost.seconds + PASSES * rates.of_host().cell * cost.inputs
-        return cost.seconds + PASSES * rates.of_device().cell * cost.inputs
-
-    @property
-    def rates(self) -> Rates | HostRates:
-        """The rates that its forecasts of time follow."""
-        return rates.of_host() if isinstance(self.oracle, HostContraction) else rates.of_device()
-
-    def infer(self, tables: Sequence[Any]) -> tuple[float, list[Any]]:
-        """Log-partition and marginals of a model given by plain arrays, on the device.
-
-        The first call compiles, later ones with the same shapes do not, even from another plan. If "auto"
-        chose the oracle, calls run in NumPy until as much time is spent as compiling is forecast to take.
-        Both agree up to rounding.
-
-        Args:
-            tables: log-potentials of each clique, in the order of the structure; finite or minus infinity.
-                NumPy arrays, or arrays of the plan's type already on the device.
-
-        Returns:
-            The log-partition (nats) and the marginal of each clique (probabilities, shape of its table).
-            Marginals are arrays on the device if all tables are, NumPy arrays otherwise; `Levels` and
-            `Chain` always return NumPy arrays.
-
-        Raises:
-            ValueError: a wrong number of tables, or a wrong shape.
-
-        Example:
-            >>> structure, names = Structure.named({"a": 2, "b": 2}, [("a", "b")])
-            >>> value, (marginal,) = plan(structure, names).infer([np.zeros((2, 2))])
-            >>> round(value, 4), marginal.tolist()
-            (1.3863, [[0.25, 0.25], [0.25, 0.25]])
-        """
-        shapes = self.oracle.structure.shapes
-        if [np.shape(table) for table in tables] != list(shapes):
-            raise ValueError(
-                f"expected {len(shapes)} tables of the shapes of the structure's cliques, got {len(tables)} "
-                f"tables of which some differ: give one for each clique, in its own axis order."
-            )
-        oracle, begun = self.oracle, self.beginning
-        if begun and begun.calls > 0 and not all(isinstance(table, jax.Array) for table in tables):
-            begun.calls -= 1
-            oracle = begun.oracle
-        return oracle.run(tables, np.float32 if self.itemsize == 4 else np.float64)
-
-    def summary(self) -> str:
-        """The plan in a few lines of text: totals, forecasts, the largest steps and tables.
-
-        Long lists of attributes end with the number of those left out.
-
-        Example:
-            >>> structure, names = Structure.named({"a": 2, "b": 3}, [("a", "b")])
-            >>> print(plan(structure, names, "message_passing").summary().splitlines()[0])
-            message passing: junction tree of 1 cliques, 6 cells
-        """
-        cost = self.oracle.forecast
-        need = forecast.readable_bytes(self.peak_bytes)
-        limit = device_bytes() if self.max_bytes is None else self.max_bytes
-        lines = [
-            f"{_words(type(self.oracle).__name__)}: {cost.method}",
-            f"about {need} of {forecast.readable_bytes(limit)} available; {cost.work:,} exponentials a step",
-            f"about {cost.seconds:.2g} s a call, {cost.compile_seconds:.2g} s to compile "
-            f"{cost.operations:,} operations; rates: {self.rates.source}",
-            *(f"  {self._named(line)}" for line in cost.details),
-        ]
-        structure = self.oracle.structure
-        given = f"{len(structure.sizes):,} attributes, {len(structure.cliques):,} cliques"
-        lines.insert(1, f"{given}, {forecast.readable_cells(cost.inputs)} cells in all")
-        if self.calls:
-            lines.insert(4, f"{self.calls:,} calls, compiling included, about {self.seconds:.2g} s")
-        if self.beginning and self.beginning.calls:
-            lines.append(
-                f"the next {self.beginning.calls:,} calls of infer run in NumPy, before it is compiled"
-            )
-        for variables, cells in cost.culprits:
-            names = _listed([self.attributes[v] for v in variables])
-            lines.append(f"  {cells:>15,} cells over ({names})")
-        return "\n".join(lines)
-
-    def _named(self, line: str) -> str:
-        """A line of an oracle, which knows variables by their numbers only, with the attributes' names."""
-        return re.sub(r"variable (\d+)\b", lambda found: repr(self.attributes[int(found[1])]), line)
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Names with commas, as many as fit on a line, but at least one."""
-    text = ", ".join(names)
-    for shown in range(len(names) - 1, 0, -1):
-        if len(text) <= LINE:
-            break
-        text = f"{', '.join(names[:shown])} and {len(names) - shown:,} more"
-    return text
-
-
-def _words(name: str) -> str:
-    return "".join(f" {c.lower()}" if c.isupper() else c for c in name).strip()
 
 
 def plan(
@@ -270,7 +119,7 @@ def plan(
         written = " or ".join(f"oracle={name!r}" for name in sharing)
         raise ValueError(f"only slices are shared between devices: write {written}, got {oracle!r}.")
     if oracle == "auto" and mesh is None:
-        chosen = _cheapest(structure, limits, calls or CALLS, compiled or calls is None, bounded)
+        chosen = _cheapest(structure, limits, calls or DEFAULT_CALLS, compiled or calls is None, bounded)
     else:  # "auto" with a mesh: the first oracle that shares devices
         chosen = kind(sharing[0] if oracle == "auto" else oracle).within(structure, limits)
     unknown = oracle == "auto" and mesh is None and calls is None and not compiled
@@ -291,7 +140,7 @@ def _cheapest(
     structure: Structure, limits: Limits, calls: int, compiled: bool = False, bounded: bool = True
 ) -> Oracle:
     """Return the fastest feasible oracle: a contraction, levels or the host, or slices if none fits."""
-    many = len(structure.cliques) > PLANNED
+    many = len(structure.cliques) > MOST_PLANNED_CLIQUES
     arranged = _arranged(structure) if many else None
     if arranged and limits.allow(arranged.forecast):
         compiling = PRODUCT_OPERATIONS * len(structure.cliques) * rates.of_device().operation
@@ -299,7 +148,7 @@ def _cheapest(
             return _of_many(arranged, limits)
     whole = Contraction.within(structure, limits)
     options: list[tuple[forecast.Forecast, Callable[[], Oracle]]] = [(whole.forecast, lambda: whole)]
-    if arranged is None and whole.forecast.operations > MANY:
+    if arranged is None and whole.forecast.operations > LEVELS_FROM_OPERATIONS:
         arranged = _arranged(structure)
     if arranged:
         options.append((arranged.forecast, lambda: _of_many(arranged, limits)))
@@ -307,8 +156,8 @@ def _cheapest(
     if fitting:
         cost, made = min(fitting, key=lambda option: _total_seconds(option[0], calls))
         on_host = None if compiled else _host(whole.path, limits)
-        least = (calls if bounded else SPREAD * calls) * (on_host.forecast.seconds if on_host else math.inf)
-        if on_host and least < _total_seconds(cost, calls):
+        slowdown = 1 if bounded else UNBOUNDED_SLOWDOWN
+        if on_host and slowdown * calls * on_host.forecast.seconds < _total_seconds(cost, calls):
             return on_host
         best = made()
         return _in_cache(whole, limits.finite) if best is whole else best
@@ -336,13 +185,13 @@ def _host(path: ContractionPath, limits: Limits) -> HostContraction | None:
 
 def _beginning(chosen: Oracle, limits: Limits) -> Beginning | None:
     """The calls on the host that take together as long as compiling the chosen oracle."""
-    if len(chosen.structure.cliques) > PLANNED:
+    if len(chosen.structure.cliques) > MOST_PLANNED_CLIQUES:
         return None
     on_host = _host(chosen.contraction_path(), limits)
     if on_host is None:
         return None
     calls = int(_compiling(chosen.forecast) / on_host.forecast.seconds)
-    return Beginning(on_host, calls) if calls >= FEWEST else None
+    return Beginning(on_host, calls) if calls >= FEWEST_HOST_CALLS else None
 
 
 def _total_seconds(cost: forecast.Forecast, calls: int) -> float:
@@ -352,7 +201,7 @@ def _total_seconds(cost: forecast.Forecast, calls: int) -> float:
 
 def _compiling(cost: forecast.Forecast) -> float:
     """Return a forecast of the time to compile an oracle and what is around it."""
-    return AROUND * rates.of_device().operation + cost.compile_seconds
+    return SOLVER_OPERATIONS * rates.of_device().operation + cost.compile_seconds
 
 
 def _arranged(structure: Structure) -> levels.Arrangement | None:
@@ -366,28 +215,10 @@ def _arranged(structure: Structure) -> levels.Arrangement | None:
 
 def _in_cache(whole: Contraction, finite: bool) -> Contraction | Sliced:
     """On a CPU, slices that fit in cache, if the contraction's tables do not."""
-    if not device.is_cpu() or whole.forecast.peak_bytes(4) <= 2 * CACHE:
+    if not device.is_cpu() or whole.forecast.peak_bytes(4) <= 2 * CACHE_BYTES:
         return whole
     try:
-        plan = slicing.plan(whole.structure, CACHE)
+        plan = slicing.plan(whole.structure, CACHE_BYTES)
     except forecast.ModelTooLargeError:
         return whole
-    return Sliced(plan, finite) if plan.slices > 1 and plan.overhead <= REPEATED else whole
-
-
-def memory_limit(max_bytes: int | None) -> int:
-    """Bytes that may be used: `max_bytes`, or by default the free memory of the device.
-
-    Raises:
-        TypeError: `max_bytes` is not a number.
-        ValueError: `max_bytes` is negative.
-    """
-    return device_bytes() if max_bytes is None else int(checks.number("max_bytes", max_bytes, at_least=0))
-
-
-def device_bytes() -> int:
-    """Free memory of the default device in bytes, as reported by the device."""
-    stats = device.memory_stats()
-    if stats.get("bytes_limit"):
-        return int(stats["bytes_limit"]) - int(stats.get("bytes_in_use", 0))
-    return forecast.available_bytes()
+    return Sliced(plan, finite) if plan.slices > 1 and plan.overhead <= MOST_OVERHEAD else whole

@@ -84,7 +84,7 @@ class Contraction(base.Oracle):
             inputs=inputs,
             cells=max(spent.peak - 2 * inputs, 0) + spent.stored // 2 + widest + SPARE,
             work=3 * self.path.work,
-            culprits=tuple(largest[:3]),
+            largest_tables=tuple(largest[:3]),
             operations=spent.operations,
             seconds=spent.seconds(exact=not self.fast),
             details=self._details(spent),

@@ -56,7 +56,7 @@ class MessagePassing(base.Oracle):
             inputs=inputs,
             cells=3 * total,
             work=2 * total + inputs,
-            culprits=tuple(tables[:3]),
+            largest_tables=tuple(tables[:3]),
             operations=20 * len(tables),
             seconds=3 * by.cell * (2 * total + inputs) + 40 * by.launch * len(tables),
         )

@@ -113,7 +113,7 @@ class ChainPlan:
             # products of all levels and the first map; maps, sums and beliefs of the cliques
             cells=3 * sizes.matrices * matrix + 4 * cells + sizes.length,
             work=work,
-            culprits=tuple(largest[:3]),
+            largest_tables=tuple(largest[:3]),
             operations=OPERATIONS * (sizes.levels + 1),
             seconds=2e-9 * work + 1e-5 * KERNELS * sizes.levels,
             kernels=KERNELS * sizes.levels + BESIDES,
@@ -154,18 +154,13 @@ def _order(structure: Structure) -> tuple[int, ...]:
     The frontier of a branch that is walked is kept until its end, so the longest branch comes last.
     """
     tree = junction_tree.build(structure)
-    near: list[list[int]] = [[] for _ in tree.cliques]
     at: list[list[int]] = [[] for _ in tree.cliques]
-    for i, j in enumerate(tree.parent):
-        if j >= 0:
-            near[i].append(j)
-            near[j].append(i)
     for clique, home in enumerate(tree.home):
         at[home].append(clique)
     order: list[int] = []
     for first in (i for i, j in enumerate(tree.parent) if j < 0):
-        end = list(_walk(near, first))[-1]
-        came = _walk(near, end)
+        end = list(tree.walk(first))[-1]
+        came = tree.walk(end)
         height = dict.fromkeys(came, 0)
         for i in reversed(came):
             height[came[i]] = max(height.get(came[i], 0), height[i] + 1)
@@ -173,20 +168,8 @@ def _order(structure: Structure) -> tuple[int, ...]:
         while left:
             i = left.pop()
             order += at[i]
-            left += sorted((j for j in near[i] if came[j] == i), key=lambda j: (-height[j], j))
+            left += sorted((j for j in tree.around[i] if came[j] == i), key=lambda j: (-height[j], j))
     return tuple(order)
-
-
-def _walk(near: list[list[int]], first: int) -> dict[int, int]:
-    """The tree clique from which each one of a component is reached, the nearest first; -1 for the first."""
-    came = {first: -1}
-    order = [first]
-    for i in order:  # grows during iteration
-        for j in near[i]:
-            if j not in came:
-                came[j] = i
-                order.append(j)
-    return came
 
 
 def _frontiers(structure: Structure, cliques: Sequence[Variables]) -> tuple[Variables, ...]:

@@ -88,7 +88,7 @@ class Forecast:
         inputs: cells of all potentials together.
         cells: cells of the oracle's own tables in memory at the same time.
         work: number of exponentials, a measure of the time.
-        culprits: variables and number of cells of the largest tables.
+        largest_tables: variables and number of cells of the largest tables.
         operations: approximate number of operations to compile.
         seconds: approximate time of a call once compiled.
         details: additional lines of text for reports.
@@ -100,7 +100,7 @@ class Forecast:
     inputs: int
     cells: int
     work: int
-    culprits: tuple[tuple[tuple[int, ...], int], ...]
+    largest_tables: tuple[tuple[tuple[int, ...], int], ...]
     operations: int = 0
     seconds: float = 0.0
     details: tuple[str, ...] = ()
@@ -155,7 +155,7 @@ def require_memory(forecast: Forecast, names: tuple[str, ...], need: int, limit:
         return
     causes = "; ".join(
         f"({', '.join(names[v] for v in variables)}) with {readable_cells(cells)} cells"
-        for variables, cells in forecast.culprits
+        for variables, cells in forecast.largest_tables
     )
     raise ModelTooLargeError(
         f"The model needs about {readable_bytes(need)} ({forecast.method}) and {readable_bytes(limit)} is "

@@ -453,11 +453,7 @@ class CliqueForest:
             for mask, clique in zip(self.masks, tree.cliques, strict=True)
         ]
         self.base = sum(self.cells_at)
-        self.around: list[list[int]] = [[] for _ in self.masks]
-        for x, up in enumerate(self.parent):
-            if up >= 0:
-                self.around[x].append(up)
-                self.around[up].append(x)
+        self.around = tree.around
         self.graph = [1 << v for v in range(len(self.sizes))]  # with itself
         for mask in map(self.mask, structure.cliques):
             for v in members(mask):

@@ -11,6 +11,7 @@ References:
 from __future__ import annotations
 
 import dataclasses
+import functools
 import heapq
 import itertools
 import math
@@ -45,6 +46,27 @@ class JunctionTree:
     def cells(self) -> int:
         """Cells of all its tables together."""
         return sum(self.structure.cells(c) for c in self.cliques)
+
+    @functools.cached_property
+    def around(self) -> list[list[int]]:
+        """Neighbours of each clique in the forest."""
+        near: list[list[int]] = [[] for _ in self.cliques]
+        for i, j in enumerate(self.parent):
+            if j >= 0:
+                near[i].append(j)
+                near[j].append(i)
+        return near
+
+    def walk(self, first: int) -> dict[int, int]:
+        """The clique from which each one of a component is reached, the nearest first; -1 for the first."""
+        came = {first: -1}
+        order = [first]
+        for i in order:  # grows during iteration
+            for j in self.around[i]:
+                if j not in came:
+                    came[j] = i
+                    order.append(j)
+        return came
 
 
 def build(structure: Structure, elimination: Elimination | None = None) -> JunctionTree:

@@ -123,14 +123,9 @@ def build(structure: Structure) -> LevelTree:
 def _rooted(structure: Structure, tree: junction_tree.JunctionTree) -> list[Node]:
     """Nodes of the rooted tree: tree cliques first, by their index, then the nodes above them."""
     members = [frozenset(c) for c in tree.cliques]
-    near: list[list[int]] = [[] for _ in members]
-    for i, j in enumerate(tree.parent):
-        if j >= 0:
-            near[i].append(j)
-            near[j].append(i)
     nodes = [Node(clique, NOTHING, -1) for clique in tree.cliques]
     for first in (i for i, j in enumerate(tree.parent) if j < 0):
-        path = _longest_path(near, first)
+        path = _longest_path(tree, first)
         middle = len(path) // 2
         ends = path[middle - 1 : middle + 1] if len(path) > 1 else path
         if len(ends) == 2:
@@ -144,28 +139,18 @@ def _rooted(structure: Structure, tree: junction_tree.JunctionTree) -> list[Node
         while entered:
             i, parent, above = entered.pop()
             nodes[i].parent, nodes[i].above = parent, above
-            for j in near[i]:
+            for j in tree.around[i]:
                 if j not in came:
                     came.add(j)
                     entered.append((j, i, members[i] & members[j]))
     return nodes
 
 
-def _longest_path(near: list[list[int]], first: int) -> list[int]:
-    """A longest path of the component of a tree clique."""
-
-    def farthest(start: int) -> tuple[int, dict[int, int]]:
-        came = {start: -1}
-        order = [start]
-        for i in order:  # grows during iteration
-            for j in near[i]:
-                if j not in came:
-                    came[j] = i
-                    order.append(j)
-        return order[-1], came
-
-    end, _ = farthest(first)
-    other, came = farthest(end)
+def _longest_path(tree: junction_tree.JunctionTree, first: int) -> list[int]:
+    """A longest path of the component of a tree clique, between two that are farthest from each other."""
+    end = list(tree.walk(first))[-1]
+    came = tree.walk(end)
+    other = list(came)[-1]
     path = [other]
     while came[path[-1]] >= 0:
         path.append(came[path[-1]])

@@ -112,7 +112,7 @@ class Arrangement:
             # potentials, conditionals and beliefs of all nodes, and the maps
             cells=3 * sizes.cells + maps,
             work=2 * sizes.cells + inputs,
-            culprits=tuple(tables[:3]),
+            largest_tables=tuple(tables[:3]),
             operations=OPERATIONS * len(sizes.shapes),
             seconds=GATHERED * by.cell * (sizes.cells + inputs) + LAUNCHES * by.launch * sizes.steps,
             kernels=sizes.steps * (STEP_KERNELS + CLASS_KERNELS * len(sizes.shapes)),

@@ -205,7 +205,7 @@ def test_only_slices_are_shared_between_devices():
 def test_structures_beyond_any_memory_are_refused_with_figures(size, oracle):
     names = [f"q{i}" for i in range(30)]
     pairs = [(a, b) for i, a in enumerate(names) for b in names[:i]]
-    assert len(pairs) > choose.PLANNED
+    assert len(pairs) > choose.MOST_PLANNED_CLIQUES
     structure, attributes = Structure.named(dict.fromkeys(names, size), pairs)
     with pytest.raises(ModelTooLargeError, match=r"e\+\d+ cells"):
         oracles.plan(structure, attributes, oracle, max_bytes=2**30)

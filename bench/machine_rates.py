@@ -1,5 +1,10 @@
 """Measure the rates of the machine: small models, each of which spends its time on one kind of work.
 
+    python bench/machine_rates.py            # a JSON line for each rate
+
+The library measures nothing itself: these are for comparison with the built-in rates of
+`pgmjax/inference/plan/rates.py`.
+
 A rate is the median time of a call, less what the rates measured before it make up of it, over the units of
 work that the forecast counts. So the forecasts of these models are what they take.
 """
@@ -7,6 +12,7 @@ work that the forecast counts. So the forecasts of these models are what they ta
 from __future__ import annotations
 
 import functools
+import json
 import math
 import statistics
 import time
@@ -18,7 +24,7 @@ import numpy as np
 
 from pgmjax._internal.jit import jit
 from pgmjax.inference.oracles import host_contraction
-from pgmjax.inference.oracles.choose import AROUND
+from pgmjax.inference.oracles.choose import SOLVER_OPERATIONS
 from pgmjax.inference.oracles.contraction import Contraction
 from pgmjax.inference.oracles.host_contraction import HostContraction
 from pgmjax.inference.plan import cost
@@ -77,7 +83,7 @@ def measure(
         run = functools.partial(_ready, call, tables)
         compiling = _seconds(run, 1, clock)
         if rate == "launch":
-            operations = {"operation": AROUND + oracle.forecast.operations}
+            operations = {"operation": SOLVER_OPERATIONS + oracle.forecast.operations}
             yield _line("device", "operation", compiling, operations, {})
         taken = _median(run, repeats, clock)
         line = _line("device", rate, taken, cost.of_path(oracle.path).units(), known)
@@ -127,3 +133,8 @@ def _seconds(call: Callable[[], Any], calls: int, clock: Callable[[], float]) ->
     for _ in range(calls):
         call()
     return (clock() - start) / calls
+
+
+if __name__ == "__main__":
+    for each in measure():
+        print(json.dumps(each), flush=True)
