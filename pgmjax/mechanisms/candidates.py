@@ -156,7 +156,7 @@ def affordable(
 
 
 class Room:
-    """What a model may grow by, within a limit of cells; its junction tree is planned once.
+    """Room for cliques that join a model within a limit of cells; its junction tree is planned once.
 
     A candidate contained in one of the model's cliques changes nothing and always has room. The others count
     with the tree that `Growth` makes of the model's own, unless one that is larger already fits: that with
