@@ -99,6 +99,8 @@ class Plan:
             ValueError: a wrong number of tables, or a wrong shape.
 
         Example:
+            >>> from pgmjax.inference.oracles import plan
+            >>> from pgmjax.inference.plan.structure import Structure
             >>> structure, names = Structure.named({"a": 2, "b": 2}, [("a", "b")])
             >>> value, (marginal,) = plan(structure, names).infer([np.zeros((2, 2))])
             >>> round(value, 4), marginal.tolist()
@@ -122,6 +124,8 @@ class Plan:
         Long lists of attributes end with the number of those left out.
 
         Example:
+            >>> from pgmjax.inference.oracles import plan
+            >>> from pgmjax.inference.plan.structure import Structure
             >>> structure, names = Structure.named({"a": 2, "b": 3}, [("a", "b")])
             >>> print(plan(structure, names, "message_passing").summary().splitlines()[0])
             message passing: junction tree of 1 cliques, 6 cells
