@@ -10,8 +10,8 @@ device: what JAX chooses, a card where there is one.
 cpu: JAX on the processor of the same machine. Left out where the device is the processor.
 mbi: the peer's own script beside the file of cases, on the device.
 
-Programs: the rates that forecasts follow; the hand-written kernels against XLA's forms; inferences, fits, a
-batch of 64 fits, an AIM loop, a sweep of 100 trials; with several devices, a fit and a batch on their mesh.
+Programs: the rates that forecasts follow; inferences, fits, a batch of 64 fits, an AIM loop, a sweep of
+100 trials; with several devices, a fit and a batch on their mesh.
 
 `first_s` is the first call (planning, tracing, compiling), `later_s` the best later one, `numpy_s` the same
 work by the oracle `host` in float64 NumPy, with whose result the device's is compared: `error` must be at
@@ -47,7 +47,6 @@ from harness import Line
 
 import pgmjax as pj
 from pgmjax.inference.plan.structure import Structure
-from pgmjax.kernels import measure as measured_kernels
 from pgmjax.privacy.seeded import SeededBackend
 
 ORACLES = ("loans15", "adult15-s0", "chain-1000", "tree-300", "stroke15")
@@ -55,7 +54,6 @@ FITS = ("adult9", "loans15", "chain-300")
 ROWS, TRIALS, SIDES = 64, 25, ("device", "cpu", "mbi")
 FLOAT32 = 2e-6  # what float32 may differ by from float64, of probabilities and of losses
 SWEEPS = 1e-2  # what errors of fits that stop at a relative gap of 1e-4 may be apart
-LARGE = {"large": (1, 1024, 1024, 1024)}  # as in bench/gpu_forecast.py
 COLUMNS = ("age", "workclass", "education-num", "sex", "income>50K")
 
 
@@ -274,28 +272,15 @@ def rates(oracle: str) -> Call:
     return call
 
 
-def kernels(oracle: str, *, shapes: dict[str, Any]) -> Call:
-    """Our kernels and XLA's forms: milliseconds, and errors against float64."""
-
-    def call() -> Outcome:
-        lines = list(measured_kernels.measure(shapes))
-        errors = [x for line in lines for x in (line["kernel_error"], line["xla_error"]) if x is not None]
-        return Outcome([], {"kernels": lines, "error": max(errors)}, measured_kernels.TOLERANCE)
-
-    return call
-
-
 def programs(quick: bool) -> dict[str, Program]:
     """The programs by name: those of the record, or small ones."""
     table, trials, rows = (made, 2, 3) if quick else (adult, TRIALS, ROWS)
     inferences = ("chain-12x3", "tree-12") if quick else ORACLES
     fitted = ("chain-12x3",) if quick else FITS
     batch = fitted[0]
-    shapes = {"small": (1, 40, 30, 20)} if quick else {**measured_kernels.SHAPES, **LARGE}
     part = functools.partial
     found = {
         "rates": Program(rates, exact=False),
-        "kernels": Program(part(kernels, shapes=shapes), exact=False),
         **{
             f"fit-{x}": Program(
                 part(fits, f"fit-{x}"), peer=None if quick else f"fit-{x}", forecast=f"fit-{x}"
@@ -412,7 +397,7 @@ def wanted(sides: Sequence[str], chosen: dict[str, Program]) -> list[tuple[str, 
         for side in sides
         if side in can
         for name, program in chosen.items()
-        if not (side == "mbi" and program.peer is None) and not (side == "cpu" and name == "kernels")
+        if not (side == "mbi" and program.peer is None)
     ]
 
 

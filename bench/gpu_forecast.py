@@ -13,13 +13,12 @@ host are assumptions: no data sheet says them.
 It needs an environment of its own, Python 3.12, and is run with that environment's Python:
 
     python3.12 -m venv gpu-env
-    gpu-env/bin/pip install 'jax[cuda12]==0.10.2' triton==3.9.0 optax chex opt_einsum scipy
+    gpu-env/bin/pip install 'jax[cuda12]==0.10.2' optax chex opt_einsum scipy
 
 (of the wheels of CUDA, nvidia-cuda-nvcc-cu12 is enough: nothing is run). One line a program goes to
 bench/results/gpu-forecast.jsonl. `kernels` and `host_syncs` are those of one step of a fit, of one call
 otherwise; `trip_count` is the number of steps that XLA knows of, null if the host decides in every step or
-if there are no steps. Of our own kernels, the lines of commit eadb971 count them alone, later ones with what
-XLA does around them.
+if there are no steps.
 `--check` compares the figures with limits and exits with 1 if one is passed.
 """
 
@@ -38,7 +37,6 @@ import jax
 import numpy as np
 from compiling import problem_of
 from gpu_hlo import Program, Rates
-from gpu_sass import Kernel, forecast
 from harness import Line
 from jax.experimental import topologies
 
@@ -46,15 +44,12 @@ import pgmjax as pj
 from pgmjax.estimation import solvers
 from pgmjax.estimation.solvers import batch, loop
 from pgmjax.inference.plan.structure import Structure
-from pgmjax.kernels.log_matmul_exp import TILE, log_matmul_exp, log_matmul_exp_backward
-from pgmjax.kernels.log_sum_exp import log_sum_exp
 
 CORES, CLOCK = 132, 1.98e9
 H100 = Rates(
     bytes=3.35e12,
     exponentials=CORES * 16 * CLOCK,
     flops=67e12,
-    slots=CORES * 4 * 32 * CLOCK,
     launch=2.5e-6,
     wait=15e-6,
 )
@@ -73,17 +68,9 @@ dnn_version_info {{ major: 9 minor: 7 }}
 runtime_version {{ major: 12 minor: 8 }}
 device_description_str: "NVIDIA H100 80GB HBM3"
 """
-STEPS, ROWS, SIDE = 50, 64, 1024
+STEPS, ROWS = 50, 64
 ORACLES = {"chain-1000": "oracle-chain-1000", "loans15": "oracle-loans15", "adult15-s0": "oracle-adult15-s0"}
 FITS = {"fit-adult9": 1, "fit-loans15": 1, f"fit-adult9-rows{ROWS}": ROWS}
-SQUARE = (1, SIDE, SIDE)
-KERNELS = {
-    "log_matmul_exp": Kernel(log_matmul_exp, [SQUARE] * 2, SIDE**3, [1 + 1 / TILE]),
-    "log_matmul_exp_backward": Kernel(log_matmul_exp_backward, [SQUARE] * 4, SIDE**3, [1.0]),
-    "log_sum_exp": Kernel(
-        lambda a, b: log_sum_exp([a, b], (1,)), [(SIDE, SIDE, 1), (1, SIDE, SIDE)], SIDE**3, [2.0]
-    ),
-}
 LIMITS = {
     "fit-adult9": {"kernels": 20, "host_syncs": 0, "temp_bytes": 100_000},
     "fit-loans15": {"kernels": 55, "host_syncs": 0, "temp_bytes": 2_000_000},
@@ -91,15 +78,6 @@ LIMITS = {
     "chain-1000": {"kernels": 150, "host_syncs": 0, "temp_bytes": 120_000_000},
     "loans15": {"kernels": 80, "host_syncs": 0, "temp_bytes": 1_000_000},
     "adult15-s0": {"kernels": 50, "host_syncs": 0, "temp_bytes": 10_000_000},
-    "log_matmul_exp": {"kernels": 3, "slots_a_term": 8.5, "spill_bytes": 0, "temp_bytes": 10_000_000},
-    "log_matmul_exp_backward": {
-        "kernels": 6,
-        "slots_a_term": 8.5,
-        "exponentials_a_term": 1.2,
-        "spill_bytes": 0,
-        "temp_bytes": 300_000_000,
-    },
-    "log_sum_exp": {"kernels": 1, "slots_a_term": 35, "spill_bytes": 0, "temp_bytes": 0},
 }
 
 
@@ -147,22 +125,15 @@ def fit_program(name: str, rows: int) -> tuple[Callable[..., Any], Any]:
 
 def counted(name: str, target: Any) -> Line:
     """The figures of one program."""
-    steps, ours, step = STEPS if name in FITS else 1, {}, None
-    if name in KERNELS:
-        kernel = KERNELS[name]
-        made = kernel.function, tuple(np.zeros(shape, np.float32) for shape in kernel.shapes)
-        ours = forecast(kernel, H100)
-    elif name in FITS:
-        made = fit_program(name.split("-rows")[0], FITS[name])
-    else:
-        made = oracle_program(ORACLES[name])
+    steps, step = STEPS if name in FITS else 1, None
+    fit = name in FITS
+    made = fit_program(name.split("-rows")[0], FITS[name]) if fit else oracle_program(ORACLES[name])
     compiled = compile_for(*made, target)
-    own = ours["own_s"] / len(ours["registers"]) if ours else 0.0
-    program = Program(compiled.as_text(), H100, turns=steps, own=own)
+    program = Program(compiled.as_text(), H100, turns=steps)
     if name in FITS:
         step = max(program.loops, key=lambda found: found.turn.kernels)
         ours = {"oracle": type(made[1][0].oracle).__name__}
-    elif name in ORACLES:
+    else:
         ours = {"oracle": type(made[1][0]).__name__}
     total = program.total
     part = step.turn if step else total
@@ -195,9 +166,7 @@ def passed(name: str, line: Line) -> list[str]:
 def told(name: str, line: Line) -> str:
     """One program in a few words."""
     words = [f"{line['kernels']} kernels", f"{line['host_syncs']} waits of the host"]
-    if "slots_a_term" in line:
-        words += [f"{line['slots_a_term']} slots and {line['exponentials_a_term']} exponentials a term"]
-    return f"{name}: {', '.join(words)}, forecast {1e3 * line['forecast_s']:.3g} ms (never run on a GPU)"
+    return f"{name}: {', '.join(words)}, forecast {1e3 * line['forecast_s']:.3g} ms (a forecast)"
 
 
 def run(names: Sequence[str], *, check: bool, write: bool) -> bool:
@@ -220,7 +189,7 @@ def run(names: Sequence[str], *, check: bool, write: bool) -> bool:
 def main() -> None:
     """Compile the programs that are asked for."""
     parser = harness.parser(__doc__)
-    every = [*FITS, *ORACLES, *KERNELS]
+    every = [*FITS, *ORACLES]
     parser.add_argument("names", nargs="*", metavar="PROGRAM", help=f"of {', '.join(every)} (all)")
     parser.add_argument("--check", action="store_true", help="exit with 1 if a limit is passed")
     parser.add_argument("--no-write", action="store_true", help="print the figures only")

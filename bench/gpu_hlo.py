@@ -34,7 +34,6 @@ class Rates:
         bytes: bytes that memory moves in a second.
         exponentials: exponentials in a second.
         flops: float32 operations in a second.
-        slots: instructions that are issued in a second, each counted once for each of its 32 threads.
         launch: seconds from the start of a small kernel to the start of the next.
         wait: seconds for which a device is idle while the host reads a condition.
     """
@@ -42,7 +41,6 @@ class Rates:
     bytes: float
     exponentials: float
     flops: float
-    slots: float
     launch: float
     wait: float
 
@@ -102,11 +100,10 @@ class Program:
         text: the scheduled program as text.
         rates: of the device.
         turns: turns assumed for a loop of which XLA does not know them.
-        own: seconds of each Pallas kernel, which XLA's text does not show from inside.
     """
 
-    def __init__(self, text: str, rates: Rates, turns: int = 1, own: float = 0.0):
-        self.rates, self.turns, self.own = rates, turns, own
+    def __init__(self, text: str, rates: Rates, turns: int = 1):
+        self.rates, self.turns = rates, turns
         self.parts: dict[str, dict[str, Instruction]] = {}
         self.loops: list[Loop] = []
         entry, part = "", None
@@ -163,7 +160,7 @@ class Program:
                 exponentials += cells(each.shape) if each.operation in EXPONENTIAL else 0
                 flops += _flops(each, inside)
         elif 'custom_call_target="__gpu$xla.gpu.triton"' in instruction.rest:
-            return Counts(1, 0, moved, 0, max(self.rates.launch, self.own, moved / self.rates.bytes))
+            return Counts(1, 0, moved, 0, max(self.rates.launch, moved / self.rates.bytes))
         elif instruction.operation in EXPONENTIAL:
             exponentials = cells(instruction.shape)
         elif "cublas" in instruction.rest:

@@ -1,13 +1,12 @@
-"""Accelerator kernels, installed as `pgmjax.kernels`.
+"""The sums that all inference comes down to, installed as `pgmjax.kernels`.
 
-The library does not depend on this package: every operation is defined in `inference.ops`, and a kernel only
-computes the same numbers in another way. Kernels are off until switched on (`using_kernels`), or until
-`pgmjax bench kernels` finds them right and faster on the device at hand (`measure`).
+Each file has one operation with its definition and its forms: on a processor, on other devices, in NumPy.
+`tests/kernels` compares every form with the sum of all terms in float64.
+
+- `log_sum_exp`: a table reduced over some axes.
+- `log_matmul_exp`: the matrix product in log space; `exact_product` and `fast_product` are forms of it.
+- `where_needed`: work that is skipped where no entry needs it.
 
 The folder is at the top level of the repository; `pgmjax/kernels` is a link to it, so that it can be imported
 from an uninstalled checkout as well.
 """
-
-from pgmjax.kernels.switch import kernels_in_use, using_kernels
-
-__all__ = ["kernels_in_use", "using_kernels"]

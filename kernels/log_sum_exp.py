@@ -1,91 +1,115 @@
-"""A fused log-sum-exp over any axes of a broadcast sum of tables: an experiment, not used.
+"""Log of a sum of exponentials over some axes of a table, and the maximum; on the device and in NumPy.
 
-Each program computes a vector of result cells and iterates over the summed cells. Every table is read through
-its own strides, so neither the sum nor a broadcast table is ever stored. The running maximum and sum take one
-pass, where XLA's fused form takes two. See `docs/lab/fused-log-sum-exp.md` for why it is not used.
+`logsumexp` and `logmax` run on the device and are differentiable; their twins run on the host, in the type of
+their tables, without compilation. Minus infinity is an exact zero everywhere: it has zero gradient and never
+produces a NaN.
 """
 
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.experimental import pallas as pl
-from jax.experimental.pallas import triton as plgpu
+import numpy as np
 
-CELLS = 256  # result cells per program
+from pgmjax._internal import device
+from pgmjax._internal.arrays import module_of
+
+Table = Any  # a jax or numpy array
+ONE_PASS = 1 << 20  # off a CPU, cells up to which a launch less is worth twice as many exponentials
 
 
-def log_sum_exp(tables: Sequence[jax.Array], axes: tuple[int, ...], *, interpret: bool = False) -> jax.Array:
-    """Log-sum-exp over some axes of the broadcast sum of tables.
+def lowest(table: Table) -> Table:
+    """The table with a very low number instead of minus infinity, so that differences are never NaN."""
+    return module_of(table).maximum(table, float(jnp.finfo(table.dtype).min) / 4)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
+def logsumexp(table: jax.Array, axes: tuple[int, ...]) -> jax.Array:
+    """Log of the sum of exponentials over some axes, safe where all entries are minus infinity.
 
     Args:
-        tables: log values of the same type and rank, with shapes that broadcast against each other.
-        axes: axes of the broadcast shape to sum out, none negative.
-        interpret: whether to run on any device as plain JAX operations, for tests.
+        table: log values, any shape.
+        axes: axes to sum out; if empty, the table is returned.
 
     Returns:
-        Log values over the remaining axes; minus infinity if no summed cell is finite.
+        Log values over the other axes. Where every entry is minus infinity, the result is minus infinity
+        with zero gradient (the gradient of `jax.nn.logsumexp` is NaN there).
+
+    Example:
+        >>> print(f"{logsumexp(jnp.log(jnp.array([1.0, 3.0])), (0,)):.4f}")
+        1.3863
     """
-    shape = jnp.broadcast_shapes(*(table.shape for table in tables))
-    kept = [axis for axis in range(len(shape)) if axis not in axes]
-    cells = math.prod(shape[axis] for axis in kept)
-    kernel = functools.partial(
-        _kernel,
-        shape=shape,
-        kept=tuple(kept),
-        summed=tuple(axes),
-        strides=tuple(_strides(table.shape) for table in tables),
-    )
-    flat = pl.pallas_call(
-        kernel,
-        out_shape=jax.ShapeDtypeStruct((cells,), tables[0].dtype),
-        grid=(pl.cdiv(cells, CELLS),),
-        compiler_params=plgpu.CompilerParams(num_warps=4, num_stages=2),
-        interpret=interpret,
-        name="log_sum_exp",
-    )(*(table.reshape(-1) for table in tables))
-    return flat.reshape([shape[axis] for axis in kept])
+    if not axes:
+        return table
+    top, total = largest_and_sum(table, axes)
+    return jnp.log(total) + jnp.squeeze(top, axes)
 
 
-def _strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """Return the strides of the axes in memory; 0 along a broadcast axis."""
-    return tuple(0 if size == 1 else math.prod(shape[axis + 1 :]) for axis, size in enumerate(shape))
+@logsumexp.defjvp
+def _logsumexp_jvp(
+    axes: tuple[int, ...], primals: tuple[jax.Array], tangents: tuple[jax.Array]
+) -> tuple[jax.Array, jax.Array]:
+    (table,), (change,) = primals, tangents
+    result = logsumexp(table, axes)
+    shares = jnp.exp(table - lowest(jnp.expand_dims(result, axes)))
+    return result, jnp.sum(shares * change, axis=axes)
 
 
-def _offset(cell, axes, shape, strides):
-    """Return the offset in a table of a cell given by a flat index over some axes."""
-    offset = jnp.zeros_like(cell)
-    for axis in reversed(axes):
-        # operands are nonnegative, and the sign correction in `%` does not lower for CUDA
-        offset = offset + jax.lax.rem(cell, jnp.int32(shape[axis])) * strides[axis]
-        cell = jax.lax.div(cell, jnp.int32(shape[axis]))
-    return offset
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
+def largest_and_sum(table: jax.Array, axes: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
+    """The largest entry along some axes, and the sum of exponentials relative to it.
+
+    Args:
+        table: log values, any shape.
+        axes: axes to sum out, at least one.
+
+    Returns:
+        The largest entries, with size 1 along these axes, a very low number where all are minus infinity;
+        they are constant for derivatives. The sums over the other axes, 0 where all are minus infinity.
+    """
+    if device.is_cpu() or table.size > ONE_PASS:
+        top = lowest(jnp.max(table, axis=axes, keepdims=True))
+        return top, jnp.sum(jnp.exp(table - top), axis=axes)
+    bounded = lowest(table)
+    zero = jnp.zeros((), table.dtype)
+    entries = (bounded, (table == bounded).astype(table.dtype))
+    top, total = jax.lax.reduce(entries, (lowest(zero - jnp.inf), zero), _added, axes)
+    return jnp.expand_dims(top, axes), total
 
 
-def _kernel(*refs, shape, kept, summed, strides):
-    """A vector of result cells from the flat tables, one summed cell at a time."""
-    *tables, out = refs
-    cell = pl.program_id(0) * CELLS + jnp.arange(CELLS, dtype=jnp.int32)
-    inside = cell < math.prod(shape[axis] for axis in kept)
-    starts = [_offset(cell, kept, shape, stride) for stride in strides]
+@largest_and_sum.defjvp
+def _largest_and_sum_jvp(
+    axes: tuple[int, ...], primals: tuple[jax.Array], tangents: tuple[jax.Array]
+) -> tuple[tuple[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]:
+    (table,), (change,) = primals, tangents
+    top, total = largest_and_sum(table, axes)
+    return (top, total), (jnp.zeros_like(top), jnp.sum(jnp.exp(table - top) * change, axis=axes))
 
-    def step(i, state):
-        top, total = state
-        term = jnp.zeros_like(top)
-        for table, start, stride in zip(tables, starts, strides, strict=True):
-            place = start + _offset(i, summed, shape, stride)
-            term = term + plgpu.load(table.at[place], mask=inside, other=0.0)
-        higher = jnp.maximum(top, term)
-        return higher, total * jnp.exp(top - higher) + jnp.exp(term - higher)
 
-    dtype = out.dtype
-    # the lowest number, not minus infinity, whose difference with itself is NaN
-    state = jnp.full(CELLS, float(jnp.finfo(dtype).min), dtype), jnp.zeros(CELLS, dtype)
-    top, total = jax.lax.fori_loop(
-        jnp.int32(0), jnp.int32(math.prod(shape[axis] for axis in summed)), step, state
-    )
-    plgpu.store(out.at[pl.ds(pl.program_id(0) * CELLS, CELLS)], top + jnp.log(total), mask=inside)
+def _added(left: tuple[jax.Array, jax.Array], right: tuple[jax.Array, jax.Array]) -> Any:
+    """Two sums of exponentials relative to a number each, as one relative to the larger."""
+    top = jnp.maximum(left[0], right[0])
+    return top, left[1] * jnp.exp(left[0] - top) + right[1] * jnp.exp(right[0] - top)
+
+
+def logmax(table: jax.Array, axes: tuple[int, ...]) -> jax.Array:
+    """Maximum over some axes: the reduction that finds the most likely assignment."""
+    return jnp.max(table, axis=axes) if axes else table
+
+
+def host_logsumexp(table: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    """Same as `logsumexp`, in NumPy."""
+    if not axes:
+        return table
+    top = np.max(table, axis=axes, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0)
+    with np.errstate(divide="ignore"):
+        return np.log(np.sum(np.exp(table - top), axis=axes)) + np.squeeze(top, axes)
+
+
+def host_max(table: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    """Same as `logmax`, in NumPy."""
+    return np.max(table, axis=axes) if axes else table

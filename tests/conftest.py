@@ -17,8 +17,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # threads of linear algebra in several processes wait for one another: a test took 32 s, and 4 s alone
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 program_cache.switch_on()
-# kernels that won on a card are kept in the user's cache folder, and no test reads that of whoever runs it;
-# matplotlib's list of fonts stays where it is
+# no test reads the cache folder of whoever runs it; matplotlib's list of fonts stays where it is
 _USERS = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
 os.environ.setdefault("MPLCONFIGDIR", os.path.join(_USERS, "matplotlib"))
 os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="pgmjax-cache-")

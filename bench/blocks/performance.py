@@ -179,9 +179,6 @@ PROGRAMS = {
     "chain-1000": "inference on `chain-1000`",
     "loans15": "inference on `loans15`",
     "adult15-s0": "inference on `adult15-s0`",
-    "log_matmul_exp": "`log_matmul_exp`, 1024 x 1024 x 1024",
-    "log_matmul_exp_backward": "its gradients",
-    "log_sum_exp": "`log_sum_exp`, the same sum",
 }
 # the commit before rows were multiplied by pairs and steps of a level reduced together
 BEFORE = "f839ff86b96c"
@@ -214,18 +211,6 @@ def _bytes(value: int) -> str:
     if value < 1e5:
         return f"{value / 1e3:.0f} KB" if value else "0"
     return f"{value / 1e6:#.2g} MB" if value < 1e7 else f"{value / 1e6:.0f} MB"
-
-
-def gpu_kernels(lines: Sequence[Line]) -> str:
-    """Issue slots, exponentials and registers of our own kernels."""
-    names = {"log_matmul_exp": "`log_matmul_exp`", "log_matmul_exp_backward": "both gradients"}
-    last = {line["program"]: line for line in newest(lines, "program")}
-    rows = []
-    for name, words in (names | {"log_sum_exp": "`log_sum_exp`"}).items():
-        line = last[name]
-        cells = [f"{line['slots_a_term']:.1f}", f"{line['exponentials_a_term']:g}"]
-        rows.append([words, *cells, str(max(line["registers"])), str(max(line["spill_bytes"]))])
-    return markdown(["kernel", "slots a term", "exponentials a term", "registers", "spills"], rows)
 
 
 def rows(lines: Sequence[Line]) -> str:
@@ -306,7 +291,7 @@ def networks_made(lines: Sequence[Line]) -> dict[str, str]:
 
 
 def device(lines: Sequence[Line]) -> dict[str, str]:
-    """Programs on a card: times beside the processor, NumPy and the peer; and the hand-written kernels."""
+    """Programs on a card: times beside the processor, NumPy and the peer."""
     newest_of = {(line["program"], line["side"]): line for line in lines if "failed" not in line}
     rows = []
     for program in dict.fromkeys(line["program"] for line in lines):
@@ -337,10 +322,8 @@ def device(lines: Sequence[Line]) -> dict[str, str]:
         "mbi, first",
         "later",
     ]
-    kernels = newest_of["kernels", "device"]["kernels"]
     return {
         "programs": markdown([*head, "launches, busy", "ended", "error (allowed)"], rows),
-        "kernels": _kernels(kernels),
         "rates": _rates(newest_of["rates", "device"]["rates"]),
         "card": newest_of["rates", "device"]["device"],
     }
@@ -348,17 +331,6 @@ def device(lines: Sequence[Line]) -> dict[str, str]:
 
 def _first_and_later(line: Line) -> list[str]:
     return [seconds(line.get(key)) for key in ("first_s", "later_s")]
-
-
-def _kernels(lines: Sequence[Line]) -> str:
-    rows = []
-    for line in sorted(lines, key=lambda line: line["kernel"]):
-        ours, xla = line["kernel_ms"] / 1e3, line["xla_ms"] / 1e3
-        times = [seconds(ours), seconds(xla), f"{xla / ours:.2g}"]
-        errors = [f"{line[key]:.1g}" for key in ("kernel_error", "xla_error")]
-        rows.append([line["kernel"], " x ".join(map(str, line["sizes"])), *times, *errors])
-    head = ["kernel", "b x m x k x n", "ours", "XLA", "ratio", "error of ours", "of XLA"]
-    return markdown(head, rows)
 
 
 def _rates(found: Line) -> str:

@@ -1,4 +1,4 @@
-"""`pgmjax bench`: sweeps of mechanisms over tables, a page with results, and measurements of kernels."""
+"""`pgmjax bench`: sweeps of mechanisms over tables, and a page with results."""
 
 from __future__ import annotations
 
@@ -67,30 +67,6 @@ def report(arguments: argparse.Namespace) -> None:
     part.write_text(page, encoding="utf-8")
     part.replace(out)
     print(f"Page written to {out}")
-
-
-def kernels(arguments: argparse.Namespace) -> None:
-    """Measure GPU kernels against XLA's forms, print JSON lines, and keep which are faster."""
-    from pgmjax._internal import device
-    from pgmjax.kernels import measure, switch
-
-    on_gpu = device.is_gpu()
-    kept = on_gpu and arguments.shapes is None
-    note = "Kernels are off: this device is not a GPU. XLA's forms alone are measured."
-    if on_gpu:
-        note = "A kernel is kept on if it is right and faster at each shape."
-        note = note if kept else "Shapes of your own: nothing is kept."
-    print(json.dumps({"device": switch.this_device(), "kernels": on_gpu, "note": note}), flush=True)
-    shapes = (
-        measure.SHAPES if arguments.shapes is None else {"x".join(map(str, s)): s for s in arguments.shapes}
-    )
-    lines = []
-    for line in measure.measure(shapes, repeats=arguments.repeats):
-        print(json.dumps(line), flush=True)
-        lines.append(line)
-    if kept:
-        won = measure.winners(lines)
-        print(json.dumps({"won": won, "kept": str(switch.keep(won))}))
 
 
 def _list(grid: sweeps.SweepGrid, as_json: bool) -> None:

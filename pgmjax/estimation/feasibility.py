@@ -26,6 +26,7 @@ from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.plan import contraction
 from pgmjax.inference.plan.forecast import require_cells
 from pgmjax.inference.plan.structure import Structure
+from pgmjax.kernels.log_sum_exp import host_logsumexp, host_max
 
 Constraint = StructuralZeros | AllowedSet | FunctionalDependency | FixedMarginal
 SWEEPS = 300  # of proportional fitting before feasibility is left undecided
@@ -137,7 +138,7 @@ def _feasible(domain: Domain, constraints: Sequence[Any]) -> bool:
     path = contraction.plan(structure)
     widest = max(structure.cells(step.union) for step in path.steps)
     require_cells(widest, "the largest table that combining the constraints needs")
-    best, scale = ops.contract(path, tables, ops.host_max)
+    best, scale = ops.contract(path, tables, host_max)
     if not np.isfinite(best + scale):
         return False
     targets = [c.probabilities for c in fixed]
@@ -201,7 +202,7 @@ def proportional_fit(
 def _moved(model: HostModel, place: int, target: np.ndarray) -> tuple[HostModel, float]:
     """Return the model after one marginal update, and the largest error before it (nats)."""
     now = model.log_sum(model.structure.cliques[place])
-    now = now - ops.host_logsumexp(now, tuple(range(now.ndim)))
+    now = now - host_logsumexp(now, tuple(range(now.ndim)))
     wanted = target > 0
     if not np.isfinite(now[wanted]).all():
         return model, np.inf
@@ -228,6 +229,6 @@ def _proof(
     tables = [np.where(table == -np.inf, -np.inf, 0.0) for table in model.tables]
     for place, table in zip(places, drift, strict=True):
         tables[place] = tables[place] + table
-    best, scale = ops.contract(contraction.plan(model.structure), tables, ops.host_max)
+    best, scale = ops.contract(contraction.plan(model.structure), tables, host_max)
     asked = sum(float(np.vdot(y, t)) for y, t in zip(drift, targets, strict=True))
     return asked - float(best + scale) > PROVED

@@ -29,6 +29,7 @@ from pgmjax.inference import ops
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.structure import Structure
+from pgmjax.kernels.log_sum_exp import host_logsumexp
 from pgmjax.model.graphical import GraphicalModel
 
 SWEEPS = 100  # of proportional fitting; two suffice if the intersections form a tree
@@ -83,7 +84,7 @@ def _replaced(model: GraphicalModel, number: int, parts: Sequence[Clique]) -> di
     others = _log_weight_of_others(model, number)
     others = np.where(possible, others, -np.inf)
     truth = others + np.where(possible, potential, 0.0)
-    scale = ops.host_logsumexp(truth, tuple(range(truth.ndim)))
+    scale = host_logsumexp(truth, tuple(range(truth.ndim)))
     if not parts or not np.isfinite(scale):
         return {}
     return _fitted(clique, others, truth - scale, parts)
@@ -108,14 +109,14 @@ def _fitted(
 ) -> dict[Clique, np.ndarray]:
     """Return the tables whose sum, added to `others`, has the marginals of `truth` on every part."""
     gone = [tuple(i for i, name in enumerate(clique) if name not in part) for part in parts]
-    wanted = [ops.host_logsumexp(truth, axes) for axes in gone]
+    wanted = [host_logsumexp(truth, axes) for axes in gone]
     found = [np.zeros_like(table) for table in wanted]
     guess = others
     for _ in range(SWEEPS):
         moved = 0.0
         for i, (part, axes) in enumerate(zip(parts, gone, strict=True)):
             known = wanted[i] > -np.inf
-            now = ops.host_logsumexp(guess, axes)
+            now = host_logsumexp(guess, axes)
             change = np.where(known, wanted[i] - np.where(known, now, 0.0), 0.0)
             found[i] = found[i] + change
             guess = guess + ops.align(change, part, clique)
@@ -131,6 +132,6 @@ def _finite(table: np.ndarray) -> np.ndarray:
     possible = table > -np.inf
     if possible.all():
         return table
-    weights = ops.host_logsumexp(table, tuple(range(table.ndim)))
+    weights = host_logsumexp(table, tuple(range(table.ndim)))
     mean = weights - np.log(max(int(possible.sum()), 1))
     return np.where(possible, table, mean if np.isfinite(mean) else 0.0)

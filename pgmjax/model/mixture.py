@@ -17,10 +17,10 @@ from pgmjax._internal import checks, formats, html
 from pgmjax._internal.files import ArrayFolder, float_array
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain, as_domain
-from pgmjax.inference import ops
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.plan.forecast import require_cells
 from pgmjax.inference.plan.structure import Structure
+from pgmjax.kernels.log_sum_exp import host_logsumexp
 from pgmjax.measurements.inputs import Input, with_inputs
 from pgmjax.model import answering, io
 from pgmjax.model.base import expected_counts, query_over
@@ -184,14 +184,14 @@ class MixtureModel(ModelRows):
         """
         if evidence is None:
             return 0.0
-        return float(ops.host_logsumexp(self._conditioned(evidence)[0], (0,)))
+        return float(host_logsumexp(self._conditioned(evidence)[0], (0,)))
 
     def _conditioned(self, evidence: Any) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Joint log-probability of evidence and each component, and masked rows of its attributes."""
         joint, masked = self.log_weights, {}
         for name, mask in answering.evidence_masks(self.domain, evidence).items():
             masked[name] = self.log_probabilities[self.domain.attributes.index(name)] + mask
-            joint = joint + ops.host_logsumexp(masked[name], (1,))
+            joint = joint + host_logsumexp(masked[name], (1,))
         return joint, masked
 
     def condition(self, evidence: Mapping[str, Any]) -> MixtureModel:
@@ -210,7 +210,7 @@ class MixtureModel(ModelRows):
         joint, masked = self._conditioned(evidence)
         if not evidence:
             return self
-        share = float(ops.host_logsumexp(joint, (0,)))
+        share = float(host_logsumexp(joint, (0,)))
         if not math.isfinite(share):
             raise ValueError(f"the model gives this evidence on {tuple(evidence)} probability zero.")
         total = self.total * math.exp(share)
@@ -247,7 +247,7 @@ class MixtureModel(ModelRows):
                 codes = column[start : start + step]
                 logs = self.log_probabilities[variable].T[np.maximum(codes, 0)]
                 joint = joint + np.where(codes[:, None] >= 0, logs, 0.0)
-            parts.append(ops.host_logsumexp(joint, (1,)))
+            parts.append(host_logsumexp(joint, (1,)))
         return np.concatenate(parts)
 
     def mode(self) -> dict[str, int]:
@@ -337,7 +337,7 @@ def _normalised(said: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
         raise ValueError(f"{said} must be finite or minus infinity.")
     if np.isneginf(logs).all(axis=-1).any():
         raise ValueError(f"{said} leave a component no possible value.")
-    logs -= ops.host_logsumexp(logs, (logs.ndim - 1,))[..., None]
+    logs -= host_logsumexp(logs, (logs.ndim - 1,))[..., None]
     logs.flags.writeable = False
     return logs
 

@@ -24,10 +24,10 @@ import numpy as np
 
 from pgmjax import random
 from pgmjax._internal import checks
-from pgmjax.inference import ops
 from pgmjax.inference.oracles import host_slices
 from pgmjax.inference.oracles.host import Bucket, HostModel
 from pgmjax.inference.plan.structure import Variables
+from pgmjax.kernels.log_sum_exp import host_max
 
 ROUND, INDEPENDENT = METHODS = ("round", "multinomial")
 BLOCK_ROWS = 1 << 18
@@ -168,7 +168,7 @@ def mode(model: HostModel) -> list[int]:
     best, codes = -np.inf, [0] * len(model.structure.sizes)
     for some, part in host_slices.sliced(model).parts():
         found: dict[int, np.ndarray] = {}
-        for bucket in reversed(part.buckets(ops.host_max)):
+        for bucket in reversed(part.buckets(host_max)):
             log_weights = bucket.log_weights({u: found[u] for u in bucket.parents})
             found[bucket.variable] = np.argmax(log_weights, axis=1)
         here = [int(found[v][0]) + (some[v].start if v in some else 0) for v in range(len(codes))]

@@ -50,7 +50,7 @@ def bench(monkeypatch):
 
 def program(bench, text, turns=1):
     hlo = bench("gpu_hlo")
-    rates = hlo.Rates(bytes=1e12, exponentials=1e12, flops=1e13, slots=1e13, launch=2.0, wait=100.0)
+    rates = hlo.Rates(bytes=1e12, exponentials=1e12, flops=1e13, launch=2.0, wait=100.0)
     return hlo.Program(text, rates, turns)
 
 

@@ -168,22 +168,6 @@ FAULTS = (
         tests=("tests/_internal/test_private_files.py",),
     ),
     Fault(
-        "the running sum of the kernel is rescaled by the inverse factor",
-        "pgmjax.kernels.log_matmul_exp",
-        "_forward_kernel",
-        old="total * jnp.exp2(top - higher)",
-        new="total * jnp.exp2(higher - top)",
-        tests=("tests/kernels/test_log_matmul_exp.py::test_interpreted_kernels_match_the_sum_of_all_terms",),
-    ),
-    Fault(
-        "the fused kernel reads flat indices with the first axis fastest",
-        "pgmjax.kernels.log_sum_exp",
-        "_offset",
-        old="reversed(axes)",
-        new="axes",
-        tests=("tests/kernels/test_log_sum_exp.py::test_interpreted_kernel_matches_scipy",),
-    ),
-    Fault(
         "an appended answer is not divided by its noise",
         "pgmjax.history.bayes.blue",
         "BestLinearUnbiased.append",

@@ -74,23 +74,19 @@ FAULTS = (
     ),
     Fault(
         "tiles of a log product are padded with 0 instead of minus infinity",
-        "pgmjax.inference.ops.exact_product",
+        "pgmjax.kernels.exact_product",
         "_tiles",
         old="jnp.pad(table, padding, constant_values=-jnp.inf)",
         new="jnp.pad(table, padding)",
-        tests=(
-            "tests/inference/ops/test_log_matmul_exp.py::test_the_exact_form_matches_the_sum_of_all_terms",
-        ),
+        tests=("tests/kernels/test_log_matmul_exp.py::test_the_exact_form_matches_the_sum_of_all_terms",),
     ),
     Fault(
         "the clip limit of the fast product lets lost terms pass",
-        "pgmjax.inference.ops.fast_product",
+        "pgmjax.kernels.fast_product",
         "clip_limit",
         old="inner * float(numbers.tiny) * 2.0 ** raised_bits(dtype) / float(numbers.eps)",
         new="inner * float(numbers.tiny) * 2.0 ** raised_bits(dtype)",
-        tests=(
-            "tests/inference/ops/test_log_matmul_exp.py::test_the_guarded_form_matches_the_sum_of_all_terms",
-        ),
+        tests=("tests/kernels/test_log_matmul_exp.py::test_the_guarded_form_matches_the_sum_of_all_terms",),
     ),
     Fault(
         "a contraction forgets the scale of all steps but the last",
@@ -417,7 +413,7 @@ FAULTS = (
             "tests/inference/oracles/test_host.py",
             "tests/inference/oracles/test_host_contraction.py",
             "tests/inference/oracles/test_choose.py",
-            "tests/inference/ops/test_log_matmul_exp.py",
+            "tests/kernels/test_log_matmul_exp.py",
         ),
     ),
     Fault(

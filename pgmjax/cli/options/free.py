@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
-import contextlib
 import importlib
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pgmjax._internal import checks
 from pgmjax.cli.options import release
 from pgmjax.cli.options.release import MECHANISMS
 
@@ -311,7 +307,6 @@ def add_bench(commands: Any) -> None:
     own = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_bench_run(own)
     _add_bench_report(own)
-    _add_bench_kernels(own)
 
 
 def _add_bench_run(commands: Any) -> None:
@@ -370,54 +365,3 @@ def _add_bench_report(commands: Any) -> None:
     )
     parser.add_argument("--sweep", metavar="NAME", help="the sweep to show, if the file holds several")
     parser.set_defaults(run="bench:report")
-
-
-def _add_bench_kernels(commands: Any) -> None:
-    parser = commands.add_parser(
-        "kernels",
-        help="compare the GPU kernels of pgmjax with XLA on this device",
-        description="Time each kernel of pgmjax and the same computation by XLA, check both against "
-        "float64, and print JSON lines. On a GPU, kernels that are right and faster at every size are used "
-        "from then on, for this device and this version of JAX (pgmjax/kernels.json in your cache folder). "
-        "On a CPU there are no kernels, and XLA alone is timed.",
-        epilog="Example: pgmjax bench kernels --repeats 9",
-    )
-    parser.add_argument(
-        "--shapes",
-        nargs="+",
-        type=_product_shape,
-        metavar="BxMxKxN",
-        help="time products of these sizes instead, such as 1x256x256x256, and keep nothing",
-    )
-    _add_repeats(parser)
-    parser.set_defaults(run="bench:kernels")
-
-
-def _add_repeats(parser: Any) -> None:
-    parser.add_argument(
-        "--repeats",
-        type=_repeats,
-        default=5,
-        metavar="N",
-        help="how often to time each; the median counts (5)",
-    )
-
-
-def _product_shape(text: str) -> tuple[int, ...]:
-    """Return the sizes (b, m, k, n) that the option names, at most a billion terms."""
-    sizes = text.split("x")
-    if len(sizes) != 4 or not all(size.isdecimal() and len(size) < 10 and int(size) for size in sizes):
-        raise argparse.ArgumentTypeError(
-            f"expected four whole numbers of at least 1, such as 1x256x256x256, got {text!r}"
-        )
-    numbers = tuple(map(int, sizes))
-    if math.prod(numbers) > 10**9:
-        raise argparse.ArgumentTypeError(f"expected at most 1,000,000,000 terms (b m k n), got {text}")
-    return numbers
-
-
-def _repeats(text: str) -> int:
-    with contextlib.suppress(ValueError):
-        if 1 <= (number := checks.integer_of_text(text)) <= 10_000:
-            return number
-    raise argparse.ArgumentTypeError(f"expected a whole number from 1 to 10,000, got {text[:40]!r}")

@@ -11,9 +11,10 @@ from typing import Any
 import jax
 import numpy as np
 
+from pgmjax._internal.arrays import dot
 from pgmjax.data.cliques import Clique
 from pgmjax.estimation.losses.base import BoundLoss, BoundResiduals, WrappedLoss
-from pgmjax.inference.ops.tables import dot, host_join
+from pgmjax.inference.ops.tables import host_join
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -13,12 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.arrays import dot
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.losses.base import BoundLoss, BoundResiduals, Loss
 from pgmjax.estimation.losses.l2 import BoundL2
 from pgmjax.estimation.losses.linear import LinearResiduals, linear_residuals, residuals_of_rows
-from pgmjax.inference.ops.tables import dot, host_join, join
+from pgmjax.inference.ops.tables import host_join, join
 from pgmjax.measurements.linear import LinearMeasurement
 
 

@@ -20,11 +20,12 @@ from typing import Any
 import jax
 import numpy as np
 
+from pgmjax._internal.arrays import module_of
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.losses.base import check_arguments, unique_cliques
-from pgmjax.inference.ops.tables import host_join, join, module_of, split
+from pgmjax.inference.ops.tables import host_join, join, split
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.queries import DenseMatrix, Product, Query
 from pgmjax.queries.block import contract

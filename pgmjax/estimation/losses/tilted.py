@@ -10,8 +10,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from pgmjax._internal.arrays import dot
 from pgmjax.estimation.losses.base import BoundLoss, BoundResiduals, WrappedLoss
-from pgmjax.inference.ops.tables import dot
 
 
 @functools.partial(

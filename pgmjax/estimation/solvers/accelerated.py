@@ -18,8 +18,8 @@ from typing import Any, ClassVar
 
 import jax
 
+from pgmjax._internal.arrays import module_of
 from pgmjax.estimation.solvers.problem import Evaluation, Gauge, Problem, Solver, Vector, rounding, select
-from pgmjax.inference.ops.tables import module_of
 
 
 @jax.tree_util.register_dataclass

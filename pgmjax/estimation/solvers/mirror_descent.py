@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 import jax
 
+from pgmjax._internal.arrays import dot, module_of
 from pgmjax.estimation.solvers.problem import Evaluation, Gauge, Problem, Solver, Vector, rounding, select
-from pgmjax.inference.ops.tables import dot, module_of
 
 
 @jax.tree_util.register_dataclass

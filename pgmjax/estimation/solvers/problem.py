@@ -19,8 +19,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pgmjax._internal.arrays import dot, module_of
 from pgmjax.estimation.losses.base import BoundLoss
-from pgmjax.inference.ops.tables import dot, host_join, module_of
+from pgmjax.inference.ops.tables import host_join
 from pgmjax.inference.oracles import HostContraction, Oracle
 
 Vector = Any  # a JAX array, or a NumPy array on the host

@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax.inference.ops.tables import host_logsumexp
 from pgmjax.inference.plan.path import ContractionPath
+from pgmjax.kernels.log_sum_exp import host_logsumexp
 
 Axes = tuple[int, ...]
 

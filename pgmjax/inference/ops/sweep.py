@@ -21,21 +21,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax._internal import device
-from pgmjax.inference.ops import exact_product, fast_product
-from pgmjax.inference.ops.tables import (
-    ONE_PASS,
-    Reduce,
-    Table,
-    align,
-    join,
-    largest_and_sum,
-    lowest,
-    potentials_at,
-    recentred,
-)
+from pgmjax.inference.ops.tables import Reduce, Table, align, join, potentials_at, recentred
 from pgmjax.inference.plan.cost import large
 from pgmjax.inference.plan.levels import IMPOSSIBLE, NEUTRAL, offsets
 from pgmjax.inference.plan.path import ContractionPath, MatrixProduct, Step
+from pgmjax.kernels import exact_product, fast_product
+from pgmjax.kernels.log_sum_exp import ONE_PASS, largest_and_sum, lowest
 
 # On paths with more steps than this from an input to the result, messages are recentred and marginals
 # renormalised. This keeps float32 accurate on long chains at no cost for short ones.

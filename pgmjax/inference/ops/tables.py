@@ -21,127 +21,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgmjax._internal import device
 from pgmjax.inference.plan.contraction import ContractionPath
 from pgmjax.inference.plan.levels import IMPOSSIBLE
 
 Table = Any  # a jax or numpy array
-Tables = Any  # a tuple of arrays, or one
 Reduce = Callable[[Table, tuple[int, ...]], Table]
 
 SMALLER = 8  # times as few cells as a product has a product of some of its factors
 PIECE = 1 << 20  # cells that the host combines at a time
-ONE_PASS = 1 << 20  # off a CPU, cells up to which a launch less is worth twice as many exponentials
-
-
-def module_of(table: Table) -> Any:
-    """NumPy for its arrays and scalars, `jax.numpy` for others."""
-    return np if isinstance(table, np.ndarray | np.generic) else jnp
-
-
-def lowest(table: Table) -> Table:
-    """The table with a very low number instead of minus infinity, so that differences are never NaN."""
-    return module_of(table).maximum(table, float(jnp.finfo(table.dtype).min) / 4)
-
-
-@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
-def logsumexp(table: jax.Array, axes: tuple[int, ...]) -> jax.Array:
-    """Log of the sum of exponentials over some axes, safe where all entries are minus infinity.
-
-    Args:
-        table: log values, any shape.
-        axes: axes to sum out; if empty, the table is returned.
-
-    Returns:
-        Log values over the other axes. Where every entry is minus infinity, the result is minus infinity
-        with zero gradient (the gradient of `jax.nn.logsumexp` is NaN there).
-
-    Example:
-        >>> print(f"{logsumexp(jnp.log(jnp.array([1.0, 3.0])), (0,)):.4f}")
-        1.3863
-    """
-    if not axes:
-        return table
-    top, total = largest_and_sum(table, axes)
-    return jnp.log(total) + jnp.squeeze(top, axes)
-
-
-@logsumexp.defjvp
-def _logsumexp_jvp(
-    axes: tuple[int, ...], primals: tuple[jax.Array], tangents: tuple[jax.Array]
-) -> tuple[jax.Array, jax.Array]:
-    (table,), (change,) = primals, tangents
-    result = logsumexp(table, axes)
-    shares = jnp.exp(table - lowest(jnp.expand_dims(result, axes)))
-    return result, jnp.sum(shares * change, axis=axes)
-
-
-@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
-def largest_and_sum(table: jax.Array, axes: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
-    """The largest entry along some axes, and the sum of exponentials relative to it.
-
-    Args:
-        table: log values, any shape.
-        axes: axes to sum out, at least one.
-
-    Returns:
-        The largest entries, with size 1 along these axes, a very low number where all are minus infinity;
-        they are constant for derivatives. The sums over the other axes, 0 where all are minus infinity.
-    """
-    if device.is_cpu() or table.size > ONE_PASS:
-        top = lowest(jnp.max(table, axis=axes, keepdims=True))
-        return top, jnp.sum(jnp.exp(table - top), axis=axes)
-    bounded = lowest(table)
-    zero = jnp.zeros((), table.dtype)
-    entries = (bounded, (table == bounded).astype(table.dtype))
-    top, total = jax.lax.reduce(entries, (lowest(zero - jnp.inf), zero), _added, axes)
-    return jnp.expand_dims(top, axes), total
-
-
-@largest_and_sum.defjvp
-def _largest_and_sum_jvp(
-    axes: tuple[int, ...], primals: tuple[jax.Array], tangents: tuple[jax.Array]
-) -> tuple[tuple[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]:
-    (table,), (change,) = primals, tangents
-    top, total = largest_and_sum(table, axes)
-    return (top, total), (jnp.zeros_like(top), jnp.sum(jnp.exp(table - top) * change, axis=axes))
-
-
-def _added(left: tuple[jax.Array, jax.Array], right: tuple[jax.Array, jax.Array]) -> Any:
-    """Two sums of exponentials relative to a number each, as one relative to the larger."""
-    top = jnp.maximum(left[0], right[0])
-    return top, left[1] * jnp.exp(left[0] - top) + right[1] * jnp.exp(right[0] - top)
-
-
-def dot(left: Any, right: Any) -> Any:
-    """Dot product of two arrays of one shape, as vectors; in NumPy without BLAS.
-
-    BLAS divides ten thousand products among threads. Where other programs keep the cores busy, waiting for
-    them takes a thousand times as long as the products.
-    """
-    if isinstance(left, np.ndarray):
-        return np.einsum("i,i->", left.reshape(-1), right.reshape(-1))
-    return jnp.vdot(left, right)
-
-
-def logmax(table: jax.Array, axes: tuple[int, ...]) -> jax.Array:
-    """Maximum over some axes: the reduction that finds the most likely assignment."""
-    return jnp.max(table, axis=axes) if axes else table
-
-
-def host_logsumexp(table: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    """Same as `logsumexp`, in NumPy."""
-    if not axes:
-        return table
-    top = np.max(table, axis=axes, keepdims=True)
-    top = np.where(np.isfinite(top), top, 0)
-    with np.errstate(divide="ignore"):
-        return np.log(np.sum(np.exp(table - top), axis=axes)) + np.squeeze(top, axes)
-
-
-def host_max(table: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    """Same as `logmax`, in NumPy."""
-    return np.max(table, axis=axes) if axes else table
 
 
 def align(table: Table, variables: Sequence[Hashable], target: Sequence[Hashable]) -> Table:
@@ -307,26 +194,6 @@ def host_join(tables: Sequence[Any], dtype: Any, length: int | None = None) -> n
     if parts:
         np.concatenate(parts, out=vector[:size], casting="unsafe")
     return vector
-
-
-def computed_if(
-    needed: jax.Array, compute: Callable[[Tables], jax.Array], tables: Tables, otherwise: jax.Array
-) -> jax.Array:
-    """`compute(tables)` if a scalar condition holds, else `otherwise`.
-
-    Under `vmap`, `lax.cond` always computes both branches. This loop of at most one iteration is skipped
-    if no batch entry needs it.
-    """
-
-    def turn(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        return jnp.zeros_like(state[0]), compute(held_back(tables, state[0]))
-
-    return jax.lax.while_loop(lambda state: state[0], turn, (needed, otherwise))[1]
-
-
-def held_back(tables: Tables, state: jax.Array) -> Tables:
-    """The same tables, tied to a loop's state, so that XLA does not hoist work on them out of the loop."""
-    return jax.lax.optimization_barrier((tables, state))[0]
 
 
 def at(vector: jax.Array, positions: jax.Array) -> jax.Array:

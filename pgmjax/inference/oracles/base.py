@@ -29,6 +29,7 @@ from pgmjax.inference.ops.tables import join, split
 from pgmjax.inference.plan import contraction
 from pgmjax.inference.plan.forecast import Forecast
 from pgmjax.inference.plan.structure import Structure, Variables
+from pgmjax.kernels.log_sum_exp import logsumexp
 
 Potentials = Sequence[jax.Array]
 
@@ -185,7 +186,7 @@ class Oracle(abc.ABC):
     def log_marginal(self, potentials: Potentials, variables: Variables) -> jax.Array:
         """Log-probabilities of any variables, within a clique or not [sizes of variables]."""
         path = contraction.plan(self.structure, variables)
-        return normalised(ops.contract(path, potentials, ops.logsumexp)[0])
+        return normalised(ops.contract(path, potentials, logsumexp)[0])
 
 
 @jit
@@ -204,5 +205,5 @@ def _least(tables: Any, xp: Any) -> Any:
 
 def normalised(log_table: jax.Array) -> jax.Array:
     """A table minus its own log-sum-exp, so that probabilities sum to 1 despite earlier rounding."""
-    total = ops.logsumexp(log_table, tuple(range(log_table.ndim)))
+    total = logsumexp(log_table, tuple(range(log_table.ndim)))
     return log_table - jnp.where(jnp.isfinite(total), total, 0)

@@ -14,6 +14,7 @@ from pgmjax.inference.oracles import base
 from pgmjax.inference.plan import rates
 from pgmjax.inference.plan.forecast import Forecast
 from pgmjax.inference.plan.structure import Structure, Variables
+from pgmjax.kernels.log_sum_exp import logsumexp
 
 
 @functools.partial(jax.tree_util.register_dataclass, data_fields=[], meta_fields=["structure"])
@@ -62,11 +63,11 @@ class BruteForce(base.Oracle):
         joint = self._joint(potentials)
         probabilities = jnp.exp(base.normalised(joint))
         marginals = (ops.project(probabilities, self._all(), c, jnp.sum) for c in self.structure.cliques)
-        return ops.logsumexp(joint, self._all()), tuple(marginals)
+        return logsumexp(joint, self._all()), tuple(marginals)
 
     def log_partition(self, potentials: base.Potentials) -> jax.Array:
         """Log of the sum over all joint states (nats)."""
-        return ops.logsumexp(self._joint(potentials), self._all())
+        return logsumexp(self._joint(potentials), self._all())
 
     def maximum(self, potentials: base.Potentials) -> jax.Array:
         """Largest sum of potentials over all joint states (nats)."""
@@ -75,4 +76,4 @@ class BruteForce(base.Oracle):
     def log_marginal(self, potentials: base.Potentials, variables: Variables) -> jax.Array:
         """Log-probabilities of any variables [sizes of variables]."""
         joint = base.normalised(self._joint(potentials))
-        return ops.project(joint, self._all(), variables, ops.logsumexp)
+        return ops.project(joint, self._all(), variables, logsumexp)

@@ -26,13 +26,15 @@ import jax
 import jax.numpy as jnp
 
 from pgmjax.inference import ops
-from pgmjax.inference.ops import exact_product
 from pgmjax.inference.ops.tables import at, potentials_at
 from pgmjax.inference.oracles.base import Limits
 from pgmjax.inference.oracles.flat import Flat
 from pgmjax.inference.plan import chain as layout
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.structure import Structure
+from pgmjax.kernels import exact_product
+from pgmjax.kernels.log_matmul_exp import log_matmul_exp
+from pgmjax.kernels.log_sum_exp import logmax, logsumexp, lowest
 
 Product = Callable[[jax.Array, jax.Array], jax.Array]
 
@@ -112,18 +114,18 @@ class Chain(Flat):
         if not self.sizes.cliques:
             return self._log_partition(vector), vector
         tables = potentials_at(vector, self.cells)
-        sums = ops.logsumexp(tables, (2,))
-        levels, middles, value = self._upwards(sums, _product, ops.logsumexp)
+        sums = logsumexp(tables, (2,))
+        levels, middles, value = self._upwards(sums, _product, logsumexp)
         messages = _downwards(levels, middles, self._ends(vector)).reshape(-1)
         received = potentials_at(messages, self.before) + potentials_at(messages, self.behind)
         shared = jnp.sum(_shares(sums[:, :, None] + received, (1, 2)), axis=2, keepdims=True)
         return value, at((shared * _shares(tables, (2,))).reshape(-1), self.out)
 
     def _log_partition(self, vector: jax.Array) -> jax.Array:
-        return self._value(vector, _product, ops.logsumexp)
+        return self._value(vector, _product, logsumexp)
 
     def _maximum(self, vector: jax.Array) -> jax.Array:
-        return self._value(vector, exact_product.max_plus, ops.logmax) - self.sizes.free
+        return self._value(vector, exact_product.max_plus, logmax) - self.sizes.free
 
     def _value(self, vector: jax.Array, product: Product, reduce: ops.Reduce) -> jax.Array:
         if not self.sizes.cliques:
@@ -148,7 +150,7 @@ class Chain(Flat):
 
 
 def _product(left: jax.Array, right: jax.Array) -> jax.Array:
-    return ops.log_matmul_exp(left, right, "exact")
+    return log_matmul_exp(left, right, "exact")
 
 
 def _middle(matrices: jax.Array, messages: jax.Array, reduce: ops.Reduce) -> jax.Array:
@@ -176,7 +178,7 @@ def _downwards(levels: list[jax.Array], middle: jax.Array, messages: jax.Array) 
     """
     for matrices in reversed(levels):
         if matrices is not levels[-1]:
-            middle = _middle(matrices, messages, ops.logsumexp)
+            middle = _middle(matrices, messages, logsumexp)
         middle = _recentred(middle, (2,))[0]
         halves = [messages[:, 0], middle[:, 1], middle[:, 0], messages[:, 1]]
         messages = jnp.stack(halves, axis=1).reshape(-1, *messages.shape[1:])
@@ -192,7 +194,7 @@ def _recentred(tables: jax.Array, axes: tuple[int, ...]) -> tuple[jax.Array, jax
 
 def _shares(tables: jax.Array, axes: tuple[int, ...]) -> jax.Array:
     """The share of each entry in the sum of exponentials along some axes; 0 where nothing is possible."""
-    top = jax.lax.stop_gradient(ops.lowest(jnp.max(tables, axis=axes, keepdims=True)))
+    top = jax.lax.stop_gradient(lowest(jnp.max(tables, axis=axes, keepdims=True)))
     weights = jnp.exp(tables - top)
     total = jnp.sum(weights, axis=axes, keepdims=True)
     return weights / jnp.where(total > 0, total, 1)

@@ -21,6 +21,7 @@ from pgmjax.inference.ops import host_sweep
 from pgmjax.inference.plan import contraction, cost, elimination, parts, rates
 from pgmjax.inference.plan.forecast import USUAL, QuestionLimits
 from pgmjax.inference.plan.structure import Structure, Variables
+from pgmjax.kernels.log_sum_exp import host_logsumexp
 
 _PLANNING = 10  # steps, whose time it takes to plan a table of a question
 _CONSTANT = 1e-14  # by how much a constant table of logarithms may vary (nats): rounding
@@ -156,7 +157,7 @@ class HostModel:
             for axis, v in enumerate(clique):
                 if v in allowed:
                     tables[i] = np.take(tables[i], allowed[v], axis)
-        table, scale = ops.contract(path, tables, ops.host_logsumexp)
+        table, scale = ops.contract(path, tables, host_logsumexp)
         return float(table + scale)
 
     def _contracted(
@@ -199,7 +200,7 @@ class HostModel:
         """Log of the sum over all joint states (nats)."""
         return float(self.log_sum())
 
-    def buckets(self, reduce: ops.Reduce = ops.host_logsumexp, last: Variables = ()) -> list[Bucket]:
+    def buckets(self, reduce: ops.Reduce = host_logsumexp, last: Variables = ()) -> list[Bucket]:
         """Eliminate all variables and return the bucket of each elimination, in order.
 
         In reverse order, each bucket gives its variable's distribution given those eliminated after it,
@@ -253,7 +254,7 @@ class _Question:
         table, variables = self._factors[i]
         gone = {v for v in variables if self._is_alone(v, self._holding[v])}
         kept = tuple(v for v in variables if v not in gone)
-        table = ops.host_logsumexp(table, tuple(n for n, v in enumerate(variables) if v in gone))
+        table = host_logsumexp(table, tuple(n for n, v in enumerate(variables) if v in gone))
         for v in gone:
             self._holding[v] = set()
         self._factors[i] = (table, kept)

@@ -36,6 +36,7 @@ from pgmjax.inference.plan import elimination, junction_tree, parts, rates
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.junction_tree import JunctionTree
 from pgmjax.inference.plan.structure import Structure, Variables
+from pgmjax.kernels.log_sum_exp import host_logsumexp
 
 CACHE_BYTES = 1 << 28
 _SMALL = 1 << 16  # cells: below this, a product of two tables is not worth planning
@@ -410,7 +411,7 @@ def _conditional(
         logs = np.zeros(shape)
         for table, variables in parts:
             logs += ops.align(host_sweep.logs_of(table), variables, clique)
-        message = ops.reduced_sum([logs], kept, ops.host_logsumexp)
+        message = ops.reduced_sum([logs], kept, host_logsumexp)
         floor = np.where(np.isfinite(message), message, 0.0)
         logs -= floor.reshape(*floor.shape, *(1 for _ in shape[kept:]))
         return np.exp(logs, out=logs), host_sweep.scaled(message)

@@ -22,6 +22,7 @@ from pgmjax.inference.oracles import base
 from pgmjax.inference.plan import junction_tree, rates
 from pgmjax.inference.plan.forecast import Forecast
 from pgmjax.inference.plan.structure import Structure, Variables
+from pgmjax.kernels.log_sum_exp import logmax, logsumexp
 
 
 @functools.partial(jax.tree_util.register_dataclass, data_fields=[], meta_fields=["tree"])
@@ -94,14 +95,14 @@ class MessagePassing(base.Oracle):
     def beliefs(self, potentials: base.Potentials) -> tuple[jax.Array, list[jax.Array]]:
         """Log-partition and the log-probabilities of every tree clique."""
         tree = self.tree
-        tables, messages, scale = self._collect(potentials, ops.logsumexp)
+        tables, messages, scale = self._collect(potentials, logsumexp)
         beliefs: list[jax.Array] = []
         for i, clique in enumerate(tree.cliques):
             message = jnp.where(jnp.isfinite(messages[i]), messages[i], 0)
             conditional = tables[i] - ops.align(message, tree.separator[i], clique)
             if tree.parent[i] >= 0:
                 parent = tree.cliques[tree.parent[i]]
-                marginal = ops.project(beliefs[tree.parent[i]], parent, tree.separator[i], ops.logsumexp)
+                marginal = ops.project(beliefs[tree.parent[i]], parent, tree.separator[i], logsumexp)
                 conditional = conditional + ops.align(marginal, tree.separator[i], clique)
             beliefs.append(base.normalised(conditional))
         return scale, beliefs
@@ -117,8 +118,8 @@ class MessagePassing(base.Oracle):
 
     def log_partition(self, potentials: base.Potentials) -> jax.Array:
         """Log of the sum over all joint states (nats)."""
-        return self._collect(potentials, ops.logsumexp)[2]
+        return self._collect(potentials, logsumexp)[2]
 
     def maximum(self, potentials: base.Potentials) -> jax.Array:
         """Largest sum of potentials over all joint states (nats)."""
-        return self._collect(potentials, ops.logmax)[2]
+        return self._collect(potentials, logmax)[2]

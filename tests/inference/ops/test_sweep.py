@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from pgmjax.inference.ops import sweep
-from pgmjax.inference.ops.tables import largest_and_sum
 from pgmjax.inference.oracles import Contraction
 from pgmjax.inference.plan.structure import Structure
+from pgmjax.kernels.log_sum_exp import largest_and_sum
 from tests import models
 from tests.models import STRUCTURES
 

@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgmjax.inference.ops.tables import computed_if
+from pgmjax.kernels.where_needed import computed_if
 
 RAISED_BITS = {"float32": 30, "float64": 300}
 

@@ -3,23 +3,19 @@
 `out[b, m, n]` is the log-sum-exp over k of `left[b, m, k] + right[b, k, n]`. The terms of all (m, n)
 pairs are formed for one tile of k at a time; large sizes never form an array over (m, k, n). On the
 CPU, one entry of k at a time is fastest: an elementwise loop over (m, n) is vectorised, whereas a fused
-reduction over k is not. On other devices XLA's fused reduction is used, or the kernels of
-`pgmjax.kernels` where these are in use.
+reduction over k is not. On other devices XLA's fused reduction is used.
 """
 
 from __future__ import annotations
 
 import functools
-import logging
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from pgmjax._internal import device
 
-_LOG = logging.getLogger("pgmjax")
 BROADCAST_CELLS = 1 << 15  # below this, one fused broadcast compiles and runs faster than a loop
 TILE_CELLS = 1 << 15  # cells of (m, tile of k, n) in one step of a loop
 BLOCK_CELLS = 1 << 18  # cells of (m, n) processed at a time: a few such float32 tables fit in cache
@@ -38,8 +34,6 @@ def exact_forward(left: jax.Array, right: jax.Array) -> jax.Array:
     batch, rows, inner = left.shape
     columns = right.shape[2]
     small = batch * rows * inner * columns <= BROADCAST_CELLS
-    if not small and (kernel := _kernel("log_matmul_exp", left, right)):
-        return kernel(left, right)
     if small or not device.is_cpu():
         return _broadcast(left, right)
     return _in_blocks(left, right, _forward_block)
@@ -92,8 +86,6 @@ def exact_backward(
     batch, rows, inner = left.shape
     columns = right.shape[2]
     small = batch * rows * inner * columns <= BROADCAST_CELLS
-    if not small and (kernel := _kernel("log_matmul_exp_backward", left, right, out, weight)):
-        return kernel(left, right, out, weight)
     out = jnp.where(out == -jnp.inf, jnp.inf, out)  # such entries contribute zero instead of NaN
     if small or not device.is_cpu():
         # the barrier makes each sum compute its own terms; shared terms would be stored
@@ -228,33 +220,3 @@ def _broadcast_terms(left: jax.Array, right: jax.Array, out: jax.Array, weight: 
     """Terms [b, m, k, n] of the backward product."""
     exponents = left[:, :, :, None] + right[:, None, :, :] - out[:, :, None, :]
     return jnp.exp(exponents) * weight[:, :, None, :]
-
-
-def _kernel(name: str, *tables: jax.Array) -> Callable[..., Any] | None:
-    """A kernel by its name, if it is in use and lowers for these tables; kernels are imported only here."""
-    if device.is_cpu():
-        return None
-    from pgmjax.kernels import kernels_in_use
-
-    if not kernels_in_use(kernel=name):
-        return None
-    return _lowered(name, tuple((table.shape, str(table.dtype)) for table in tables))
-
-
-@functools.cache
-def _lowered(name: str, forms: tuple[tuple[tuple[int, ...], str], ...]) -> Callable[..., Any] | None:
-    """A kernel that lowers for tables of these shapes; None, and a line in the log, if it does not."""
-    try:
-        from pgmjax.kernels import log_matmul_exp
-
-        kernel: Callable[..., Any] = getattr(log_matmul_exp, name)
-        jax.jit(kernel).lower(*(jax.ShapeDtypeStruct(*form) for form in forms))
-    except Exception as error:  # Pallas wraps any exception in a private class; a missing backend is another
-        _say_fallback(name, type(error).__name__)
-        return None
-    return kernel
-
-
-@functools.cache
-def _say_fallback(name: str, why: str) -> None:
-    _LOG.warning("The GPU kernel %s does not lower on this device (%s): XLA's form is used.", name, why)
