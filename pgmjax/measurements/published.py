@@ -8,19 +8,21 @@ import json
 import math
 import os
 import pathlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import checks
+from pgmjax._internal import checks, files
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.population import Population
 from pgmjax.measurements.inputs import KEY, Input, are_secure, from_list, with_inputs
 from pgmjax.measurements.linear import NOISE_DISTRIBUTIONS, LinearMeasurement
-from pgmjax.queries import Query, marginal
+from pgmjax.measurements.noise import CONTINUOUS, read_noise
+from pgmjax.queries import Product, Query, marginal, total
+from pgmjax.queries import text as query_text
 from pgmjax.queries.workload import as_entry
 
 SUMMED = ("", "*")
@@ -31,6 +33,7 @@ QUERIES = "queries"
 """Key of the metadata of our own files: what each measurement asked; see `described`."""
 _FIELDS = ("value", "stddev", "noise", "rounded_to")
 _OURS = ("clique", "row", "value", "stddev")
+_OF_QUERIES = ("query", "value", "scale", *_FIELDS[1:])
 _MOST_CELLS = 1 << 27
 _NOTHING = 1e3  # standard deviation of a cell that was not published, in totals of its table
 _SHOWN = 3
@@ -77,8 +80,13 @@ def read_published(
     Columns `noise` (`gaussian` or `laplace`) and `rounded_to` are optional. `measurements.parquet` of a
     release is read too.
 
+    Answers to other queries stand in a file with a column `query`, which holds conditions such as
+    `sex=F,age<30` (empty or `*` for all records), in place of the columns of attributes. For any linear
+    query, write a .json file: a list of entries of a workload, each with `values`, one for each row of its
+    query. In both, `scale` may replace `stddev`, with `noise`: then the noise is known to be discrete.
+
     Args:
-        path: .csv or .parquet.
+        path: .csv, .parquet or .json.
         domain: the attributes.
         stddev: standard deviation (counts) of all noise, where the file has no such column.
         rounded_to: the multiple to which all values were rounded, where the file has no such column. Its
@@ -100,13 +108,20 @@ def read_published(
         >>> found.absent
         (0, 3)
     """
-    table = _read(pathlib.Path(path))
+    path = pathlib.Path(path)
     given = {"stddev": _positive("stddev", stddev), "rounded_to": _positive("rounded_to", rounded_to)}
+    if path.suffix.lower() == ".json":
+        public = (Input("published counts", None),)
+        listed = tuple(with_inputs(each, public) for each in _listed(path, domain, given))
+        return Published(listed, (0,) * len(listed), None, public)
+    table = _read(path)
     for name, value in given.items():
         if value is not None and name in table.column_names:
             raise ValueError(f"{path} has a column {name}: leave {name} out.")
     if set(_OURS) <= set(table.column_names):
         found = list(_own(table, domain, given))
+    elif "query" in table.column_names and "query" not in domain:
+        found = [(each, 0) for each in _conditions(table, domain, given)]
     else:
         found = [_measurement(group, domain, given) for group in _groups(table, domain)]
     if not found:
@@ -116,6 +131,78 @@ def read_published(
     inputs = _inputs(table, path)
     measured = tuple(with_inputs(each, inputs) for each, _ in found)
     return Published(measured, tuple(absent for _, absent in found), population, inputs)
+
+
+def _conditions(table: Any, domain: Domain, given: Mapping[str, float | None]) -> Iterator[LinearMeasurement]:
+    """Yield the answers of a file whose column `query` holds conditions."""
+    strange = [name for name in table.column_names if name not in _OF_QUERIES]
+    if strange or "value" not in table.column_names:
+        raise ValueError(
+            f"A file of answers to queries has the columns query and value, and {', '.join(_OF_QUERIES[2:])} "
+            f"where they are known. It has {', '.join(table.column_names)}: correct the names."
+        )
+    for number, record in enumerate(table.to_pylist(), 1):
+        text, where = str(record["query"] or "").strip(), f"Row {number}"
+        (value,) = _numbers("value", [record["value"]])
+        if math.isnan(value):
+            raise ValueError(f"{where}: the value is empty: leave out queries that were not answered.")
+        try:
+            query = (
+                Product({domain.attributes[0]: total()}) if text in SUMMED else query_text.parse(text, domain)
+            )
+            yield _answer(query, [value], record, given)
+        except ValueError as error:
+            raise ValueError(f"{where}: {error}") from error
+
+
+def _listed(
+    path: pathlib.Path, domain: Domain, given: Mapping[str, float | None]
+) -> Iterator[LinearMeasurement]:
+    """Yield the answers of a .json file: entries of a workload with values and noise."""
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {path}: check its name.")
+    entries = files.parse_json(files.read_text(path))
+    if not isinstance(entries, list) or not entries:
+        raise ValueError(
+            'A .json file of answers is a list such as [{"clique": ["age"], "queries": {"age": "prefix"}, '
+            '"values": [12, 30], "stddev": 5}].'
+        )
+    for number, record in enumerate(entries, 1):
+        if not isinstance(record, dict) or "values" not in record:
+            raise ValueError(f"Answer {number}: expected a mapping with the keys clique and values.")
+        own = ("values", *_OF_QUERIES[2:])
+        entry = as_entry(number, {name: value for name, value in record.items() if name not in own})
+        try:
+            yield _answer(entry.query, record["values"], record, given).over(domain)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"Answer {number}: {error}") from error
+
+
+def _answer(
+    query: Query, values: Any, record: Mapping[str, Any], given: Mapping[str, float | None]
+) -> LinearMeasurement:
+    """Return answers to a query, with the noise that their record, or else the caller, states."""
+    kind = str(record.get("noise") or "").strip().lower()
+    noise = checks.choice("noise", kind or "gaussian", CONTINUOUS)
+    told: dict[str, np.ndarray | None] = {}
+    for name in ("stddev", "rounded_to", "scale"):
+        one = record.get(name)
+        found = given.get(name) if one is None or one == "" else _numbers(name, np.ravel(one).tolist())
+        told[name] = None if found is None else np.squeeze(np.asarray(found, np.float64))
+        if told[name] is not None and not (told[name] > 0).all():
+            raise ValueError(f"{name} must be > 0, got {np.min(told[name]):g}.")
+    if told["scale"] is not None:
+        if told["stddev"] is not None or told["rounded_to"] is not None or not kind or told["scale"].ndim:
+            raise ValueError(
+                "scale is that of discrete noise: one number, with noise (laplace or gaussian) and without "
+                "stddev and rounded_to."
+            )
+        return LinearMeasurement.released(query, values, read_noise(noise, {"scale": float(told["scale"])}))
+    parts = [(told["stddev"], 1.0), (told["rounded_to"], 1 / 12)]
+    variances = [part**2 * share for part, share in parts if part is not None]
+    if not variances:
+        raise ValueError("the noise is not known: give stddev or scale in the file, or stddev= (--stddev).")
+    return LinearMeasurement(query.clique, values, np.sqrt(sum(variances)), query, noise)
 
 
 def described(measurements: Sequence[LinearMeasurement]) -> str:
@@ -222,7 +309,7 @@ def _read(path: pathlib.Path) -> Any:
             return csv.read_csv(path, convert_options=kinds)
     except (arrow.ArrowException, OSError) as error:
         raise ValueError(f"{path} cannot be read: {error}") from error
-    raise ValueError(f"{path} must be a .csv or a .parquet file of published numbers.")
+    raise ValueError(f"{path} must be a .csv, .parquet or .json file of published numbers.")
 
 
 @dataclasses.dataclass(frozen=True)

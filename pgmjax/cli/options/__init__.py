@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pgmjax.cli.options import free, ledger, perturb, release, session
+from pgmjax.cli.options import free, history, ledger, perturb, release, session
 
 
 def add_parsers(commands: Any, main: Callable[[Sequence[str]], int]) -> None:
@@ -25,5 +25,6 @@ def add_parsers(commands: Any, main: Callable[[Sequence[str]], int]) -> None:
         add(commands)
     ledger.add_parser(commands)
     session.add_parser(commands)
+    history.add_parser(commands)
     free.add_audit(commands, main)
     free.add_bench(commands)

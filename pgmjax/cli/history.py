@@ -1,0 +1,395 @@
+"""`pgmjax history ask`: answers to new queries from noisy answers that were given before."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import itertools
+import json
+import math
+import pathlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from pgmjax import job as jobs
+from pgmjax._internal import checks, files
+from pgmjax.cli import process, release
+from pgmjax.cli.options.free import LEVEL
+from pgmjax.cli.options.history import TAKES
+from pgmjax.cli.query import read_names
+from pgmjax.data.domain import Domain
+from pgmjax.history.bayes.blue import BestLinearUnbiased
+from pgmjax.history.bayes.inference import Claim, Verdict
+from pgmjax.history.bayes.posterior import posterior
+from pgmjax.history.history import History
+from pgmjax.history.kernel.cross_validation import AlphaChoice, CrossValidation
+from pgmjax.history.kernel.pca import KernelPCA
+from pgmjax.history.kernel.ridge import KernelRidge
+from pgmjax.history.max_entropy.fit import MaxEntropy
+from pgmjax.history.prior import ProductPrior
+from pgmjax.history.rows import Rows
+from pgmjax.history.storage import DESCRIPTION
+from pgmjax.measurements.inputs import of_measurements
+from pgmjax.measurements.published import read_published
+from pgmjax.measurements.total import estimate_total
+from pgmjax.queries import Product, Query, marginal
+from pgmjax.queries import text as query_text
+from pgmjax.queries.spec import in_words, row_names
+from pgmjax.release.statement import not_secure
+
+_APART = 20.0
+"""Standard deviations by which noise does not move an answer away from the others."""
+_CHECKED = 2000  # answers: as many are compared with one another within seconds
+_WORDS = {
+    "biased=True": "--biased",
+    "or pass total=": "or give --total N",
+    "use Ridge.fit": "use --method ridge with --alpha",
+    "folds must": "--folds must",
+    "alpha must": "--alpha must",
+    "level must": "--level must",
+    "total must": "--total must",
+    "targets cannot": "queries cannot",
+    "of target": "of query",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class _Found:
+    """Answers of a method.
+
+    Attributes:
+        values: [rows].
+        columns: further numbers [rows, ...] of each answer, by name.
+        facts: how they were computed, for JSON.
+        notes: the same in words.
+    """
+
+    values: np.ndarray
+    columns: dict[str, np.ndarray]
+    facts: dict[str, Any]
+    notes: tuple[str, ...]
+
+
+@release.named_as_options(_WORDS)
+def ask(arguments: argparse.Namespace) -> None:
+    """Read the history, compute the answers and print them."""
+    _check_options(arguments)
+    history = _read(arguments)
+    if not len(history):
+        raise ValueError(f"{arguments.history} holds no answer yet: ask the session for some first.")
+    asked = _asked(arguments, history.domain)
+    names = [name for named, query in asked for name in named]
+    if len(history) <= _CHECKED:
+        _check_agreement(history, arguments.total)
+    found = _METHODS[arguments.method](history, [query for _, query in asked], arguments)
+    if arguments.json:
+        listed = [
+            {"query": name, "estimate": float(value), **_plain({k: v[i] for k, v in found.columns.items()})}
+            for i, (name, value) in enumerate(zip(names, found.values, strict=True))
+        ]
+        told = {"method": arguments.method, "answers_used": len(history), "secure": history.secure}
+        print(json.dumps({**told, **found.facts, "answers": listed}))
+    else:
+        for i, (name, value) in enumerate(zip(names, found.values, strict=True)):
+            said = [f"{value:,.1f}", *_words({k: v[i] for k, v in found.columns.items()}, arguments)]
+            print(f"{name}: {', '.join(said)}")
+        for note in found.notes:
+            print(note)
+    inputs = of_measurements(history.measurements)
+    if not history.secure:
+        process.say(not_secure(inputs))
+
+
+def _check_options(arguments: argparse.Namespace) -> None:
+    """Reject options of another method, and set the defaults of this one."""
+    for name, methods in TAKES.items():
+        given = getattr(arguments, name) not in (None, False)
+        if given and arguments.method not in methods:
+            raise ValueError(
+                f"--{name.replace('_', '-')} is of --method {' and '.join(methods)}, and the method is "
+                f"{arguments.method}: leave it out or take such a method."
+            )
+    arguments.alpha = _alpha(arguments.alpha)
+    arguments.level = LEVEL if arguments.level is None else arguments.level
+    ways = [arguments.condition + arguments.query, arguments.marginal, arguments.workload]
+    if sum(map(bool, ways)) != 1:
+        raise ValueError(
+            "Say what to ask: conditions such as 'sex=Male,age<30', or --marginal NAMES, or --workload FILE."
+        )
+
+
+def _alpha(text: str | None) -> float | None:
+    """Return the alpha of the option, None for auto."""
+    if text is None or text.lower() == "auto":
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not value > 0:
+        raise ValueError(f"--alpha must be a number > 0, infinity or auto, got {text[:40]!r}.")
+    return value
+
+
+def _read(arguments: argparse.Namespace) -> History:
+    """Read the folder of a session, or a file of published answers."""
+    path = pathlib.Path(arguments.history)
+    if path.is_dir():
+        for name in ("domain", "stddev", "rounded_to"):
+            if getattr(arguments, name) is not None:
+                raise ValueError(
+                    f"--{name.replace('_', '-')} is for a file: {path} is a folder, which says it itself."
+                )
+        if not (path / DESCRIPTION).is_file():
+            raise ValueError(
+                f"{path} has no {DESCRIPTION}: give a folder that pgmjax session export wrote, or a file "
+                "such as the measurements.parquet of a release."
+            )
+        return History.load(path)
+    if arguments.domain is None:
+        raise ValueError(f"--domain is missing: the domain file of the answers in {path}.")
+    domain = Domain.read(arguments.domain)
+    try:
+        found = read_published(path, domain, stddev=arguments.stddev, rounded_to=arguments.rounded_to)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+    return History(domain, found.measurements, secure=found.secure)
+
+
+def _asked(arguments: argparse.Namespace, domain: Domain) -> list[tuple[list[str], Query]]:
+    """Return the queries with a name for each of their rows."""
+    if arguments.marginal:
+        queries: list[Query] = [marginal(read_names(arguments.marginal, domain))]
+    elif arguments.workload:
+        queries = [entry.query for entry in jobs.read_workload(arguments.workload, domain).entries]
+    else:
+        texts = arguments.condition + arguments.query
+        return [([text], query_text.parse(text, domain)) for text in texts]
+    return [(list(_row_names(query, domain)), query) for query in queries]
+
+
+def _row_names(query: Query, domain: Domain) -> Iterator[str]:
+    """Yield what each row of a query counts."""
+    if not isinstance(query, Product):
+        for row in range(query.num_rows(domain)):
+            yield f"{','.join(query.clique)} ({in_words(query)}) row {row + 1}"
+        return
+    parts = [
+        [
+            f"{name} ({block.kind})" if word is None else f"{name}={word}"
+            for word in row_names(block, domain.attribute(name).code_names())
+        ]
+        for name, block in zip(query.clique, query.blocks, strict=True)
+    ]
+    yield from map(",".join, itertools.product(*parts))
+
+
+def _check_agreement(history: History, total: float | None) -> None:
+    """Reject answers that noise of the stated size cannot explain, such as exact ones that contradict."""
+    fitted = KernelPCA.of(history, total=total).fitted().values
+    apart = np.abs(history.values - fitted) / history.stddevs
+    worst = int(np.argmax(apart))
+    if apart[worst] > _APART:
+        raise ValueError(
+            f"The answers contradict one another{'' if total is None else ' or --total'}: answer {worst + 1} "
+            f"of {len(apart):,} is {apart[worst]:,.0f} standard deviations of its noise away from what all "
+            "say together. Correct it or the standard deviations."
+        )
+
+
+def _kernel_pca(history: History, asked: Sequence[Query], arguments: argparse.Namespace) -> _Found:
+    if arguments.alpha is None:
+        pca, choice, name = _chosen(history, arguments)
+        alpha, error = choice.alpha, choice.error
+    else:
+        alpha, error, name = arguments.alpha, None, arguments.prior or "uniform"
+        pca = KernelPCA.of(history, _prior(name, history), arguments.total)
+    answers = pca.answer(asked, alpha)
+    assert answers.stddevs is not None and answers.distances is not None and answers.estimable is not None
+    columns = {"stddev": answers.stddevs, "determined": answers.estimable}
+    if math.isfinite(alpha):
+        columns["bias"] = alpha * answers.distances
+    return _Found(answers.values, columns, *_told(alpha, error, name))
+
+
+def _ridge(history: History, asked: Sequence[Query], arguments: argparse.Namespace) -> _Found:
+    if arguments.alpha is None:
+        pca, choice, name = _chosen(history, arguments)
+        alpha, error, prior = choice.alpha, choice.error, pca.prior
+    else:
+        alpha, error, name = arguments.alpha, None, arguments.prior or "uniform"
+        prior = _prior(name, history)
+    answers = KernelRidge.fit(history, alpha, prior, arguments.total).answer(asked)
+    assert answers.stddevs is not None and answers.distances is not None
+    columns = {"stddev": answers.stddevs, "bias": alpha * answers.distances}
+    return _Found(answers.values, columns, *_told(alpha, error, name))
+
+
+def _chosen(history: History, arguments: argparse.Namespace) -> tuple[KernelPCA, AlphaChoice, str]:
+    """Return the decomposition under the prior of least error in cross-validation, with the best alpha."""
+    if len(history) < 2:
+        raise ValueError("Cross-validation needs two answers or more: give --alpha, such as infinity.")
+    name = arguments.prior or "uniform"
+    tried = {name: _prior(name, history)}
+    learnt = _learnt(history) if arguments.prior is None else None
+    unseen = np.ones(len(history), bool)
+    if learnt is not None:
+        tried["one-way tables"], used = learnt
+        unseen = ~used  # what the prior was made of is no test of it
+    best = None
+    for name, prior in tried.items():
+        pca = KernelPCA.of(history, prior, arguments.total)
+        folds = min(5, len(history)) if arguments.folds is None else arguments.folds
+        validation = CrossValidation.k_fold(pca, folds)
+        choice = validation.choose()
+        error = float(np.mean(validation.residuals(choice.alpha)[unseen] ** 2))
+        if best is None or error < best[0]:
+            best = error, (pca, choice, name)
+    assert best is not None
+    return best[1]
+
+
+def _learnt(history: History) -> tuple[ProductPrior, np.ndarray] | None:
+    """Return the prior of the history's one-way tables and which answers they are; None without any.
+
+    None too if there is no other answer to test it with.
+    """
+    tables: dict[str, Any] = {}
+    used = []
+    for measurement in history.measurements:
+        is_table = len(measurement.clique) == 1 and measurement.query == marginal(measurement.clique)
+        taken = is_table and measurement.noise != "response" and measurement.clique[0] not in tables
+        if taken:
+            tables[measurement.clique[0]] = measurement
+        used += [taken] * measurement.values.size
+    if not tables or all(used):
+        return None
+    return ProductPrior.from_measurements(history.domain, list(tables.values())), np.array(used)
+
+
+def _prior(text: str, history: History) -> ProductPrior | None:
+    """Return the prior that the option names, None for the uniform one."""
+    if text == "uniform":
+        return None
+    if not pathlib.Path(text).is_file():
+        raise ValueError(f"--prior must be uniform or a JSON file; there is no file {text}.")
+    given = files.parse_json(files.read_text(pathlib.Path(text)))
+    try:
+        return ProductPrior(history.domain, given)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{text}: {error}") from error
+
+
+def _told(alpha: float, error: float | None, prior: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return alpha, prior and the squared error in cross-validation, for JSON and in words."""
+    facts: dict[str, Any] = {"alpha": alpha if math.isfinite(alpha) else "infinity", "prior": prior}
+    words = f"alpha {alpha:.3g}, prior {prior}"
+    if error is not None:
+        facts["squared_error"] = error
+        words += ", by cross-validation: answers to queries of this kind miss by about "
+        words += f"{math.sqrt(max(error, 0.0)):,.1f}"
+    return facts, (f"Computed with {words}.",)
+
+
+def _maximum_entropy(history: History, asked: Sequence[Query], arguments: argparse.Namespace) -> _Found:
+    name = arguments.prior or "uniform"
+    prior = _prior(name, history)
+    total = arguments.total
+    if total is None:
+        total = estimate_total(history.domain, history.measurements)[0]
+    fit = MaxEntropy(alpha=arguments.alpha, prior=prior, progress=False).fit(history, total)
+    values = np.concatenate([np.ravel(fit.model.answer(query)) for query in asked])
+    facts = {"alpha": fit.alpha, "prior": name, "total": total, "gap": fit.gap, "status": fit.status.name}
+    known = "public" if arguments.total is not None else "estimated"
+    words = f"alpha {fit.alpha:.3g}, prior {name} and {total:,.1f} records ({known})"
+    certified = f"certified to {fit.gap:.1g} nats" if math.isfinite(fit.gap) else "without a certificate"
+    return _Found(values, {}, facts, (f"Computed with {words}; the fit is {certified}.",))
+
+
+def _best_linear(history: History, asked: Sequence[Query], arguments: argparse.Namespace) -> _Found:
+    blue, notes = _blue(history, arguments)
+    rows = Rows.of(asked, history.domain)
+    blue.combination(rows, biased=arguments.biased)  # names what is not determined, of all queries
+    found = [blue.answer(rows.take([i]), biased=arguments.biased) for i in range(rows.num_rows)]
+    columns: dict[str, Any] = {
+        "stddev": np.array([each.stddev for each in found]),
+        "interval": np.array([each.interval(arguments.level) for each in found]),
+        "determined": np.array([not each.biased for each in found]),
+    }
+    claim = _claim(arguments)
+    if claim is not None:
+        verdicts = [each.test(claim, arguments.level) for each in found]
+        columns["probability"] = np.array([verdict.probability for verdict in verdicts])
+        columns["holds"] = np.array([verdict.holds for verdict in verdicts], object)
+    return _Found(np.array([each.value for each in found]), columns, {"level": arguments.level}, notes)
+
+
+def _posterior(history: History, asked: Sequence[Query], arguments: argparse.Namespace) -> _Found:
+    blue, notes = _blue(history, arguments)
+    found = posterior(blue, Rows.of(asked, history.domain))
+    number = len(found.mean)
+    columns: dict[str, Any] = {
+        "stddev": found.stddev,
+        "interval": np.array([found.interval(arguments.level, i) for i in range(number)]),
+    }
+    claim = _claim(arguments)
+    if claim is not None:
+        probabilities = [found.probability(claim, i)[0] for i in range(number)]
+        verdicts = [Verdict(claim, each, arguments.level) for each in probabilities]
+        columns["probability"] = np.array(probabilities)
+        columns["holds"] = np.array([verdict.holds for verdict in verdicts], object)
+    facts = {"level": arguments.level, "mixed": found.mixed, "rhat": float(found.rhat.max())}
+    if not found.mixed:
+        notes = (*notes, f"The chains do not agree yet (R-hat {found.rhat.max():.2f}): take these as rough.")
+    return _Found(found.mean, columns, facts, notes)
+
+
+def _blue(history: History, arguments: argparse.Namespace) -> tuple[BestLinearUnbiased, tuple[str, ...]]:
+    checks.number("level", arguments.level, above=0, below=1)
+    unknown = any(distribution is None for distribution in history.distributions)
+    continuous = arguments.continuous or unknown
+    note = "The noise is taken to be continuous." if continuous else ""
+    return BestLinearUnbiased.of(history, continuous=continuous), (note,) * bool(note)
+
+
+def _claim(arguments: argparse.Namespace) -> Claim | None:
+    """Return the claim to test, None if there is none."""
+    low, high = arguments.at_least, arguments.at_most
+    if low is None and high is None:
+        return None
+    low, high = -math.inf if low is None else low, math.inf if high is None else high
+    if not low <= high:
+        raise ValueError(f"--at-least must be at most --at-most, got {low:g} and {high:g}.")
+    return Claim(low, high)
+
+
+def _plain(columns: dict[str, Any]) -> dict[str, Any]:
+    """Return numbers of an answer as JSON has them."""
+    return {name: value.tolist() if hasattr(value, "tolist") else value for name, value in columns.items()}
+
+
+def _words(columns: dict[str, Any], arguments: argparse.Namespace) -> Iterator[str]:
+    """Yield numbers of an answer in words."""
+    if "stddev" in columns:
+        yield f"standard error {columns['stddev']:,.1f}"
+    if "bias" in columns:
+        yield f"bias of about {columns['bias']:,.1f}"
+    if "interval" in columns:
+        low, high = columns["interval"]
+        yield f"{arguments.level:.0%} interval {low:,.1f} to {high:,.1f}"
+    if "probability" in columns:
+        verdict = {True: "it holds", False: "it does not hold", None: "open"}[columns["holds"]]
+        yield f"claim {columns['probability']:.1%}: {verdict}"
+    if not columns.get("determined", True):
+        yield "not determined by the history"
+
+
+_METHODS: dict[str, Callable[[History, Sequence[Query], argparse.Namespace], _Found]] = {
+    "kernel-pca": _kernel_pca,
+    "ridge": _ridge,
+    "maximum-entropy": _maximum_entropy,
+    "best-linear": _best_linear,
+    "posterior": _posterior,
+}
