@@ -70,7 +70,7 @@ def commands(code: str) -> list[list[str]]:
 
 
 def example_tables(folder: pathlib.Path) -> None:
-    """Write the domain file of `start.md`, tables that fit it, and the repository's grids."""
+    """Write the domain file of `start.md`, tables and published answers that fit it, and the grids."""
     import numpy as np
 
     page = (ROOT / "docs" / "start.md").read_text()
@@ -83,6 +83,10 @@ def example_tables(folder: pathlib.Path) -> None:
     rows = zip(rng.integers(0, 120, 2000), sexes, rng.integers(0, 12, 2000), strict=True)
     with gzip.open(folder / "people.csv.gz", "wt") as table:
         table.write("age,sex,region\n" + "".join(f"{a},{s},{r}\n" for a, s, r in rows))
+    asked = ["*", "age<35", "sex=Female", "age<35,sex=Female", "age>=50,sex=Male", "region<6,age<25"]
+    noisy = zip(asked, [2003, 571, 659, 197, 402, 214], strict=True)
+    lines = "".join(f'"{text}",{value},10,laplace\n' for text, value in noisy)
+    (folder / "answers.csv").write_text("query,value,scale,noise\n" + lines)
     (folder / "bench").symlink_to(ROOT / "bench")
 
 

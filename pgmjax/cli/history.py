@@ -44,7 +44,7 @@ _APART = 20.0
 _CHECKED = 2000  # answers: as many are compared with one another within seconds
 _WORDS = {
     "biased=True": "--biased",
-    "or pass total=": "or give --total N",
+    "or pass total=.": "or give --total N.",
     "use Ridge.fit": "use --method ridge with --alpha",
     "folds must": "--folds must",
     "alpha must": "--alpha must",

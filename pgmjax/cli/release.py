@@ -62,6 +62,7 @@ WORDS = {
     "--relation add-remove",
     "raise max_cells": "raise --max-cells",
     "max_steps must": "--steps must",
+    "or pass total=.": "or give --total N.",
 }
 """What messages of the library call by its names in Python."""
 

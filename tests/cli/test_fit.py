@@ -132,3 +132,20 @@ def test_formulas_are_escaped_in_csv_on_request(tmp_path, monkeypatch, capsys):
     for name in ("r/synthetic.csv", "r/synthetic-2.csv", "f/synthetic.csv", "p/responses.csv"):
         with pathlib.Path(name).open(newline="") as file:
             assert {row["a"] for row in csv.DictReader(file)} == {"'=1+1", "-5"}, name
+
+
+def test_answers_to_any_query(table, tmp_path, capsys):
+    """A model of ranges and a sum: it meets what the answers determine."""
+    asked = [
+        {"clique": ["a", "b"], "values": table.tolist(), "stddev": 3},
+        {"clique": ["a"], "queries": {"a": "prefix"}, "values": table.sum(1).cumsum().tolist(), "stddev": 1},
+        {"clique": ["b"], "matrix": [[0, 1, 2]], "values": [float(table.sum(0) @ [0, 1, 2])], "stddev": 1},
+    ]
+    (tmp_path / "p.json").write_text(json.dumps(asked))
+    fitted = ["fit", "p.json", "--domain", "d.json", "--rows", "9", "--quiet"]
+    assert main([*fitted, "--regularisation", "none", "--out", "m"]) == 0
+    assert np.allclose(pj.load("m/model").marginal(("a", "b")), table, atol=0.5)
+    (tmp_path / "q.csv").write_text('query,value,stddev\n"a=0,b=0",400,3\n"a<2",2600,3\n')
+    assert main([*fitted[:1], "q.csv", *fitted[2:], "--out", "n"]) == 2
+    assert "or give --total N." in capsys.readouterr().err
+    assert not (tmp_path / "n").exists()

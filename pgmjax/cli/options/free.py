@@ -116,14 +116,15 @@ def add_fit(commands: Any) -> None:
         "(report.html), the model and synthetic rows. The file has a column for each attribute, a column "
         "'value' for the counts, and a column 'stddev' for the standard deviation of their noise. Where a "
         "count is a sum over all values of an attribute, its column is empty. Cells that were not published "
-        "are left out. No private table is read and no budget is spent.",
+        "are left out. Answers to other queries come in a file with a column 'query' for conditions, or in "
+        "a .json file. No private table is read and no budget is spent.",
         epilog="Example: pgmjax fit counts.csv --domain people.yaml --stddev 5 --out people-model",
     )
     group = parser.add_argument_group("published counts")
     group.add_argument(
         "measurements",
         metavar="FILE",
-        help="the counts, .csv or .parquet, such as the measurements.parquet of a release",
+        help="the answers, .csv, .parquet or .json, such as the measurements.parquet of a release",
     )
     group.add_argument(
         "--domain", required=True, metavar="FILE", help="domain file of the attributes: .json or .yaml"
