@@ -348,7 +348,7 @@ def choose(
     for made in reversed(kept):
         try:
             if made.mechanism._rough() is not made.mechanism:
-                forecast(made.mechanism, domain, made.workload, **given)
+                forecast(made.mechanism, domain, made.workload.over(domain), **given)
             return made
         except ValueError as error:
             refusal = error
