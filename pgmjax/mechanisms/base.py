@@ -150,6 +150,10 @@ class Mechanism(PrivacyParameters):
         """Return what a run does, as far as it is known beforehand. Default: it measures the workload."""
         return Work.of_queries(request.domain, [entry.query for entry in request.workload.entries])
 
+    def _rough(self) -> Mechanism:
+        """Return the mechanism by whose forecast limits are compared: itself, unless planning is slow."""
+        return self
+
     def describe(self, plan: Any) -> dict[str, Any]:
         """Return the JSON-serialisable settings that identify the run's measurements in a ledger."""
         given = {name: getattr(self, name) for name in options(type(self))}

@@ -47,6 +47,8 @@ NOISE = {"epsilon": 6e-6, "rho": 1e-5}
 """Seconds to draw the noise of a count with OpenDP."""
 COMPARE = 3e-8
 """Seconds to compute a cell of a model and its distance from a count."""
+SEARCH, SEARCH_ENTRY, SEARCH_ANSWER = 2.0, 1.1e-2, 6e-5
+"""Seconds to search a strategy, for itself, each entry of the workload and each of its answers."""
 QUESTION, LEAST = 1.5, 1e-3
 """Steps of a fit that a marginal of its model takes, and its least time (s)."""
 BETWEEN, LAST = 400, 800
@@ -236,13 +238,15 @@ def _stages(request: Request, work: Work, inference: Plan, records: int) -> tupl
     fits = work.fits * (inference.oracle.forecast.compile_seconds + slower * held * BIND)
     read = records * (len(domain) * READ + len(work.counted) * COUNT) + counted * CELL
     noise = NOISE[request.budget.unit]
+    search = SEARCH + len(request.workload) * SEARCH_ENTRY + work.searched * SEARCH_ANSWER
+    search *= work.searched > 0
     found = [
         Stage("start", slower * START, START_BYTES),
         Stage("count", slower * read, START_BYTES + records * len(domain) * 2 + 8 * counted),
         Stage("noise", slower * work.counts * noise, START_BYTES + 24 * work.counts),
         Stage(
             "choose",
-            slower * work.compared * COMPARE + work.questions * question,
+            slower * (work.compared * COMPARE + search) + work.questions * question,
             START_BYTES + 32 * counted,
         ),
         Stage("fit", fits + steps * inference.step_seconds, START_BYTES + inference.peak_bytes),
@@ -252,7 +256,7 @@ def _stages(request: Request, work: Work, inference: Plan, records: int) -> tupl
             START_BYTES + 200 * answers + 60 * records,
         ),
     ]
-    return tuple(stage for stage in found if stage.name != "choose" or work.compared)
+    return tuple(stage for stage in found if stage.name != "choose" or stage.seconds)
 
 
 def _seconds(seconds: float) -> str:
@@ -325,24 +329,31 @@ def choose(
     if asked.max_cells is not None:
         return _within(mechanism, domain, asked)
     most = min(BYTES, available_bytes() // 2)
-    chosen, refusal = None, None
+    given: dict[str, Any] = {"unit": unit, "max_weight": max_weight}
+    kept: list[Recipe] = []
+    refusal = None
     for limit in LIMITS:
         try:
             made = _within(mechanism, domain, KWay(asked.k, limit))
             assert isinstance(made.workload, Workload)
-            if chosen is not None and made == dataclasses.replace(chosen, max_cells=limit):
+            if kept and made == dataclasses.replace(kept[-1], max_cells=limit):
                 continue  # the mechanism has no limit, and the workload stays the same
-            found = forecast(made.mechanism, domain, made.workload, unit=unit, max_weight=max_weight)
+            found = forecast(made.mechanism._rough(), domain, made.workload, **given)
         except ValueError as error:
             refusal = error
             continue
-        if chosen is not None and (found.seconds > SECONDS or found.peak_bytes > most):
+        if kept and (found.seconds > SECONDS or found.peak_bytes > most):
             break
-        chosen = made
-    if chosen is None:
-        assert refusal is not None
-        raise refusal
-    return chosen
+        kept.append(made)
+    for made in reversed(kept):
+        try:
+            if made.mechanism._rough() is not made.mechanism:
+                forecast(made.mechanism, domain, made.workload.over(domain), **given)
+            return made
+        except ValueError as error:
+            refusal = error
+    assert refusal is not None
+    raise refusal
 
 
 def with_limit(mechanism: Mechanism, limit: int | None) -> Mechanism:

@@ -18,7 +18,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.mechanisms.base import MeasurementPlan, MeasureOnce
-from pgmjax.mechanisms.run import Request
+from pgmjax.mechanisms.run import Request, Work
 from pgmjax.queries import Query
 from pgmjax.queries.workload import Workload
 from pgmjax.release.release import ANSWERS
@@ -102,6 +102,17 @@ class HDMM(MeasureOnce):
         request.estimator.plan(request.domain, cliques)
         chosen = self.choose(workload, request.domain)
         return MeasurementPlan(request.measurable(chosen.queries), _weights(chosen), chosen.name, self.answer)
+
+    def work(self, request: Request, plan: MeasurementPlan) -> Work:
+        """Return the work of searching a strategy and of measuring its queries."""
+        answers = sum(entry.query.num_rows(request.domain) for entry in request.workload.entries)
+        searched = answers if self._rough() is not self else 0
+        return dataclasses.replace(super().work(request, plan), searched=searched)
+
+    def _rough(self) -> HDMM:
+        """The workload's own queries, where a strategy would be searched: the model has the same cliques."""
+        searches = self.strategy in ("best", "union", "kron", "marginals") and self.answer == "engine"
+        return dataclasses.replace(self, strategy="workload") if searches else self
 
     def describe(self, plan: MeasurementPlan) -> dict[str, Any]:
         """Return the settings of the chosen strategy, without the method of answering the workload."""

@@ -53,6 +53,7 @@ class Work:
         compared: cells of models that are compared with exact counts, over all rounds.
         fits: number of fits, the last one included.
         questions: number of marginals that are asked of a model on the way.
+        searched: number of answers for which the best strategy is searched; 0 if none is.
     """
 
     fitted: tuple[Clique, ...]
@@ -61,6 +62,7 @@ class Work:
     compared: int = 0
     fits: int = 1
     questions: int = 0
+    searched: int = 0
 
     @classmethod
     def of_queries(cls, domain: Domain, queries: Sequence[Query]) -> Work:

@@ -8,8 +8,10 @@ import pytest
 import pgmjax as pj
 from pgmjax import mechanisms
 from pgmjax.inference.plan.junction_tree import total_cells
+from pgmjax.mechanisms import hdmm
 from pgmjax.mechanisms.forecast import BYTES, LIMITS, SECONDS, choose, forecast
 from pgmjax.queries.workload import KWay
+from pgmjax.strategies import candidates
 
 DOMAIN = pj.Domain({"a": 30, "b": 40, "c": 50, "d": 2, "e": 600})
 NAMES = [name for name in mechanisms.names() if mechanisms.names()[name] is not mechanisms.RandomizedResponse]
@@ -68,3 +70,22 @@ def test_every_mechanism_has_a_forecast_of_every_stage(name):
     assert all(np.isfinite(stage.seconds) and stage.seconds > 0 and stage.bytes > 0 for stage in found.stages)
     text = "\n".join(found.lines(1000))
     assert "Time and memory for 1,000 records" in text and "together" in text
+
+
+def test_a_searched_strategy_is_searched_for_the_limit_that_is_taken_alone(monkeypatch):
+    """HDMM's model has the cliques of the workload, and limits are compared by them."""
+    searched = []
+
+    def noted(workload, *given, **search):
+        searched.append(len(workload.entries))
+        return candidates(workload, *given, **search)
+
+    monkeypatch.setattr(hdmm, "candidates", noted)
+    domain = pj.Domain({"a": 300, "b": 200, "c": 100, "d": 5})
+    plain, best = (kind(epsilon=1, relation="add-remove") for kind in (pj.mechanisms.Marginals, hdmm.HDMM))
+    found = choose(best, domain, KWay(2))
+    same = choose(plain, domain, KWay(2))
+    assert (found.max_cells, found.workload) == (same.max_cells, same.workload)
+    assert searched == [len(found.workload.entries)]
+    stages = [stage.name for stage in forecast(best, domain, found.workload).stages]
+    assert stages == ["start", "count", "noise", "choose", "fit", "write"]
