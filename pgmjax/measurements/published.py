@@ -184,25 +184,25 @@ def _answer(
     """Return answers to a query, with the noise that their record, or else the caller, states."""
     kind = str(record.get("noise") or "").strip().lower()
     noise = checks.choice("noise", kind or "gaussian", CONTINUOUS)
-    told: dict[str, np.ndarray | None] = {}
+    told: dict[str, np.ndarray] = {}
     for name in ("stddev", "rounded_to", "scale"):
         one = record.get(name)
         found = given.get(name) if one is None or one == "" else _numbers(name, np.ravel(one).tolist())
-        told[name] = None if found is None else np.squeeze(np.asarray(found, np.float64))
-        if told[name] is not None and not (told[name] > 0).all():
-            raise ValueError(f"{name} must be > 0, got {np.min(told[name]):g}.")
-    if told["scale"] is not None:
-        if told["stddev"] is not None or told["rounded_to"] is not None or not kind or told["scale"].ndim:
+        if found is not None:
+            told[name] = np.squeeze(np.asarray(found, np.float64))
+            if not (told[name] > 0).all():
+                raise ValueError(f"{name} must be > 0, got {np.min(told[name]):g}.")
+    if "scale" in told:
+        if len(told) > 1 or not kind or told["scale"].ndim:
             raise ValueError(
                 "scale is that of discrete noise: one number, with noise (laplace or gaussian) and without "
                 "stddev and rounded_to."
             )
         return LinearMeasurement.released(query, values, read_noise(noise, {"scale": float(told["scale"])}))
-    parts = [(told["stddev"], 1.0), (told["rounded_to"], 1 / 12)]
-    variances = [part**2 * share for part, share in parts if part is not None]
-    if not variances:
+    if not told:
         raise ValueError("the noise is not known: give stddev or scale in the file, or stddev= (--stddev).")
-    return LinearMeasurement(query.clique, values, np.sqrt(sum(variances)), query, noise)
+    variance = told.get("stddev", np.zeros(())) ** 2 + told.get("rounded_to", np.zeros(())) ** 2 / 12
+    return LinearMeasurement(query.clique, values, np.sqrt(variance), query, noise)
 
 
 def described(measurements: Sequence[LinearMeasurement]) -> str:
