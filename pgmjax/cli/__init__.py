@@ -23,6 +23,7 @@ from pgmjax._internal import checks
 from pgmjax._internal.migration import ARGUMENTS
 from pgmjax._version import __version__
 from pgmjax.cli import options, process
+from pgmjax.cli.typed import as_typed
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 _MOST_LINES = 8
@@ -34,6 +35,8 @@ _NEEDED = {
     "--out": "(the folder to make)",
 }
 """What a required option is."""
+_MAY_BE_EMPTY: frozenset[str] = frozenset()
+_LARGEST = 2**63 - 1
 _FILE_ERRORS = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 
 
@@ -59,10 +62,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: command-line arguments. Default: those of the process.
     """
+    parser = _parser()
     with process.listening():
         try:
-            parser = _parser()
-            if not (sys.argv[1:] if argv is None else argv):
+            if not _words(argv):
                 parser.print_help()
                 return DONE
             arguments = parser.parse_args(argv)
@@ -78,9 +81,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             process.discard()
             return FAILED
         except (ValueError, TypeError, ArithmeticError, *_FILE_ERRORS) as error:
-            return _say(str(error), BAD_INPUT)
+            return _say(as_typed(str(error), parser, _words(argv)), BAD_INPUT)
         except (ImportError, OSError, RuntimeError, MemoryError) as error:
-            return _say(str(error) or type(error).__name__, FAILED)
+            said = str(error) or type(error).__name__
+            return _say(as_typed(said, parser, _words(argv)), FAILED)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -96,6 +100,8 @@ class _Parser(argparse.ArgumentParser):
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         """Return the value of an argument; of a choice in another case, the choice."""
+        if not arg_string and action.option_strings and action.dest not in _MAY_BE_EMPTY:
+            raise argparse.ArgumentError(action, f"is empty: {_wanted(action)}")
         value = super()._get_value(action, arg_string)
         chosen = action.choices is not None and not isinstance(action, argparse._SubParsersAction)
         return (checks.same_word(value, action.choices or ()) or value) if chosen else value
@@ -147,9 +153,24 @@ def _number(text: str) -> float:
 def _whole_number(text: str) -> int:
     """Return the whole number of an option."""
     try:
-        return checks.integer_of_text(text)
+        number = checks.integer_of_text(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+    if abs(number) > _LARGEST:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at most 2^63 - 1, got {text[:40]}")
+    return number
+
+
+def _wanted(action: argparse.Action) -> str:
+    """Return what to write behind an option."""
+    value = action.metavar or f"{{{','.join(map(str, action.choices or ()))}}}"
+    option = max(action.option_strings, key=len)
+    return f"write {option} {value}, or leave it out"
+
+
+def _words(argv: Sequence[str] | None) -> Sequence[str]:
+    """Return the command line."""
+    return sys.argv[1:] if argv is None else argv
 
 
 def _options(parser: argparse.ArgumentParser) -> set[str]:
@@ -188,6 +209,12 @@ def _meant(message: str, parser: argparse.ArgumentParser) -> str:
     return f". Did you mean {close[0]}?" if close else ""
 
 
+def _close(option: str, known: Sequence[str]) -> list[str]:
+    """Return the option that is nearly the same word; the dashes that all begin with say nothing."""
+    bare = {each.lstrip("-"): each for each in known}
+    return [bare[each] for each in difflib.get_close_matches(option.lstrip("-"), bare, 1, 0.7)]
+
+
 def _instead(words: Sequence[str], parser: argparse.ArgumentParser) -> str:
     """Return what to write instead of words that a command does not take."""
     known = sorted(_options(parser))
@@ -202,7 +229,7 @@ def _instead(words: Sequence[str], parser: argparse.ArgumentParser) -> str:
     if name.upper() in places:
         return f". Did you mean {name.upper()}, without an option?"
     close = [f"--{each.replace('_', '-')}" for each in ARGUMENTS.get(name, ())]
-    close = [each for each in close if each in known] or difflib.get_close_matches(option, known, 1, 0.7)
+    close = [each for each in close if each in known] or _close(option, known)
     if len(name) == 1:
         close = [each for each in known if each.startswith(f"--{name}")]
     return f". Did you mean {' or '.join(close)}?" if close else f". {takes}; --help lists these"

@@ -19,7 +19,6 @@ from pgmjax.release import published as published_folder
 from pgmjax.release import text as report_text
 
 
-@release.named_as_options(release.WORDS)
 def run(arguments: argparse.Namespace) -> None:
     """Read, fit, write, and print where it lies."""
     if arguments.out is None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from pgmjax import job as jobs
 from pgmjax._internal import checks, files
-from pgmjax.cli import process, release
+from pgmjax.cli import process
 from pgmjax.cli.options.free import LEVEL
 from pgmjax.cli.options.history import TAKES
 from pgmjax.cli.query import read_names
@@ -42,17 +42,6 @@ from pgmjax.release.statement import not_secure
 _APART = 20.0
 """Standard deviations by which noise does not move an answer away from the others."""
 _CHECKED = 2000  # answers: as many are compared with one another within seconds
-_WORDS = {
-    "biased=True": "--biased",
-    "or pass total=.": "or give --total N.",
-    "use Ridge.fit": "use --method ridge with --alpha",
-    "folds must": "--folds must",
-    "alpha must": "--alpha must",
-    "level must": "--level must",
-    "total must": "--total must",
-    "targets cannot": "queries cannot",
-    "of target": "of query",
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +61,6 @@ class _Found:
     notes: tuple[str, ...]
 
 
-@release.named_as_options(_WORDS)
 def ask(arguments: argparse.Namespace) -> None:
     """Read the history, compute the answers and print them."""
     _check_options(arguments)

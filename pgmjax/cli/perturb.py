@@ -38,13 +38,6 @@ from pgmjax.release.statement import of_epsilon
 from pgmjax.release.unfinished import UnfinishedRun
 
 _MOST_VALUES = 50_000_000  # of a plain file
-_OPTIONS = {  # what messages of the library call by its names in Python
-    'useless="answer"': "--useless answer",
-    'encoding="direct"': "--encoding direct",
-    ', or row_order="table" if that order is public': "",
-    "none of the lists of universe": "none of the --groups",
-    "universe lists": "--groups name",
-}
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -56,19 +49,18 @@ def run(arguments: argparse.Namespace) -> None:
     domain = demo.domain() if arguments.demo else Domain.read(arguments.domain)
     groups = [_group(domain, text) for text in arguments.groups]
     attributes = _attributes(arguments, domain)
-    with release.named_as_options(_OPTIONS):
-        mechanism = RandomizedResponse(
-            epsilon=arguments.epsilon,
-            relation=Relation.parse(arguments.relation),
-            universe=groups or "attributes",
-            encoding=arguments.encoding,
-            useless=arguments.useless,
-        )
-        job = release.job_of(arguments, domain, mechanism=mechanism)
-        _ = job.named
+    mechanism = RandomizedResponse(
+        epsilon=arguments.epsilon,
+        relation=Relation.parse(arguments.relation),
+        universe=groups or "attributes",
+        encoding=arguments.encoding,
+        useless=arguments.useless,
+    )
+    job = release.job_of(arguments, domain, mechanism=mechanism)
+    _ = job.named
     try:
         opened = release.open_ledger(arguments)
-        with release.named_as_options(_OPTIONS), opened as ledger, holder_log(arguments.holder_log):
+        with opened as ledger, holder_log(arguments.holder_log):
             record = _perturb(arguments, job, attributes, out, ledger)
         release.tell(arguments, out, record, lambda: _print(arguments, job, out, record))
     except KeyboardInterrupt as error:

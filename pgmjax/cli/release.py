@@ -11,7 +11,7 @@ import json
 import pathlib
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pgmjax import job as jobs
@@ -53,32 +53,6 @@ _OUTPUT = (
 )
 _OF_PARSER = ("run", "usage_error")
 _SHOWN = 3
-WORDS = {
-    'rows_outside "clip", "missing" or "drop"': "--rows-outside clip, missing or drop",
-    "or set max_bytes": "or give --max-cells N, or --all-kway a smaller K",
-    "header=False": "--no-header",
-    'rows_outside "drop"': "--rows-outside drop",
-    'rows_outside "missing" or "clip", or the relation add-remove': "--rows-outside missing or clip, or "
-    "--relation add-remove",
-    "raise max_cells": "raise --max-cells",
-    "max_steps must": "--steps must",
-    "or pass total=.": "or give --total N.",
-}
-"""What messages of the library call by its names in Python."""
-
-
-@contextlib.contextmanager
-def named_as_options(words: Mapping[str, str]) -> Iterator[None]:
-    """Name the command's options in messages of the library, in place of its arguments."""
-    try:
-        yield
-    except ValueError as error:
-        said = str(error)
-        for name, option in words.items():
-            said = said.replace(name, option)
-        if said != str(error) and len(error.args) == 1:
-            error.args = (said,)
-        raise
 
 
 def unit_of(arguments: argparse.Namespace) -> Unit | None:
@@ -122,7 +96,7 @@ def run(arguments: argparse.Namespace) -> None:
         if stored[name] is not None:
             stored[name] = str(pathlib.Path(stored[name]).absolute())
     try:
-        with named_as_options(WORDS), open_ledger(arguments) as ledger, holder_log(arguments.holder_log):
+        with open_ledger(arguments) as ledger, holder_log(arguments.holder_log):
             saved, missing = job.make(
                 out,
                 asked={name: value for name, value in stored.items() if name not in _OUTPUT},
@@ -167,7 +141,6 @@ def job_of(arguments: argparse.Namespace, domain: Domain | Draft | None, **more:
     )
 
 
-@named_as_options(WORDS)
 def _job(arguments: argparse.Namespace) -> Job:
     """Return the job that the options describe, with all that can be refused without the table checked."""
     domain: Domain | Draft | None
@@ -197,8 +170,7 @@ def _job(arguments: argparse.Namespace) -> Job:
         prior=arguments.prior,
     )
     if isinstance(domain, Domain):
-        with named_as_options(WORDS):
-            _ = job.chosen, job.earlier
+        _ = job.chosen, job.earlier
     return job
 
 
@@ -215,7 +187,6 @@ def _draft(path: str) -> Draft:
     return draft
 
 
-@named_as_options(WORDS)
 def _dry_run(arguments: argparse.Namespace) -> None:
     """Print the forecast of a release. No record is read; of the table only its path is looked at."""
     if arguments.discover is not None:
@@ -226,8 +197,7 @@ def _dry_run(arguments: argparse.Namespace) -> None:
     if not arguments.demo and not pathlib.Path(arguments.table).exists():
         raise ValueError(files.absent("table", arguments.table))
     job = _job(arguments)
-    with named_as_options(WORDS):
-        found = job.forecast(arguments.rows)
+    found = job.forecast(arguments.rows)
     if arguments.json:
         told: dict[str, list[Any]] = {"left_out": [list(clique) for clique in job.recipe.left_out]}
         told["reasons"] = list(job.recipe.reasons)

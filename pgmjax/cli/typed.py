@@ -1,0 +1,128 @@
+"""Messages of the library in the words of the command line, with the option that each is about."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from pgmjax._internal import checks
+
+OTHER_NAMES = {
+    "seed": "--insecure-seed",
+    "max_steps": "--steps",
+    "prior": "--from",
+    "text_encoding": "--encoding",
+}
+"""Options of another name than the argument in Python that they fill."""
+PHRASES = {
+    "encoding must be that of a text file": "--text-encoding must be that of a text file",
+    ", a Solver, got": ", got",
+    "header=False": "--no-header",
+    "biased=True": "--biased",
+    "weights, the name of a column, and": "--weights, the name of a column, and",
+    "or pass total=.": "or give --total N.",
+    "or set max_bytes": "or give --max-cells N, or --all-kway a smaller K",
+    "or the relation add-remove": "or --relation add-remove",
+    ', or row_order="table" if that order is public': "",
+    "none of the lists of universe": "none of the --groups",
+    "universe lists": "--groups name",
+    "use Ridge.fit": "use --method ridge with --alpha",
+    "targets cannot": "queries cannot",
+    "of target": "of query",
+}
+"""What is said otherwise in Python; an option in it counts only if the command has it."""
+_NUMBER = re.compile(r"[-+.\de]+|nan|inf")
+
+
+def as_typed(message: str, parser: argparse.ArgumentParser, argv: Sequence[str]) -> str:
+    """Return a message of the library with the options of the command in place of Python's arguments.
+
+    A message that names no option is put behind the one whose value it quotes.
+
+    Args:
+        message: what went wrong.
+        parser: of all commands.
+        argv: the command line.
+
+    Example:
+        >>> from pgmjax.cli import _parser
+        >>> as_typed("max_cells must be an integer >= 1, got 0.", _parser(), ["release", "--max-cells", "0"])
+        '--max-cells must be an integer >= 1, got 0.'
+        >>> as_typed("There is no ledger no.db: make one.", _parser(), ["ledger", "show", "no.db"])
+        'There is no ledger no.db: make one.'
+    """
+    words = list(argv)
+    command = _command(parser, words)
+    known = command._option_string_actions
+    for phrase, other in PHRASES.items():
+        if all(option in known for option in re.findall(r"--[\w-]+", other)):
+            message = message.replace(phrase, other)
+    for name, option in _names(known, words):
+        message = _renamed(message, name, option)
+    given = list(_given(known, words))
+    if any(re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", message) for option, _ in given):
+        return message
+    quoted = [(option, value) for option, value in given if _quotes(message, value)]
+    if not quoted:
+        return message
+    option, value = max(quoted, key=lambda pair: len(pair[1]))
+    return f"{option} {value}: {message}"
+
+
+def _command(parser: argparse.ArgumentParser, words: list[str]) -> argparse.ArgumentParser:
+    """Return the parser of the command that some words begin with, and take its name from them."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            name = next((word for word in words if word in action.choices), None)
+            if name is not None:
+                words.remove(name)
+                return _command(action.choices[name], words)
+    return parser
+
+
+def _names(known: Mapping[str, argparse.Action], words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield Python's name of each option of a command, with the option."""
+    for name, option in OTHER_NAMES.items():
+        if option in known:
+            yield name, option
+    for option, action in known.items():
+        if (
+            option.startswith("--")
+            and action.nargs != 0
+            and option.lstrip("-").replace("-", "_") == action.dest
+        ):
+            yield action.dest, option
+
+
+def _renamed(message: str, name: str, option: str) -> str:
+    """Return a message with an argument's name as an option, where it is one and no word of a sentence."""
+    value = r"""=(?:"([\w-]+)"|'([\w-]+)')"""
+    message = re.sub(rf"(?<![\w-]){name}{value}", lambda found: f"{option} {found[1] or found[2]}", message)
+    if "_" in name:
+        return re.sub(rf"(?<![\w-]){name}(?![\w=])", option, message)
+    message = re.sub(rf"(?<![\w-]){name}(?= must\b)", option, message)
+    return re.sub(rf"(^|: ){name}(?= (?:is|lies|cannot|needs|has)\b)", rf"\g<1>{option}", message)
+
+
+def _given(known: Mapping[str, argparse.Action], words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the options of a command line with each of their values."""
+    option = None
+    for word in words:
+        name, equals, value = word.partition("=")
+        if name in known or (name.startswith("--") and len(name) > 2):
+            option = checks.same_word(name, known) or name
+            if equals:
+                yield option, value
+            if equals or (option in known and known[option].nargs == 0):
+                option = None
+        elif option is not None:
+            yield option, word
+
+
+def _quotes(message: str, value: str) -> bool:
+    """Return whether a message is about a value: a number only behind what may have such a name."""
+    if not value.strip():
+        return False
+    before = r"(?:^|/|['\"]|(?:got|file|folder|ledger) )" if _NUMBER.fullmatch(value) else r"(?<![\w.])"
+    return re.search(rf"{before}{re.escape(value)}(?![\w])", message) is not None

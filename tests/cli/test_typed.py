@@ -1,0 +1,112 @@
+"""Every option of every command with wrong values: a refusal names the option as it was typed."""
+
+import argparse
+import json
+import re
+import shutil
+
+import pytest
+
+from pgmjax import cli
+from pgmjax.cli.typed import as_typed
+
+WRONG = ("", "abc", "1e400", "-1", "nan")
+RELEASED = (
+    "--domain",
+    "d.json",
+    "--epsilon",
+    "1",
+    "--relation",
+    "replace-one",
+    "--insecure-seed",
+    "1",
+    "--quiet",
+)
+BASES = {
+    "release": ("t.csv", *RELEASED, "--all-kway", "2", "--out", "o", "--dry-run"),
+    "perturb": ("t.csv", *RELEASED, "--each", "--out", "o"),
+    "query": ("made", "a=1"),
+    "mechanisms compare": (
+        *("--domain", "d.json", "--epsilon", "1", "--relation", "add-remove"),
+        *("--records", "60", "--mechanisms", "marginals", "--all-kway", "2"),
+    ),
+    "domain draft": ("t.csv",),
+    "domain check": ("t.csv", "d.json"),
+    "fit": ("made/measurements.parquet", "--domain", "d.json", "--out", "o"),
+    "ledger init": (
+        *("new.db", "t.csv", "--domain", "d.json", "--relation", "replace-one"),
+        *("--epsilon", "1", "--name", "t"),
+    ),
+    "ledger show": ("led.db",),
+    "session ask": (
+        *("led.db", "a=1", "--half-width", "5", "--table", "t.csv", "--domain", "d.json", "--name", "t"),
+        *("--cap", "0.001", "--relation", "replace-one"),
+    ),
+    "history ask": ("made/measurements.parquet", "a=1", "--domain", "d.json"),
+    "audit": ("--mechanism", "marginals", "--runs", "2"),
+}
+ANYTHING = {"--name", "--record-is", "--same-people-as", "--key", "--title"}  # options that take any text
+
+
+def leaves(parser, path=()):
+    below = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    if not below:
+        yield " ".join(path), parser
+    for action in below:
+        for name, command in action.choices.items():
+            yield from leaves(command, (*path, name))
+
+
+COMMANDS = dict(leaves(cli._parser()))
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("typed")
+    rows = "".join(f"{i % 3},{i % 2},{i % 4}\n" for i in range(60))
+    (folder / "t.csv").write_text("a,b,c\n" + rows)
+    (folder / "d.json").write_text(json.dumps({"a": 3, "b": 2, "c": 4}))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert cli.main(["release", "t.csv", *RELEASED, "--all-kway", "2", "--out", "made"]) == 0
+        assert cli.main(["ledger", "init", "led.db", *BASES["ledger init"][1:]]) == 0
+    return folder
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_a_refusal_names_the_option_as_typed(name, place, monkeypatch, capsys):
+    monkeypatch.chdir(place)
+    wrong = []
+    for action in COMMANDS[name]._actions:
+        option = max(action.option_strings, key=len, default="")
+        if not option or action.nargs == 0 or option in ANYTHING:
+            continue
+        base = list(BASES[name])
+        if option == "--workload" and "--all-kway" in base:  # one of the two
+            del base[base.index("--all-kway") : base.index("--all-kway") + 2]
+        if option in base:
+            del base[base.index(option) : base.index(option) + 2]
+        for value in WRONG:
+            shutil.rmtree("o", ignore_errors=True)
+            for made in place.glob("new.db*"):
+                made.unlink()
+            capsys.readouterr()
+            code = cli.main([*name.split(), *base, option, value])
+            said = capsys.readouterr().err.strip()
+            last = re.split(r"(?:^|\n)pgmjax[\w -]*:", said)[-1]
+            if code and (code != 2 or option not in last):
+                wrong.append((option, value, code, last[:160]))
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+def test_a_sentence_keeps_its_words():
+    parser = cli._parser()
+    words = ["release", "t.csv", "--epsilon", "1", "--rows", "5"]
+    for sentence in (
+        "The total is estimated; the epsilon of each answer has its own share.",
+        "Expected at least 1 record.",
+        "The number of rows is public.",
+    ):
+        assert as_typed(sentence, parser, words) == sentence
+    assert as_typed("rows must be at most 3, got 5.", parser, words) == "--rows must be at most 3, got 5."
+    assert as_typed('use rows_outside="drop".', parser, words) == "use --rows-outside drop."
