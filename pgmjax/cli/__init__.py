@@ -36,7 +36,7 @@ _NEEDED = {
 }
 """What a required option is."""
 _MAY_BE_EMPTY: frozenset[str] = frozenset()
-_LARGEST = 2**63 - 1
+_LARGEST = 10**30
 _FILE_ERRORS = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 
 
@@ -84,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _say(as_typed(str(error), parser, _words(argv)), BAD_INPUT)
         except (ImportError, OSError, RuntimeError, MemoryError) as error:
             said = str(error) or type(error).__name__
-            return _say(as_typed(said, parser, _words(argv)), FAILED)
+            return _say(as_typed(said, parser, _words(argv), refused=False), FAILED)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -157,7 +157,7 @@ def _whole_number(text: str) -> int:
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     if abs(number) > _LARGEST:
-        raise argparse.ArgumentTypeError(f"expected a whole number of at most 2^63 - 1, got {text[:40]}")
+        raise argparse.ArgumentTypeError(f"expected a whole number of at most 10^30, got {text[:40]}")
     return number
 
 

@@ -118,7 +118,10 @@ def _draft(arguments: argparse.Namespace) -> None:
     if arguments.out is None:
         print(_KINDS + yaml_text(entries), end="")
         return
-    write_file(arguments.out, entries, _KINDS)
+    try:
+        write_file(arguments.out, entries, _KINDS)
+    except ValueError as error:
+        raise ValueError(f"{arguments.out} cannot be written: {error}") from None
     print(f"{arguments.out}: {len(entries)} columns{'' if arguments.public else ', to be completed'}.")
     given = ("encoding", "unit", "max_records", "weights", "max_weight")
     command = ["pgmjax", "domain", "check", arguments.table, arguments.out, *["--no-header"] * (not header)]

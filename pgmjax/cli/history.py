@@ -263,8 +263,8 @@ def _prior(text: str, history: History) -> ProductPrior | None:
         return None
     if not pathlib.Path(text).is_file():
         raise ValueError(f"--prior must be uniform or a JSON file; there is no file {text}.")
-    given = files.parse_json(files.read_text(pathlib.Path(text)))
     try:
+        given = files.parse_json(files.read_text(pathlib.Path(text)))
         return ProductPrior(history.domain, given)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{text}: {error}") from error

@@ -32,18 +32,22 @@ PHRASES = {
     "of target": "of query",
 }
 """What is said otherwise in Python; an option in it counts only if the command has it."""
+_LISTED = re.compile(r'--[\w-]+ "[\w-]+"(?:(?:, | or |, or )"[\w-]+")*')
 _NUMBER = re.compile(r"[-+.\de]+|nan|inf")
 
 
-def as_typed(message: str, parser: argparse.ArgumentParser, argv: Sequence[str]) -> str:
+def as_typed(
+    message: str, parser: argparse.ArgumentParser, argv: Sequence[str], *, refused: bool = True
+) -> str:
     """Return a message of the library with the options of the command in place of Python's arguments.
 
-    A message that names no option is put behind the one whose value it quotes.
+    A refusal that names no option is put behind the one whose value it quotes.
 
     Args:
         message: what went wrong.
         parser: of all commands.
         argv: the command line.
+        refused: whether something in the command line is wrong; else something failed.
 
     Example:
         >>> from pgmjax.cli import _parser
@@ -58,10 +62,14 @@ def as_typed(message: str, parser: argparse.ArgumentParser, argv: Sequence[str])
     for phrase, other in PHRASES.items():
         if all(option in known for option in re.findall(r"--[\w-]+", other)):
             message = message.replace(phrase, other)
-    for name, option in _names(known, words):
-        message = _renamed(message, name, option)
     given = list(_given(known, words))
-    if any(re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", message) for option, _ in given):
+    typed = {option for option, _ in given}
+    for name, option in _names(known):
+        message = _renamed(message, name, option, option in typed)
+    message = _LISTED.sub(lambda found: found[0].replace('"', ""), message)
+    if not refused or any(
+        re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", message) for option, _ in given
+    ):
         return message
     quoted = [(option, value) for option, value in given if _quotes(message, value)]
     if not quoted:
@@ -81,7 +89,7 @@ def _command(parser: argparse.ArgumentParser, words: list[str]) -> argparse.Argu
     return parser
 
 
-def _names(known: Mapping[str, argparse.Action], words: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _names(known: Mapping[str, argparse.Action]) -> Iterator[tuple[str, str]]:
     """Yield Python's name of each option of a command, with the option."""
     for name, option in OTHER_NAMES.items():
         if option in known:
@@ -95,12 +103,14 @@ def _names(known: Mapping[str, argparse.Action], words: Sequence[str]) -> Iterat
             yield action.dest, option
 
 
-def _renamed(message: str, name: str, option: str) -> str:
+def _renamed(message: str, name: str, option: str, typed: bool) -> str:
     """Return a message with an argument's name as an option, where it is one and no word of a sentence."""
     value = r"""=(?:"([\w-]+)"|'([\w-]+)')"""
     message = re.sub(rf"(?<![\w-]){name}{value}", lambda found: f"{option} {found[1] or found[2]}", message)
     if "_" in name:
         return re.sub(rf"(?<![\w-]){name}(?![\w=])", option, message)
+    if not typed:
+        return message
     message = re.sub(rf"(?<![\w-]){name}(?= must\b)", option, message)
     return re.sub(rf"(^|: ){name}(?= (?:is|lies|cannot|needs|has)\b)", rf"\g<1>{option}", message)
 

@@ -368,7 +368,7 @@ def test_tables_without_names_and_of_codes(tmp_path, capsys):
         (["draft", "one.csv", "--unit", "who"], "has no column besides the unit's"),
         (["draft", "t.csv", "--out", "none/d.yaml"], "its folder does not exist"),
         (["draft", "t.csv", "--out", "d.txt"], "must end in .json, .yaml or .yml"),
-        (["draft", "t.csv", "--public", "--max-labels", "0"], "max_labels must be an integer >= 1"),
+        (["draft", "t.csv", "--public", "--max-labels", "0"], "--max-labels must be an integer >= 1"),
         (["check", "none.csv", "d.json"], "There is no table"),
         (["check", "t.csv", "none.json"], "There is no domain file none.json"),
         (["check", "t.csv", "bad.json"], "Domain file bad.json"),

@@ -87,9 +87,9 @@ def test_a_refusal_names_the_option_as_typed(name, place, monkeypatch, capsys):
         if option in base:
             del base[base.index(option) : base.index(option) + 2]
         for value in WRONG:
-            shutil.rmtree("o", ignore_errors=True)
-            for made in place.glob("new.db*"):
-                made.unlink()
+            for made in (place / "o", *(place / each for each in WRONG[1:]), *place.glob("new.db*")):
+                shutil.rmtree(made, ignore_errors=True)
+                made.unlink(missing_ok=True)
             capsys.readouterr()
             code = cli.main([*name.split(), *base, option, value])
             said = capsys.readouterr().err.strip()
