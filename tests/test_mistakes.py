@@ -33,7 +33,7 @@ SAYS = {
     "An option without its value": "--epsilon has no value behind it: write --epsilon E",
     "Two values of epsilon": "--epsilon: is given twice: give it once.",
     "Two tables": "wide.csv. That is one too many: pgmjax release takes TABLE beside its options",
-    "An empty name": "The name of what is to be written is empty: give one.",
+    "An empty name": "argument --out: is empty: write --out DIR",
     "An address for a table": "is an address: download the table, and give the name of the file.",
 }
 IN_PYTHON = {

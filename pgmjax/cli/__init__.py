@@ -165,7 +165,7 @@ def _wanted(action: argparse.Action) -> str:
     """Return what to write behind an option."""
     value = action.metavar or f"{{{','.join(map(str, action.choices or ()))}}}"
     option = max(action.option_strings, key=len)
-    return f"write {option} {value}, or leave it out"
+    return f"write {option} {value}"
 
 
 def _words(argv: Sequence[str] | None) -> Sequence[str]:
