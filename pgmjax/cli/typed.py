@@ -33,6 +33,7 @@ PHRASES = {
 }
 """What is said otherwise in Python; an option in it counts only if the command has it."""
 _LISTED = re.compile(r'--[\w-]+ "[\w-]+"(?:(?:, | or |, or )"[\w-]+")*')
+_ADVICE = "|".join(f"(?<={word} )" for word in ("raise", "lower", "give", "set", "pass", "out", "or"))
 _NUMBER = re.compile(r"[-+.\de]+|nan|inf")
 
 
@@ -107,8 +108,10 @@ def _renamed(message: str, name: str, option: str, typed: bool) -> str:
     """Return a message with an argument's name as an option, where it is one and no word of a sentence."""
     value = r"""=(?:"([\w-]+)"|'([\w-]+)')"""
     message = re.sub(rf"(?<![\w-]){name}{value}", lambda found: f"{option} {found[1] or found[2]}", message)
-    if "_" in name:
-        return re.sub(rf"(?<![\w-]){name}(?![\w=])", option, message)
+    if "_" in name:  # in advice also where it was not typed; else it may be a column of a file
+        message = re.sub(rf'(?<![\w-]){name}(?= ")', option, message)
+        before = r"(?<![\w-])" if typed else rf"(?:{_ADVICE})"
+        return re.sub(rf"{before}{name}(?![\w=])", option, message)
     if not typed:
         return message
     message = re.sub(rf"(?<![\w-]){name}(?= must\b)", option, message)
