@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pgmjax import mechanisms, random
+from pgmjax import mechanisms
 from pgmjax._internal import checks, html
 from pgmjax._internal.migration import Named
 from pgmjax.data.arrow import RawColumns, column_names, column_of
@@ -29,7 +29,7 @@ from pgmjax.discovery import Discovery
 from pgmjax.job import Job, price
 from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.parameters import PrivacyParameters
-from pgmjax.model.row_file import VALUES, arrow_column
+from pgmjax.model.row_file import decoded_rows
 from pgmjax.model.sampling import ROUND
 from pgmjax.queries import text as query_text
 from pgmjax.queries.workload import KWay, Workload
@@ -340,14 +340,18 @@ class Synthesizer(Named):
         """
         model = self.release.model
         rows = max(1, round(model.total)) if n is None else checks.integer("n", n, low=1)
-        codes = model.sample(rows, seed, method=method)
-        generators = random.generators(seed, len(model.domain))
-        columns = {
-            name: arrow_column(model.domain.attribute(name), codes[name], VALUES, generator)
-            for name, generator in zip(model.domain.attributes, generators, strict=True)
-        }
         assert self._frame is not None
-        return self._frame.like(columns, model.domain)
+        return self._frame.like(decoded_rows(model, rows, seed, method), model.domain)
+
+    def tables(self, m: int = 20, seed: int = 0, *, rows: int | None = None) -> list[Any]:
+        """Return tables to analyse like real ones, as frames of the kind that came in; see `Release.tables`.
+
+        Raises:
+            ValueError: not fitted yet, or as there.
+        """
+        drawn = self.release.drawn_columns(m, seed, rows)
+        assert self._frame is not None
+        return [self._frame.like(columns, model.domain) for model, columns in drawn]
 
     def query(self, text: str) -> Answer:
         """Return how many rows satisfy a condition such as "sex=F,age<30", as `pgmjax query` takes it.

@@ -172,6 +172,16 @@ def arrow_column(
     return _Column(attribute, decode, ".parquet", generator).array(codes)
 
 
+def decoded_rows(model: Any, rows: int, seed: int, method: str) -> dict[str, Any]:
+    """Return rows drawn from a model as Arrow columns of values by name; see `GraphicalModel.sample`."""
+    codes = model.sample(rows, seed, method=method)
+    generators = random.generators(seed, len(model.domain))
+    return {
+        name: arrow_column(model.domain.attribute(name), codes[name], VALUES, generator)
+        for name, generator in zip(model.domain.attributes, generators, strict=True)
+    }
+
+
 class _Column:
     """The storage format of an attribute's codes."""
 

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import importlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -23,6 +23,8 @@ from pgmjax.measurements.inputs import MEASURED, Input, are_secure, merged, with
 from pgmjax.measurements.linear import LinearMeasurement, spread_of
 from pgmjax.measurements.transcript import Transcript
 from pgmjax.model.graphical import GraphicalModel
+from pgmjax.model.row_file import decoded_rows
+from pgmjax.model.sampling import INDEPENDENT
 from pgmjax.privacy.exact import as_text
 from pgmjax.queries.query import Query
 from pgmjax.queries.spec import in_words
@@ -31,6 +33,7 @@ from pgmjax.release.accuracy import CountEstimates, NoisyDistance, ReleaseAccura
 from pgmjax.release.asked import AskedModel
 from pgmjax.release.statement import Spent, check_addable, not_secure, of_epsilon, of_inputs
 from pgmjax.strategies import global_least_squares, local_least_squares
+from pgmjax.uncertainty.posterior import draws_of
 
 ANSWERS = ("engine", "local", "global")
 
@@ -222,6 +225,49 @@ class Release:
             query: of the domain.
         """
         return self.estimates.report(query, self.asked.answer(query))
+
+    def tables(self, m: int = 20, seed: int = 0, *, rows: int | None = None) -> list[Any]:
+        """Return tables to analyse like real ones, whose estimates `pj.uncertainty.combine` puts together.
+
+        Each is of one draw of the posterior of the noisy answers, with records drawn independently of one
+        another. A draw is fitted without regularisation, whose bias would lie in no interval. An adaptive
+        mechanism's choice of what to measure is taken as it was: what it adds to the error is in no interval.
+        This costs no privacy.
+
+        Args:
+            m: number of tables, >= 2; 20 are usual.
+            seed: the same seed gives the same tables. It protects nothing and need not be secret.
+            rows: records of each table. Default: as many as its model has.
+
+        Returns:
+            Frames of pandas, with labels and values.
+
+        Raises:
+            ImportError: pandas or pyarrow is not installed.
+            ValueError: m is below 2, rows below 1, records have weights, or nothing was measured.
+        """
+        arrow, _ = checks.optional("pyarrow", extra="tables"), checks.optional("pandas", extra="demo")
+        return [arrow.table(columns).to_pandas() for _, columns in self.drawn_columns(m, seed, rows)]
+
+    def drawn_columns(
+        self, m: int, seed: int, rows: int | None = None
+    ) -> Iterator[tuple[GraphicalModel, dict[str, Any]]]:
+        """Yield the model and the Arrow columns of each of `tables`."""
+        m = checks.integer("m", m, low=2)
+        rows = None if rows is None else checks.integer("rows", rows, low=1)
+        if self.weighted:
+            raise ValueError("Records have weights, and tables to analyse are of records: leave weights out.")
+        if not self.measurements:
+            raise ValueError(
+                f"{self.mechanism} measures no counts, so that nothing tells how far its model may be off: "
+                "tables to analyse need a mechanism that measures, such as marginals."
+            )
+        plain = Estimator(regularisation="none", progress=False)
+        total = float(self.model.total) if self.total_public else None
+        models = draws_of(self.model, self.measurements, m, seed, estimator=plain, total=total)
+        for number, model in enumerate(models):
+            count = max(1, round(model.total)) if rows is None else rows
+            yield model, decoded_rows(model, count, seed + 1 + number, INDEPENDENT)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the release as a folder, as `pgmjax release` does; `pj.load` opens it.

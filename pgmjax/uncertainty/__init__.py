@@ -1,10 +1,12 @@
 """Error bars on answers: standard deviations and confidence intervals from released numbers only.
 
 `error_bars` gives values, standard deviations and intervals by one of three methods, and says which answers
-the measurements do not determine at all.
+the measurements do not determine at all. `combine` is the rule for analyses of several tables of a release
+(`Release.tables`).
 """
 
 from pgmjax.uncertainty.intervals import ErrorBars, error_bars
 from pgmjax.uncertainty.linear import TooMuchWorkError
+from pgmjax.uncertainty.posterior import Combined, combine
 
-__all__ = ["ErrorBars", "TooMuchWorkError", "error_bars"]
+__all__ = ["Combined", "ErrorBars", "TooMuchWorkError", "combine", "error_bars"]

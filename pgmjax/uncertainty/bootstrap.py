@@ -8,6 +8,7 @@ those of least squares, less what noise alone explains of it, over many answers 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -19,6 +20,7 @@ from pgmjax.measurements.estimates import normal_quantile
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import CONTINUOUS, Gaussian
 from pgmjax.model.graphical import GraphicalModel
+from pgmjax.model.sampling import INDEPENDENT
 from pgmjax.queries import Query
 from pgmjax.uncertainty.linear import LeastSquares
 
@@ -28,7 +30,12 @@ _TINY = np.finfo(np.float64).tiny
 
 
 def redrawn(
-    model: GraphicalModel, measurements: Sequence[LinearMeasurement], draws: int, seed: int
+    model: GraphicalModel,
+    measurements: Sequence[LinearMeasurement],
+    draws: int,
+    seed: int,
+    *,
+    people: bool = False,
 ) -> list[list[LinearMeasurement]]:
     """Return measurements simulated from the model.
 
@@ -41,14 +48,19 @@ def redrawn(
         measurements: whose queries, standard deviations and distributions are used; their values are not.
         draws: how many lists.
         seed: the same seed gives the same noise.
+        people: whether the true answers are those of people drawn from the model, anew in each list, and not
+            those of the model itself.
     """
     generator = random.generator(seed)
-    answers = [np.ravel(model.answer(m.query)) for m in measurements]
+    if people:
+        answers = [_answers_of_people(model, measurements, generator) for _ in range(draws)]
+    else:
+        answers = [[np.ravel(model.answer(m.query)) for m in measurements]] * draws
     noise = [_noise(m, draws, generator) for m in measurements]
     return [
         [
             LinearMeasurement(m.clique, answer + drawn[k], _flat(m.stddev), m.query, m.noise, m.distribution)
-            for m, answer, drawn in zip(measurements, answers, noise, strict=True)
+            for m, answer, drawn in zip(measurements, answers[k], noise, strict=True)
         ]
         for k in range(draws)
     ]
@@ -169,6 +181,20 @@ def pooled_errors(
         place, error = known[group], unit[group] * np.sqrt(variances[group] + bias)
         biases[place], stddevs[place], widths[place] = unit[group] * np.sqrt(bias), error, reach * error
     return PooledErrors(stddevs, biases, widths)
+
+
+def _answers_of_people(
+    model: GraphicalModel, measurements: Sequence[LinearMeasurement], generator: np.random.Generator
+) -> list[np.ndarray]:
+    """Return the answers of as many people as the model has, drawn independently of one another."""
+    codes = model.sample(round(model.total), int(generator.integers(2**31)), method=INDEPENDENT)
+    found = []
+    for m in measurements:
+        shape = model.domain.shape_of(m.clique)
+        cells = np.ravel_multi_index([codes[name] for name in m.clique], shape)
+        counts = np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
+        found.append(np.ravel(m.query.apply(counts.astype(np.float64))))
+    return found
 
 
 def _noise(measurement: LinearMeasurement, draws: int, generator: np.random.Generator) -> np.ndarray:

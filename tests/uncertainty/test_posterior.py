@@ -1,0 +1,144 @@
+"""Tables to analyse and their rule: closed forms, known truth, and what must fail."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import pgmjax as pj
+from pgmjax.estimation.estimator import Estimator
+from pgmjax.uncertainty import bootstrap
+from pgmjax.uncertainty.posterior import draws_of
+
+SIZES = {"a": 3, "b": 2, "c": 4}
+DOMAIN = pj.Domain(SIZES)
+PLAIN = Estimator(regularisation="none", progress=False)
+
+
+def test_the_rule_in_numbers():
+    estimates, variances = np.array([3.0, 5.0, 4.0, 6.0, 2.0]), np.array([1.0, 0.5, 1.5, 1.0, 1.0])
+    found = pj.uncertainty.combine(estimates, variances)
+    spread = 1.2 * 2.5  # (1 + 1/m) b
+    assert found.estimate == 4.0 and math.isclose(found.stderr, math.sqrt(spread - 1.0))
+    assert math.isclose(found.df, 4 * (1 - 1 / spread) ** 2)
+    low, high = scipy.stats.t.interval(0.95, found.df, 4.0, found.stderr)
+    np.testing.assert_allclose(found.interval, (low, high))
+    columns = pj.uncertainty.combine(np.stack([estimates, estimates], 1), np.stack([variances, variances], 1))
+    assert columns.estimate.shape == (2,) and np.allclose(columns.stderr, found.stderr)
+
+
+def test_a_variance_is_never_below_nothing():
+    found = pj.uncertainty.combine([2.0, 2.0, 2.0], [0.25, 0.25, 0.25])
+    assert (found.stderr, found.df) == (0.5, 2.0) and found.interval[0] < 2 < found.interval[1]
+
+
+@pytest.mark.parametrize(
+    ("estimates", "variances", "said"),
+    [
+        ([1.0], [1.0], "at least two tables"),
+        ([1.0, 2.0], [1.0], "one for each table"),
+        (3.0, 1.0, "one for each table"),
+        ([1.0, math.nan], [1.0, 1.0], "table 1 are not"),
+        ([1.0, 2.0], [-1.0, 1.0], "table 0 are not"),
+        ([1.0, 2.0], [1.0, math.nan], "table 1 are not"),
+        ([1.0, 2.0], [1.0, math.inf], "table 1 are not"),
+    ],
+)
+def test_bad_input(estimates, variances, said):
+    with pytest.raises(ValueError, match=said):
+        pj.uncertainty.combine(estimates, variances)
+
+
+def people(rng, number):
+    """Records in which c follows a, and b both."""
+    a = rng.choice(3, number, p=[0.5, 0.3, 0.2])
+    c = np.where(rng.random(number) < 0.6, np.minimum(a + 1, 3), rng.integers(0, 4, number))
+    b = (rng.random(number) < 0.2 + 0.15 * a).astype(int)
+    return {"a": a, "b": b, "c": c}
+
+
+def analyses(rows):
+    """Estimates and squared standard errors: a mean, a share, a difference of two groups' shares."""
+    c, b, first = rows["c"], rows["b"], rows["a"] == 0
+    shares = b[first].mean(), b[~first].mean()
+    own = [p * (1 - p) / n for p, n in zip(shares, (first.sum(), (~first).sum()), strict=True)]
+    mean = b.mean()
+    values = c.mean(), mean, shares[1] - shares[0]
+    return values, (c.var(ddof=1) / len(c), mean * (1 - mean) / len(b), sum(own))
+
+
+def covered(draw, releases=40, number=4000, m=10):
+    """How often intervals hold the truth of the population, and those of one table analysed alone."""
+    big = people(np.random.default_rng(99), 2_000_000)
+    truth, hits, naive = np.array(analyses(big)[0]), np.zeros(3), np.zeros(3)
+    for seed in range(releases):
+        rng = np.random.default_rng(seed)
+        data = pj.Dataset.from_columns(DOMAIN, people(rng, number))
+        cliques = [("a", "b"), ("a", "c"), ("b", "c")]
+        noisy = [
+            pj.LinearMeasurement(clique, table + rng.normal(0, 20, table.shape), 20.0)
+            for clique, table in zip(cliques, data.marginals(cliques), strict=True)
+        ]
+        fit = PLAIN.fit(DOMAIN, noisy, float(number))
+        found = [analyses(rows) for rows in draw(fit.model, noisy, m, seed, number)]
+        values, variances = (np.array(each) for each in zip(*found, strict=True))
+        low, high = pj.uncertainty.combine(values, variances).interval
+        hits += (low <= truth) & (truth <= high)
+        naive += np.abs(values[0] - truth) <= 1.96 * np.sqrt(variances[0])
+    return hits, naive
+
+
+def independent(model, noisy, m, seed, number):
+    models = draws_of(model, noisy, m, seed, estimator=PLAIN, total=float(number))
+    return [one.sample(number, 7 * seed + k, method="multinomial") for k, one in enumerate(models)]
+
+
+def test_intervals_cover_a_known_truth_and_those_of_one_table_do_not():
+    hits, naive = covered(independent)
+    least = scipy.stats.binom.ppf(0.0005, 40, 0.95)  # of 40 at 95 %, in one of two thousand
+    assert (hits >= least).all()
+    assert hits.sum() > naive.sum() + 10
+
+
+def of_counts(counts):
+    """The model of a table that is known."""
+    exact = [pj.LinearMeasurement(("a", "b", "c"), counts, 1.0)]
+    return PLAIN.fit(DOMAIN, exact, float(counts.sum())).model
+
+
+def test_rows_that_are_dealt_evenly_break_the_rule():
+    """They lack the variance that the rule subtracts: at little noise nothing is left."""
+    rng = np.random.default_rng(0)
+    model = of_counts(100 + rng.random((3, 2, 4)))
+    for method, most in (("round", 0.1), ("multinomial", 2.0)):
+        shares = [model.sample(4000, seed, method=method)["b"].mean() for seed in range(40)]
+        spread, share = np.var(shares, ddof=1), np.mean(shares)
+        assert spread < most * share * (1 - share) / 4000
+        assert method == "round" or spread > 0.5 * share * (1 - share) / 4000
+
+
+def test_people_are_simulated_and_noise_is_added():
+    model = of_counts(np.full((3, 2, 4), 100.0))
+    quiet = [pj.LinearMeasurement(("a",), np.full(3, 800.0), 1e-3)]
+    drawn = bootstrap.redrawn(model, quiet, 300, 0, people=True)
+    values = np.array([row[0].flat_values() for row in drawn])
+    np.testing.assert_allclose(values.mean(0), 800, atol=5 * math.sqrt(2400 * 2 / 9 / 300))
+    assert 0.7 < values.var(0).mean() / (2400 * 2 / 9) < 1.3  # of a multinomial draw
+    np.testing.assert_allclose(values.sum(1), 2400, atol=0.02)
+
+
+def test_a_release_gives_frames(tmp_path):
+    rng = np.random.default_rng(0)
+    table = people(rng, 500)
+    labelled = pj.Domain({"a": ["x", "y", "z"], "b": 2, "c": 4})
+    data = pj.Dataset.from_columns(labelled, table)
+    kind = pj.mechanisms.Marginals(1, "replace-one", backend=pj.privacy.SeededBackend(0, insecure=True))
+    release = kind.run(data, pj.Workload.all_kway(labelled, 2), show_progress=False)
+    frames = release.tables(3, rows=50)
+    assert [frame.shape for frame in frames] == [(50, 3)] * 3
+    assert set(frames[0]["a"]) <= {"x", "y", "z"} and not frames[0].equals(frames[1])
+    assert release.tables(2)[0].shape == (500, 3)
+    assert all(one.equals(two) for one, two in zip(release.tables(2), release.tables(2), strict=True))
+    with pytest.raises(ValueError, match="m must be an integer >= 2"):
+        release.tables(1)
