@@ -41,7 +41,7 @@ def combine(estimates: Any, variances: Any, *, level: float = 0.95) -> Combined:
     """Combine one estimate from each of several tables of a release.
 
     With b the variance of the estimates, u the mean of their variances and m their number, the variance is
-    T = (1 + 1/m) b - u, with (m - 1) (1 - u / ((1 + 1/m) b))**2 degrees of freedom. Each table is drawn from
+    T = (1 + 1/m) b - u, with (m - 1) (1 - u / ((1 + 1/m) b))**2 degrees of freedom, at least 1. Each table is drawn from
     another draw of the model, so that b holds u once already. Where T is not above 0, it is u, with m - 1.
 
     Args:
@@ -88,9 +88,9 @@ def combine(estimates: Any, variances: Any, *, level: float = 0.95) -> Combined:
     known = spread > within
     variance = np.where(known, spread - within, within)
     share = np.divide(within, spread, out=np.zeros_like(spread), where=known)
-    df = np.where(known, (m - 1) * (1 - share) ** 2, m - 1.0)
+    df = np.where(known, np.maximum((m - 1) * (1 - share) ** 2, 1.0), m - 1.0)
     stderr = np.sqrt(variance)
-    half = special.stdtrit(np.maximum(df, 1e-3), (1 + level) / 2) * stderr
+    half = special.stdtrit(df, (1 + level) / 2) * stderr
     found = (centre, stderr, centre - half, centre + half, df)
     mean, error, low, high, freedom = (
         each.item() if each.ndim == 0 else each for each in map(np.asarray, found)

@@ -29,6 +29,8 @@ def test_the_rule_in_numbers():
 
 
 def test_a_variance_is_never_below_nothing():
+    edge = pj.uncertainty.combine([1.0, 2.0, 3.0], [1.3333, 1.3333, 1.3333])  # of a spread of 1.33333
+    assert edge.df == 1.0 and np.isfinite(edge.interval).all()
     found = pj.uncertainty.combine([2.0, 2.0, 2.0], [0.25, 0.25, 0.25])
     assert (found.stderr, found.df) == (0.5, 2.0) and found.interval[0] < 2 < found.interval[1]
 
