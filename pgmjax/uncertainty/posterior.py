@@ -41,8 +41,9 @@ def combine(estimates: Any, variances: Any, *, level: float = 0.95) -> Combined:
     """Combine one estimate from each of several tables of a release.
 
     With b the variance of the estimates, u the mean of their variances and m their number, the variance is
-    T = (1 + 1/m) b - u, with (m - 1) (1 - u / ((1 + 1/m) b))**2 degrees of freedom, at least 1. Each table is drawn from
-    another draw of the model, so that b holds u once already. Where T is not above 0, it is u, with m - 1.
+    T = (1 + 1/m) b - u, with (m - 1) (1 - u / ((1 + 1/m) b))**2 degrees of freedom, at least 1. Each table
+    is drawn from another draw of the model, so that b holds u once already. Where T is not above 0, it is u,
+    with m - 1.
 
     Args:
         estimates: of each table [m] or [m, ...], in the analysis' own units.
