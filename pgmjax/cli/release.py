@@ -49,7 +49,7 @@ _OUTPUT = (
         "json",
         "quiet",
     ),
-    *("resume", "prior", "add_rows"),
+    *("resume", "prior", "add_rows", "tables"),
 )
 _OF_PARSER = ("run", "usage_error")
 _SHOWN = 3
@@ -73,6 +73,9 @@ def run(arguments: argparse.Namespace) -> None:
     """Make the release and print where it lies and what was spent."""
     if arguments.add_rows is not None:
         _add_rows(arguments)
+        return
+    if arguments.tables is not None:
+        _tables(arguments)
         return
     if arguments.resume is not None:
         arguments = _resumed(arguments)
@@ -214,28 +217,7 @@ def _dry_run(arguments: argparse.Namespace) -> None:
 
 def _add_rows(arguments: argparse.Namespace) -> None:
     """Draw more rows from a release into a new file beside its first ones."""
-    if arguments.table is None:
-        raise ValueError("--add-rows draws rows from a release: give its folder.")
-    given = {name for name, value in vars(arguments).items() if value != DEFAULTS.get(name)}
-    other = sorted(
-        given
-        - {
-            "table",
-            "add_rows",
-            "codes",
-            "escape_formulas",
-            "method",
-            "synthetic",
-            "json",
-            "quiet",
-            "run",
-            "usage_error",
-        }
-    )
-    if other:
-        raise ValueError(
-            f"--{other[0].replace('_', '-')} cannot be used with --add-rows, which only draws rows."
-        )
+    given = _of_release(arguments, "add_rows", ("codes", "escape_formulas", "method", "synthetic"))
     arguments.add_rows = checks.integer("--add-rows", arguments.add_rows, low=1)
     saved = release_folder.opened(arguments.table)
     record = saved.record
@@ -261,6 +243,44 @@ def _add_rows(arguments: argparse.Namespace) -> None:
     elif not arguments.quiet:
         print(f"{arguments.add_rows:,} rows written to {place}")
         print(report_text.cost(record) if "spent" in record else record["statement"])
+
+
+def _of_release(arguments: argparse.Namespace, name: str, taken: Sequence[str]) -> set[str]:
+    """Return the options that were given with one that draws from a release.
+
+    Raises:
+        ValueError: no folder is named, or an option that does not go with it.
+    """
+    option = f"--{name.replace('_', '-')}"
+    if arguments.table is None:
+        raise ValueError(f"{option} draws rows from a release: give its folder.")
+    given = {each for each, value in vars(arguments).items() if value != DEFAULTS.get(each)}
+    other = sorted(given - {"table", name, *taken, "json", "quiet", *_OF_PARSER})
+    if other:
+        raise ValueError(
+            f"--{other[0].replace('_', '-')} cannot be used with {option}, which only draws rows."
+        )
+    return given
+
+
+def _tables(arguments: argparse.Namespace) -> None:
+    """Draw tables to analyse from a release into a new folder there."""
+    _of_release(arguments, "tables", ("rows",))
+    arrow, parquet = (checks.optional(name, extra="tables") for name in ("pyarrow", "pyarrow.parquet"))
+    m = checks.integer("--tables", arguments.tables, low=2)
+    rows = None if arguments.rows is None else checks.integer("--rows", arguments.rows, low=1)
+    saved = release_folder.opened(arguments.table)
+    place = pathlib.Path(arguments.table) / "tables"
+    with files.reserve(place) as folder:
+        for number, columns in enumerate(saved.tables(m, rows=rows), start=1):
+            parquet.write_table(arrow.table(columns), folder / f"{number}.parquet")
+    told = {name: saved.record[name] for name in ("secure", "spent", "inputs") if name in saved.record}
+    if arguments.json:
+        print(json.dumps({"out": str(place), "tables": m, **told}))
+    elif not arguments.quiet:
+        print(f"{m:,} tables written to {place}")
+        print("  Analyse each like a real table, and combine the estimates: pgmjax.uncertainty.combine")
+        print(report_text.cost(saved.record) if "spent" in saved.record else saved.record["statement"])
 
 
 def escapes(arguments: argparse.Namespace, kind: str) -> bool:

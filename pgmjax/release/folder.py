@@ -15,7 +15,7 @@ import os
 import pathlib
 import platform
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +41,7 @@ from pgmjax.privacy.exact import as_text
 from pgmjax.queries.query import Query
 from pgmjax.release import tables
 from pgmjax.release.accuracy import CountEstimates, NoisyDistance, Reported
+from pgmjax.release.analysis import drawn
 from pgmjax.release.release import Release
 from pgmjax.release.report import render
 from pgmjax.release.trained import TrainedRelease, reported
@@ -398,6 +399,15 @@ class SavedRelease:
         path, domain = self.folder / "measurements.parquet", self.model.domain
         noisy = read_measurements(path, domain) if path.is_file() else ()
         return CountEstimates(domain, noisy, self.model.total if self.record.get("total_public") else None)
+
+    def tables(self, m: int = 20, seed: int = 0, *, rows: int | None = None) -> Iterator[dict[str, Any]]:
+        """Return tables to analyse as Arrow columns by name, one after the other; see `Release.tables`."""
+        path, model = self.folder / "measurements.parquet", self.model
+        noisy = read_measurements(path, model.domain) if path.is_file() else ()
+        total = float(model.total) if self.record.get("total_public") else None
+        weighted = bool(self.record.get("weighted"))
+        found = drawn(model, noisy, total, m, seed, rows, weighted=weighted)
+        return (columns for _, columns in found)
 
     def distances(self) -> tuple[NoisyDistance, ...]:
         """Return the noisy distances that an adaptive mechanism published, () for other mechanisms."""

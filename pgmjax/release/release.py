@@ -23,17 +23,15 @@ from pgmjax.measurements.inputs import MEASURED, Input, are_secure, merged, with
 from pgmjax.measurements.linear import LinearMeasurement, spread_of
 from pgmjax.measurements.transcript import Transcript
 from pgmjax.model.graphical import GraphicalModel
-from pgmjax.model.row_file import decoded_rows
-from pgmjax.model.sampling import INDEPENDENT
 from pgmjax.privacy.exact import as_text
 from pgmjax.queries.query import Query
 from pgmjax.queries.spec import in_words
 from pgmjax.queries.workload import Workload
 from pgmjax.release.accuracy import CountEstimates, NoisyDistance, ReleaseAccuracy, Reported, accuracy_of
+from pgmjax.release.analysis import drawn
 from pgmjax.release.asked import AskedModel
 from pgmjax.release.statement import Spent, check_addable, not_secure, of_epsilon, of_inputs
 from pgmjax.strategies import global_least_squares, local_least_squares
-from pgmjax.uncertainty.posterior import draws_of
 
 ANSWERS = ("engine", "local", "global")
 
@@ -252,22 +250,9 @@ class Release:
     def drawn_columns(
         self, m: int, seed: int, rows: int | None = None
     ) -> Iterator[tuple[GraphicalModel, dict[str, Any]]]:
-        """Yield the model and the Arrow columns of each of `tables`."""
-        m = checks.integer("m", m, low=2)
-        rows = None if rows is None else checks.integer("rows", rows, low=1)
-        if self.weighted:
-            raise ValueError("Records have weights, and tables to analyse are of records: leave weights out.")
-        if not self.measurements:
-            raise ValueError(
-                f"{self.mechanism} measures no counts, so that nothing tells how far its model may be off: "
-                "tables to analyse need a mechanism that measures, such as marginals."
-            )
-        plain = Estimator(regularisation="none", progress=False)
+        """Return the model and the Arrow columns of each of `tables`."""
         total = float(self.model.total) if self.total_public else None
-        models = draws_of(self.model, self.measurements, m, seed, estimator=plain, total=total)
-        for number, model in enumerate(models):
-            count = max(1, round(model.total)) if rows is None else rows
-            yield model, decoded_rows(model, count, seed + 1 + number, INDEPENDENT)
+        return drawn(self.model, self.measurements, total, m, seed, rows, weighted=self.weighted)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the release as a folder, as `pgmjax release` does; `pj.load` opens it.

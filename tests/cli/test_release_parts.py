@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import pathlib
 
 import numpy as np
 import pandas
@@ -184,3 +185,24 @@ def test_a_release_that_is_saved_says_what_it_lacks(small_release, tmp_path, mon
     saved = pj.load(tmp_path / "r")
     assert saved.missing == {"answers.parquet": LACKING_DISK}
     assert np.allclose(saved.model.marginal(("sex",)), small_release.model.marginal(("sex",)))
+
+
+def test_tables_to_analyse_are_drawn_from_a_finished_release(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{'xyz'[i % 3]},{i % 2}\n" for i in range(90))
+    pathlib.Path("t.csv").write_text("a,b\n" + rows)
+    pathlib.Path("d.json").write_text(json.dumps({"a": ["x", "y", "z"], "b": 2}))
+    words = ["--domain", "d.json", "--epsilon", "1", "--relation", "replace-one", "--insecure-seed", "1"]
+    assert main(["release", "t.csv", *words, "--all-kway", "2", "--out", "made", "--quiet"]) == 0
+    assert main(["release", "made", "--tables", "1"]) == 2 and not pathlib.Path("made/tables").exists()
+    assert "--tables must be an integer >= 2, got 1" in capsys.readouterr().err
+    assert main(["release", "made", "--tables", "3", "--epsilon", "1"]) == 2
+    assert "--epsilon cannot be used with --tables" in capsys.readouterr().err
+    assert main(["release", "made", "--tables", "3", "--rows", "40", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["tables"] == 3
+    found = [parquet.read_table(f"made/tables/{number}.parquet").to_pylist() for number in (1, 2, 3)]
+    assert [len(table) for table in found] == [40] * 3 and found[0] != found[1]
+    assert {row["a"] for row in found[0]} <= {"x", "y", "z"}
+    assert main(["release", "made", "--tables", "3"]) == 2
+    assert "already exists" in capsys.readouterr().err
+    assert main(["query", "made", "a=x"]) == 0  # a release stays one with tables in it

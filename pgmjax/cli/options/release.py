@@ -253,6 +253,14 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         help="draw N more synthetic rows from a release, whose folder is given in place of TABLE, and write "
         "them to a new file there. This costs no privacy",
     )
+    group.add_argument(
+        "--tables",
+        type=int,
+        metavar="M",
+        help="draw M tables to analyse from a release, whose folder is given in place of TABLE, and write "
+        "them to a new folder there; pgmjax.uncertainty.combine combines what an analysis of each says. This "
+        "costs no privacy",
+    )
 
 
 def add_prior_option(group: Any) -> None:
