@@ -48,7 +48,6 @@ EARLIER = {
     "peers",
     "rows",
     "rows-errors",
-    "statuses",
 }
 
 

@@ -91,7 +91,8 @@ class _Parser(argparse.ArgumentParser):
     """A parser whose usage errors name what was probably meant, and end with the example of its help."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
+        # a part of an option's name would mean another option as soon as one begins with the same letters
+        super().__init__(allow_abbrev=False, **settings)
         self.register("type", int, _whole_number)
         self.register("type", float, _number)
         self.register("action", "once", _Once)
@@ -210,9 +211,10 @@ def _meant(message: str, parser: argparse.ArgumentParser) -> str:
 
 
 def _close(option: str, known: Sequence[str]) -> list[str]:
-    """Return the option that is nearly the same word; the dashes that all begin with say nothing."""
-    bare = {each.lstrip("-"): each for each in known}
-    return [bare[each] for each in difflib.get_close_matches(option.lstrip("-"), bare, 1, 0.7)]
+    """Return the options that begin with a word, or the one that is nearly the same; dashes say nothing."""
+    bare, word = {each.lstrip("-"): each for each in known}, option.lstrip("-")
+    begun = [each for each in known if len(word) > 1 and each.startswith(f"--{word}")]
+    return begun[:3] or [bare[each] for each in difflib.get_close_matches(word, bare, 1, 0.7)]
 
 
 def _instead(words: Sequence[str], parser: argparse.ArgumentParser) -> str:
