@@ -2,15 +2,19 @@
 
     python bench/frozen.py keep FILE.jsonl [--part fits plans releases histories] [--number N]
     python bench/frozen.py compare FILE.jsonl
+    python bench/frozen.py plain FILE.json --seeds SEED ...
 
 `keep` makes 300 random fits (those of `statuses.py`, every other one with a prior or a constraint), 40 plans,
 30 releases with seeded noise and 20 histories, and writes a line for each. `compare` makes them again and
 prints what moved: losses and marginals by more than 1e-6 of their scale, gaps that grew, statuses that became
 worse, plans with more work, releases and answers that differ. It exits with 1 if anything did.
+`plain` writes fits as values, with what was found: noisy counts are rounded to nine digits before the fit, so
+that a reader without this script fits the same numbers (`tests/estimation/frozen_fits.json`).
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -60,6 +64,36 @@ def fit(seed: int) -> dict[str, Any]:
     marginals = [found.model.marginal((name,)).tolist() for name in case.domain]
     record = {"loss": found.loss, "gap": found.gap, "status": found.status.name, "total": case.total}
     return {**record, "marginals": [round(x, 9) for table in marginals for x in table]}
+
+
+def rounded(case: statuses.Case) -> statuses.Case:
+    """Return a fit whose noisy counts and deviations have nine digits."""
+    noisy = [
+        pj.LinearMeasurement(
+            one.clique,
+            [float(f"{x:.9g}") for x in one.flat_values()],
+            float(f"{float(one.stddev):.9g}"),
+        )
+        for one in case.measurements
+    ]
+    return dataclasses.replace(case, measurements=noisy)
+
+
+def as_values(seed: int) -> dict[str, Any]:
+    """A fit as plain values, and what was found."""
+    case = rounded(statuses.case_of(seed))
+    found = statuses.fitted(case)
+    return {
+        "seed": seed,
+        "domain": {name: case.domain[name] for name in case.domain},
+        "measurements": [
+            [list(one.clique), one.flat_values().tolist(), float(one.stddev)] for one in case.measurements
+        ],
+        "total": case.total,
+        "loss": case.kind,
+        "settings": case.settings,
+        "found": {"loss": found.loss, "gap": found.gap, "status": found.status.name},
+    }
 
 
 def structure(seed: int) -> Structure:
@@ -177,11 +211,16 @@ def moved(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
 def main() -> None:
     """Keep results, or compare them."""
     parser = harness.parser(__doc__)
-    parser.add_argument("what", choices=("keep", "compare"))
+    parser.add_argument("what", choices=("keep", "compare", "plain"))
     parser.add_argument("file", type=pathlib.Path)
     parser.add_argument("--part", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--number", type=int, help="of each part; the default is all")
+    parser.add_argument("--seeds", type=int, nargs="+", help="of the fits that `plain` writes")
     given = parser.parse_args()
+    if given.what == "plain":
+        lines = [json.dumps(as_values(seed)) for seed in given.seeds]
+        given.file.write_text("[\n" + ",\n".join(lines) + "\n]\n")
+        return
     if given.what == "keep":
         with given.file.open("w") as out:
             for part in given.part:

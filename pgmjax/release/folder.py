@@ -400,13 +400,18 @@ class SavedRelease:
         noisy = read_measurements(path, domain) if path.is_file() else ()
         return CountEstimates(domain, noisy, self.model.total if self.record.get("total_public") else None)
 
-    def tables(self, m: int = 20, seed: int = 0, *, rows: int | None = None) -> Iterator[dict[str, Any]]:
-        """Return tables to analyse as Arrow columns by name, one after the other; see `Release.tables`."""
+    def tables(self, m: int = 20, seed: int = 0, *, rows: int | None = None) -> list[Any]:
+        """Return tables to analyse like real ones, as frames of pandas; see `Release.tables`."""
+        arrow, _ = checks.optional("pyarrow", extra="tables"), checks.optional("pandas", extra="demo")
+        return [arrow.table(columns).to_pandas() for columns in self.drawn_columns(m, seed, rows)]
+
+    def drawn_columns(self, m: int, seed: int = 0, rows: int | None = None) -> Iterator[dict[str, Any]]:
+        """Return the Arrow columns of each of `tables`, one table after the other."""
         path, model = self.folder / "measurements.parquet", self.model
         noisy = read_measurements(path, model.domain) if path.is_file() else ()
         total = float(model.total) if self.record.get("total_public") else None
-        weighted = bool(self.record.get("weighted"))
-        found = drawn(model, noisy, total, m, seed, rows, weighted=weighted)
+        of = {"weighted": bool(self.record.get("weighted")), "inputs": inputs_in(self.folder, self.record)}
+        found = drawn(model, noisy, total, m, seed, rows, **of)
         return (columns for _, columns in found)
 
     def distances(self) -> tuple[NoisyDistance, ...]:

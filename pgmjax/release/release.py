@@ -242,7 +242,8 @@ class Release:
 
         Raises:
             ImportError: pandas or pyarrow is not installed.
-            ValueError: m is below 2, rows below 1, records have weights, or nothing was measured.
+            ValueError: m is below 2, rows below 1, records have weights, nothing was measured, or the model
+                was also fitted to a prior or to public facts.
         """
         arrow, _ = checks.optional("pyarrow", extra="tables"), checks.optional("pandas", extra="demo")
         return [arrow.table(columns).to_pandas() for _, columns in self.drawn_columns(m, seed, rows)]
@@ -252,7 +253,8 @@ class Release:
     ) -> Iterator[tuple[GraphicalModel, dict[str, Any]]]:
         """Return the model and the Arrow columns of each of `tables`."""
         total = float(self.model.total) if self.total_public else None
-        return drawn(self.model, self.measurements, total, m, seed, rows, weighted=self.weighted)
+        of = {"weighted": self.weighted, "inputs": self.inputs}
+        return drawn(self.model, self.measurements, total, m, seed, rows, **of)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the release as a folder, as `pgmjax release` does; `pj.load` opens it.

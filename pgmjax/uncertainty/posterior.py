@@ -51,6 +51,7 @@ def combine(estimates: Any, variances: Any, *, level: float = 0.95) -> Combined:
         level: of the interval.
 
     Raises:
+        TypeError: what is given is no numbers.
         ValueError: fewer than two tables, shapes that differ, estimates that are not finite, or variances
             that are negative or not finite.
 
@@ -66,7 +67,7 @@ def combine(estimates: Any, variances: Any, *, level: float = 0.95) -> Combined:
     """
     from scipy import special  # late, as importing it takes as long as importing NumPy
 
-    given, own = (np.asarray(each, np.float64) for each in (estimates, variances))
+    given, own = _numbers("estimates", estimates), _numbers("variances", variances)
     level = checks.number("level", level, above=0, below=1)
     if given.ndim == 0 or given.shape != own.shape:
         raise ValueError(
@@ -97,6 +98,17 @@ def combine(estimates: Any, variances: Any, *, level: float = 0.95) -> Combined:
         each.item() if each.ndim == 0 else each for each in map(np.asarray, found)
     )
     return Combined(mean, error, (low, high), freedom)
+
+
+def _numbers(name: str, given: Any) -> np.ndarray:
+    """Return real numbers as an array; what is refused is not shown, as it may be data."""
+    try:
+        found = np.asarray(given)
+        if found.dtype.kind in "biuf":
+            return found.astype(np.float64)
+    except (TypeError, ValueError):
+        pass
+    raise TypeError(f"{name} must be numbers, one or an array of one shape for each table.") from None
 
 
 def draws_of(

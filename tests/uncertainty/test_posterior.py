@@ -52,6 +52,17 @@ def test_bad_input(estimates, variances, said):
         pj.uncertainty.combine(estimates, variances)
 
 
+@pytest.mark.parametrize("bad", [["x", "y"], [1j, 2.0], [[1.0], [1.0, 2.0]], None, {"a": 1}])
+def test_what_is_no_number_is_refused_unseen(bad):
+    with pytest.raises(
+        TypeError, match="must be numbers, one or an array of one shape for each table"
+    ) as one:
+        pj.uncertainty.combine(bad, [1.0, 1.0])
+    with pytest.raises(TypeError, match="variances must be numbers"):
+        pj.uncertainty.combine([1.0, 1.0], bad)
+    assert one.value.__cause__ is None
+
+
 def people(rng, number):
     """Records in which c follows a, and b both."""
     a = rng.choice(3, number, p=[0.5, 0.3, 0.2])
@@ -103,10 +114,10 @@ def test_intervals_cover_a_known_truth_and_those_of_one_table_do_not():
     assert hits.sum() > naive.sum() + 10
 
 
-def of_counts(counts):
+def of_counts(counts, domain=DOMAIN):
     """The model of a table that is known."""
     exact = [pj.LinearMeasurement(("a", "b", "c"), counts, 1.0)]
-    return PLAIN.fit(DOMAIN, exact, float(counts.sum())).model
+    return PLAIN.fit(domain, exact, float(counts.sum())).model
 
 
 def test_rows_that_are_dealt_evenly_break_the_rule():
@@ -144,3 +155,12 @@ def test_a_release_gives_frames(tmp_path):
     assert all(one.equals(two) for one, two in zip(release.tables(2), release.tables(2), strict=True))
     with pytest.raises(ValueError, match="m must be an integer >= 2"):
         release.tables(1)
+    release.save(tmp_path / "r")
+    saved = pj.load(tmp_path / "r").tables(3, rows=50)
+    assert [frame.shape for frame in saved] == [(50, 3)] * 3
+    assert (saved[0].dtypes == frames[0].dtypes).all() and set(saved[0]["a"]) <= {"x", "y", "z"}
+    from_other = release.with_prior(of_counts(np.full((3, 2, 4), 20.0), labelled))
+    from_other.save(tmp_path / "other")
+    for each in (from_other, pj.load(tmp_path / "other")):
+        with pytest.raises(ValueError, match="not fitted to noisy counts alone"):
+            each.tables(2)
