@@ -410,7 +410,10 @@ class SavedRelease:
         path, model = self.folder / "measurements.parquet", self.model
         noisy = read_measurements(path, model.domain) if path.is_file() else ()
         total = float(model.total) if self.record.get("total_public") else None
-        of = {"weighted": bool(self.record.get("weighted")), "inputs": inputs_in(self.folder, self.record)}
+        of: dict[str, Any] = {
+            "weighted": bool(self.record.get("weighted")),
+            "inputs": inputs_in(self.folder, self.record),
+        }
         found = drawn(model, noisy, total, m, seed, rows, **of)
         return (columns for _, columns in found)
 

@@ -253,7 +253,7 @@ class Release:
     ) -> Iterator[tuple[GraphicalModel, dict[str, Any]]]:
         """Return the model and the Arrow columns of each of `tables`."""
         total = float(self.model.total) if self.total_public else None
-        of = {"weighted": self.weighted, "inputs": self.inputs}
+        of: dict[str, Any] = {"weighted": self.weighted, "inputs": self.inputs}
         return drawn(self.model, self.measurements, total, m, seed, rows, **of)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
