@@ -111,6 +111,7 @@ class Estimator(Named):
         dtype: `float32` or `float64` (on the device; no global JAX flag is changed). The result of a
             float32 fit is evaluated in float64, which decides: the fit continues in float64, if memory
             allows, unless it is within the tolerance there, or stalled within 100 tolerances and 0.01.
+            L-BFGS takes all its steps in float64, if memory allows.
         max_bytes: memory limit of a fit; None for that of the device.
         progress: None for a progress bar in terminals and notebooks, False for no bar.
         approximate: behaviour of `fit` if no exact plan fits in memory: False refuses; True uses convex

@@ -127,7 +127,9 @@ def fit_steps(problem: FitProblem, start: GraphicalModel | None) -> FitSteps[Fit
         plan = problem.plan(loss.cliques)
         if problem.accept:
             problem.accept(plan)
-        if isinstance(plan.oracle, HostContraction):  # whose tables are float64 in any case
+        precise = solvers.build(problem.estimator.solver).in_float64
+        # tables of the host are float64 in any case
+        if isinstance(plan.oracle, HostContraction) or (precise and problem.fits_in_float64(loss.cliques)):
             dtype = "float64"
         earlier = problem.known.start(start)
         tables: Sequence[np.ndarray] = [np.zeros(shape) for shape in loss.shapes]

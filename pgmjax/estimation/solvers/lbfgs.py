@@ -10,7 +10,7 @@ References:
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -49,6 +49,9 @@ class LBFGS(Solver):
         patience: steps without a lower loss after which the solver has stalled.
     """
 
+    # A line search compares losses that differ in digits that float32 lacks, and the fit would end in float64,
+    # by a second program that takes as long to compile.
+    in_float64: ClassVar[bool] = True
     memory: int = dataclasses.field(default=10, metadata={"static": True})
     patience: Any = 20
 

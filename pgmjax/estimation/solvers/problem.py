@@ -338,9 +338,11 @@ class Solver(abc.ABC):
 
     Attributes:
         runs_on_host: whether all methods also take NumPy arrays, and a problem `on_host`.
+        in_float64: whether its steps are taken in float64 wherever that fits in memory, whatever is asked.
     """
 
     runs_on_host: ClassVar[bool] = False
+    in_float64: ClassVar[bool] = False
 
     @property
     @abc.abstractmethod
