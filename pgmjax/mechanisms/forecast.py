@@ -49,8 +49,9 @@ COMPARE = 3e-8
 """Seconds to compute a cell of a model and its distance from a count."""
 SEARCH, SEARCH_ENTRY, SEARCH_ANSWER = 2.0, 1.1e-2, 6e-5
 """Seconds to search a strategy, for itself, each entry of the workload and each of its answers."""
-QUESTION, LEAST = 1.5, 1e-3
-"""Steps of a fit that a marginal of its model takes, and its least time (s)."""
+QUESTION, PATH, LEAST = 0.6, 30, 1e-3
+"""Steps of a fit that a marginal of its model takes, attributes on the way between two of a model (a marginal
+needs that part of it alone), and its least time (s)."""
 BETWEEN, LAST = 400, 800
 """Steps of a fit between two rounds, and of the last one, of which up to 1,000 were seen."""
 CALLS = 1.5
@@ -233,7 +234,8 @@ def _stages(request: Request, work: Work, inference: Plan, records: int) -> tupl
     most = request.estimator.max_steps
     steps = CALLS * ((work.fits - 1) * min(BETWEEN, most) + min(LAST, most))
     answers = sum(entry.query.num_rows(domain) for entry in request.workload.entries)
-    question = max(LEAST * slower, QUESTION * inference.step_seconds)
+    question = QUESTION * min(1, PATH / len(domain)) * inference.step_seconds
+    question = max(LEAST * slower, question)
     asked = 2 * len(request.workload)  # for the answers, and for the pictures and maps of the report
     fits = work.fits * (inference.oracle.forecast.compile_seconds + slower * held * BIND)
     read = records * (len(domain) * READ + len(work.counted) * COUNT) + counted * CELL
