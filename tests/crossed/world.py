@@ -201,12 +201,12 @@ class World:
         data = Dataset.from_frame(domain, counted(context)[["a", "b", "c"]], rows_outside=outside)
         return np.asarray(data.marginals([("a", "b", "c")])[0], float)
 
-    def ledger(self, mechanism, context, name):
+    def ledger(self, mechanism, context, name, *more):
         """Return a new ledger that grants the table twice the budget of a release."""
         place = self.folder / f"{mechanism}-{context}-{name}.ledger"
         words = ["ledger", "init", place, self.folder / f"{context}.csv", "--name", "t", "--epsilon", "16"]
         words += ["--relation", self.relation(mechanism)]
         found = has(context, "discovery")
         words += ["--domain", self.folder / ("open.json" if found else "domain.json")]
-        good(*words, *(["--delta", "0.00001"] if found else []), *self.defined(context))
+        good(*words, *(["--delta", "0.00001"] if found else []), *self.defined(context), *more)
         return place

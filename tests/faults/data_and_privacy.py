@@ -37,6 +37,17 @@ FAULTS = (
         tests=("tests/privacy/test_unit.py::test_keys_of_records_left_out_are_no_candidates",),
     ),
     Fault(
+        "noise for units of several records is that of one record",
+        "pgmjax.privacy.accounting.calibration",
+        "_ask",
+        old="records == 1",
+        new="records >= 1",
+        tests=(
+            "tests/privacy/accounting/test_calibration.py::"
+            "test_a_unit_of_three_records_needs_three_times_the_noise",
+        ),
+    ),
+    Fault(
         "answers with insecure noise say that it is secure",
         "pgmjax.privacy.private_table",
         "PrivateTable._input",

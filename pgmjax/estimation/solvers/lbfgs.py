@@ -49,8 +49,8 @@ class LBFGS(Solver):
         patience: steps without a lower loss after which the solver has stalled.
     """
 
-    # A line search compares losses that differ in digits that float32 lacks, and the fit would end in float64,
-    # by a second program that takes as long to compile.
+    # A line search compares losses that differ in digits that float32 lacks, and the fit would end in
+    # float64, by a second program that takes as long to compile.
     in_float64: ClassVar[bool] = True
     memory: int = dataclasses.field(default=10, metadata={"static": True})
     patience: Any = 20

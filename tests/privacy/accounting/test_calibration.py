@@ -147,3 +147,18 @@ def test_loss_distributions_need_shifts_for_gaussians():
     uneven = DenseMatrix(("a",), [[3, 2, 0, 0], [0, 2, 1, 1]])
     with pytest.raises(ValueError, match="pld unsupported: a gaussian event does not know its shifts"):
         calibrate([uneven], DOMAIN, AR, 1, "1e-9", noise="gaussian", accountant="pld")
+
+
+@pytest.mark.parametrize("relation", list(Relation), ids=lambda relation: relation.value)
+@pytest.mark.parametrize(
+    ("accountant", "noise"), [("rdp", "laplace"), ("rdp", "gaussian"), ("pld", "laplace")]
+)
+def test_a_unit_of_three_records_needs_three_times_the_noise(accountant, noise, relation):
+    """All three may lie in one cell: the shift is three times as far, in units of three times the scale."""
+    one, three = (
+        calibrate(
+            [marginal(["a"])], DOMAIN, relation, 1, "1e-6", noise=noise, max_records=k, accountant=accountant
+        )
+        for k in (1, 3)
+    )
+    assert three.distributions[0].scale >= 3 * one.distributions[0].scale * (1 - 1e-9)
