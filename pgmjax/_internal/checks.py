@@ -292,4 +292,5 @@ def did_you_mean(value: Any, known: Iterable[str]) -> str:
 
 
 def _folded(word: str) -> str:
-    return word.casefold().replace("-", "_")
+    """Return a word without what few see in it: its case, and the form in which Unicode writes accents."""
+    return unicodedata.normalize("NFC", word).casefold().replace("-", "_")

@@ -207,6 +207,8 @@ def _meant(message: str, parser: argparse.ArgumentParser) -> str:
         return ". Put spaces between several" if option.nargs == "+" else ". Give one of them"
     close = difflib.get_close_matches(word, known, 1, 0.7)
     close = close or [f"{parser.prog} {name} {word}" for name in known if word in _parts(parser, name)]
+    if not close and parser.prog.endswith(" mechanisms"):
+        return ". It lists all mechanisms with their options, and takes no name"
     return f". Did you mean {close[0]}?" if close else ""
 
 

@@ -96,7 +96,7 @@ def _check_table(arguments: argparse.Namespace) -> None:
     if pathlib.Path(arguments.file).suffix in _TABLES:
         raise ValueError(f"The ledger stands before the table, got {arguments.file}: exchange the two.")
     if arguments.demo == (arguments.table is not None):
-        raise ValueError("Give a table, or --demo to try the command on a public table.")
+        raise ValueError("Give a table, as the last name, or --demo to try the command on a public table.")
 
 
 def _definition(arguments: argparse.Namespace, relation: Relation) -> TableDefinition | OpenDefinition | None:

@@ -29,6 +29,7 @@ from pgmjax.data.attribute import Attribute
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain_file import read_domain_file, write_file
 from pgmjax.data.entry import shown
+from pgmjax.data.value import plain_text
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -65,6 +66,7 @@ class Domain(Named):
         if not spec:
             raise ValueError("A domain must have at least one attribute, got none.")
         attributes = tuple(Attribute.from_spec(name, entry) for name, entry in spec.items())
+        _check_names([attribute.name for attribute in attributes])
         object.__setattr__(self, "_attributes", attributes)
 
     @functools.cached_property
@@ -104,9 +106,11 @@ class Domain(Named):
         Raises:
             ValueError: no attribute has that name.
         """
-        if name not in self._by_name:
-            raise ValueError(f"{name!r} is not an attribute of the domain; there are {_some(self)}.")
-        return self._by_name[name]
+        found = name if name in self._by_name else checks.same_word(name, self._by_name)
+        if found is None or plain_text(found) != plain_text(name):
+            meant = checks.did_you_mean(name, self._by_name)
+            raise ValueError(f"{name!r} is not an attribute of the domain; there are {_some(self)}.{meant}")
+        return self._by_name[found]
 
     def shape_of(self, clique: Iterable[str]) -> tuple[int, ...]:
         """Return the sizes of the given attributes, in the order given."""
@@ -194,6 +198,18 @@ def _kind(attribute: Attribute, most: int = 6) -> str:
         ends = names if len(names) <= most else (*names[: most - 1], "…", names[-1])
         said = ("bins " if attribute.bins is not None else "") + ", ".join(ends)
     return f"{said}; the last: missing" if attribute.missing else said
+
+
+def _check_names(names: list[str]) -> None:
+    """Refuse two names that look the same: stores would read one column for both."""
+    seen: dict[str, str] = {}
+    for name in names:
+        if (other := seen.setdefault(plain_text(name), name)) != name:
+            places = f"attributes {names.index(other) + 1} and {names.index(name) + 1}"
+            raise ValueError(
+                f"The names {other!r} and {name!r} ({places}) differ only in white space or in how Unicode "
+                "writes them: rename one."
+            )
 
 
 def _some(domain: Domain, most: int = 12) -> str:

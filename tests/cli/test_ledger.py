@@ -173,8 +173,8 @@ def test_bad_use(file, table, tmp_path, capsys):
     cases = [
         (["show", str(file)], 2, "There is no ledger"),
         (["verify", str(file)], 2, "There is no ledger"),
-        (["show", str(table)], 1, "not a ledger"),
-        (["show", str(tmp_path)], 1, "is a folder"),
+        (["show", str(table)], 2, "not a ledger"),
+        (["show", str(tmp_path)], 2, "is a folder"),
         (["init", str(file), "--name", "a", "--epsilon", "1", "--relation", "add-remove"], 2, "Give a table"),
         (["init", str(file), str(table), "--name", "a", "--epsilon", "1"], 2, "--relation"),
         ([], 2, "COMMAND"),

@@ -4,6 +4,7 @@ import datetime
 import decimal
 import json
 import pickle
+import unicodedata
 
 import numpy as np
 import pandas
@@ -307,3 +308,15 @@ def test_a_domain_fits_the_table_that_it_was_taken_from(seed):
 def test_what_cannot_be_inferred(frame, arguments, message):
     with pytest.raises(ValueError, match=message):
         Domain.from_public_data(frame, **arguments)
+
+
+def test_names_that_look_the_same_are_one(tmp_path):
+    composed, apart = (unicodedata.normalize(form, "café") for form in ("NFC", "NFD"))
+    for other in (apart, f"{composed} "):
+        with pytest.raises(ValueError, match=r"attributes 1 and 2\) differ only in white space or in how"):
+            Domain({composed: 2, other: 3})
+    domain = Domain({composed: 2, "b": 3})
+    assert domain[apart] == 2 and domain.attribute(apart).name == composed
+    assert domain.size((apart, "b")) == 6
+    with pytest.raises(ValueError, match="Did you mean 'b'"):
+        domain.attribute("B")

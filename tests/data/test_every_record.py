@@ -26,6 +26,7 @@ from hypothesis import strategies as st
 from pgmjax.data import files
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
+from pgmjax.data.unit import Unit
 
 VALUES = ["x", "a b", "v,w", "l\nm", "r\r\ns", 'q"u', "0;1", "1,5", "\u00e9", ""]
 LABELS = [value for value in VALUES if value.isprintable() and value]
@@ -216,8 +217,11 @@ def test_row_names_of_r_and_lines_without_an_end_are_said(tmp_path):
 def test_two_names_of_one_column_are_refused(tmp_path):
     (tmp_path / "t.csv").write_text("e\u0301,b\nx,x\n")
     for names in (["b", " b"], ["e\u0301", "\u00e9"]):
-        with pytest.raises(ValueError, match=r"are one column of .*t\.csv, as white space"):
+        with pytest.raises(ValueError, match="differ only in white space or in how Unicode writes them"):
             counts(tmp_path / "t.csv", names)
+        held = Dataset.read(tmp_path / "t.csv", Domain({names[0]: ["x"]}), unit=Unit(names[1], 1))
+        with pytest.raises(ValueError, match=r"are one column of .*t\.csv, as white space"):
+            held.marginals([(names[0],)])
     (tmp_path / "t.csv").write_text("b,b \nx,a b\n")
     assert counts(tmp_path / "t.csv", ["b"]) == true_counts([["x"]], [0])
 

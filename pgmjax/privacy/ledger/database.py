@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pgmjax._internal import checks, formats
-from pgmjax.privacy.ledger.errors import LedgerError, told
+from pgmjax.privacy.ledger.errors import LedgerError, no_ledger, told
 
 _OLDEST = (3, 38, 0)  # STRICT tables, JSON functions
 _ALL: weakref.WeakSet[Connection] = weakref.WeakSet()
@@ -367,7 +367,7 @@ def _check_format(connection: sqlite3.Connection, path: pathlib.Path) -> None:
     if found == _UNPUBLISHED:
         raise LedgerError(formats.unpublished(path))
     if found != APPLICATION_ID:
-        raise LedgerError(f"{path} is not a ledger of pgmjax: name another file, or make one there.")
+        raise no_ledger(f"{path} is not a ledger of pgmjax: name another file, or make one there.")
     try:
         formats.LEDGER.check({"format": formats.LEDGER.name, "format_version": version}, path)
     except ValueError as error:
@@ -445,21 +445,23 @@ def resolve(path: str | os.PathLike[str]) -> pathlib.Path:
 
     Raises:
         TypeError: the argument is not a path.
-        LedgerError: a ledger cannot be kept at this location.
+        LedgerError: a folder, a key, or no place for a file; a ledger cannot be kept at this location.
     """
     checks.kind(path, str | os.PathLike, "A ledger's path must be a string or a path")
     text = os.fspath(path)
     if not isinstance(text, str):
         raise TypeError("A ledger's path must be text, got bytes.")
     if not text.strip() or ":memory:" in text or text.startswith("file:"):
-        raise LedgerError(
+        raise no_ledger(
             f"A ledger cannot be kept at {text!r}: budgets must outlast the process. Name a file on a disk."
         )
     place = pathlib.Path(os.path.realpath(text))
     if place.is_dir():
-        raise LedgerError(f"{place} is a folder: name a file in it for the ledger.")
+        raise no_ledger(f"{place} is a folder: name a file in it for the ledger.")
+    if place.suffix == ".key" and place.is_file():
+        raise no_ledger(f"{place} is the key of a ledger: name the ledger, such as {place.with_suffix('')}.")
     if not place.parent.is_dir():
-        raise LedgerError(f"There is no folder {place.parent} for a ledger: make it first.")
+        raise no_ledger(f"There is no folder {place.parent} for a ledger: make it first.")
     kind = file_system(place)
     if kind is not None and is_remote(kind):
         raise LedgerError(
@@ -476,9 +478,9 @@ def require_writable(place: pathlib.Path) -> None:
         LedgerError: the file is missing, not a plain file, hard-linked or read-only.
     """
     if not place.exists():
-        raise LedgerError(f"There is no ledger {place}: make one with `pgmjax ledger init` or Ledger.create.")
+        raise no_ledger(f"There is no ledger {place}: make one with `pgmjax ledger init` or Ledger.create.")
     if not place.is_file():
-        raise LedgerError(f"{place} is not a plain file, and so no ledger.")
+        raise no_ledger(f"{place} is not a plain file, and so no ledger.")
     if place.stat().st_nlink > 1:
         raise LedgerError(
             f"{place} has {place.stat().st_nlink} names (hard links): under each it would have another "

@@ -22,6 +22,15 @@ class AttemptsExhausted(Error, RuntimeError):
     """A charge was tried as often as its account allows without an answer. It stays spent."""
 
 
+class _NoLedger(LedgerError, ValueError):  # what was given is wrong, so that the command ends with 2
+    pass
+
+
+def no_ledger(message: str) -> LedgerError:
+    """Return the error for a name under which there is nothing, or no ledger. Nothing was granted."""
+    return _NoLedger(message)
+
+
 _BUSY, _READONLY, _IOERR, _CORRUPT, _FULL, _CANTOPEN, _NOTADB = 5, 8, 10, 11, 13, 14, 26
 _REASONS = {
     _BUSY: "it was locked by another process for too long. Try again, with the same key",
@@ -58,4 +67,6 @@ def told(path: str | os.PathLike[str], doing: str, outcome: str) -> Iterator[Non
     try:
         yield
     except (sqlite3.Error, OSError) as error:
-        raise LedgerError(f"The ledger {path} could not be {doing}: {reason(error)}. {outcome}") from error
+        other = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF == _NOTADB
+        kind = no_ledger if other else LedgerError
+        raise kind(f"The ledger {path} could not be {doing}: {reason(error)}. {outcome}") from error
