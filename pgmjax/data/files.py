@@ -475,7 +475,7 @@ def unit_column(source: FileSource, name: str) -> str:
             return f"f{found.positions[name]}"
         said = f"{source.path} has no column named {name!r}"
     except ValueError as error:
-        said = re.split(", and needs one|: correct", str(error))[0]
+        said = re.split(", and needs one|: correct|: keep one", str(error))[0]
     raise ValueError(f"{said}, and the unit of privacy (--unit) needs one: correct the unit's name.")
 
 
