@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax import mechanisms
+from pgmjax._internal import checks
 from pgmjax.cli import perturb, process
 from pgmjax.cli.options.free import LEVEL
 from pgmjax.data.cliques import Clique, as_clique
@@ -27,13 +28,15 @@ from pgmjax.local.answers import UnbiasedAnswers
 from pgmjax.local.conditions import answer_cells, answer_conditions
 from pgmjax.local.table import PerturbedTable
 from pgmjax.measurements.inputs import Input, are_secure
-from pgmjax.queries import marginal
+from pgmjax.queries import Query, marginal
 from pgmjax.queries import text as query_text
 from pgmjax.release import accuracy
 from pgmjax.release import folder as release_folder
+from pgmjax.release.accuracy import Reported
 from pgmjax.release.folder import SavedRelease
 from pgmjax.release.statement import not_secure
 
+_IF_RIGHT = "if the model is right about what was not measured together"
 _NO_INTERVAL = "no interval, because what was measured does not determine it: it rests on {} alone"
 _LEARNED = "Answers are those of the trained model in predictor/ where it learned the attributes together."
 
@@ -48,8 +51,11 @@ def run(arguments: argparse.Namespace) -> None:
         )
     if arguments.condition and arguments.marginal:
         raise ValueError("Give either conditions or --marginal, not both.")
+    draws = None if arguments.draws is None else checks.integer("--draws", arguments.draws, low=2)
     perturbed = perturb.read(arguments.folder)
     if perturbed is not None:
+        if draws is not None:
+            raise ValueError("--draws is for a release: each answer of a perturbed table has an interval.")
         if arguments.marginal:
             _perturbed_marginal(perturbed, arguments.marginal, arguments.json)
         else:
@@ -58,10 +64,34 @@ def run(arguments: argparse.Namespace) -> None:
         return
     saved = release_folder.opened(arguments.folder)
     if arguments.marginal:
-        _marginal(saved, arguments.marginal, arguments.json)
+        _marginal(saved, arguments.marginal, draws, arguments.json)
     else:
-        _conditions(saved, arguments.condition, arguments.json)
+        _conditions(saved, arguments.condition, draws, arguments.json)
     _warn(saved.model.inputs)
+
+
+def _by_draws(
+    saved: SavedRelease, queries: Sequence[Query], found: Sequence[Reported], draws: int | None
+) -> list[np.ndarray | None]:
+    """Return of each query the ends of intervals by draws [rows, 2], None where one is determined.
+
+    Raises:
+        ValueError: nothing that was measured tells of an attribute, or no draws can be made of the release.
+    """
+    open_ones = [
+        k for k, each in enumerate(found) if not each.determined.all() and each.given_by == accuracy.MODEL
+    ]
+    ends: list[np.ndarray | None] = [None] * len(found)
+    if draws is None or not open_ones:
+        return ends
+    sizes = [len(found[k].estimates) for k in open_ones]
+    made = saved.estimate(
+        lambda model: np.concatenate([np.ravel(model.answer(queries[k])) for k in open_ones]), draws
+    )
+    both = np.maximum(np.stack(made.interval, axis=-1), 0.0)
+    for k, part in zip(open_ones, np.split(both, np.cumsum(sizes)[:-1]), strict=True):
+        ends[k] = part
+    return ends
 
 
 def _warn(inputs: Sequence[Input]) -> None:
@@ -76,7 +106,7 @@ def _facts(total: float, population: Population | None, inputs: Sequence[Input])
     return {"total": total, "population": described, "secure": are_secure(inputs)}
 
 
-def _conditions(saved: SavedRelease, texts: list[str], as_json: bool) -> None:
+def _conditions(saved: SavedRelease, texts: list[str], draws: int | None, as_json: bool) -> None:
     model, population = saved.model, saved.population
     asked = [query_text.conditions(text, model.domain, interpolate=True) for text in texts]
     found = [saved.report(each.query) for each in asked]
@@ -84,7 +114,8 @@ def _conditions(saved: SavedRelease, texts: list[str], as_json: bool) -> None:
     shares = [float(each.share(model.total)[0]) for each in found]
     ends = [_ends(each.intervals) for each in found]
     around = [_ends(each.shares) for each in found]
-    told = texts, estimates, ends, shares, around, found, asked
+    drawn = _by_draws(saved, [each.query for each in asked], found, draws)
+    told = texts, estimates, ends, shares, around, found, asked, drawn
     if as_json:
         answers = [
             {
@@ -96,14 +127,18 @@ def _conditions(saved: SavedRelease, texts: list[str], as_json: bool) -> None:
                 "determined": interval is not None,
                 "rests_on": accuracy.rests_on(interval is not None, one.given_by),
                 "interpolated": list(condition.notes),
+                **({} if draws is None else {"drawn_interval": None if ends is None else ends[0].tolist()}),
             }
-            for text, n, interval, share, near, one, condition in zip(*told, strict=True)
+            for text, n, interval, share, near, one, condition, ends in zip(*told, strict=True)
         ]
         print(json.dumps({**_facts(model.total, population, model.inputs), "answers": answers}))
         return
     rows = "rows" if population is None or population.max_weight is None else "in weight"
-    for text, estimate, interval, share, near, one, condition in zip(*told, strict=True):
+    for text, estimate, interval, share, near, one, condition, by_draws in zip(*told, strict=True):
         said = _NO_INTERVAL.format(one.given_by)
+        if by_draws is not None:
+            low, high = by_draws[0]
+            said = f"{LEVEL:.0%} interval of {draws} draws {low:,.1f} to {high:,.1f}, {_IF_RIGHT}"
         if interval is not None:
             said = f"{LEVEL:.0%} interval {interval[0]:,.1f} to {interval[1]:,.1f}"
         if near is not None:
@@ -139,7 +174,7 @@ def _print_population(population: Population | None, codes: Mapping[str, Iterabl
         print(line)
 
 
-def _marginal(saved: SavedRelease, text: str, as_json: bool) -> None:
+def _marginal(saved: SavedRelease, text: str, draws: int | None, as_json: bool) -> None:
     model, population = saved.model, saved.population
     clique = read_names(text, model.domain)
     shape = model.domain.shape_of(clique)
@@ -151,6 +186,9 @@ def _marginal(saved: SavedRelease, text: str, as_json: bool) -> None:
         if np.isfinite(intervals).all():
             low, high = np.moveaxis(intervals, -1, 0).reshape(2, *shape)
             columns |= {f"{kind}low": low, f"{kind}high": high}
+    (drawn,) = _by_draws(saved, [marginal(clique)], [found], draws)
+    if drawn is not None:
+        columns |= {f"drawn_{end}": drawn[:, k].reshape(shape) for k, end in enumerate(("low", "high"))}
     if as_json:
         values = dict(zip(clique, names, strict=True))
         rests_on = accuracy.rests_on(sure, found.given_by)
@@ -162,6 +200,8 @@ def _marginal(saved: SavedRelease, text: str, as_json: bool) -> None:
         print("\t".join(line))
     if not sure:
         print(f"These counts have {_NO_INTERVAL.format(found.given_by)}.")
+    if drawn is not None:
+        print(f"drawn_low and drawn_high: ends of {LEVEL:.0%} intervals of {draws} draws, {_IF_RIGHT}.")
     if found.given_by == accuracy.LEARNER:
         print(_LEARNED)
     _print_population(population, {name: range(model.domain[name]) for name in clique})

@@ -34,6 +34,7 @@ QUERIES = "queries"
 _FIELDS = ("value", "stddev", "noise", "rounded_to")
 _OURS = ("clique", "row", "value", "stddev")
 _OF_QUERIES = ("query", "value", "scale", *_FIELDS[1:])
+_OF_ONE_SCALE = ("laplace", "gaussian")  # families of discrete noise that have no other parameter
 _MOST_CELLS = 1 << 27
 _NOTHING = 1e3  # standard deviation of a cell that was not published, in totals of its table
 _SHOWN = 3
@@ -264,9 +265,24 @@ def _own(
     for number, group in enumerate(_own_groups(table, domain, asked)):
         spec = None if asked is None else asked[number]
         if isinstance(spec, dict) and group is not None:
-            yield _answered(group, as_entry(number, spec).query, domain), 0
+            yield _drawn(_answered(group, as_entry(number, spec).query, domain), group), 0
         elif group is not None:
-            yield _measurement(group, domain, given)
+            made, absent = _measurement(group, domain, given)
+            yield (made if absent else _drawn(made, group)), absent
+
+
+def _drawn(made: LinearMeasurement, group: _Group) -> LinearMeasurement:
+    """Return answers with the discrete distribution of their noise, if the file has its scale."""
+    scales, integers = set(group.fields.get("scale", ())), np.rint(made.values)
+    if len(scales) != 1 or made.noise not in _OF_ONE_SCALE or (integers != made.values).any():
+        return made
+    (scale,) = scales
+    if scale is None or not (math.isfinite(scale) and scale > 0):
+        return made
+    distribution = read_noise(made.noise, {"scale": float(scale)})
+    if made.stddev.ndim or not math.isclose(distribution.stddev, made.stddev, rel_tol=1e-9):
+        return made
+    return LinearMeasurement.released(made.query, integers.astype(np.int64), distribution)
 
 
 def _answered(group: _Group, query: Query, domain: Domain) -> LinearMeasurement:
@@ -368,7 +384,9 @@ def _own_groups(table: Any, domain: Domain, asked: Sequence[Any] | None) -> Iter
     cliques, rows = table.column("clique").to_pylist(), np.array(table.column("row").to_pylist(), np.int64)
     values = _numbers("value", table.column("value").to_pylist())
     fields = {
-        name: table.column(name).to_pylist() for name in ("stddev", "noise") if name in table.column_names
+        name: table.column(name).to_pylist()
+        for name in ("stddev", "noise", "scale")
+        if name in table.column_names
     }
     starts = [k for k in range(len(rows)) if k == 0 or cliques[k] != cliques[k - 1] or rows[k] <= rows[k - 1]]
     for number, (first, end) in enumerate(itertools.pairwise([*starts, len(rows)])):

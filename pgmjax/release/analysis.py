@@ -1,67 +1,172 @@
-"""Tables to analyse like real ones, drawn from the posterior of a release's noisy answers."""
+"""Tables to analyse like real ones, and estimates of anything, by draws of a release's noisy answers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from pgmjax._internal import checks
+from pgmjax.data.cliques import as_clique
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.measurements.inputs import MEASURED, Input
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.row_file import decoded_rows
 from pgmjax.model.sampling import INDEPENDENT
-from pgmjax.uncertainty.posterior import draws_of
+from pgmjax.uncertainty.posterior import Combined, around, draws_of
+
+PLAIN = Estimator(regularisation="none", progress=False)
+"""How draws are fitted: the bias of a pulled fit would lie in no interval."""
 
 
-def drawn(
-    model: Any,
-    measurements: Sequence[LinearMeasurement],
-    total: float | None,
-    m: int,
-    seed: int,
-    rows: int | None,
-    *,
-    weighted: bool,
-    inputs: Sequence[Input],
-) -> Iterator[tuple[GraphicalModel, dict[str, Any]]]:
-    """Yield the models of draws, and of each its rows as Arrow columns; refused before anything is drawn.
+@dataclasses.dataclass(frozen=True)
+class Analysis:
+    """What draws of a release are made of.
 
     Args:
         model: of the release.
         measurements: its noisy answers.
         total: the number of records if it is public, None if it is estimated.
-        m: number of tables.
-        seed: the same seed gives the same tables.
-        rows: of each table, None for as many as its model has.
         weighted: whether records have weights.
         inputs: of the release.
 
     Raises:
-        ValueError: m is below 2, rows below 1, records have weights, nothing was measured, or the model was
-            also fitted to a prior or to public facts, which a draw would not know.
+        ValueError: records have weights, nothing was measured, or the model was also fitted to a prior or to
+            public facts, which a draw would not know.
     """
-    m = checks.integer("m", m, low=2)
-    rows = None if rows is None else checks.integer("rows", rows, low=1)
-    if weighted:
-        raise ValueError("Records have weights, and tables to analyse are of records: leave weights out.")
-    if not measurements or not isinstance(model, GraphicalModel):
-        raise ValueError(
-            "Tables to analyse need noisy counts and a graphical model fitted to them, and this release has "
-            "none, so that nothing tells how far its model may be off: release with a mechanism that "
-            "measures, such as marginals."
-        )
-    if others := sorted({each.name for each in inputs if each.role != MEASURED}):
-        raise ValueError(
-            f"The model was not fitted to noisy counts alone, but also to {others[0]!r}. Draws would not "
-            "know it, and their intervals would be about another model: release without it."
-        )
-    plain = Estimator(regularisation="none", progress=False)
-    return _drawn(draws_of(model, measurements, m, seed, estimator=plain, total=total), seed, rows)
+
+    model: Any
+    measurements: Sequence[LinearMeasurement]
+    total: float | None
+    weighted: bool
+    inputs: Sequence[Input]
+
+    def __post_init__(self) -> None:
+        if self.weighted:
+            raise ValueError("Records have weights, and tables to analyse are of records: leave weights out.")
+        if not self.measurements or not isinstance(self.model, GraphicalModel):
+            raise ValueError(
+                "Tables to analyse need noisy counts and a graphical model fitted to them, and this release "
+                "has none, so that nothing tells how far its model may be off: release with a mechanism that "
+                "measures, such as marginals."
+            )
+        if others := sorted({each.name for each in self.inputs if each.role != MEASURED}):
+            raise ValueError(
+                f"The model was not fitted to noisy counts alone, but also to {others[0]!r}. Draws would not "
+                "know it, and their intervals would be about another model: release without it."
+            )
+
+    def tables(self, m: int, seed: int, rows: int | None) -> Iterator[tuple[GraphicalModel, dict[str, Any]]]:
+        """Yield the models of draws, and of each its rows as Arrow columns; refused before anything is drawn.
+
+        Args:
+            m: number of tables.
+            seed: the same seed gives the same tables.
+            rows: of each table, None for as many as its model has.
+
+        Raises:
+            ValueError: m is below 2, or rows below 1.
+        """
+        m = checks.integer("m", m, low=2)
+        rows = None if rows is None else checks.integer("rows", rows, low=1)
+        return _with_rows(self._models(m, seed, people=True), seed, rows)
+
+    def estimate(
+        self, function: Callable[[Any], Any], draws: int, seed: int, *, level: float, population: bool
+    ) -> Combined:
+        """Return what a function of the model is, with its error; see `Release.estimate`.
+
+        Raises:
+            TypeError: the function does not return numbers.
+            ValueError: it fails or is not finite for the model or some draws, or asks for an attribute that
+                nothing measured tells of.
+        """
+        draws = checks.integer("draws", draws, low=2)
+        level = checks.number("level", level, above=0, below=1)
+        if not callable(function):
+            raise TypeError(
+                "function must take a model and return numbers, such as lambda model: "
+                f"model.marginal(('age',))[0], got {type(function).__name__}."
+            )
+        watched = _Watched(self.model)
+        centre = _numbers(function(watched))
+        if centre is None:
+            raise ValueError("The function is not finite for the release's own model: nothing is estimated.")
+        alone = self._rests_on_model(watched.asked)
+        found = [_tried(function, each, centre) for each in self._models(draws, seed, people=population)]
+        failed = sum(value is None for value in found)
+        if failed:
+            raise ValueError(
+                f"The function is not finite, or of another shape, for {failed} of {draws} draws, and so has "
+                "no standard error: ask for what each model has, such as a difference instead of a ratio."
+            )
+        return dataclasses.replace(around(centre, found, level=level), rests_on_model=alone)
+
+    def _models(self, draws: int, seed: int, *, people: bool) -> list[GraphicalModel]:
+        given = self.model, self.measurements, draws, seed
+        return draws_of(*given, estimator=PLAIN, total=self.total, people=people)
+
+    def _rests_on_model(self, asked: set[frozenset[str]]) -> bool:
+        """Return whether no measured marginal holds one of some sets of attributes.
+
+        Raises:
+            ValueError: nothing was measured of an attribute.
+        """
+        held = [frozenset(each.clique) for each in self.measurements]
+        if unknown := sorted(frozenset().union(*asked) - frozenset().union(*held)):
+            raise ValueError(
+                f"Nothing that was measured tells of {', '.join(unknown)}: do not ask for it, or release "
+                "with a mechanism that measures it."
+            )
+        return not all(any(some <= clique for clique in held) for some in asked)
 
 
-def _drawn(
+class _Watched:
+    """A model that notes which attributes it is asked for; all of them for all but marginals and queries."""
+
+    def __init__(self, model: GraphicalModel):
+        self._model = model
+        self.asked: set[frozenset[str]] = set()
+
+    def marginal(self, clique: Any, *more: Any, **given: Any) -> Any:
+        self.asked.add(frozenset(as_clique(self._model.domain, clique)))
+        return self._model.marginal(clique, *more, **given)
+
+    def answer(self, query: Any) -> Any:
+        self.asked.add(frozenset(query.clique))
+        return self._model.answer(query)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("domain", "total"):
+            self.asked.add(frozenset(self._model.domain))
+        return getattr(self._model, name)
+
+
+def _numbers(value: Any) -> np.ndarray | None:
+    """Return what a function returned as an array; None if it is not finite.
+
+    Raises:
+        TypeError: it is no number.
+    """
+    found = np.asarray(value)
+    if found.dtype.kind not in "biuf":
+        raise TypeError(f"The function must return numbers, got {type(value).__name__}.")
+    return found.astype(np.float64) if np.isfinite(found).all() else None
+
+
+def _tried(function: Callable[[Any], Any], model: GraphicalModel, centre: np.ndarray) -> np.ndarray | None:
+    """Return the numbers of a draw; None if there are none, or not as many as there should be."""
+    try:
+        value = _numbers(function(model))
+    except ArithmeticError:
+        return None
+    return value if value is not None and value.shape == centre.shape else None
+
+
+def _with_rows(
     models: Sequence[GraphicalModel], seed: int, rows: int | None
 ) -> Iterator[tuple[GraphicalModel, dict[str, Any]]]:
     for number, model in enumerate(models):

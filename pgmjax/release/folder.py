@@ -41,10 +41,11 @@ from pgmjax.privacy.exact import as_text
 from pgmjax.queries.query import Query
 from pgmjax.release import tables
 from pgmjax.release.accuracy import CountEstimates, NoisyDistance, Reported
-from pgmjax.release.analysis import drawn
+from pgmjax.release.analysis import Analysis
 from pgmjax.release.release import Release
 from pgmjax.release.report import render
 from pgmjax.release.trained import TrainedRelease, reported
+from pgmjax.uncertainty.posterior import Combined
 
 FIT_RECORD = "fit.json"
 SYNTHETIC_FORMATS = ("parquet", "csv")
@@ -407,15 +408,27 @@ class SavedRelease:
 
     def drawn_columns(self, m: int, seed: int = 0, rows: int | None = None) -> Iterator[dict[str, Any]]:
         """Return the Arrow columns of each of `tables`, one table after the other."""
+        return (columns for _, columns in self._analysis.tables(m, seed, rows))
+
+    def estimate(
+        self,
+        function: Callable[[GraphicalModel], Any],
+        draws: int = 100,
+        seed: int = 0,
+        *,
+        level: float = 0.95,
+        population: bool = False,
+    ) -> Combined:
+        """Return anything that a model has, with its standard error; see `Release.estimate`."""
+        return self._analysis.estimate(function, draws, seed, level=level, population=population)
+
+    @property
+    def _analysis(self) -> Analysis:
         path, model = self.folder / "measurements.parquet", self.model
         noisy = read_measurements(path, model.domain) if path.is_file() else ()
         total = float(model.total) if self.record.get("total_public") else None
-        of: dict[str, Any] = {
-            "weighted": bool(self.record.get("weighted")),
-            "inputs": inputs_in(self.folder, self.record),
-        }
-        found = drawn(model, noisy, total, m, seed, rows, **of)
-        return (columns for _, columns in found)
+        weighted = bool(self.record.get("weighted"))
+        return Analysis(model, noisy, total, weighted, inputs_in(self.folder, self.record))
 
     def distances(self) -> tuple[NoisyDistance, ...]:
         """Return the noisy distances that an adaptive mechanism published, () for other mechanisms."""

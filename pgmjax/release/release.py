@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import importlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -28,10 +28,11 @@ from pgmjax.queries.query import Query
 from pgmjax.queries.spec import in_words
 from pgmjax.queries.workload import Workload
 from pgmjax.release.accuracy import CountEstimates, NoisyDistance, ReleaseAccuracy, Reported, accuracy_of
-from pgmjax.release.analysis import drawn
+from pgmjax.release.analysis import Analysis
 from pgmjax.release.asked import AskedModel
 from pgmjax.release.statement import Spent, check_addable, not_secure, of_epsilon, of_inputs
 from pgmjax.strategies import global_least_squares, local_least_squares
+from pgmjax.uncertainty.posterior import Combined
 
 ANSWERS = ("engine", "local", "global")
 
@@ -248,13 +249,50 @@ class Release:
         arrow, _ = checks.optional("pyarrow", extra="tables"), checks.optional("pandas", extra="demo")
         return [arrow.table(columns).to_pandas() for _, columns in self.drawn_columns(m, seed, rows)]
 
+    def estimate(
+        self,
+        function: Callable[[GraphicalModel], Any],
+        draws: int = 100,
+        seed: int = 0,
+        *,
+        level: float = 0.95,
+        population: bool = False,
+    ) -> Combined:
+        """Return anything that a model has, with its standard error and an interval, by draws without rows.
+
+        The mechanism's noise is drawn anew and a model is fitted to each; the error is that of the function's
+        values about its value for this release's model, bias included. This costs no privacy.
+
+        Args:
+            function: takes a model and returns numbers: a ratio, a quantile, an entropy, a correlation. Of
+                the model it should use `marginal` and `answer`, from which is seen what it rests on.
+            draws: number of draws, >= 2.
+            seed: the same seed gives the same draws. It protects nothing.
+            level: of the interval.
+            population: whether the interval is about the population that the records are a sample of, and not
+                about the records that count.
+
+        Returns:
+            The estimate. With `rests_on_model` it is of attributes that no measured marginal holds together:
+            how far the model is off there is in no interval.
+
+        Raises:
+            TypeError: the function does not return numbers.
+            ValueError: as `tables`; the function fails on some draws (how many), or asks for an attribute
+                that nothing measured tells of.
+        """
+        return self._analysis.estimate(function, draws, seed, level=level, population=population)
+
     def drawn_columns(
         self, m: int, seed: int, rows: int | None = None
     ) -> Iterator[tuple[GraphicalModel, dict[str, Any]]]:
         """Return the model and the Arrow columns of each of `tables`."""
+        return self._analysis.tables(m, seed, rows)
+
+    @property
+    def _analysis(self) -> Analysis:
         total = float(self.model.total) if self.total_public else None
-        of: dict[str, Any] = {"weighted": self.weighted, "inputs": self.inputs}
-        return drawn(self.model, self.measurements, total, m, seed, rows, **of)
+        return Analysis(self.model, self.measurements, total, self.weighted, self.inputs)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the release as a folder, as `pgmjax release` does; `pj.load` opens it.

@@ -29,12 +29,15 @@ class Combined:
         stderr: its standard error, of the noise and of the people drawn.
         interval: (low, high).
         df: degrees of freedom of its t distribution.
+        rests_on_model: whether it is of attributes that no measured marginal holds together, so that the
+            error of the model there is in no interval; None if nobody knows.
     """
 
     estimate: Any
     stderr: Any
     interval: tuple[Any, Any]
     df: Any
+    rests_on_model: bool | None = None
 
 
 def combine(estimates: Any, variances: Any, *, level: float = 0.95) -> Combined:
@@ -65,8 +68,6 @@ def combine(estimates: Any, variances: Any, *, level: float = 0.95) -> Combined:
         >>> found.estimate, round(found.stderr, 3), [round(x, 2) for x in found.interval]
         (11.5, 1.258, [5.2, 17.8])
     """
-    from scipy import special  # late, as importing it takes as long as importing NumPy
-
     given, own = _numbers("estimates", estimates), _numbers("variances", variances)
     level = checks.number("level", level, above=0, below=1)
     if given.ndim == 0 or given.shape != own.shape:
@@ -91,7 +92,30 @@ def combine(estimates: Any, variances: Any, *, level: float = 0.95) -> Combined:
     variance = np.where(known, spread - within, within)
     share = np.divide(within, spread, out=np.zeros_like(spread), where=known)
     df = np.where(known, np.maximum((m - 1) * (1 - share) ** 2, 1.0), m - 1.0)
-    stderr = np.sqrt(variance)
+    return _combined(centre, np.sqrt(variance), df, level)
+
+
+def around(estimate: Any, draws: Sequence[Any], *, level: float = 0.95) -> Combined:
+    """Return an estimate with the error of its draws about it, their bias included.
+
+    With d the deviations of m draws from the estimate, the variance is (1 + 1/m) mean(d**2), with m degrees
+    of freedom: a fit without negative counts, or one that is pulled, is off to one side, and this is part of
+    the error.
+
+    Args:
+        estimate: of the release.
+        draws: the same of models fitted to noise drawn anew.
+        level: of the interval.
+    """
+    given = np.asarray(draws, np.float64)
+    m, centre = len(given), np.asarray(estimate, np.float64)
+    variance = (1 + 1 / m) * np.square(given - centre).mean(axis=0)
+    return _combined(centre, np.sqrt(variance), np.full(centre.shape, float(m)), level)
+
+
+def _combined(centre: np.ndarray, stderr: np.ndarray, df: np.ndarray, level: float) -> Combined:
+    from scipy import special  # late, as importing it takes as long as importing NumPy
+
     half = special.stdtrit(df, (1 + level) / 2) * stderr
     found = (centre, stderr, centre - half, centre + half, df)
     mean, error, low, high, freedom = (
@@ -121,6 +145,7 @@ def draws_of(
     total: float | None,
     prior: GraphicalModel | None = None,
     prior_weight: float = 0.0,
+    people: bool = True,
 ) -> list[GraphicalModel]:
     """Return models of people simulated from a model, each fitted to their answers with noise drawn anew.
 
@@ -135,7 +160,8 @@ def draws_of(
         total: the number of records if it is public, None if it is estimated.
         prior: as for `Estimator.fit_batch`.
         prior_weight: likewise.
+        people: whether people are simulated, for what is true of the population that they are a sample of.
     """
-    rows = bootstrap.redrawn(model, measurements, draws, seed, people=True)
+    rows = bootstrap.redrawn(model, measurements, draws, seed, people=people)
     batch = estimator.fit_batch(model.domain, rows, total, prior=prior, prior_weight=prior_weight)
     return [fit.model for fit in batch]

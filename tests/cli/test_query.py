@@ -40,6 +40,31 @@ def test_what_is_not_determined_says_so(folder, capsys):
     assert "no interval, because what was measured does not determine it" in capsys.readouterr().out
 
 
+def test_what_is_not_determined_gets_an_interval_of_draws(folder, capsys):
+    """That of `estimate`, and only where asked for and nothing better is known."""
+    asked, sure = "sex=Male,'income>50K, net'='yes & more'", "sex=Male,age<40"
+    assert main(["query", str(folder), asked, sure, "--draws", "20"]) == 0
+    first, second, _ = capsys.readouterr().out.splitlines()
+    assert "95% interval of 20 draws" in first and "if the model is right about what was not" in first
+    assert "draws" not in second and "95% interval" in second
+    assert main(["query", str(folder), asked, sure, "--draws", "20", "--json"]) == 0
+    one, two = json.loads(capsys.readouterr().out)["answers"]
+    saved = pj.load(folder)
+    query = query_text.parse(asked, saved.model.domain)
+    found = saved.estimate(lambda model: model.answer(query), 20)
+    low, high = (float(np.ravel(end)[0]) for end in found.interval)
+    assert one["drawn_interval"] == pytest.approx([max(low, 0.0), high]) and found.rests_on_model
+    assert not one["determined"] and two["determined"] and two["drawn_interval"] is None
+    assert main(["query", str(folder), "--marginal", "sex,'income>50K, net'", "--draws", "5"]) == 2
+    capsys.readouterr()
+    assert main(["query", str(folder), "--marginal", 'sex,"income>50K, net"', "--draws", "5", "--json"]) == 0
+    cells = json.loads(capsys.readouterr().out)
+    assert np.shape(cells["drawn_low"]) == np.shape(cells["estimate"])
+    assert (np.array(cells["drawn_low"]) <= np.array(cells["drawn_high"])).all()
+    assert main(["query", str(folder), asked, "--draws", "1"]) == 2
+    assert "--draws must be an integer >= 2" in capsys.readouterr().err
+
+
 def test_a_bound_within_a_bin_is_interpolated_and_says_so(folder, small_release, capsys):
     low, high = small_release.domain.attribute("age").bins[1:3]
     middle = (3 * low + high) / 4

@@ -219,7 +219,9 @@ def test_two_names_of_one_column_are_refused(tmp_path):
     for names in (["b", " b"], ["e\u0301", "\u00e9"]):
         with pytest.raises(ValueError, match="differ only in white space or in how Unicode writes them"):
             counts(tmp_path / "t.csv", names)
-        with pytest.raises(ValueError, match=r"are one column of .*t\.csv, as white space .*do not count, and"):
+        with pytest.raises(
+            ValueError, match=r"are one column of .*t\.csv, as white space .*do not count, and"
+        ):
             Dataset.read(tmp_path / "t.csv", Domain({names[0]: ["x"]}), unit=Unit(names[1], 1))
     (tmp_path / "t.csv").write_text("b,b \nx,a b\n")
     assert counts(tmp_path / "t.csv", ["b"]) == true_counts([["x"]], [0])

@@ -114,6 +114,11 @@ def test_a_move_costs_as_many_stairs_as_it_touches(distribution):
             )
 
 
+def test_stairs_of_one_are_laplace_noise():
+    event = events.StaircaseEvent(1, 1, (1,), 1.0)
+    assert (event.epsilon, event.stairs) == (1, (1,))
+
+
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=str)
 def test_renyi_divergences_are_below_those_of_the_event(distribution):
     """Two answers, moved by the width and by one: independent noise, so that divergences add up."""

@@ -10,6 +10,7 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.measurements.inputs import Input, with_inputs
 from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.published import read_measurements
 from pgmjax.mechanisms import Marginals
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import Workload
@@ -149,3 +150,19 @@ def test_measurements_are_marked_by_their_own_noise(small_release, tmp_path, own
     metadata = parquet.read_schema(path).metadata
     assert {name: value for name, value in metadata.items() if name in (b"secure", b"seed")} == found
     assert tables.read(path).num_rows == sum(m.values.size for m in small_release.measurements)
+
+
+@pytest.mark.parametrize("delta", [0, "1e-6"])
+def test_the_distribution_of_the_noise_comes_back(delta, tmp_path):
+    """A release on disk simulates and bounds its noise as the one in memory does."""
+    domain = Domain({"a": 3, "b": 4})
+    data = Dataset.from_columns(domain, {"a": [0, 1, 2] * 20, "b": [0, 1, 3] * 20})
+    mechanism = Marginals(1, "add-remove", delta=delta, backend=SeededBackend(0, insecure=True))
+    asked = Workload([["a", "b"], {"clique": ["b"], "queries": {"b": "prefix"}}])
+    made = mechanism.run(data, asked, show_progress=False)
+    made.save(tmp_path / "r")
+    back = read_measurements(tmp_path / "r" / "measurements.parquet", domain)
+    for one, two in zip(made.measurements, back, strict=True):
+        assert one.distribution is not None and two.distribution == one.distribution
+        assert two.values.dtype == one.values.dtype and (two.values == one.values).all()
+        assert (two.interval(0.9) == one.interval(0.9)).all()

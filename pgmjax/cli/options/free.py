@@ -175,6 +175,14 @@ def add_query(commands: Any) -> None:
         metavar="NAMES",
         help="print the counts of all cells of these attributes, such as age,income",
     )
+    parser.add_argument(
+        "--draws",
+        action="once",
+        type=int,
+        metavar="N",
+        help="give an interval also where the noisy counts do not determine the answer: of N draws of the "
+        "model, such as 100, as if the model were right about what was not measured together. Takes seconds",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run="query:run")
 

@@ -347,6 +347,24 @@ def test_a_fork_without_notice_is_refused(path):
             reserve(ledger)
 
 
+def test_a_ledger_is_read_by_its_owner_alone(path):
+    for mode in (0o640, 0o606, 0o610):
+        path.chmod(mode)
+        with pytest.raises(LedgerError, match="may be read or written by others: run  chmod 600"):
+            Ledger.open(path).accounts()
+    path.chmod(0o600)
+    with Ledger.open(path) as ledger:
+        assert ledger.accounts() is not None
+
+
+def test_a_step_is_recorded_once(path):
+    """What two processes write at one step is told apart by who was first."""
+    with Ledger.open(path) as ledger:
+        charge = reserve(ledger)
+        assert charge.record(0, b"first") is True and charge.record(0, b"second") is False
+        assert charge.record(1, b"next") is True and charge.stored() == [(0, b"first"), (1, b"next")]
+
+
 def test_the_key_is_secret(path):
     key = path.with_name("budgets.key")
     assert key.stat().st_mode & 0o777 == 0o600 and path.stat().st_mode & 0o777 == 0o600

@@ -1,0 +1,132 @@
+"""Estimates of anything by draws: closed forms, coverage of the counted table, and what is refused."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import pgmjax as pj
+from pgmjax.privacy.seeded import SeededBackend
+
+DOMAIN = pj.Domain({"a": ["x", "y", "z"], "b": 2, "c": 4})
+
+
+def table(seed, number=3000):
+    rng = np.random.default_rng(seed)
+    a = rng.choice(3, number, p=[0.5, 0.3, 0.2])
+    c = np.where(rng.random(number) < 0.6, np.minimum(a + 1, 3), rng.integers(0, 4, number))
+    b = (rng.random(number) < 0.2 + 0.15 * a).astype(int)
+    return pj.Dataset.from_columns(DOMAIN, {"a": a, "b": b, "c": c})
+
+
+def released(seed, cliques=(("a", "b"), ("a", "c")), relation="replace-one", epsilon=0.5):
+    """A release with seeded noise: a conditional independence of b and c is assumed."""
+    made = pj.mechanisms.Marginals(epsilon, relation, backend=SeededBackend(seed, insecure=True))
+    return made.run(table(seed), pj.Workload.of_marginals(list(cliques)), show_progress=False)
+
+
+def share(model):
+    """Of those with a = x, the share of b = 1."""
+    pair = model.marginal(("a", "b"))
+    return pair[0, 1] / pair[0].sum()
+
+
+def median(model):
+    return np.interp(0.5, np.cumsum(model.marginal(("c",))) / model.total, np.arange(4.0))
+
+
+def entropy(model):
+    p = model.marginal(("a",)) / model.total
+    return -np.sum(p * np.log(p))
+
+
+def correlation(model):
+    p = model.marginal(("a", "c")) / model.total
+    a, c = np.arange(3), np.arange(4)
+    one, two, both = p.sum(1) @ a, p.sum(0) @ c, a @ p @ c
+    return (both - one * two) / math.sqrt((p.sum(1) @ a**2 - one**2) * (p.sum(0) @ c**2 - two**2))
+
+
+def four(model):
+    return np.array([share(model), median(model), entropy(model), correlation(model)])
+
+
+class Truth:
+    """Exact counts in a model's place."""
+
+    def __init__(self, data):
+        self.data, self.total = data, float(data.marginals([("a",)])[0].sum())
+
+    def marginal(self, clique):
+        return self.data.marginals([clique])[0].astype(float)
+
+
+def test_intervals_hold_what_the_counted_table_has():
+    """Ratio, quantile, entropy and correlation of measured marginals, over forty releases."""
+    hits = np.zeros(4)
+    for seed in range(40):
+        found = released(seed).estimate(four, 40)
+        low, high = found.interval
+        truth = four(Truth(table(seed)))
+        hits += (low <= truth) & (truth <= high)
+        assert found.rests_on_model is False
+    assert (hits >= scipy.stats.binom.ppf(0.0005, 40, 0.95)).all(), hits
+
+
+def test_the_error_of_a_count_is_that_of_its_noise():
+    """Alone measured, with a total that is estimated, a large cell is its noisy count."""
+    made = released(0, [("a",)], relation="add-remove")
+    found = made.estimate(lambda model: model.marginal(("a",))[0], 400)
+    assert found.estimate == made.model.marginal(("a",))[0]
+    assert 0.9 < found.stderr / made.measurements[0].row_stddevs()[0] < 1.1
+    wide = made.estimate(lambda model: model.marginal(("a",))[0], 400, population=True)
+    people = math.sqrt(3000 * 0.5 * 0.5)
+    assert 0.85 < wide.stderr / math.hypot(people, found.stderr) < 1.15
+
+
+def test_what_rests_on_the_model_is_said():
+    made = released(1)
+    assert made.estimate(lambda model: model.marginal(("b", "c"))[0, 0], 2).rests_on_model is True
+    assert made.estimate(lambda model: model.answer(pj.queries.marginal(["a"]))[0], 2).rests_on_model is False
+    assert made.estimate(lambda model: model.entropy(), 2).rests_on_model is True
+    assert pj.uncertainty.combine([1.0, 2.0], [0.0, 0.0]).rests_on_model is None
+
+
+def test_a_saved_release_says_the_same(tmp_path):
+    made = released(2)
+    made.save(tmp_path / "r")
+    one, two = (each.estimate(four, 5, 7) for each in (made, pj.load(tmp_path / "r")))
+    np.testing.assert_allclose(one.estimate, two.estimate)
+    np.testing.assert_allclose(one.stderr, two.stderr, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("function", "error", "said"),
+    [
+        (3, TypeError, "function must take a model and return numbers"),
+        (lambda model: "x", TypeError, "must return numbers, got str"),
+        (lambda model: math.nan, ValueError, "not finite for the release's own model"),
+        (lambda model: model.marginal(("b",))[0], ValueError, "Nothing that was measured tells of b"),
+        (lambda model: model.marginal(("d",))[0], ValueError, "which is not an attribute"),
+    ],
+)
+def test_bad_functions(function, error, said):
+    with pytest.raises(error, match=said):
+        released(0, [("a",)]).estimate(function, 3)
+
+
+def test_a_function_that_fails_on_some_draws_says_on_how_many():
+    made, calls = released(0, [("a",)]), []
+
+    def fails(model):
+        calls.append(model)
+        return 1 / (len(calls) % 4)
+
+    with pytest.raises(ValueError, match="for 2 of 10 draws"):
+        made.estimate(fails, 10)
+    for draws in (1, 0, 2.5):
+        with pytest.raises((TypeError, ValueError), match="draws must be"):
+            made.estimate(lambda model: 1.0, draws)
+    with pytest.raises(ValueError, match="level must be"):
+        made.estimate(lambda model: 1.0, 3, level=1)
