@@ -24,7 +24,7 @@ PLAIN = Estimator(regularisation="none", progress=False)
 
 @dataclasses.dataclass(frozen=True)
 class Analysis:
-    """What draws of a release are made of.
+    """A release as its draws see it: model, noisy answers, and everything that went into them.
 
     Args:
         model: of the release.
