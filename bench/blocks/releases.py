@@ -148,3 +148,21 @@ def statuses(lines: Sequence[Line]) -> str:
     return markdown(
         [*keys, "slowest, CPU s"], [[*(str(line[key]) for key in keys), f"{line['slowest']:.1f}"]]
     )
+
+
+def analyses(lines: Sequence[Line]) -> str:
+    """How often intervals of analyses held the population's value, and how wide they were, by route."""
+    last, rows = newest(lines, "table", "mechanism", "epsilon", "release"), []
+    for inside in (True, False):
+        for name in last[0]["held"]:
+            some = [line["held"][name] for line in last if line["held"][name]["inside"] is inside]
+            if not some:
+                continue
+            cells = [name, "yes" if inside else "no", str(len(some))]
+            for route in ("tables", "draws", "naive"):
+                share = statistics.mean(one[route][0] for one in some)
+                wide = statistics.geometric_mean(max(one[route][1], 1e-6) for one in some)
+                cells.append(f"{100 * share:.1f}, {wide:.2f}")
+            rows.append(cells)
+    head = ["analysis", "measured together", "releases", "tables: held %, width", "draws", "one table alone"]
+    return markdown(head, rows)

@@ -1,0 +1,199 @@
+"""Coverage of 95 % intervals of analyses of a release: tables to analyse, draws, and one table alone.
+
+    PGMJAX_DATA=... python bench/analyses.py [--tables T ...] [--mechanisms M ...] [--epsilons E ...]
+        [--releases N]
+
+The population is known: two real tables, of which records are drawn with replacement, and two made ones.
+Each release is of 5,000 such records, with seeded noise. Three routes give an interval to an analysis' value
+in the population: "tables" (20 of `Release.tables`, put together by `combine`), "draws" (`Release.estimate`
+with 40 draws, population=True), and "naive" (one of these tables, analysed as if it were the records). A line
+has for one release which routes held, and how wide their intervals were beside those of the records
+themselves. "inside" are analyses of attributes that one measured marginal holds together.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import pathlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import harness
+import numpy as np
+
+import pgmjax as pj
+from pgmjax.privacy.seeded import SeededBackend
+
+RECORDS, TABLES, DRAWS = 5_000, 20, 40
+KEYS = ("table", "mechanism", "epsilon", "release")
+Z = 1.959963984540054
+MECHANISMS = {"marginals": "marginals", "mst": "mst", "batch-aim": "batch-aim"}
+Rows = Mapping[str, np.ndarray]
+
+
+def real(name: str) -> Rows:
+    """Return five columns x, y (0 or 1), g (0 or 1), u, v of a real table, as codes."""
+    folder = pathlib.Path(os.environ["PGMJAX_DATA"]) / name
+    domain = pj.Domain.read(folder / f"{name}-domain.json")
+    data = pj.Dataset.read(folder / f"{name}.csv.gz", domain)
+    chosen = {
+        "adult": ("education-num", "income>50K", "sex", "age", "relationship"),
+        "titanic": ("Pclass", "Survived", "Sex", "Age", "Parch"),
+    }[name]
+    joint = data.marginals([chosen])[0]
+    cells = np.repeat(np.arange(joint.size), np.ravel(joint))
+    columns = dict(zip("xyguv", np.unravel_index(cells, joint.shape), strict=True))
+    columns["y"], columns["g"] = np.minimum(columns["y"], 1), np.minimum(columns["g"], 1)
+    columns["u"] = columns["u"] * 10 // (columns["u"].max() + 1)
+    return columns
+
+
+def made(seed: int) -> Rows:
+    """Return a large table of the same form: a chain of columns, each after the one before."""
+    rng = np.random.default_rng(seed)
+    number = 1_000_000
+    u = rng.choice(10, number, p=rng.dirichlet(np.full(10, 3.0)))
+    x = np.clip(np.rint(u / 2 + rng.normal(2, 1.5, number)), 0, 9).astype(int)
+    g = (rng.random(number) < 0.3 + 0.04 * x).astype(int)
+    y = (rng.random(number) < 1 / (1 + np.exp(2 - 0.3 * x - 0.5 * g))).astype(int)
+    v = np.where(rng.random(number) < 0.5, g * 2 + y, rng.integers(0, 4, number))
+    return {"x": x, "y": y, "g": g, "u": u, "v": v}
+
+
+POPULATIONS: dict[str, Callable[[], Rows]] = {
+    "adult": lambda: real("adult"),
+    "titanic": lambda: real("titanic"),
+    "made 1": lambda: made(1),
+    "made 2": lambda: made(2),
+}
+
+
+def counted(marginal: Callable[[tuple[str, ...]], np.ndarray]) -> dict[str, float]:
+    """Return every analysis of a table of counts, given its marginals.
+
+    Args:
+        marginal: counts of some columns, an axis each.
+    """
+    x, y = (marginal((name,)) for name in "xy")
+    n = x.sum()
+    codes, xy, gy, ux = np.arange(len(x)), marginal(("x", "y")), marginal(("g", "y")), marginal(("u", "x"))
+    rates = gy[:, 1] / gy.sum(axis=1)
+    u = np.arange(len(ux))
+    mx, mu, both = x @ codes / n, ux.sum(1) @ u / n, u @ ux @ codes / n
+    vx, vu = x @ codes**2 / n - mx**2, ux.sum(1) @ u**2 / n - mu**2
+    expected = np.outer(gy.sum(1), gy.sum(0)) / n
+    return {
+        "mean": mx,
+        "share": y[1] / n,
+        "ratio": (xy[:, 1] @ codes / y[1]) / (xy[:, 0] @ codes / y[0]),
+        "quantile": float(np.interp(0.5, np.cumsum(x) / n, codes)),
+        "difference": rates[1] - rates[0],
+        "log odds": math.log(gy[1, 1] * gy[0, 0] / (gy[1, 0] * gy[0, 1])),
+        "slope": (both - mu * mx) / vu,
+        "logistic": logistic(xy),
+        "chi-square": float(((gy - expected) ** 2 / expected).sum() / n),
+        "correlation": (both - mu * mx) / math.sqrt(vx * vu),
+    }
+
+
+def logistic(pairs: np.ndarray) -> float:
+    """Return the slope of a logistic regression of y on x from counts [codes of x, 2], by Newton's method."""
+    codes, weight = np.arange(len(pairs)), pairs.sum(axis=1)
+    design, beta = np.stack([np.ones(len(pairs)), codes]), np.zeros(2)
+    for _ in range(25):
+        p = 1 / (1 + np.exp(-beta @ design))
+        curve = (design * (weight * p * (1 - p))) @ design.T
+        beta = beta + np.linalg.solve(curve, design @ (pairs[:, 1] - weight * p))
+    return float(beta[1])
+
+
+def analysed(rows: Rows, sizes: Mapping[str, int]) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the analyses of records, and their squared standard errors by the jackknife of 50 parts."""
+    values = {name: np.asarray(rows[name]) for name in "xyguv"}
+    number = len(values["x"])
+    parts = np.arange(number) % 50
+
+    def of(kept: np.ndarray) -> dict[str, float]:
+        def marginal(names: tuple[str, ...]) -> np.ndarray:
+            shape = tuple(sizes[name] for name in names)
+            cell = np.ravel_multi_index([values[name][kept] for name in names], shape)
+            return np.bincount(cell, minlength=math.prod(shape)).reshape(shape).astype(float)
+
+        return counted(marginal)
+
+    whole = of(np.ones(number, bool))
+    without = [of(parts != part) for part in range(50)]
+    errors = {
+        name: 49 / 50 * sum((each[name] - np.mean([one[name] for one in without])) ** 2 for each in without)
+        for name in whole
+    }
+    return whole, errors
+
+
+def trial(population: Rows, mechanism: str, epsilon: float, seed: int) -> dict[str, Any]:
+    """Release records once, and give every analysis its intervals."""
+    rng = np.random.default_rng(seed)
+    sizes = {name: int(population[name].max()) + 1 for name in "xyguv"}
+    chosen = rng.integers(0, len(population["x"]), RECORDS)
+    rows = {name: population[name][chosen] for name in "xyguv"}
+    truth, own = analysed(population, sizes)[0], analysed(rows, sizes)[1]
+    domain = pj.Domain(sizes)
+    delta = 0 if mechanism == "marginals" else 1e-9
+    kind = pj.mechanisms.names()[mechanism]
+    maker = kind(epsilon, "replace-one", delta=delta, backend=SeededBackend(seed, insecure=True))
+    release = maker.run(
+        pj.Dataset.from_columns(domain, rows), pj.Workload.all_kway(domain, 2), show_progress=False
+    )
+    drawn = [analysed(table, sizes) for table in release.tables(TABLES, seed)]
+    held: dict[str, Any] = {}
+    for name, true in truth.items():
+        estimates, variances = ([float(each[k][name]) for each in drawn] for k in (0, 1))
+        low, high = pj.uncertainty.combine(estimates, variances).interval
+        half = Z * math.sqrt(variances[0])
+        wide = 2 * Z * math.sqrt(own[name])
+        held[name] = {
+            "tables": [bool(low <= true <= high), float((high - low) / wide)],
+            "naive": [bool(abs(estimates[0] - true) <= half), float(2 * half / wide)],
+        }
+    names = list(truth)
+    found = release.estimate(
+        lambda model: np.array([counted(model.marginal)[name] for name in names]),
+        DRAWS,
+        seed,
+        population=True,
+    )
+    measured = [frozenset(each.clique) for each in release.measurements]
+    needs = {"share": "y", "mean": "x", "quantile": "x", "slope": "ux", "correlation": "ux"}
+    for place, name in enumerate(names):
+        low, high = (end[place] for end in found.interval)
+        wide = 2 * Z * math.sqrt(own[name])
+        held[name]["draws"] = [bool(low <= truth[name] <= high), float(high - low) / wide]
+        asked = needs.get(name, "xy" if name in ("ratio", "logistic") else "gy")
+        held[name]["inside"] = any(frozenset(asked) <= clique for clique in measured)
+    return {"status": release.fit.status.name, "held": held}
+
+
+def main() -> None:
+    """Make the lines that are not there yet."""
+    options = harness.parser(__doc__)
+    options.add_argument("--tables", nargs="+", default=list(POPULATIONS))
+    options.add_argument("--mechanisms", nargs="+", default=list(MECHANISMS))
+    options.add_argument("--epsilons", nargs="+", type=float, default=[1.0, 10.0])
+    options.add_argument("--releases", type=int, default=100)
+    given = options.parse_args()
+    kept = harness.Results("analyses", KEYS)
+    populations = {name: POPULATIONS[name]() for name in given.tables}
+    for number in range(given.releases):
+        for name, population in populations.items():
+            for mechanism in given.mechanisms:
+                for epsilon in given.epsilons:
+                    key = (name, mechanism, epsilon, number)
+                    if key not in kept:
+                        line = dict(zip(KEYS, key, strict=True))
+                        kept.add(line | trial(population, mechanism, epsilon, number))
+        harness.say(f"release {number + 1} of {given.releases}")
+
+
+if __name__ == "__main__":
+    main()
