@@ -19,8 +19,8 @@ from pgmjax.model.sampling import INDEPENDENT
 from pgmjax.uncertainty.posterior import Combined, around, draws_of
 
 PLAIN = Estimator(regularisation="none", solver="accelerated", progress=False)
-"""How draws are fitted: the bias of a pulled fit would lie in no interval. Newton's method, which goes on where
-a draw is not certified, would take seconds for each and not move it beyond its noise."""
+"""How draws are fitted: the bias of a pulled fit would lie in no interval. Newton's method, which goes on
+where a draw is not certified, would take seconds for each and not move it beyond its noise."""
 
 
 @dataclasses.dataclass(frozen=True)
