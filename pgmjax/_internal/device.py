@@ -16,7 +16,6 @@ from pgmjax._internal.errors import Error
 _LOG = logging.getLogger("pgmjax")
 _FAST_MATH = re.compile(r"--xla_cpu_enable_fast_math(?:=(\S+))?")
 _FULL = (None, "default", "float32", "highest")  # settings of products that ask for nothing coarser
-GPUS = ("gpu", "cuda", "rocm")  # names under which JAX knows a GPU
 
 
 def platform() -> str:
@@ -29,19 +28,9 @@ def is_cpu() -> bool:
     return platform() == "cpu"
 
 
-def is_gpu(name: str | None = None) -> bool:
-    """Return whether a platform is a GPU; by default the one that programs run on."""
-    return (platform() if name is None else name) in GPUS
-
-
 def kind() -> str:
     """Return the name of the device as its maker gives it, such as `NVIDIA H100 80GB HBM3` or `cpu`."""
     return str(jax.local_devices()[0].device_kind)
-
-
-def with_version() -> str:
-    """Return the name of the device and the version of JAX, the key of measurements of compiled programs."""
-    return f"{kind()}, jax {jax.__version__}"
 
 
 def kinds() -> list[str]:

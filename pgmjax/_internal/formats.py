@@ -83,6 +83,7 @@ FIT = Format("fit", "a fit of pgmjax")
 RUN = Format("run", "a run of pgmjax")
 TRANSCRIPT = Format("transcript", "a transcript of pgmjax")
 PERTURBED = Format("perturbed", "a perturbed table of pgmjax")
+RESPONSE = Format("response", "a response to pgmjax respond")
 TABLE = Format("perturbed-table", "the table of a perturbed release")
 MODEL = Format("model", "a model of pgmjax")
 MIXTURE = Format("mixture", "a mixture of pgmjax")
@@ -98,6 +99,7 @@ ALL = (
     RUN,
     TRANSCRIPT,
     PERTURBED,
+    RESPONSE,
     TABLE,
     MODEL,
     MIXTURE,

@@ -198,11 +198,6 @@ class Coder:
         plain = self._edges is not None and self._notation.is_plain
         return [*self._rules.by_text, *self._rules.by_key] if plain else None
 
-    @property
-    def takes_times(self) -> bool:
-        """True if `encode_times` encodes dates."""
-        return self._notation.time is not None
-
     def raw_code(self, value: Any) -> int:
         """Return the code of one value, or OUTSIDE or MISSING."""
         return self._rules.raw_code(value)

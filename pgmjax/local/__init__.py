@@ -7,8 +7,8 @@ for the engine. The other estimates here are unbiased too; each comes with its e
 estimate of it, and with bounds that hold for every table. All of this is post-processing and costs no
 budget.
 
-- `table`: a perturbed table. `codes`: its codes and their universe. `channel`: the means and variances of
-  a response.
+- `table`: a perturbed table. `respondent`: answers of one record, and their collector. `codes`: codes of a
+  table and their universe. `channel`: the means and variances of a response.
 - `marginals`: unbiased counts. `conditions`: shares of the records that satisfy conditions. `statistical`:
   any statistical query. `grouped`: one function per group of rows. `continuous`: attributes in the unit cube.
   `graphs`: cuts of a graph.
@@ -26,6 +26,7 @@ from pgmjax.local.graphs import PerturbedGraph, VertexPairs
 from pgmjax.local.grouped import GroupHistograms, group_histograms
 from pgmjax.local.marginals import ReleasedResponses, ResponseMarginal, Tally, marginals_of
 from pgmjax.local.proper import ProperEstimator
+from pgmjax.local.respondent import Response, collect, respond
 from pgmjax.local.statistical import answer_queries, answer_rows
 from pgmjax.local.table import PerturbedTable, ResponseColumn, load
 
@@ -41,6 +42,7 @@ __all__ = [
     "PerturbedTable",
     "ProperEstimator",
     "ReleasedResponses",
+    "Response",
     "ResponseColumn",
     "ResponseMarginal",
     "Tally",
@@ -54,11 +56,13 @@ __all__ = [
     "answer_queries",
     "answer_rows",
     "best_grid",
+    "collect",
     "group_histograms",
     "load",
     "lower_bound",
     "marginals_of",
     "predicted_error",
     "predicted_stddev",
+    "respond",
     "upper_bound",
 ]

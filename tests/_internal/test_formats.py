@@ -24,7 +24,7 @@ WRONG = {
 
 
 def test_every_format_has_a_case_and_a_name_of_its_own():
-    beside = {formats.LEDGER, formats.SESSION, formats.SWEEP}
+    beside = {formats.LEDGER, formats.SESSION, formats.SWEEP, formats.RESPONSE}
     assert {each.format for each in stored.FOLDERS} | beside == set(formats.ALL)
     assert len(NAMES) == len(formats.ALL)
 

@@ -25,6 +25,7 @@ RELEASED = (
 BASES = {
     "release": ("t.csv", *RELEASED, "--all-kway", "2", "--out", "o", "--dry-run"),
     "perturb": ("t.csv", *RELEASED, "--each", "--out", "o"),
+    "respond": ("a=1", "b=1", "c=1", "--domain", "d.json", "--epsilon", "1", "--each", "--out", "o"),
     "query": ("made", "a=1"),
     "mechanisms compare": (
         *("--domain", "d.json", "--epsilon", "1", "--relation", "add-remove"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pgmjax.cli.options import free, history, ledger, perturb, release, session
+from pgmjax.cli.options import free, history, ledger, perturb, release, respond, session
 
 
 def add_parsers(commands: Any, main: Callable[[Sequence[str]], int]) -> None:
@@ -21,6 +21,7 @@ def add_parsers(commands: Any, main: Callable[[Sequence[str]], int]) -> None:
     """
     release.add_parser(commands)
     perturb.add_parser(commands)
+    respond.add_parsers(commands)
     for add in (free.add_query, free.add_mechanisms, free.add_domain, free.add_fit):
         add(commands)
     ledger.add_parser(commands)

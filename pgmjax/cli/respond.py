@@ -1,0 +1,95 @@
+"""`pgmjax respond` and `pgmjax collect`: randomised response without a table, from both sides."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pathlib
+from collections.abc import Iterator, Sequence
+
+from pgmjax._internal import files
+from pgmjax.cli import perturb, process
+from pgmjax.data.cliques import Clique, as_clique
+from pgmjax.data.domain import Domain
+from pgmjax.local.channel import predicted_stddev
+from pgmjax.local.respondent import Response, collect, respond
+from pgmjax.mechanisms.randomized_response import RandomizedResponse
+from pgmjax.release.statement import not_secure
+
+
+def respond_once(arguments: argparse.Namespace) -> None:
+    """Print the response of a record, or write it to a new file."""
+    out = None if arguments.out is None else files.check_target(arguments.out)
+    domain = Domain.read(arguments.domain)
+    if bool(arguments.groups) == arguments.each:
+        raise ValueError("Say which attributes are answered together: give either --groups NAMES or --each.")
+    mechanism = RandomizedResponse(
+        epsilon=arguments.epsilon,
+        relation="replace-one",
+        universe=_groups(domain, arguments.groups) or "attributes",
+        encoding=arguments.encoding,
+        useless="answer",  # that of one record says nothing; the collector is told
+    )
+    text = json.dumps(respond(domain, _record(arguments.value), mechanism).to_dict()) + "\n"
+    if out is None:
+        print(text, end="")
+    else:
+        with open(out, "x", encoding="utf-8") as file:
+            file.write(text)
+
+
+def _groups(domain: Domain, texts: Sequence[str]) -> list[Clique]:
+    return [as_clique(domain, [name.strip() for name in text.split(",")]) for text in texts]
+
+
+def _record(texts: Sequence[str]) -> dict[str, str]:
+    """Return the values of texts such as sex=F; what cannot be read is not shown."""
+    record: dict[str, str] = {}
+    for number, text in enumerate(texts, start=1):
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise ValueError(f"Value {number} must be NAME=VALUE, such as sex=F. Nothing was answered.")
+        if name.strip() in record:
+            raise ValueError(f"{name.strip()!r} is given twice: give each attribute once.")
+        record[name.strip()] = value.strip()
+    return record
+
+
+def collect_all(arguments: argparse.Namespace) -> None:
+    """Join responses into the folder of a perturbed table."""
+    out = files.check_target(arguments.out)
+    table = collect(Domain.read(arguments.domain), _responses(arguments.file))
+    record = {**perturb.describe(table), "responses": None}
+    with files.reserve(out) as folder:
+        table.save(folder / "table")
+        (folder / "release.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    if arguments.json:
+        print(json.dumps({"out": str(out), **record}))
+    else:
+        print(f"{table.rows:,} responses joined in {out}")
+        for column in table.columns:
+            error = predicted_stddev(column.distribution, table.rows)
+            print(f"  group    {', '.join(column.attributes)}: standard error of a share at most {error:.2g}")
+    if not table.secure:
+        process.say(not_secure(table.inputs))
+
+
+def _responses(names: Sequence[str]) -> Iterator[Response]:
+    """Yield the responses of files.
+
+    Raises:
+        ValueError: a file is absent or empty, or a line holds no response; the message has its number.
+    """
+    for name in names:
+        if not pathlib.Path(name).is_file():
+            raise ValueError(files.absent("file of responses", name))
+        text = files.read_text(pathlib.Path(name))
+        lines = [text] if pathlib.Path(name).suffix == ".json" else text.splitlines()
+        for number, line in enumerate(lines, start=1):
+            if line.strip():
+                try:
+                    yield Response.from_dict(files.parse_json(line))
+                except ValueError as error:
+                    raise ValueError(
+                        f"{name}, line {number}, is no response of pgmjax respond: {error}"
+                    ) from error

@@ -1,0 +1,163 @@
+"""Randomised response without a table: each respondent answers alone, and a collector joins the answers.
+
+A respondent's program sees one record and draws its answers; nothing else leaves it. The collector sees
+answers only, and estimates from those that have arrived so far.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from pgmjax._internal import checks, formats
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.local.table import PerturbedTable, ResponseColumn, read_column
+
+
+@dataclasses.dataclass(frozen=True)
+class Response:
+    """The perturbed answers of one record.
+
+    Attributes:
+        id: a random name, by which a collector knows an answer that arrives twice.
+        columns: the answers about each group of attributes, of one row.
+        secure: whether their noise came from a vetted sampler that nobody can reproduce.
+
+    Guarantees:
+        Local epsilon-DP of the record's values, epsilon being the sum over the columns, if `secure`; see
+        `mechanisms.RandomizedResponse`. The name is drawn apart from the record.
+    """
+
+    id: str
+    columns: tuple[ResponseColumn, ...]
+    secure: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the response for JSON."""
+        columns = [{**each.to_dict(), "answer": each.answers[0].tolist()} for each in self.columns]
+        return {**formats.RESPONSE.heading(), "id": self.id, "secure": self.secure, "columns": columns}
+
+    @classmethod
+    def from_dict(cls, record: Any) -> Response:
+        """Return the response that `to_dict` wrote.
+
+        Raises:
+            ValueError: it is none, or damaged.
+        """
+        if not isinstance(record, Mapping):
+            raise ValueError(f"A response must be a JSON object, got {type(record).__name__}.")
+        formats.RESPONSE.check(record, "the response")
+        try:
+            name = checks.plain_text("id", record["id"])
+            columns = tuple(_column(each) for each in record["columns"])
+            if not name or not columns or not isinstance(record["secure"], bool):
+                raise ValueError("a part of it is empty")
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            raise ValueError(f"the response is damaged: {error}") from error
+        return cls(name, columns, record["secure"])
+
+    @property
+    def design(self) -> tuple[tuple[Any, ...], ...]:
+        """What the answers are about and by which probabilities they were drawn."""
+        return tuple(tuple(map(str, each.to_dict().values())) for each in self.columns)
+
+
+def _column(record: Mapping[str, Any]) -> ResponseColumn:
+    direct = record["encoding"] == "direct"
+    kind = np.min_scalar_type(record["size"] - 1) if direct else np.uint8
+    values = np.array([record["answer"]])
+    if values.dtype.kind not in "iu" or values.min() < 0 or values.max() > np.iinfo(kind).max:
+        raise ValueError("an answer must be a category, or bytes of bits")
+    column = read_column(dict(record), values.astype(kind))
+    column.part(0, 1)  # refuses a category out of range
+    return column
+
+
+def respond(domain: Domain, record: Mapping[str, Any], mechanism: Any) -> Response:
+    """Return the perturbed answers of one record. This spends the mechanism's epsilon of its privacy.
+
+    Args:
+        domain: the public domain.
+        record: for each attribute that is asked for, a label, a number in a bin, or a code.
+        mechanism: a `mechanisms.RandomizedResponse`, with epsilon, groups (`universe`) and encoding.
+
+    Raises:
+        TypeError: the record is no mapping.
+        ValueError: an attribute is missing or unknown, or a value is not in the domain; it is not shown.
+
+    Example:
+        >>> import pgmjax as pj
+        >>> ask = pj.mechanisms.RandomizedResponse(1, "replace-one", useless="answer")
+        >>> answer = respond(pj.Domain({"sex": ["F", "M"]}), {"sex": "F"}, ask)
+        >>> answer.columns[0].attributes, answer.secure
+        (('sex',), True)
+    """
+    checks.mapping("record", record, "attribute to value")
+    for name in record:
+        domain.attribute(name)
+    codes = {}
+    for name, value in record.items():
+        try:
+            codes[name] = domain.attribute(name).encode([value])
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"The value of {name!r} is not in the domain. It has "
+                f"{', '.join(map(str, domain.attribute(name).code_names()[:10]))}. Nothing was answered."
+            ) from None
+    listed = mechanism.universe if not isinstance(mechanism.universe, str) else None
+    asked = tuple(domain) if listed is None else tuple(name for group in listed for name in group)
+    if missing := [name for name in asked if name not in codes]:
+        raise ValueError(f"The record lacks {', '.join(missing)}: give every attribute that is asked for.")
+    some = domain.project(tuple(name for name in domain if name in asked))
+    data = Dataset.from_columns(some, {name: codes[name] for name in some})
+    table = mechanism.perturb(data, row_order="table", row_order_is_public=True, show_progress=False)
+    return Response(uuid.uuid4().hex, tuple(table.columns), table.secure)
+
+
+def collect(domain: Domain, responses: Iterable[Response]) -> PerturbedTable:
+    """Return the answers that have arrived as one perturbed table, without the order of their arrival.
+
+    Args:
+        domain: the public domain, as the respondents had it.
+        responses: all of one design: groups, encodings and probabilities.
+
+    Raises:
+        ValueError: there is none, one arrived twice, they are of different designs, or not of this domain.
+
+    Guarantees:
+        Post-processing of the responses.
+    """
+    arrived = list(responses)
+    if not arrived:
+        raise ValueError("No response has arrived: there is nothing to estimate from.")
+    first, seen = arrived[0], dict[str, int]()
+    for number, each in enumerate(arrived, start=1):
+        if (before := seen.setdefault(each.id, number)) != number:
+            raise ValueError(f"Responses {before} and {number} are the same one ({each.id}): keep one.")
+        if each.design != first.design:
+            raise ValueError(
+                f"Responses 1 and {number} answer different questions, or with other probabilities: collect "
+                "those of one domain, epsilon, grouping and encoding together."
+            )
+    for column in first.columns:
+        if domain.size(column.attributes) != column.distribution.size:
+            raise ValueError(f"The responses about {', '.join(column.attributes)} are not of this domain.")
+    joined = [
+        np.concatenate([each.columns[k].answers for each in arrived]) for k in range(len(first.columns))
+    ]
+    order = np.lexsort([row for each in reversed(joined) for row in each.reshape(len(arrived), -1).T[::-1]])
+    columns = tuple(
+        dataclasses.replace(column, answers=answers[order])
+        for column, answers in zip(first.columns, joined, strict=True)
+    )
+    names = [name for column in columns for name in column.attributes]
+    some = domain.project(tuple(name for name in domain if name in names))
+    mark = hashlib.sha256("".join(sorted(seen)).encode()).hexdigest()
+    secure = all(each.secure for each in arrived)
+    return PerturbedTable(some, columns, len(arrived), secure, None, row_order="sorted", run_mark=mark)
