@@ -12,7 +12,7 @@ from pgmjax.cli import perturb, process
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.local.channel import predicted_stddev
-from pgmjax.local.respondent import Response, collect, respond
+from pgmjax.local.respondent import PerturbedRecord, collect, respond
 from pgmjax.mechanisms.randomized_response import RandomizedResponse
 from pgmjax.release.statement import not_secure
 
@@ -74,7 +74,7 @@ def collect_all(arguments: argparse.Namespace) -> None:
         process.say(not_secure(table.inputs))
 
 
-def _responses(names: Sequence[str]) -> Iterator[Response]:
+def _responses(names: Sequence[str]) -> Iterator[PerturbedRecord]:
     """Yield the responses of files.
 
     Raises:
@@ -88,7 +88,7 @@ def _responses(names: Sequence[str]) -> Iterator[Response]:
         for number, line in enumerate(lines, start=1):
             if line.strip():
                 try:
-                    yield Response.from_dict(files.parse_json(line))
+                    yield PerturbedRecord.from_dict(files.parse_json(line))
                 except ValueError as error:
                     raise ValueError(
                         f"{name}, line {number}, is no response of pgmjax respond: {error}"

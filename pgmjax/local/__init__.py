@@ -26,7 +26,7 @@ from pgmjax.local.graphs import PerturbedGraph, VertexPairs
 from pgmjax.local.grouped import GroupHistograms, group_histograms
 from pgmjax.local.marginals import ReleasedResponses, ResponseMarginal, Tally, marginals_of
 from pgmjax.local.proper import ProperEstimator
-from pgmjax.local.respondent import Response, collect, respond
+from pgmjax.local.respondent import PerturbedRecord, collect, respond
 from pgmjax.local.statistical import answer_queries, answer_rows
 from pgmjax.local.table import PerturbedTable, ResponseColumn, load
 
@@ -39,10 +39,10 @@ __all__ = [
     "Perturbed",
     "PerturbedCodes",
     "PerturbedGraph",
+    "PerturbedRecord",
     "PerturbedTable",
     "ProperEstimator",
     "ReleasedResponses",
-    "Response",
     "ResponseColumn",
     "ResponseMarginal",
     "Tally",

@@ -21,7 +21,7 @@ from pgmjax.local.table import PerturbedTable, ResponseColumn, read_column
 
 
 @dataclasses.dataclass(frozen=True)
-class Response:
+class PerturbedRecord:
     """The perturbed answers of one record.
 
     Attributes:
@@ -44,7 +44,7 @@ class Response:
         return {**formats.RESPONSE.heading(), "id": self.id, "secure": self.secure, "columns": columns}
 
     @classmethod
-    def from_dict(cls, record: Any) -> Response:
+    def from_dict(cls, record: Any) -> PerturbedRecord:
         """Return the response that `to_dict` wrote.
 
         Raises:
@@ -79,7 +79,7 @@ def _column(record: Mapping[str, Any]) -> ResponseColumn:
     return column
 
 
-def respond(domain: Domain, record: Mapping[str, Any], mechanism: Any) -> Response:
+def respond(domain: Domain, record: Mapping[str, Any], mechanism: Any) -> PerturbedRecord:
     """Return the perturbed answers of one record. This spends the mechanism's epsilon of its privacy.
 
     Args:
@@ -117,10 +117,10 @@ def respond(domain: Domain, record: Mapping[str, Any], mechanism: Any) -> Respon
     some = domain.project(tuple(name for name in domain if name in asked))
     data = Dataset.from_columns(some, {name: codes[name] for name in some})
     table = mechanism.perturb(data, row_order="table", row_order_is_public=True, show_progress=False)
-    return Response(uuid.uuid4().hex, tuple(table.columns), table.secure)
+    return PerturbedRecord(uuid.uuid4().hex, tuple(table.columns), table.secure)
 
 
-def collect(domain: Domain, responses: Iterable[Response]) -> PerturbedTable:
+def collect(domain: Domain, responses: Iterable[PerturbedRecord]) -> PerturbedTable:
     """Return the answers that have arrived as one perturbed table, without the order of their arrival.
 
     Args:

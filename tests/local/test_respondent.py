@@ -9,7 +9,7 @@ import scipy.stats
 
 import pgmjax as pj
 from pgmjax.cli import main
-from pgmjax.local import Response, collect, respond
+from pgmjax.local import PerturbedRecord, collect, respond
 from pgmjax.privacy.seeded import SeededBackend
 
 DOMAIN = pj.Domain({"sex": ["F", "M"], "age": {"min": 0, "max": 99, "step": 10}, "job": ["a", "b", "c"]})
@@ -44,7 +44,9 @@ def test_collected_answers_are_estimated_without_bias(encoding):
         for _ in range(800)
     ]
     sent = [respond(DOMAIN, one, ask(seed, encoding, epsilon=6)) for seed, one in enumerate(people)]
-    table = collect(DOMAIN, [Response.from_dict(json.loads(json.dumps(one.to_dict()))) for one in sent])
+    table = collect(
+        DOMAIN, [PerturbedRecord.from_dict(json.loads(json.dumps(one.to_dict()))) for one in sent]
+    )
     assert table.rows == 800 and table.epsilon == 6 and table.row_order == "sorted" and not table.secure
     truth = np.bincount([one["age"] // 10 for one in people], minlength=10)
     found = table.marginal(("age",)).measurement()
@@ -123,10 +125,10 @@ def test_damaged_responses(change):
     if change.get("columns") and change["columns"][0]:
         change = {"columns": [{**whole["columns"][0], **change["columns"][0]}]}
     with pytest.raises(ValueError, match="the response is damaged"):
-        Response.from_dict({**whole, **change})
+        PerturbedRecord.from_dict({**whole, **change})
     for other in ([], {}, {**whole, "format": "pgmjax:model"}, {**whole, "format_version": 99}):
         with pytest.raises(ValueError, match="response"):
-            Response.from_dict(other)
+            PerturbedRecord.from_dict(other)
 
 
 def test_at_the_command_a_record_becomes_a_line_and_lines_a_folder(tmp_path, capsys, monkeypatch):
