@@ -64,7 +64,7 @@ class PerturbedRecord:
 
     @property
     def design(self) -> tuple[tuple[Any, ...], ...]:
-        """What the answers are about and by which probabilities they were drawn."""
+        """The questions and the probabilities by which the answers were drawn."""
         return tuple(tuple(map(str, each.to_dict().values())) for each in self.columns)
 
 
