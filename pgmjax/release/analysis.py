@@ -73,7 +73,7 @@ class Analysis:
         """
         m = checks.integer("m", m, low=2)
         rows = None if rows is None else checks.integer("rows", rows, low=1)
-        return _with_rows(self._models(m, seed, people=True), seed, rows)
+        return _with_rows(self._models(m, seed, people=True)[1], seed, rows)
 
     def estimate(
         self, function: Callable[[Any], Any], draws: int, seed: int, *, level: float, population: bool
@@ -97,18 +97,22 @@ class Analysis:
         if centre is None:
             raise ValueError("The function is not finite for the release's own model: nothing is estimated.")
         alone = self._rests_on_model(watched.asked)
-        found = [_tried(function, each, centre) for each in self._models(draws, seed, people=population)]
+        plain, models = self._models(draws, seed, people=population)
+        found = [_tried(function, each, centre) for each in [plain, *models]]
         failed = sum(value is None for value in found)
         if failed:
             raise ValueError(
-                f"The function is not finite, or of another shape, for {failed} of {draws} draws, and so has "
+                f"The function is not finite, or of another shape, for {failed} of {draws + 1} fits, and has "
                 "no standard error: ask for what each model has, such as a difference instead of a ratio."
             )
-        return dataclasses.replace(around(centre, found, level=level), rests_on_model=alone)
+        return dataclasses.replace(around(centre, found[0], found[1:], level=level), rests_on_model=alone)
 
-    def _models(self, draws: int, seed: int, *, people: bool) -> list[GraphicalModel]:
-        given = self.model, self.measurements, draws, seed
-        return draws_of(*given, estimator=PLAIN, total=self.total, people=people)
+    def _models(self, draws: int, seed: int, *, people: bool) -> tuple[GraphicalModel, list[GraphicalModel]]:
+        """Return the model of a fit that nothing pulls, and those of its draws."""
+        # a model that was pulled towards independence has too little dependence, and so would its draws
+        plain = PLAIN.fit(self.model.domain, self.measurements, self.total).model
+        given = plain, self.measurements, draws, seed
+        return plain, draws_of(*given, estimator=PLAIN, total=self.total, people=people)
 
     def _rests_on_model(self, asked: set[frozenset[str]]) -> bool:
         """Return whether no measured marginal holds one of some sets of attributes.

@@ -260,8 +260,9 @@ class Release:
     ) -> Combined:
         """Return anything that a model has, with its standard error and an interval, by draws without rows.
 
-        The mechanism's noise is drawn anew and a model is fitted to each; the error is that of the function's
-        values about its value for this release's model, bias included. This costs no privacy.
+        The mechanism's noise is drawn anew and a model is fitted to each, without regularisation; the error
+        is that of the function's values about its value for such a fit to the release's answers, bias
+        included, and how far this release's model is from it. This costs no privacy.
 
         Args:
             function: takes a model and returns numbers: a ratio, a quantile, an entropy, a correlation. Of

@@ -95,21 +95,22 @@ def combine(estimates: Any, variances: Any, *, level: float = 0.95) -> Combined:
     return _combined(centre, np.sqrt(variance), df, level)
 
 
-def around(estimate: Any, draws: Sequence[Any], *, level: float = 0.95) -> Combined:
-    """Return an estimate with the error of its draws about it, their bias included.
+def around(estimate: Any, plain: Any, draws: Sequence[Any], *, level: float = 0.95) -> Combined:
+    """Return an estimate with an error from draws of a fit that nothing pulls.
 
-    With d the deviations of m draws from the estimate, the variance is (1 + 1/m) mean(d**2), with m degrees
-    of freedom: a fit without negative counts, or one that is pulled, is off to one side, and this is part of
-    the error.
+    With d the deviations of m draws from that fit, and p that of the estimate from it, the variance is
+    (1 + 1/m) mean(d**2) + p**2, with m degrees of freedom. A fit without negative counts is off to one side,
+    and one that is pulled is further: both are part of the error.
 
     Args:
         estimate: of the release.
-        draws: the same of models fitted to noise drawn anew.
+        plain: the same of a fit that nothing pulls.
+        draws: the same of fits to noise drawn anew about that.
         level: of the interval.
     """
     given = np.asarray(draws, np.float64)
-    m, centre = len(given), np.asarray(estimate, np.float64)
-    variance = (1 + 1 / m) * np.square(given - centre).mean(axis=0)
+    m, centre, about = len(given), np.asarray(estimate, np.float64), np.asarray(plain, np.float64)
+    variance = (1 + 1 / m) * np.square(given - about).mean(axis=0) + np.square(centre - about)
     return _combined(centre, np.sqrt(variance), np.full(centre.shape, float(m)), level)
 
 

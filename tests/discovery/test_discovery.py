@@ -1,6 +1,7 @@
 """Discovery on raw columns: what is found, that nothing leaks past the choke point, refusals, resumption."""
 
 import datetime
+import importlib
 
 import numpy as np
 import pandas as pd
@@ -330,3 +331,12 @@ def test_dates_at_the_ends_of_the_calendar(form, delta):
     assert counts[0] >= 400 and counts[: len(when.bins) - 1][-1] >= 400
     assert len(when.values(np.arange(len(when.bins) - 1), np.random.default_rng(0))) == len(when.bins) - 1
     assert pj.Domain(found.domain.to_dict()) == found.domain
+
+
+def test_pieces_beyond_the_calendar_are_joined_at_its_ends():
+    """None of their share is lost, whatever lies where: a sum over the pieces by hand."""
+    pieces = [(-50.0, 0.1), (-20.0, 0.2), (0.0, 0.3), (40.0, 0.15), (300.0, 0.2), (500.0, 0.05)]
+    search = importlib.import_module("pgmjax.discovery.discover")
+    edges, joined = search._within_calendar([-64.0, 0.0, 64.0, 512.0], pieces, -10, 100)
+    assert edges == [-10, 0.0, 64.0, 100]
+    assert dict(joined) == pytest.approx({-10: 0.3, 0.0: 0.3, 40.0: 0.15, 99: 0.25})

@@ -410,7 +410,7 @@ FAULTS = (
         "_within_calendar",
         old="shares.get(place, 0) + share",
         new="share",
-        tests=("tests/discovery/test_discovery.py",),
+        tests=("tests/discovery/test_discovery.py::test_pieces_beyond_the_calendar_are_joined_at_its_ends",),
     ),
     Fault(
         "files may change while a table is registered",
@@ -430,17 +430,7 @@ FAULTS = (
             "self._check_unchanged(self._stamp)"
         ),
         new=("for batch in self._source.batches(as_clique(self.domain, names), ordered=True):\n    ..."),
-        tests=(
-            "tests/data/test_dataset.py",
-            "tests/data/test_bounding.py",
-            "tests/data/test_definition.py",
-            "tests/data/test_every_record.py",
-            "tests/data/test_files.py",
-            "tests/data/test_nothing_stays.py",
-            "tests/data/test_source_npy.py",
-            "tests/data/test_source_recoded.py",
-            "tests/data/test_text_encodings.py",
-        ),
+        tests=("tests/privacy/ledger/test_held_table.py",),
     ),
     Fault(
         "files may change while a table is counted",
@@ -448,17 +438,7 @@ FAULTS = (
         "Dataset._scan",
         old=("self._check_unchanged(self._stamp)\ntally.check(self.rows_outside, self._may_be_empty)"),
         new="tally.check(self.rows_outside, self._may_be_empty)",
-        tests=(
-            "tests/data/test_dataset.py",
-            "tests/data/test_bounding.py",
-            "tests/data/test_definition.py",
-            "tests/data/test_every_record.py",
-            "tests/data/test_files.py",
-            "tests/data/test_nothing_stays.py",
-            "tests/data/test_source_npy.py",
-            "tests/data/test_source_recoded.py",
-            "tests/data/test_text_encodings.py",
-        ),
+        tests=("tests/privacy/ledger/test_held_table.py",),
     ),
     Fault(
         "a charged account takes another unit of privacy",
@@ -466,14 +446,7 @@ FAULTS = (
         "Ledger.set_domain",
         old="known.charges and asked != whom",
         new="False",
-        tests=(
-            "tests/privacy/ledger/test_ledger.py",
-            "tests/privacy/ledger/test_file.py",
-            "tests/privacy/ledger/test_journal.py",
-            "tests/privacy/ledger/test_meter.py",
-            "tests/privacy/ledger/test_storm.py",
-            "tests/privacy/ledger/test_verify.py",
-        ),
+        tests=("tests/privacy/test_unit.py",),
     ),
     Fault(
         "a domain on which answers rest is replaced",
@@ -481,13 +454,6 @@ FAULTS = (
         "Ledger.set_domain",
         old="defined and ledger_account.rests_on_definition(connection, name) and (not completes(kept, row))",
         new="False",
-        tests=(
-            "tests/privacy/ledger/test_ledger.py",
-            "tests/privacy/ledger/test_file.py",
-            "tests/privacy/ledger/test_journal.py",
-            "tests/privacy/ledger/test_meter.py",
-            "tests/privacy/ledger/test_storm.py",
-            "tests/privacy/ledger/test_verify.py",
-        ),
+        tests=("tests/privacy/ledger/test_open_columns.py",),
     ),
 )

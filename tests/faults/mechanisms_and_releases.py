@@ -49,10 +49,7 @@ FAULTS = (
         "FolderJournal.answer",
         old="secure and self.secure is not False",
         new="secure",
-        tests=(
-            "tests/release/test_run_folder.py",
-            "tests/release/test_interrupts.py",
-        ),
+        tests=("tests/release/test_inputs.py",),
     ),
     Fault(
         "a stored answer forgets that its noise is insecure",

@@ -123,7 +123,7 @@ def test_a_function_that_fails_on_some_draws_says_on_how_many():
         calls.append(model)
         return 1 / (len(calls) % 4)
 
-    with pytest.raises(ValueError, match="for 2 of 10 draws"):
+    with pytest.raises(ValueError, match="for 3 of 11 fits"):
         made.estimate(fails, 10)
     for draws in (1, 0, 2.5):
         with pytest.raises((TypeError, ValueError), match="draws must be"):
