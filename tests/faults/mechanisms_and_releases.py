@@ -88,6 +88,7 @@ FAULTS = (
         old="secure and self._folder.secure",
         new="secure",
         tests=(
+            "tests/release/test_inputs.py",
             "tests/release/test_run_folder.py",
             "tests/release/test_interrupts.py",
         ),
@@ -102,6 +103,7 @@ FAULTS = (
         ),
         new="values = self._inner.answer(request, compute if kept is None else lambda: kept)",
         tests=(
+            "tests/release/test_inputs.py",
             "tests/release/test_run_folder.py",
             "tests/release/test_interrupts.py",
         ),
@@ -126,7 +128,7 @@ FAULTS = (
         "copied",
         old="tempfile.TemporaryFile",
         new="tempfile.NamedTemporaryFile",
-        tests=("tests/_internal/test_private_files.py",),
+        tests=("tests/data/test_nothing_stays.py",),
     ),
     Fault(
         "the holder's log follows links",
@@ -150,7 +152,7 @@ FAULTS = (
         "_is_abandoned",
         old="_lock(handle)",
         new="True",
-        tests=("tests/_internal/test_private_files.py",),
+        tests=("tests/data/test_nothing_stays.py",),
     ),
     Fault(
         "an appended answer is not divided by its noise",
@@ -498,6 +500,7 @@ FAULTS = (
         old=("self._folder.begun = before\nraise"),
         new="raise",
         tests=(
+            "tests/release/test_inputs.py",
             "tests/release/test_run_folder.py",
             "tests/release/test_interrupts.py",
         ),
@@ -509,6 +512,7 @@ FAULTS = (
         old="(folder / _ANSWERS).glob('.*.partial')",
         new="()",
         tests=(
+            "tests/release/test_inputs.py",
             "tests/release/test_run_folder.py",
             "tests/release/test_interrupts.py",
         ),
@@ -520,6 +524,7 @@ FAULTS = (
         old="_stands_at(lock, folder)",
         new="lock",
         tests=(
+            "tests/release/test_inputs.py",
             "tests/release/test_run_folder.py",
             "tests/release/test_interrupts.py",
         ),
@@ -531,6 +536,7 @@ FAULTS = (
         old=("with self._step:\n    ..."),
         new="...",
         tests=(
+            "tests/release/test_inputs.py",
             "tests/release/test_run_folder.py",
             "tests/release/test_interrupts.py",
         ),
@@ -542,6 +548,7 @@ FAULTS = (
         old="noise == _SECURE",
         new="noise != _INSECURE",
         tests=(
+            "tests/release/test_inputs.py",
             "tests/release/test_run_folder.py",
             "tests/release/test_interrupts.py",
         ),
@@ -553,6 +560,7 @@ FAULTS = (
         old="all((path.stem.endswith(f'-{_SECURE}') for path in (self.folder / _ANSWERS).glob('*.npy')))",
         new="any((path.stem.endswith(f'-{_SECURE}') for path in (self.folder / _ANSWERS).glob('*.npy')))",
         tests=(
+            "tests/release/test_inputs.py",
             "tests/release/test_run_folder.py",
             "tests/release/test_interrupts.py",
         ),
