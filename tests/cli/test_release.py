@@ -16,7 +16,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 import pgmjax as pj
-from pgmjax import job
+from pgmjax import cli, job
 from pgmjax.cli import main
 from pgmjax.data.dataset import Dataset
 from pgmjax.estimation.estimator import Estimator
@@ -551,3 +551,10 @@ def test_demo_in_a_process_of_its_own(tmp_path):
     record = release_folder.read(tmp_path / "demo").record
     assert abs(record["total"] - 53_940) < 2_000 and "ggplot2" in record["source"]
     assert (tmp_path / "demo" / "report.html").stat().st_size < 3_000_000
+
+
+def test_fits_are_in_float64_unless_asked():
+    """Small fits run on the host in float64 whatever is asked, so that only the option itself tells."""
+    words = ["release", "t.csv", "--epsilon", "1", "--out", "o"]
+    assert cli._parser().parse_args(words).dtype == "float64"
+    assert cli._parser().parse_args([*words, "--dtype", "float32"]).dtype == "float32"
