@@ -115,6 +115,7 @@ BLOCKS = (
     Block(BENCH, "made", performance.networks_made, ("networks-made",)),
     Block(BENCH, "shapes", performance.shapes, ("shapes",)),
     Block(BENCH, "verdicts", releases.verdicts, ("verdicts",)),
+    Block("docs/analyses.md", "analyses", releases.analyses, ("analyses",)),
     Block(BENCH, "statuses", releases.statuses, ("statuses",)),
     Block(BENCH, "public-tables", releases.public_tables, ("public-tables",)),
     Block(BENCH, "discovery", releases.discovery, ("discovery",)),

@@ -153,16 +153,25 @@ def statuses(lines: Sequence[Line]) -> str:
 def analyses(lines: Sequence[Line]) -> str:
     """How often intervals of analyses held the population's value, and how wide they were, by route."""
     last, rows = newest(lines, "table", "mechanism", "epsilon", "release"), []
-    for inside in (True, False):
-        for name in last[0]["held"]:
-            some = [line["held"][name] for line in last if line["held"][name]["inside"] is inside]
-            if not some:
-                continue
-            cells = [name, "yes" if inside else "no", str(len(some))]
-            for route in ("tables", "draws", "naive"):
-                share = statistics.mean(one[route][0] for one in some)
-                wide = statistics.geometric_mean(max(one[route][1], 1e-6) for one in some)
-                cells.append(f"{100 * share:.1f}, {wide:.2f}")
-            rows.append(cells)
-    head = ["analysis", "measured together", "releases", "tables: held %, width", "draws", "one table alone"]
+    cases = [(inside, epsilon) for inside in (True, False) for epsilon in (1.0, 10.0)]
+    for (inside, epsilon), name in itertools.product(cases, last[0]["held"]):
+        some = [
+            x["held"][name] for x in last if x["epsilon"] == epsilon and x["held"][name]["inside"] is inside
+        ]
+        if some:
+            told = [
+                f"{100 * statistics.mean(one[route][0] for one in some):.0f}, "
+                f"{statistics.median(one[route][1] for one in some):.2f}"
+                for route in ("tables", "draws", "naive")
+            ]
+            rows.append([name, "yes" if inside else "no", f"{epsilon:.0f}", str(len(some)), *told])
+    head = [
+        "analysis",
+        "measured together",
+        "epsilon",
+        "releases",
+        "`tables`",
+        "`estimate`",
+        "one table alone",
+    ]
     return markdown(head, rows)
