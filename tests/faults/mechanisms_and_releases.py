@@ -581,13 +581,7 @@ FAULTS = (
         "Job.run",
         old="check_addable(earlier.inputs, self.named.relation, Keeping(ledger).unit_of(held).unit)",
         new="pass",
-        tests=(
-            "tests/cli/test_compare.py",
-            "tests/cli/test_fit.py",
-            "tests/cli/test_perturb.py",
-            "tests/cli/test_release.py",
-            "tests/sweeps/test_grid.py",
-        ),
+        tests=("tests/release/test_inputs.py",),
     ),
     Fault(
         "a release leaves out the inputs of its prior",
@@ -595,7 +589,7 @@ FAULTS = (
         "Release.with_prior",
         old="merged(self.inputs, fit.model.inputs)",
         new="self.inputs",
-        tests=("tests/release/test_release.py",),
+        tests=("tests/release/test_inputs.py",),
     ),
     Fault(
         "a new private file may replace one that is there",
