@@ -629,7 +629,7 @@ FAULTS = (
         "of_inputs",
         old="sum((exact('delta', each.label_delta) for each in inputs), Fraction(0))",
         new="max((exact('delta', each.label_delta) for each in inputs), default=Fraction(0))",
-        tests=("tests/release/test_inputs.py",),
+        tests=("tests/measurements/test_inputs.py",),
     ),
     Fault(
         "costs on two units are added up",

@@ -7,6 +7,7 @@ import pytest
 
 from pgmjax.measurements.inputs import Input, are_secure, digest_of, from_list, marks, merged, of_measurements
 from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.release.statement import of_inputs
 
 COST = {"epsilon": "1", "delta": "0"}
 ONE = Input("a release by 'mst'", True, COST, relation="add-remove", answers="aa")
@@ -55,3 +56,10 @@ def test_a_digest_tells_numbers_and_words_apart():
 def test_what_is_no_input(change, said):
     with pytest.raises(ValueError, match=said):
         Input(**{"name": "x", "secure": True, **change})
+
+
+def test_the_risks_of_several_searches_for_labels_add_up():
+    cost = {"epsilon": "1", "delta": "0.001"}
+    found = [Input(name, True, cost, part) for name, part in (("one", "0.0002"), ("two", "0.0003"))]
+    assert "Of delta, 0.0005 went to the search for labels" in of_inputs(found)
+    assert "Of delta, 0.0003 went" in of_inputs(found[1:])
