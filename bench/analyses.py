@@ -13,6 +13,7 @@ themselves. "inside" are analyses of attributes that one measured marginal holds
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import pathlib
@@ -28,7 +29,7 @@ from pgmjax.privacy.seeded import SeededBackend
 RECORDS, TABLES, DRAWS = 5_000, 20, 40
 KEYS = ("table", "mechanism", "epsilon", "release")
 Z = 1.959963984540054
-MECHANISMS = {"marginals": "marginals", "mst": "mst", "batch-aim": "batch-aim"}
+MECHANISMS = ("marginals", "mst", "batch-aim")
 Rows = Mapping[str, np.ndarray]
 
 
@@ -185,13 +186,11 @@ def main() -> None:
     kept = harness.Results("analyses", KEYS)
     populations = {name: POPULATIONS[name]() for name in given.tables}
     for number in range(given.releases):
-        for name, population in populations.items():
-            for mechanism in given.mechanisms:
-                for epsilon in given.epsilons:
-                    key = (name, mechanism, epsilon, number)
-                    if key not in kept:
-                        line = dict(zip(KEYS, key, strict=True))
-                        kept.add(line | trial(population, mechanism, epsilon, number))
+        for key in itertools.product(populations, given.mechanisms, given.epsilons, [number]):
+            if key not in kept:
+                name, mechanism, epsilon, _ = key
+                line = dict(zip(KEYS, key, strict=True))
+                kept.add(line | trial(populations[name], mechanism, epsilon, number))
         harness.say(f"release {number + 1} of {given.releases}")
 
 

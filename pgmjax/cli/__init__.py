@@ -207,8 +207,8 @@ def _meant(message: str, parser: argparse.ArgumentParser) -> str:
         return ". Put spaces between several" if option.nargs == "+" else ". Give one of them"
     close = difflib.get_close_matches(word, known, 1, 0.7)
     close = close or [f"{parser.prog} {name} {word}" for name in known if word in _parts(parser, name)]
-    if not close and parser.prog.endswith(" mechanisms"):
-        return ". It lists all mechanisms with their options, and takes no name"
+    if not close and "[COMMAND]" in message:  # which may be left out
+        return f". Without a name: {parser.description}"
     return f". Did you mean {close[0]}?" if close else ""
 
 

@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> None:
     for module in ("pyarrow", "pyarrow.csv", "pyarrow.parquet"):
         checks.optional(module, extra="tables")
     domain = demo.domain() if arguments.demo else Domain.read(arguments.domain)
-    groups = [_group(domain, text) for text in arguments.groups]
+    groups = [group_of(domain, text) for text in arguments.groups]
     attributes = _attributes(arguments, domain)
     mechanism = RandomizedResponse(
         epsilon=arguments.epsilon,
@@ -103,7 +103,8 @@ def _check_combination(arguments: argparse.Namespace) -> None:
         raise ValueError("Say which attributes to perturb: --groups NAMES, --each, or --workload FILE.")
 
 
-def _group(domain: Domain, text: str) -> Clique:
+def group_of(domain: Domain, text: str) -> Clique:
+    """Return the attributes that a text such as `sex,"age, group"` names."""
     return as_clique(domain, next(csv.reader([text], skipinitialspace=True), []))
 
 

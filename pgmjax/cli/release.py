@@ -272,7 +272,7 @@ def _tables(arguments: argparse.Namespace) -> None:
     saved = release_folder.opened(arguments.table)
     place = pathlib.Path(arguments.table) / "tables"
     with files.reserve(place) as folder:
-        for number, columns in enumerate(saved.drawn_columns(m, rows=rows), start=1):
+        for number, (_, columns) in enumerate(saved.drawn_columns(m, rows=rows), start=1):
             parquet.write_table(arrow.table(columns), folder / f"{number}.parquet")
     told = {name: saved.record[name] for name in ("secure", "spent", "inputs") if name in saved.record}
     if arguments.json:

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 
 from pgmjax._internal import files
 from pgmjax.cli import perturb, process
-from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.local.channel import predicted_stddev
 from pgmjax.local.respondent import PerturbedRecord, collect, respond
@@ -26,7 +25,7 @@ def respond_once(arguments: argparse.Namespace) -> None:
     mechanism = RandomizedResponse(
         epsilon=arguments.epsilon,
         relation="replace-one",
-        universe=_groups(domain, arguments.groups) or "attributes",
+        universe=[perturb.group_of(domain, text) for text in arguments.groups] or "attributes",
         encoding=arguments.encoding,
         useless="answer",  # that of one record says nothing; the collector is told
     )
@@ -36,10 +35,6 @@ def respond_once(arguments: argparse.Namespace) -> None:
     else:
         with open(out, "x", encoding="utf-8") as file:
             file.write(text)
-
-
-def _groups(domain: Domain, texts: Sequence[str]) -> list[Clique]:
-    return [as_clique(domain, [name.strip() for name in text.split(",")]) for text in texts]
 
 
 def _record(texts: Sequence[str]) -> dict[str, str]:

@@ -101,7 +101,7 @@ class Domain(Named):
         return iter(self.attributes)
 
     def attribute(self, name: str) -> Attribute:
-        """Return the attribute of that name.
+        """Return the attribute of that name, in whichever form Unicode writes it.
 
         Raises:
             ValueError: no attribute has that name.

@@ -54,10 +54,14 @@ class PerturbedRecord:
             raise ValueError(f"A response must be a JSON object, got {type(record).__name__}.")
         formats.RESPONSE.check(record, "the response")
         try:
+            checks.kind(record["id"], str, "id must be text")
             name = checks.plain_text("id", record["id"])
             columns = tuple(_column(each) for each in record["columns"])
+            asked = [attribute for each in columns for attribute in each.attributes]
             if not name or not columns or not isinstance(record["secure"], bool):
                 raise ValueError("a part of it is empty")
+            if len({*asked}) < len(asked) or not all(isinstance(each, str) for each in asked):
+                raise ValueError("it must answer about each attribute once")
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise ValueError(f"the response is damaged: {error}") from error
         return cls(name, columns, record["secure"])

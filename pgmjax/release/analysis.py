@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -47,12 +48,12 @@ class Analysis:
 
     def __post_init__(self) -> None:
         if self.weighted:
-            raise ValueError("Records have weights, and tables to analyse are of records: leave weights out.")
+            raise ValueError("Records have weights, and draws are of records: leave weights out.")
         if not self.measurements or not isinstance(self.model, GraphicalModel):
             raise ValueError(
-                "Tables to analyse need noisy counts and a graphical model fitted to them, and this release "
-                "has none, so that nothing tells how far its model may be off: release with a mechanism that "
-                "measures, such as marginals."
+                "Draws need noisy counts and a graphical model fitted to them, and this release has none, so "
+                "that nothing tells how far its model may be off: release with a mechanism that measures, "
+                "such as marginals."
             )
         if others := sorted({each.name for each in self.inputs if each.role != MEASURED}):
             raise ValueError(
@@ -129,6 +130,79 @@ class Analysis:
         return not all(any(some <= clique for clique in held) for some in asked)
 
 
+class Analysed(abc.ABC):
+    """Tables to analyse and estimates of a release, in memory or on disk."""
+
+    @abc.abstractmethod
+    def analysis(self) -> Analysis:
+        """Return the release as its draws see it; refused where no draws can be made."""
+
+    def tables(self, m: int = 20, seed: int = 0, *, rows: int | None = None) -> list[Any]:
+        """Return tables to analyse like real ones, whose estimates `pj.uncertainty.combine` puts together.
+
+        Each is of one draw of the posterior of the noisy answers, with records drawn independently of one
+        another. A draw is fitted without regularisation, whose bias would lie in no interval. An adaptive
+        mechanism's choice of what to measure is taken as it was: what it adds to the error is in no interval.
+        This costs no privacy.
+
+        Args:
+            m: number of tables, >= 2; 20 are usual.
+            seed: the same seed gives the same tables. It protects nothing and need not be secret.
+            rows: records of each table. Default: as many as its model has.
+
+        Returns:
+            Frames of pandas, with labels and values.
+
+        Raises:
+            ImportError: pandas or pyarrow is not installed.
+            ValueError: m is below 2, rows below 1, records have weights, nothing was measured, or the model
+                was also fitted to a prior or to public facts.
+        """
+        arrow, _ = checks.optional("pyarrow", extra="tables"), checks.optional("pandas", extra="demo")
+        return [arrow.table(columns).to_pandas() for _, columns in self.drawn_columns(m, seed, rows)]
+
+    def estimate(
+        self,
+        function: Callable[[GraphicalModel], Any],
+        draws: int = 100,
+        seed: int = 0,
+        *,
+        level: float = 0.95,
+        population: bool = False,
+    ) -> Combined:
+        """Return anything that a model has, with its standard error and an interval, by draws without rows.
+
+        The mechanism's noise is drawn anew and a model is fitted to each, without regularisation; the error
+        is that of the function's values about its value for such a fit to the release's answers, bias
+        included, and how far this release's model is from it. This costs no privacy.
+
+        Args:
+            function: takes a model and returns numbers: a ratio, a quantile, an entropy, a correlation. Of
+                the model it should use `marginal` and `answer`, from which is seen what it rests on.
+            draws: number of draws, >= 2.
+            seed: the same seed gives the same draws. It protects nothing.
+            level: of the interval.
+            population: whether the interval is about the population that the records are a sample of, and not
+                about the records that count.
+
+        Returns:
+            The estimate. With `rests_on_model` it is of attributes that no measured marginal holds together:
+            how far the model is off there is in no interval.
+
+        Raises:
+            TypeError: the function does not return numbers.
+            ValueError: as `tables`; the function fails on some draws (how many), or asks for an attribute
+                that nothing measured tells of.
+        """
+        return self.analysis().estimate(function, draws, seed, level=level, population=population)
+
+    def drawn_columns(
+        self, m: int, seed: int = 0, rows: int | None = None
+    ) -> Iterator[tuple[GraphicalModel, dict[str, Any]]]:
+        """Return the model and the Arrow columns of each of `tables`."""
+        return self.analysis().tables(m, seed, rows)
+
+
 class _Watched:
     """A model that notes which attributes it is asked for; all of them for all but marginals and queries."""
 
@@ -166,7 +240,7 @@ def _tried(function: Callable[[Any], Any], model: GraphicalModel, centre: np.nda
     """Return the numbers of a draw; None if there are none, or not as many as there should be."""
     try:
         value = _numbers(function(model))
-    except ArithmeticError:
+    except Exception:  # whatever a user's function raises on a draw is told by how many draws it fails on
         return None
     return value if value is not None and value.shape == centre.shape else None
 

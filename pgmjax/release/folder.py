@@ -15,7 +15,7 @@ import os
 import pathlib
 import platform
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,11 +41,10 @@ from pgmjax.privacy.exact import as_text
 from pgmjax.queries.query import Query
 from pgmjax.release import tables
 from pgmjax.release.accuracy import CountEstimates, NoisyDistance, Reported
-from pgmjax.release.analysis import Analysis
+from pgmjax.release.analysis import Analysed, Analysis
 from pgmjax.release.release import Release
 from pgmjax.release.report import render
 from pgmjax.release.trained import TrainedRelease, reported
-from pgmjax.uncertainty.posterior import Combined
 
 FIT_RECORD = "fit.json"
 SYNTHETIC_FORMATS = ("parquet", "csv")
@@ -348,7 +347,7 @@ def _finite(value: float | None) -> float | None:
 
 
 @dataclass(frozen=True)
-class SavedRelease:
+class SavedRelease(Analysed):
     """A release read back from its folder, or a fit to answers that were published elsewhere.
 
     Attributes:
@@ -401,29 +400,8 @@ class SavedRelease:
         noisy = read_measurements(path, domain) if path.is_file() else ()
         return CountEstimates(domain, noisy, self.model.total if self.record.get("total_public") else None)
 
-    def tables(self, m: int = 20, seed: int = 0, *, rows: int | None = None) -> list[Any]:
-        """Return tables to analyse like real ones, as frames of pandas; see `Release.tables`."""
-        arrow, _ = checks.optional("pyarrow", extra="tables"), checks.optional("pandas", extra="demo")
-        return [arrow.table(columns).to_pandas() for columns in self.drawn_columns(m, seed, rows)]
-
-    def drawn_columns(self, m: int, seed: int = 0, rows: int | None = None) -> Iterator[dict[str, Any]]:
-        """Return the Arrow columns of each of `tables`, one table after the other."""
-        return (columns for _, columns in self._analysis.tables(m, seed, rows))
-
-    def estimate(
-        self,
-        function: Callable[[GraphicalModel], Any],
-        draws: int = 100,
-        seed: int = 0,
-        *,
-        level: float = 0.95,
-        population: bool = False,
-    ) -> Combined:
-        """Return anything that a model has, with its standard error; see `Release.estimate`."""
-        return self._analysis.estimate(function, draws, seed, level=level, population=population)
-
-    @property
-    def _analysis(self) -> Analysis:
+    def analysis(self) -> Analysis:
+        """Return the release as its draws see it; refused where no draws can be made."""
         path, model = self.folder / "measurements.parquet", self.model
         noisy = read_measurements(path, model.domain) if path.is_file() else ()
         total = float(model.total) if self.record.get("total_public") else None

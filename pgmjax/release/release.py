@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import importlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -28,11 +28,10 @@ from pgmjax.queries.query import Query
 from pgmjax.queries.spec import in_words
 from pgmjax.queries.workload import Workload
 from pgmjax.release.accuracy import CountEstimates, NoisyDistance, ReleaseAccuracy, Reported, accuracy_of
-from pgmjax.release.analysis import Analysis
+from pgmjax.release.analysis import Analysed, Analysis
 from pgmjax.release.asked import AskedModel
 from pgmjax.release.statement import Spent, check_addable, not_secure, of_epsilon, of_inputs
 from pgmjax.strategies import global_least_squares, local_least_squares
-from pgmjax.uncertainty.posterior import Combined
 
 ANSWERS = ("engine", "local", "global")
 
@@ -63,7 +62,7 @@ def check_prior(earlier: Any, domain: Domain) -> None:
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Release:
+class Release(Analysed):
     """A private release; all of it may be published if `secure` is True.
 
     Attributes:
@@ -225,73 +224,8 @@ class Release:
         """
         return self.estimates.report(query, self.asked.answer(query))
 
-    def tables(self, m: int = 20, seed: int = 0, *, rows: int | None = None) -> list[Any]:
-        """Return tables to analyse like real ones, whose estimates `pj.uncertainty.combine` puts together.
-
-        Each is of one draw of the posterior of the noisy answers, with records drawn independently of one
-        another. A draw is fitted without regularisation, whose bias would lie in no interval. An adaptive
-        mechanism's choice of what to measure is taken as it was: what it adds to the error is in no interval.
-        This costs no privacy.
-
-        Args:
-            m: number of tables, >= 2; 20 are usual.
-            seed: the same seed gives the same tables. It protects nothing and need not be secret.
-            rows: records of each table. Default: as many as its model has.
-
-        Returns:
-            Frames of pandas, with labels and values.
-
-        Raises:
-            ImportError: pandas or pyarrow is not installed.
-            ValueError: m is below 2, rows below 1, records have weights, nothing was measured, or the model
-                was also fitted to a prior or to public facts.
-        """
-        arrow, _ = checks.optional("pyarrow", extra="tables"), checks.optional("pandas", extra="demo")
-        return [arrow.table(columns).to_pandas() for _, columns in self.drawn_columns(m, seed, rows)]
-
-    def estimate(
-        self,
-        function: Callable[[GraphicalModel], Any],
-        draws: int = 100,
-        seed: int = 0,
-        *,
-        level: float = 0.95,
-        population: bool = False,
-    ) -> Combined:
-        """Return anything that a model has, with its standard error and an interval, by draws without rows.
-
-        The mechanism's noise is drawn anew and a model is fitted to each, without regularisation; the error
-        is that of the function's values about its value for such a fit to the release's answers, bias
-        included, and how far this release's model is from it. This costs no privacy.
-
-        Args:
-            function: takes a model and returns numbers: a ratio, a quantile, an entropy, a correlation. Of
-                the model it should use `marginal` and `answer`, from which is seen what it rests on.
-            draws: number of draws, >= 2.
-            seed: the same seed gives the same draws. It protects nothing.
-            level: of the interval.
-            population: whether the interval is about the population that the records are a sample of, and not
-                about the records that count.
-
-        Returns:
-            The estimate. With `rests_on_model` it is of attributes that no measured marginal holds together:
-            how far the model is off there is in no interval.
-
-        Raises:
-            TypeError: the function does not return numbers.
-            ValueError: as `tables`; the function fails on some draws (how many), or asks for an attribute
-                that nothing measured tells of.
-        """
-        return self._analysis.estimate(function, draws, seed, level=level, population=population)
-
-    def drawn_columns(
-        self, m: int, seed: int, rows: int | None = None
-    ) -> Iterator[tuple[GraphicalModel, dict[str, Any]]]:
-        """Return the model and the Arrow columns of each of `tables`."""
-        return self._analysis.tables(m, seed, rows)
-
-    @property
-    def _analysis(self) -> Analysis:
+    def analysis(self) -> Analysis:
+        """Return the release as its draws see it; refused where no draws can be made."""
         total = float(self.model.total) if self.total_public else None
         return Analysis(self.model, self.measurements, total, self.weighted, self.inputs)
 

@@ -148,7 +148,7 @@ def differing(one, other):
 )
 def test_nothing_but_answers_is_left_of_a_table(mechanism, context, tmp_path):
     frame = FRAMES[context]
-    relation = World.relation(None, mechanism)
+    relation = World.relation(mechanism)
     tape, seen = Tape(), []
     for number, (own, way) in enumerate(
         (

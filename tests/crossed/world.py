@@ -143,7 +143,8 @@ class World:
     def __hash__(self):
         return hash(self.folder)
 
-    def relation(self, mechanism):
+    @staticmethod
+    def relation(mechanism):
         return "replace-one" if mechanism in ONLY_REPLACE else "add-remove"
 
     def delta(self, context):

@@ -110,6 +110,12 @@ def test_responses_that_do_not_belong_together():
     "change",
     [
         {"id": ""},
+        {"id": 3},
+        {"columns": 5},
+        {"columns": [5]},
+        {"columns": [{"attributes": ["sex", "sex"]}]},
+        {"columns": [{"attributes": [1, 2]}]},
+        {"columns": [{"size": 10**30}]},
         {"secure": 1},
         {"columns": []},
         {"columns": [{}]},
@@ -122,8 +128,9 @@ def test_responses_that_do_not_belong_together():
 )
 def test_damaged_responses(change):
     whole = respond(DOMAIN, RECORD, ask(0, universe=[("sex", "job")])).to_dict()
-    if change.get("columns") and change["columns"][0]:
-        change = {"columns": [{**whole["columns"][0], **change["columns"][0]}]}
+    match change:
+        case {"columns": [{**column}]} if column:
+            change = {"columns": [{**whole["columns"][0], **column}]}
     with pytest.raises(ValueError, match="the response is damaged"):
         PerturbedRecord.from_dict({**whole, **change})
     for other in ([], {}, {**whole, "format": "pgmjax:model"}, {**whole, "format_version": 99}):

@@ -125,6 +125,9 @@ def test_a_function_that_fails_on_some_draws_says_on_how_many():
 
     with pytest.raises(ValueError, match="for 3 of 11 fits"):
         made.estimate(fails, 10)
+    calls.clear()
+    with pytest.raises(ValueError, match="for 5 of 5 fits"):
+        made.estimate(lambda model: calls.append(0) or [1.0][len(calls) - 1], 4)
     for draws in (1, 0, 2.5):
         with pytest.raises((TypeError, ValueError), match="draws must be"):
             made.estimate(lambda model: 1.0, draws)

@@ -57,6 +57,21 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         "(clip), or count a value as missing (missing). Without this option such a table is refused. With "
         "--ledger, the table's account says what to do",
     )
+    add_response_options(group)
+    group.add_argument(
+        "--workload", metavar="FILE", help="instead of --groups: every attribute in this workload is a group"
+    )
+    group.add_argument(
+        "--useless",
+        default="refuse",
+        choices=USELESS,
+        help="what to do if the noise would be larger than what is estimated: refuse (default), or answer "
+        "all the same",
+    )
+
+
+def add_response_options(group: Any) -> None:
+    """Add what a record answers about, and in which encoding."""
     group.add_argument(
         "--groups",
         action="append",
@@ -69,19 +84,9 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         "--each", action="store_true", help="instead of --groups: every attribute is a group of its own"
     )
     group.add_argument(
-        "--workload", metavar="FILE", help="instead of --groups: every attribute in this workload is a group"
-    )
-    group.add_argument(
         "--encoding",
         default="direct",
         choices=ENCODINGS,
         help="direct (default): the answer is one value. The others: the answer is one bit for each value, "
         "which is better if there are many values",
-    )
-    group.add_argument(
-        "--useless",
-        default="refuse",
-        choices=USELESS,
-        help="what to do if the noise would be larger than what is estimated: refuse (default), or answer "
-        "all the same",
     )

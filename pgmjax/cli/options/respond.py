@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pgmjax.cli.options.perturb import ENCODINGS
+from pgmjax.cli.options.perturb import add_response_options
 
 
 def add_parsers(commands: Any) -> None:
@@ -25,20 +25,7 @@ def _add_respond(commands: Any) -> None:
     parser.add_argument("value", nargs="+", metavar="NAME=VALUE", help="a value of the record, such as sex=F")
     parser.add_argument("--domain", required=True, metavar="FILE", help="domain file that the collector gave")
     parser.add_argument("--epsilon", required=True, metavar="E", help="cost of the response, such as 2")
-    parser.add_argument(
-        "--groups",
-        action="append",
-        default=[],
-        metavar="NAMES",
-        help="attributes that are answered together, such as age,sex. Can be repeated: the groups share "
-        "epsilon equally",
-    )
-    parser.add_argument(
-        "--each", action="store_true", help="instead of --groups: every attribute is a group of its own"
-    )
-    parser.add_argument(
-        "--encoding", default="direct", choices=ENCODINGS, help="as for pgmjax perturb; direct by default"
-    )
+    add_response_options(parser)
     parser.add_argument("--out", metavar="FILE", help="write the response to a new file instead")
     parser.set_defaults(run="respond:respond_once")
 

@@ -458,7 +458,7 @@ def resolve(path: str | os.PathLike[str]) -> pathlib.Path:
     place = pathlib.Path(os.path.realpath(text))
     if place.is_dir():
         raise no_ledger(f"{place} is a folder: name a file in it for the ledger.")
-    if place.suffix == ".key" and place.is_file():
+    if place.suffix == ".key" and place.with_suffix("").is_file():
         raise no_ledger(f"{place} is the key of a ledger: name the ledger, such as {place.with_suffix('')}.")
     if not place.parent.is_dir():
         raise no_ledger(f"There is no folder {place.parent} for a ledger: make it first.")

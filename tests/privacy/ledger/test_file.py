@@ -357,6 +357,15 @@ def test_a_ledger_is_read_by_its_owner_alone(path):
         assert ledger.accounts() is not None
 
 
+def test_a_key_is_no_ledger_and_a_ledger_may_be_called_one(path, tmp_path):
+    with pytest.raises(LedgerError, match="is the key of a ledger: name the ledger"):
+        Ledger.open(path.with_name("budgets.key"))
+    named = tmp_path / "own.key"
+    Ledger.create(named).close()
+    with Ledger.open(named) as ledger:
+        assert not ledger.accounts()
+
+
 def test_a_step_is_recorded_once(path):
     """What two processes write at one step is told apart by who was first."""
     with Ledger.open(path) as ledger:
