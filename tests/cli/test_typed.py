@@ -22,6 +22,26 @@ RELEASED = (
     "1",
     "--quiet",
 )
+SESSION = (
+    *("a=1", "--half-width", "5", "--table", "t.csv", "--domain", "d.json", "--name", "t"),
+    *("--cap", "0.001", "--relation", "replace-one"),
+)
+GRID = """
+[grid]
+name = "small"
+trials = 1
+epsilons = [1]
+relation = "replace-one"
+[[tables]]
+name = "t"
+path = "t.csv"
+domain = "d.json"
+[[workloads]]
+name = "each"
+all_kway = 1
+[[mechanisms]]
+name = "marginals"
+"""
 BASES = {
     "release": ("t.csv", *RELEASED, "--all-kway", "2", "--out", "o", "--dry-run"),
     "perturb": ("t.csv", *RELEASED, "--each", "--out", "o"),
@@ -39,12 +59,17 @@ BASES = {
         *("--epsilon", "1", "--name", "t"),
     ),
     "ledger show": ("led.db",),
-    "session ask": (
-        *("led.db", "a=1", "--half-width", "5", "--table", "t.csv", "--domain", "d.json", "--name", "t"),
-        *("--cap", "0.001", "--relation", "replace-one"),
-    ),
+    "ledger verify": ("led.db",),
+    "ledger add-version": ("led.db", "t", "t.csv"),
+    "ledger set-domain": ("led.db", "t", "t.csv", "--domain", "d.json"),
+    "session status": ("asked.db", "--name", "t"),
+    "session export": ("asked.db", "--name", "t", "--out", "o"),
+    "collect": ("answer.json", "--domain", "d.json", "--out", "o"),
+    "session ask": ("led.db", *SESSION),
     "history ask": ("made/measurements.parquet", "a=1", "--domain", "d.json"),
     "audit": ("--mechanism", "marginals", "--runs", "2"),
+    "bench run": ("grid.toml", "--results", "o", "--list"),
+    "bench report": ("results.duckdb", "--out", "o"),
 }
 ANYTHING = {"--name", "--record-is", "--same-people-as", "--key", "--title"}  # options that take any text
 
@@ -67,10 +92,16 @@ def place(tmp_path_factory):
     rows = "".join(f"{i % 3},{i % 2},{i % 4}\n" for i in range(60))
     (folder / "t.csv").write_text("a,b,c\n" + rows)
     (folder / "d.json").write_text(json.dumps({"a": 3, "b": 2, "c": 4}))
+    (folder / "grid.toml").write_text(GRID)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         assert cli.main(["release", "t.csv", *RELEASED, "--all-kway", "2", "--out", "made"]) == 0
         assert cli.main(["ledger", "init", "led.db", *BASES["ledger init"][1:]]) == 0
+        assert cli.main(["respond", *BASES["respond"][:-1], "answer.json"]) == 0
+        session = ["ledger", "init", "asked.db", *BASES["ledger init"][1:]]
+        assert cli.main(session) == 0
+        assert cli.main(["session", "ask", "asked.db", *SESSION, "--cap", "0.9"]) == 0
+        assert cli.main(["bench", "run", "grid.toml", "--results", "results.duckdb", "--quiet"]) == 0
     return folder
 
 

@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -460,8 +461,13 @@ class Ledger:
 
         Raises:
             TypeError: the head is not a string.
+            ValueError: the head is not one that a ledger prints.
         """
         checks.kind(head, str | None, "head must be a string, as `head` gave it earlier, or None")
+        if head is not None and not re.fullmatch(r"\s*[0-9a-fA-F]{64}\s*", head):
+            raise ValueError(
+                f"head must be the 64 hexadecimal digits that `pgmjax ledger show` prints, got {head[:70]!r}."
+            )
         with self._file.reading() as connection:
             return verify.verify(connection, head)
 
