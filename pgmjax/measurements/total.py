@@ -12,7 +12,8 @@ import numpy as np
 from pgmjax.data.domain import Domain, as_domain
 from pgmjax.measurements.least_squares import shortest_combinations
 from pgmjax.measurements.linear import LinearMeasurement, over_domain
-from pgmjax.queries import AttributeQuery, Product, compression
+from pgmjax.queries import AttributeQuery, Product
+from pgmjax.queries.blocks import Merge
 
 _MAX_ENTRIES = 4_000_000
 _TOLERANCE = 1e-8
@@ -108,7 +109,7 @@ def total_combination(block: AttributeQuery, size: int) -> tuple[np.ndarray, boo
         return np.ones(rows), True
     if block.kind == "prefix":
         return np.eye(1, rows, rows - 1)[0], True
-    if isinstance(block, compression):
+    if isinstance(block, Merge):
         used = np.zeros(rows)
         used[block.groups.array] = 1
         return used, bool(used.all())

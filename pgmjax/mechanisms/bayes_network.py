@@ -34,6 +34,7 @@ from pgmjax.mechanisms.run import carry_measurements
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy.scores.bayes import BinaryF, MutualInformation, ParentScore, TotalVariation
 from pgmjax.queries import AttributeQuery, Product, compression, identity
+from pgmjax.queries.blocks import Merge
 from pgmjax.queries.workload import Workload
 from pgmjax.release.release import Release
 
@@ -432,6 +433,6 @@ def _normalised(counts: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
 def _as_fine(table: np.ndarray, query: Product) -> np.ndarray:
     """A table over merged values as one over the values themselves."""
     for axis, block in enumerate(query.blocks):
-        if isinstance(block, compression):
+        if isinstance(block, Merge):
             table = np.take(table, block.groups.array, axis=axis)
     return table

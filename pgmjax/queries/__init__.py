@@ -6,28 +6,30 @@ Blocks: `identity`, `total`, `point`, `subset`, `range`, `ranges`, `all_ranges`,
 given neighbouring relation. Only integral queries can be measured; `quantise` rounds real entries to
 integers.
 
-- `block`, `blocks`: queries on one attribute. `query`, `product`, `sums`: queries on a clique.
+- `single`, `block`, `blocks`: queries on one attribute. `query`, `product`, `sums`: queries on a clique.
 - `columns`, `sensitivity`: exact sensitivities. `integers`: exact answers. `quantise`: rounding.
 - `spec`, `text`: queries as text or plain data. `workload`: the queries a release must answer. `rows`:
   single rows.
 """
 
 from pgmjax.queries.block import AttributeQuery, FrozenArray
-from pgmjax.queries.blocks import AllRanges as all_ranges
-from pgmjax.queries.blocks import Identity as identity
-from pgmjax.queries.blocks import Matrix as matrix
-from pgmjax.queries.blocks import Mean as mean
-from pgmjax.queries.blocks import Merge as compression
-from pgmjax.queries.blocks import Moments as moments
-from pgmjax.queries.blocks import Point as point
-from pgmjax.queries.blocks import Prefix as prefix
-from pgmjax.queries.blocks import Range as range
-from pgmjax.queries.blocks import Ranges as ranges
-from pgmjax.queries.blocks import Subset as subset
-from pgmjax.queries.blocks import Total as total
 from pgmjax.queries.product import Product, kronecker, marginal
 from pgmjax.queries.quantise import Quantised, quantise
 from pgmjax.queries.query import Query
+from pgmjax.queries.single import (
+    all_ranges,
+    compression,
+    identity,
+    matrix,
+    mean,
+    moments,
+    point,
+    prefix,
+    range,
+    ranges,
+    subset,
+    total,
+)
 from pgmjax.queries.spec import as_query, from_spec
 from pgmjax.queries.sums import DenseMatrix, WeightedSum
 

@@ -37,12 +37,7 @@ _LARGEST_EXACT = 2**53
 
 @dataclasses.dataclass(frozen=True)
 class Identity(AttributeQuery):
-    """Every code by itself: the attribute is kept.
-
-    Example:
-        >>> Identity().matrix(2).tolist()
-        [[1, 0], [0, 1]]
-    """
+    """Every code by itself: the attribute is kept."""
 
     kind: ClassVar[str] = "identity"
 
@@ -74,12 +69,7 @@ class Identity(AttributeQuery):
 
 @dataclasses.dataclass(frozen=True)
 class Total(AttributeQuery):
-    """The sum over all codes: the attribute is marginalised out.
-
-    Example:
-        >>> Total().matrix(3).tolist()
-        [[1, 1, 1]]
-    """
+    """The sum over all codes: the attribute is marginalised out."""
 
     kind: ClassVar[str] = "total"
 
@@ -105,15 +95,7 @@ class Total(AttributeQuery):
 
 @dataclasses.dataclass(frozen=True, init=False)
 class Subset(AttributeQuery):
-    """One row that counts the records with any of the given codes (evidence with alternatives).
-
-    Args:
-        codes: distinct codes or values, at least one; kept sorted. See `Point`.
-
-    Example:
-        >>> Subset([2, 0]).matrix(4).tolist()
-        [[1, 0, 1, 0]]
-    """
+    """One row that counts the records with any of the given codes (evidence with alternatives)."""
 
     kind: ClassVar[str] = "subset"
     codes: tuple[Code, ...]
@@ -160,18 +142,7 @@ class Subset(AttributeQuery):
 
 @dataclasses.dataclass(frozen=True)
 class Point(AttributeQuery):
-    """One row that counts the records with a given code (evidence).
-
-    Args:
-        code: a whole number is a code; a text is a label, a bin such as "[20, 30)", or "missing", whose code
-            is looked up in the domain that the query is asked over.
-
-    Example:
-        >>> Point(1).matrix(3).tolist()
-        [[0, 1, 0]]
-        >>> Point("Ideal").over(Attribute.from_spec("cut", {"labels": ["Fair", "Ideal"]}))
-        Point(code=1)
-    """
+    """One row that counts the records with a given code (evidence)."""
 
     kind: ClassVar[str] = "point"
     code: Code
@@ -207,12 +178,7 @@ class Point(AttributeQuery):
 
 @dataclasses.dataclass(frozen=True)
 class Range(AttributeQuery):
-    """One row that counts the records with a code from `low` to `high`, both included; see `Point`.
-
-    Example:
-        >>> Range(1, 2).matrix(4).tolist()
-        [[0, 1, 1, 0]]
-    """
+    """One row that counts the records with a code from `low` to `high`, both included; see `Point`."""
 
     kind: ClassVar[str] = "range"
     low: Code
@@ -254,12 +220,7 @@ class Range(AttributeQuery):
 
 @dataclasses.dataclass(frozen=True, init=False)
 class Ranges(AttributeQuery):
-    """Several ranges of codes, one row per range, both ends included; see `Point`.
-
-    Example:
-        >>> Ranges([(0, 1), (1, 2)]).matrix(3).tolist()
-        [[1, 1, 0], [0, 1, 1]]
-    """
+    """Several ranges of codes, one row per range, both ends included; see `Point`."""
 
     kind: ClassVar[str] = "ranges"
     bounds: tuple[tuple[Code, Code], ...]
@@ -302,12 +263,7 @@ class Ranges(AttributeQuery):
 
 @dataclasses.dataclass(frozen=True)
 class AllRanges(AttributeQuery):
-    """Every range of codes, in the order (0, 0), (0, 1), ..., (1, 1), ...: size * (size + 1) / 2 rows.
-
-    Example:
-        >>> AllRanges().matrix(2).tolist()
-        [[1, 0], [1, 1], [0, 1]]
-    """
+    """Every range of codes, in the order (0, 0), (0, 1), ..., (1, 1), ...: size * (size + 1) / 2 rows."""
 
     kind: ClassVar[str] = "all_ranges"
 
@@ -329,12 +285,7 @@ class AllRanges(AttributeQuery):
 
 @dataclasses.dataclass(frozen=True)
 class Prefix(AttributeQuery):
-    """Cumulative counts: the records with a code up to b, for every b; the last row is the total.
-
-    Example:
-        >>> Prefix().matrix(3).tolist()
-        [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
-    """
+    """Cumulative counts: the records with a code up to b, for every b; the last row is the total."""
 
     kind: ClassVar[str] = "prefix"
 
@@ -366,15 +317,7 @@ class Prefix(AttributeQuery):
 
 @dataclasses.dataclass(frozen=True, init=False)
 class Merge(AttributeQuery):
-    """Counts per group of codes, as for a coarser attribute.
-
-    Args:
-        groups: the row of each code, one entry per code; rows are 0..max(groups).
-
-    Example:
-        >>> Merge([0, 1, 1]).matrix(3).tolist()
-        [[1, 0, 0], [0, 1, 1]]
-    """
+    """Counts per group of codes, as for a coarser attribute."""
 
     kind: ClassVar[str] = "compression"
     groups: FrozenArray
@@ -432,15 +375,7 @@ class Merge(AttributeQuery):
 
 @dataclasses.dataclass(frozen=True, init=False)
 class Mean(AttributeQuery):
-    """The sum of a value over the records, one row: an unnormalised mean.
-
-    Args:
-        values: the value of each code. Default: the code itself (0, 1, ...).
-
-    Example:
-        >>> Mean().matrix(3).tolist(), Mean([0.0, 0.5, 1.0]).matrix(3).tolist()
-        ([[0, 1, 2]], [[0.0, 0.5, 1.0]])
-    """
+    """The sum of a value over the records, one row: an unnormalised mean."""
 
     kind: ClassVar[str] = "mean"
     values: FrozenArray | None
@@ -473,16 +408,7 @@ class Mean(AttributeQuery):
 
 @dataclasses.dataclass(frozen=True, init=False)
 class Moments(AttributeQuery):
-    """The sums of the first `order` powers of a value over the records, unnormalised, one row per power.
-
-    Args:
-        order: number of powers, at least 1.
-        values: the value of each code. Default: the code itself (0, 1, ...).
-
-    Example:
-        >>> Moments(2).matrix(4).tolist()
-        [[0, 1, 2, 3], [0, 1, 4, 9]]
-    """
+    """The sums of the first `order` powers of a value over the records, unnormalised, one row per power."""
 
     kind: ClassVar[str] = "moments"
     order: int
@@ -526,15 +452,7 @@ class Moments(AttributeQuery):
 
 @dataclasses.dataclass(frozen=True, init=False)
 class Matrix(AttributeQuery):
-    """Any matrix over the codes of one attribute; entries may be negative.
-
-    Args:
-        entries: [rows, size], finite.
-
-    Example:
-        >>> Matrix([[1, -1]]).rows(2)
-        1
-    """
+    """Any matrix over the codes of one attribute; entries may be negative."""
 
     kind: ClassVar[str] = "matrix"
     entries: FrozenArray

@@ -7,6 +7,7 @@ import numpy as np
 from pgmjax import queries
 from pgmjax.data.domain import Domain
 from pgmjax.queries import AttributeQuery, DenseMatrix, Product, Query, WeightedSum
+from pgmjax.queries.blocks import Identity
 
 
 def row(query: Query, domain: Domain, number: int) -> Query:
@@ -36,7 +37,7 @@ def row(query: Query, domain: Domain, number: int) -> Query:
 
 
 def _block_row(block: AttributeQuery, size: int, number: int) -> AttributeQuery:
-    if isinstance(block, queries.identity):
+    if isinstance(block, Identity):
         return queries.point(number)
     if block.rows(size) == 1:
         return block

@@ -20,6 +20,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.queries import AttributeQuery, Product, Query, WeightedSum, matrix, point, subset, total
 from pgmjax.queries import range as code_range
 from pgmjax.queries.block import Code, code_of
+from pgmjax.queries.blocks import Point, Range, Subset
 
 MAX_CASES = 1_000_000
 """Largest number of combinations of attribute cases that a condition may distinguish."""
@@ -133,17 +134,17 @@ def is_in(attribute: str, codes: Iterable[Code]) -> Condition:
     Raises:
         ValueError: there is no code, or one is negative or given twice.
     """
-    return Condition("codes", attribute, subset(codes).codes)
+    return Condition("codes", attribute, Subset(codes).codes)
 
 
 def equals(attribute: str, code: Code) -> Condition:
     """Return the condition that an attribute has a code or label."""
-    return Condition("codes", attribute, (point(code).code,))
+    return Condition("codes", attribute, (Point(code).code,))
 
 
 def between(attribute: str, low: Code, high: Code) -> Condition:
     """Return the condition that an attribute has a code from `low` to `high` (or labels), both included."""
-    ends = code_range(low, high)
+    ends = Range(low, high)
     if isinstance(ends.low, str) or isinstance(ends.high, str):
         return Condition("range", attribute, (ends.low, ends.high))
     return Condition("codes", attribute, tuple(np.arange(ends.low, ends.high + 1).tolist()))

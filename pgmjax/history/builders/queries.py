@@ -22,6 +22,7 @@ from pgmjax._internal import checks
 from pgmjax.data.cliques import as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.queries import AttributeQuery, Product, marginal, matrix, total
+from pgmjax.queries.blocks import Matrix
 from pgmjax.strategies import fixed
 
 
@@ -98,7 +99,7 @@ def _values(domain: Domain, values: Mapping[str, Any] | None) -> dict[str, np.nd
     result = {}
     for name, given in ({} if values is None else values).items():
         size = domain[name]
-        array = matrix([given]).entries.array[0]
+        array = Matrix([given]).entries.array[0]
         if len(array) != size:
             raise ValueError(f"the values of {name!r} must be one a code, {size}, got {len(array)}.")
         result[name] = array

@@ -22,7 +22,8 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.scores.base import Score, exact_answers, unique
 from pgmjax.privacy.sensitivity import check_measurable
-from pgmjax.queries import Product, compression, identity, integers
+from pgmjax.queries import Product, integers
+from pgmjax.queries.blocks import Identity, Merge
 
 MOST_RECORDS_OF_F = 10_000_000
 """The score F takes time and memory in proportion to the records; beyond this it is refused."""
@@ -54,7 +55,7 @@ class ParentScore(Score):
             raise ValueError("a selection needs at least one candidate, got none.")
         for part in parts:
             checks.kind(part, Product, "a candidate is a product of blocks")
-            if not all(isinstance(block, identity | compression) for block in part.blocks):
+            if not all(isinstance(block, Identity | Merge) for block in part.blocks):
                 raise ValueError(
                     f"the candidate on {part.clique} must count every record once: use identity and "
                     "compression blocks only."
