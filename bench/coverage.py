@@ -32,6 +32,7 @@ import numpy as np
 
 import pgmjax as pj
 from pgmjax.measurements.noise import DiscreteGaussian
+from pgmjax.uncertainty.intervals import ErrorBars
 
 SCALES = (30.0, 100.0, 300.0)  # of the noise, counts
 METHODS = {
@@ -97,7 +98,7 @@ def noisy(answers: list[np.ndarray], scale: float, trial: int) -> list[pj.Linear
     ]
 
 
-def line(of_level: dict[float, pj.uncertainty.ErrorBars], truth: np.ndarray) -> harness.Line:
+def line(of_level: dict[float, ErrorBars], truth: np.ndarray) -> harness.Line:
     """Return the coverage of one trial, group by group and level by level."""
     bars = of_level[LEVELS[-1]]
     away = bars.determined & (bars.values >= AWAY * bars.stddevs)

@@ -43,6 +43,8 @@ from jax.experimental import topologies
 import pgmjax as pj
 from pgmjax.estimation import solvers
 from pgmjax.estimation.solvers import batch, loop
+from pgmjax.inference.oracles.chain import Chain
+from pgmjax.inference.oracles.levels import Levels
 from pgmjax.inference.plan.structure import Structure
 
 CORES, CLOCK = 132, 1.98e9
@@ -104,7 +106,7 @@ def oracle_program(name: str) -> tuple[Callable[..., Any], Any]:
     case = cases.load(name)
     structure, names = Structure.named(case.sizes, case.cliques)
     oracle = pj.oracles.plan(structure, names, itemsize=4).oracle
-    if isinstance(oracle, (pj.oracles.Levels, pj.oracles.Chain)):
+    if isinstance(oracle, (Levels, Chain)):
         vector = np.zeros(oracle.length, np.float32)
         return lambda oracle, vector: oracle.infer_flat_with_error(vector), (oracle, vector)
     return lambda oracle, tables: oracle.infer_with_error(tables), (oracle, tuple(cases.potentials(case)))

@@ -39,6 +39,7 @@ import jax
 import numpy as np
 
 import pgmjax as pj
+from pgmjax.inference.oracles.levels import Levels
 from pgmjax.inference.plan.structure import Structure
 
 Line = dict[str, Any]
@@ -100,10 +101,10 @@ def run_oracle(case: cases.Case, options: argparse.Namespace, compiling: Compili
     log_partition, marginals = plan.infer(tables)
     line: Line = {"cold_s": time.perf_counter() - start, "plan_s": planned, **compiling.so_far()}
     # later calls go from device to device, as the peer's; levels take a host vector in either case
-    if not isinstance(plan.oracle, pj.oracles.Levels):
+    if not isinstance(plan.oracle, Levels):
         tables = [jax.device_put(table) for table in tables]
     plan.infer(tables)
-    if isinstance(plan.oracle, pj.oracles.Levels) and plan.beginning:
+    if isinstance(plan.oracle, Levels) and plan.beginning:
         for _ in range(plan.beginning.calls + 1):  # those that run in NumPy, and the one that compiles
             plan.infer(tables)
     line["warm_s"] = best_of(lambda: jax.block_until_ready(plan.infer(tables)[1]))

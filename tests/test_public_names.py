@@ -50,21 +50,32 @@ def signature(found):
 
 
 def lines():
-    """A line for each public name, and one for each public method or property of a class."""
-    for name, found in members(pgmjax, "pgmjax"):
+    """A line for each public name, and one for each public method or property of a class.
+
+    What a class has unchanged from another public class stands with that one.
+    """
+    listed = list(members(pgmjax, "pgmjax"))
+    classes = {found for _, found in listed if inspect.isclass(found)}
+    for name, found in listed:
         if not callable(found):
             yield f"{name}: {type(found).__name__}"
             continue
         yield name + signature(found)
         if inspect.isclass(found):
-            for attribute, value in sorted(inspect.getmembers(found)):
-                own = any(attribute in c.__dict__ for c in found.__mro__ if c.__module__.startswith("pgmjax"))
-                if attribute.startswith("_") or not own:
-                    continue
-                if inspect.isfunction(value) or inspect.ismethod(value):
-                    yield f"{name}.{attribute}{signature(value)}"
-                elif isinstance(inspect.getattr_static(found, attribute), property):
-                    yield f"{name}.{attribute}: property"
+            above = [line for base in found.__mro__[1:] if base in classes for line in own_lines(base)]
+            yield from (f"{name}.{line}" for line in own_lines(found) if line not in above)
+
+
+def own_lines(found):
+    """A line for each public method and property that a class of ours defines or inherits."""
+    for attribute, value in sorted(inspect.getmembers(found)):
+        own = any(attribute in c.__dict__ for c in found.__mro__ if c.__module__.startswith("pgmjax"))
+        if attribute.startswith("_") or not own:
+            continue
+        if inspect.isfunction(value) or inspect.ismethod(value):
+            yield f"{attribute}{signature(value)}"
+        elif isinstance(inspect.getattr_static(found, attribute), property):
+            yield f"{attribute}: property"
 
 
 def test_names_and_signatures_are_the_pinned_ones():

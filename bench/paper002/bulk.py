@@ -21,6 +21,7 @@ import harness
 import numpy as np
 
 import pgmjax as pj
+from pgmjax.local.grouped import GroupHistograms
 
 SIDE = 4
 BLOCK_ROWS = 1 << 20
@@ -53,7 +54,7 @@ def group_of(start: int, stop: int, rows: int, groups: int) -> np.ndarray:
     return np.arange(start, stop, dtype=np.int64) * groups // rows
 
 
-def answered(seen: pj.local.GroupHistograms, truth: np.ndarray, number: int) -> dict:
+def answered(seen: GroupHistograms, truth: np.ndarray, number: int) -> dict:
     """Answer the queries in blocks; return times and errors in units of what was said."""
     generator = np.random.default_rng(1)
     asking, errors, deviations, inside = 0.0, [], [], 0

@@ -25,6 +25,7 @@ import numpy as np
 from blocks import paper002 as blocks
 
 import pgmjax as pj
+from pgmjax.local.answers import UnbiasedAnswers
 
 EPSILON = 1
 STARS = 5
@@ -56,9 +57,7 @@ def queries(number: int, parts: int, generator: np.random.Generator) -> np.ndarr
     return np.rint(TENTHS * values / values.max(axis=-1, keepdims=True)).astype(np.int64)
 
 
-def responded(
-    stars: np.ndarray, part: np.ndarray, functions: np.ndarray, seed: int
-) -> pj.local.UnbiasedAnswers:
+def responded(stars: np.ndarray, part: np.ndarray, functions: np.ndarray, seed: int) -> UnbiasedAnswers:
     """Return answers from one perturbed table, in tenths."""
     backend = pj.privacy.SeededBackend(seed, insecure=True)
     distribution = backend.randomized_response(STARS, EPSILON)

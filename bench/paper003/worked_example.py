@@ -13,6 +13,7 @@ import pathlib
 import numpy as np
 
 from pgmjax import history
+from pgmjax.history.session.costs import cell_costs
 
 PAPER = {
     "H": [
@@ -46,7 +47,7 @@ def solve(example):
         "variance": answer.variance,
         "interval95": list(answer.interval(float(example.get("level", 0.95)))),
         "prob_positive": answer.probability(low=0.0),
-        "cell_costs": history.cell_costs(matrix, epsilons).tolist(),
+        "cell_costs": cell_costs(matrix, epsilons).tolist(),
         "system_cost": history.system_cost(matrix, epsilons),
     }
 

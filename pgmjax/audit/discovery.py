@@ -31,7 +31,8 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.data.unit import Unit
-from pgmjax.discovery import Discovery, Draft, OpenTable, key_column
+from pgmjax.discovery import Discovery, Draft, OpenTable
+from pgmjax.discovery.open_table import key_column
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, DiscreteNoise
 from pgmjax.mechanisms.marginals import Marginals
 from pgmjax.mechanisms.parameters import Keeping

@@ -11,8 +11,7 @@ from pgmjax.cli import process
 from pgmjax.cli.release import show_progress
 from pgmjax.data.domain import Domain
 from pgmjax.job import read_workload
-from pgmjax.mechanisms import MechanismComparison, MechanismErrors
-from pgmjax.mechanisms.comparison import KINDS
+from pgmjax.mechanisms.comparison import KINDS, MechanismComparison, MechanismErrors
 from pgmjax.queries.workload import Workload
 
 

@@ -23,7 +23,8 @@ from pgmjax.data.definition import (
 from pgmjax.data.domain import Domain
 from pgmjax.data.draft import Draft
 from pgmjax.data.relation import Relation
-from pgmjax.discovery import OpenTable, first_look
+from pgmjax.discovery import OpenTable
+from pgmjax.discovery.discover import first_look
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import Account, ChargeRecord, Ledger
 from pgmjax.privacy.ledger.account import budget_row, definition_row, label_delta_of

@@ -12,18 +12,12 @@
 """
 
 from pgmjax._internal.device import DeviceError
-from pgmjax.estimation.mixture_fit import MixtureFit, fit_mixture
-from pgmjax.estimation.problem import FitProgress
-from pgmjax.estimation.region_fit import InconsistentWarning, LocalFit, fit_local
-from pgmjax.estimation.regularisation import Regularisation
+from pgmjax.estimation.mixture_fit import fit_mixture
+from pgmjax.estimation.region_fit import InconsistentWarning, fit_local
 
 __all__ = [
     "DeviceError",
-    "FitProgress",
     "InconsistentWarning",
-    "LocalFit",
-    "MixtureFit",
-    "Regularisation",
     "fit_local",
     "fit_mixture",
 ]

@@ -20,7 +20,7 @@ from pgmjax._internal import checks
 from pgmjax.data.attribute import codes_of
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
-from pgmjax.queries import FrozenArray
+from pgmjax.queries.block import FrozenArray
 from pgmjax.queries.query import attribute_names
 
 

@@ -37,8 +37,9 @@ from pgmjax.estimation.solvers.stopping import CERTIFIED, FIRST_SMOOTHING, Statu
 from pgmjax.estimation.warm_start import starting_point
 from pgmjax.inference import oracles
 from pgmjax.inference.ops.tables import host_join, split
-from pgmjax.inference.oracles import HostContraction, Oracle
+from pgmjax.inference.oracles import Oracle
 from pgmjax.inference.oracles.host import HostModel
+from pgmjax.inference.oracles.host_contraction import HostContraction
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.model.graphical import GraphicalModel
 

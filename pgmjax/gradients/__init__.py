@@ -5,6 +5,6 @@ weights, prior and total, differentiated by unrolling a solver or implicitly at 
 """
 
 from pgmjax.gradients.fit import DifferentiableFit
-from pgmjax.gradients.problem import Diagnostics, FitParameters
+from pgmjax.gradients.problem import FitParameters
 
-__all__ = ["Diagnostics", "DifferentiableFit", "FitParameters"]
+__all__ = ["DifferentiableFit", "FitParameters"]

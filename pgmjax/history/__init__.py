@@ -17,69 +17,44 @@ budget.
 from pgmjax.history import builders
 from pgmjax.history.answers import Answers
 from pgmjax.history.bayes.blue import BestLinearUnbiased
-from pgmjax.history.bayes.choose import distribution_of
-from pgmjax.history.bayes.consistent import (
-    ConsistentAnswers,
-    DeclinedError,
-    InferenceControl,
-    consistent_answers,
-)
+from pgmjax.history.bayes.consistent import DeclinedError, InferenceControl, consistent_answers
 from pgmjax.history.bayes.coordinates import NotEstimableError
-from pgmjax.history.bayes.inference import Claim, Inference, JointInference, Verdict
-from pgmjax.history.bayes.noise_sum import NoiseSum
-from pgmjax.history.bayes.posterior import Posterior, posterior
+from pgmjax.history.bayes.inference import Claim
+from pgmjax.history.bayes.posterior import posterior
 from pgmjax.history.history import History
-from pgmjax.history.kernel.cross_validation import AlphaChoice, CrossValidation
-from pgmjax.history.kernel.device import device_kernel
-from pgmjax.history.kernel.inner_products import kernel, kernel_blocks, squared_norms
+from pgmjax.history.kernel.cross_validation import CrossValidation
+from pgmjax.history.kernel.inner_products import kernel
 from pgmjax.history.kernel.pca import KernelPCA
-from pgmjax.history.kernel.product import KernelProduct
 from pgmjax.history.kernel.ridge import KernelRidge
-from pgmjax.history.max_entropy.fit import MaxEntropy, MaxEntropyFit
+from pgmjax.history.max_entropy.fit import MaxEntropy
 from pgmjax.history.prior import ProductPrior
 from pgmjax.history.rows import Rows
-from pgmjax.history.session.costs import cell_costs, least_epsilon, sensitivities, system_cost
+from pgmjax.history.session.costs import least_epsilon, sensitivities, system_cost
 from pgmjax.history.session.session import Session
-from pgmjax.history.session.state import SessionAnswer
 from pgmjax.measurements.noise import Gaussian, Laplace
 
 __all__ = [
-    "AlphaChoice",
     "Answers",
     "BestLinearUnbiased",
     "Claim",
-    "ConsistentAnswers",
     "CrossValidation",
     "DeclinedError",
     "Gaussian",
     "History",
-    "Inference",
     "InferenceControl",
-    "JointInference",
     "KernelPCA",
-    "KernelProduct",
     "KernelRidge",
     "Laplace",
     "MaxEntropy",
-    "MaxEntropyFit",
-    "NoiseSum",
     "NotEstimableError",
-    "Posterior",
     "ProductPrior",
     "Rows",
     "Session",
-    "SessionAnswer",
-    "Verdict",
     "builders",
-    "cell_costs",
     "consistent_answers",
-    "device_kernel",
-    "distribution_of",
     "kernel",
-    "kernel_blocks",
     "least_epsilon",
     "posterior",
     "sensitivities",
-    "squared_norms",
     "system_cost",
 ]

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pgmjax._internal import checks
-from pgmjax.learning.base import FittedLearner, Learner, NotDescribedError
+from pgmjax.learning.base import Learner, NotDescribedError
 from pgmjax.learning.engine import EngineLearner
 from pgmjax.learning.gaussian_basis import GaussianBasis
 from pgmjax.learning.linear import Linear, Ridge
@@ -29,7 +29,6 @@ __all__ = [
     "LEARNERS",
     "MLP",
     "EngineLearner",
-    "FittedLearner",
     "GaussianBasis",
     "Learner",
     "Linear",
@@ -37,7 +36,6 @@ __all__ = [
     "Ridge",
     "SklearnLearner",
     "as_learner",
-    "as_learners",
 ]
 
 LEARNERS: dict[str, type[Learner]] = {

@@ -16,37 +16,26 @@ budget.
   bounds on the error.
 """
 
-from pgmjax.local.answers import UnbiasedAnswers, UselessAnswerError
+from pgmjax.local.answers import UselessAnswerError
 from pgmjax.local.bounds import lower_bound, upper_bound
-from pgmjax.local.channel import Channel, predicted_error, predicted_stddev
-from pgmjax.local.codes import Perturbed, PerturbedCodes, Universe
+from pgmjax.local.channel import Channel, predicted_stddev
+from pgmjax.local.codes import PerturbedCodes, Universe
 from pgmjax.local.conditions import answer_cells, answer_conditions
-from pgmjax.local.continuous import ContinuousAnswers, Discretisation, Grid, answer_lipschitz, best_grid
+from pgmjax.local.continuous import answer_lipschitz, best_grid
 from pgmjax.local.graphs import PerturbedGraph, VertexPairs
-from pgmjax.local.grouped import GroupHistograms, group_histograms
-from pgmjax.local.marginals import ReleasedResponses, ResponseMarginal, Tally, marginals_of
+from pgmjax.local.grouped import group_histograms
+from pgmjax.local.marginals import marginals_of
 from pgmjax.local.proper import ProperEstimator
-from pgmjax.local.respondent import PerturbedRecord, collect, respond
+from pgmjax.local.respondent import collect, respond
 from pgmjax.local.statistical import answer_queries, answer_rows
-from pgmjax.local.table import PerturbedTable, ResponseColumn, load
+from pgmjax.local.table import PerturbedTable, load
 
 __all__ = [
     "Channel",
-    "ContinuousAnswers",
-    "Discretisation",
-    "Grid",
-    "GroupHistograms",
-    "Perturbed",
     "PerturbedCodes",
     "PerturbedGraph",
-    "PerturbedRecord",
     "PerturbedTable",
     "ProperEstimator",
-    "ReleasedResponses",
-    "ResponseColumn",
-    "ResponseMarginal",
-    "Tally",
-    "UnbiasedAnswers",
     "Universe",
     "UselessAnswerError",
     "VertexPairs",
@@ -61,7 +50,6 @@ __all__ = [
     "load",
     "lower_bound",
     "marginals_of",
-    "predicted_error",
     "predicted_stddev",
     "respond",
     "upper_bound",

@@ -15,9 +15,9 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.measurements.inputs import Input
 from pgmjax.measurements.noise import CONTINUOUS, DiscreteNoise
-from pgmjax.queries import Query, as_query
+from pgmjax.queries import Query
 from pgmjax.queries.query import attribute_names
-from pgmjax.queries.spec import in_words
+from pgmjax.queries.spec import as_query, in_words
 
 MOST_AXES = 64  # of a NumPy array
 NOISE_DISTRIBUTIONS = (*sorted(CONTINUOUS), "response")

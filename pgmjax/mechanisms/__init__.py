@@ -26,16 +26,9 @@ from typing import Any
 from pgmjax.data.relation import Relation
 from pgmjax.mechanisms.aim import AIM
 from pgmjax.mechanisms.auto import Auto
-from pgmjax.mechanisms.base import (
-    Measured,
-    MeasurementPlan,
-    MeasureOnce,
-    Mechanism,
-    options,
-    release_together,
-)
+from pgmjax.mechanisms.base import Mechanism, options
 from pgmjax.mechanisms.batch_aim import BatchAIM
-from pgmjax.mechanisms.comparison import MechanismComparison, MechanismErrors, compare, simulated_table
+from pgmjax.mechanisms.comparison import compare
 from pgmjax.mechanisms.dual_query import DualQuery
 from pgmjax.mechanisms.hdmm import HDMM
 from pgmjax.mechanisms.marginals import Marginals
@@ -46,7 +39,7 @@ from pgmjax.mechanisms.mwem import MWEM
 from pgmjax.mechanisms.online_weights import OnlineWeights
 from pgmjax.mechanisms.privbayes import PrivBayes
 from pgmjax.mechanisms.randomized_response import RandomizedResponse
-from pgmjax.mechanisms.run import FitError, Request, Run
+from pgmjax.mechanisms.run import Request, Run
 from pgmjax.release.run_folder import NotKept, OtherRun, RunFolder
 
 __all__ = [
@@ -58,14 +51,8 @@ __all__ = [
     "Auto",
     "BatchAIM",
     "DualQuery",
-    "FitError",
     "Marginals",
-    "MeasureOnce",
-    "Measured",
-    "MeasurementPlan",
     "Mechanism",
-    "MechanismComparison",
-    "MechanismErrors",
     "NotKept",
     "OnlineWeights",
     "OtherRun",
@@ -77,8 +64,6 @@ __all__ = [
     "SimilarityMLDP",
     "compare",
     "options",
-    "release_together",
-    "simulated_table",
 ]
 
 RELEASING = (Auto, AIM, BatchAIM, HDMM, MLDP, MST, MWEM, DualQuery, Marginals, PrivBayes, RandomizedResponse)

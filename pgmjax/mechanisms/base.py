@@ -20,7 +20,8 @@ from pgmjax._internal import checks
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.unit import Unit
-from pgmjax.discovery import Discovery, DiscoveryRun, OpenTable
+from pgmjax.discovery import Discovery, OpenTable
+from pgmjax.discovery.run import DiscoveryRun
 from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.parameters import Keeping, PrivacyParameters, workload_over

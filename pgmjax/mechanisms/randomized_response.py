@@ -233,7 +233,8 @@ class RandomizedResponse(Mechanism):
             max_records: the largest number of records of a unit of privacy.
 
         Returns:
-            For each clique the bound of `local.predicted_error`. Above 1 the release is refused by default.
+            For each clique the bound of `local.channel.predicted_error`. Above 1 the release is refused by
+            default.
 
         Example:
             >>> mechanism = RandomizedResponse(1, Relation.REPLACE_ONE, universe="joint", encoding="direct")

@@ -18,7 +18,7 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.population import Population
 from pgmjax.data.relation import Relation
-from pgmjax.discovery import Found
+from pgmjax.discovery.discover import Found
 from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.inference.plan.triangulation import fitting
 from pgmjax.measurements.inputs import PUBLIC, Input, with_inputs

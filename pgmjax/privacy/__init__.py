@@ -8,11 +8,10 @@ the total cost of accesses, and `ledger` records it. `tape` replays runs for tes
 """
 
 from pgmjax.data.definition import TableDefinition
-from pgmjax.data.relation import Relation
 from pgmjax.data.sources import TableChangedError
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
-from pgmjax.privacy.accounting.calibration import Calibration, calibrate
-from pgmjax.privacy.accounting.composition import Composition, Guarantee
+from pgmjax.privacy.accounting.calibration import calibrate
+from pgmjax.privacy.accounting.composition import Composition
 from pgmjax.privacy.accounting.events import (
     Concentrated,
     Event,
@@ -21,28 +20,17 @@ from pgmjax.privacy.accounting.events import (
     Pure,
     Response,
     Selection,
-    read_event,
 )
 from pgmjax.privacy.accounting.pld import UnsupportedError
-from pgmjax.privacy.accounting.renyi import RenyiAccount
 from pgmjax.privacy.accounting.zcdp import epsilon_of, rho_for
-from pgmjax.privacy.backend import NoiseBackend, default_backend
+from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.budget import Budget, BudgetExceeded
-from pgmjax.privacy.ledger import (
-    Account,
-    AttemptsExhausted,
-    IdempotencyConflict,
-    Ledger,
-    LedgerError,
-    Verification,
-)
+from pgmjax.privacy.ledger import Account, AttemptsExhausted, IdempotencyConflict, Ledger, LedgerError
 from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.privacy.private_table import PrivateTable, TableReadError, holder_log
 from pgmjax.privacy.response import KaryResponse
-from pgmjax.privacy.scores import Counts, Distances, Errors, Score, Stack
+from pgmjax.privacy.scores import Counts, Distances, Errors, Score
 from pgmjax.privacy.seeded import SeededBackend
-from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip
-from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.privacy.tape import NonInterferenceError, Tape
 from pgmjax.privacy.threshold import ThresholdLost, ThresholdTest
 
@@ -51,7 +39,6 @@ __all__ = [
     "AttemptsExhausted",
     "Budget",
     "BudgetExceeded",
-    "Calibration",
     "Composition",
     "Concentrated",
     "Counts",
@@ -60,9 +47,7 @@ __all__ = [
     "Distances",
     "Errors",
     "Event",
-    "ExponentialMechanism",
     "GaussianEvent",
-    "Guarantee",
     "IdempotencyConflict",
     "KaryResponse",
     "LaplaceEvent",
@@ -71,17 +56,12 @@ __all__ = [
     "NoiseBackend",
     "NonInterferenceError",
     "OpenDPBackend",
-    "PermuteAndFlip",
     "PrivateTable",
     "Pure",
-    "Relation",
-    "RenyiAccount",
     "Response",
     "Score",
     "SeededBackend",
     "Selection",
-    "Sensitivity",
-    "Stack",
     "TableChangedError",
     "TableDefinition",
     "TableReadError",
@@ -89,11 +69,8 @@ __all__ = [
     "ThresholdLost",
     "ThresholdTest",
     "UnsupportedError",
-    "Verification",
     "calibrate",
-    "default_backend",
     "epsilon_of",
     "holder_log",
-    "read_event",
     "rho_for",
 ]

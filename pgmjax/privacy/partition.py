@@ -229,8 +229,9 @@ def find_keys(
 
     Example:
         >>> import pgmjax as pj
+        >>> from pgmjax.discovery.open_table import key_column
         >>> people = pj.discovery.OpenTable.from_columns({"x": ["a"] * 900})
-        >>> data, coder = pj.discovery.key_column(people, "x")
+        >>> data, coder = key_column(people, "x")
         >>> budget = pj.privacy.Budget("0.1", unit="rho", delta="1e-6")
         >>> table = pj.privacy.PrivateTable(data, pj.Relation.ADD_REMOVE, budget)
         >>> [*find_keys(table, "x", coder, rho="0.1", delta="1e-6")[0]]

@@ -12,9 +12,9 @@ integers.
   single rows.
 """
 
-from pgmjax.queries.block import AttributeQuery, FrozenArray
+from pgmjax.queries.block import AttributeQuery
 from pgmjax.queries.product import Product, kronecker, marginal
-from pgmjax.queries.quantise import Quantised, quantise
+from pgmjax.queries.quantise import quantise
 from pgmjax.queries.query import Query
 from pgmjax.queries.single import (
     all_ranges,
@@ -30,19 +30,16 @@ from pgmjax.queries.single import (
     subset,
     total,
 )
-from pgmjax.queries.spec import as_query, from_spec
+from pgmjax.queries.spec import from_spec
 from pgmjax.queries.sums import DenseMatrix, WeightedSum
 
 __all__ = [
     "AttributeQuery",
     "DenseMatrix",
-    "FrozenArray",
     "Product",
-    "Quantised",
     "Query",
     "WeightedSum",
     "all_ranges",
-    "as_query",
     "compression",
     "from_spec",
     "identity",

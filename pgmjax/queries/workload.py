@@ -27,8 +27,8 @@ from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain, as_domain
 from pgmjax.data.entry import shown
 from pgmjax.inference.plan.triangulation import fitting
-from pgmjax.queries import DenseMatrix, Product, Query, WeightedSum, as_query, marginal
-from pgmjax.queries.spec import in_words
+from pgmjax.queries import DenseMatrix, Product, Query, WeightedSum, marginal
+from pgmjax.queries.spec import as_query, in_words
 
 _EXAMPLE = '[["age", "sex"], ["age", "job"]]'
 _KEYS = ("clique", "queries", "matrix", "terms", "weight")

@@ -5,8 +5,8 @@ the measurements do not determine at all. `combine` is the rule for analyses of 
 (`Release.tables`).
 """
 
-from pgmjax.uncertainty.intervals import ErrorBars, error_bars
+from pgmjax.uncertainty.intervals import error_bars
 from pgmjax.uncertainty.linear import TooMuchWorkError
-from pgmjax.uncertainty.posterior import Combined, combine
+from pgmjax.uncertainty.posterior import combine
 
-__all__ = ["Combined", "ErrorBars", "TooMuchWorkError", "combine", "error_bars"]
+__all__ = ["TooMuchWorkError", "combine", "error_bars"]

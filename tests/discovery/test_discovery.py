@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 import pgmjax as pj
-from pgmjax.discovery import Discovery, Draft, OpenTable, Purpose, discover, first_look, probes
+from pgmjax.discovery import Discovery, Draft, OpenTable, discover, probes
+from pgmjax.discovery.discover import Purpose, first_look
 from pgmjax.privacy.tape import Tape
 from pgmjax.queries.workload import KWay
 

@@ -11,6 +11,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax import local as co
+from pgmjax.local.answers import UnbiasedAnswers
 from pgmjax.privacy import KaryResponse
 from pgmjax.privacy.response import response_for
 
@@ -32,7 +33,7 @@ def test_times_gives_counts():
 
 def test_concatenated_keeps_order():
     seen, functions = histograms(4, 1000), np.eye(4)
-    joined = co.UnbiasedAnswers.concatenated([seen.answer(functions[:1]), seen.answer(functions[1:])])
+    joined = UnbiasedAnswers.concatenated([seen.answer(functions[:1]), seen.answer(functions[1:])])
     assert np.array_equal(joined.value, seen.answer(functions).value)
     assert len(joined) == 4 and repr(joined) == "UnbiasedAnswers(4 queries, 0 of exact variance)"
 

@@ -9,6 +9,7 @@ import pytest
 
 from pgmjax import local as co
 from pgmjax.data.domain import Domain
+from pgmjax.local.channel import predicted_error
 from pgmjax.privacy import KaryResponse
 from pgmjax.privacy.response import response_for, unary_for
 
@@ -104,7 +105,7 @@ def test_bits_by_enumeration(symmetric, cells):
         found.append(variances.max())
     worst = max(found[:-1])  # of functions with values in 0..1
     assert channel.largest_variance() == channel.predicate_variance == pytest.approx(worst, rel=1e-12)
-    assert co.predicted_error([channel], 7) == pytest.approx(math.sqrt(worst / 7), rel=1e-12)
+    assert predicted_error([channel], 7) == pytest.approx(math.sqrt(worst / 7), rel=1e-12)
 
 
 @pytest.mark.parametrize("distribution", [response_for(6, Fraction(1)), unary_for(6, Fraction(1))])

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from pgmjax import local as co
+from pgmjax.local.continuous import Grid
 from pgmjax.privacy import SeededBackend
 
 
 @pytest.mark.parametrize(("dimension", "bits"), [(1, 1), (1, 5), (2, 3), (3, 2)])
 def test_points_lie_within_half_a_cell_of_their_midpoint(dimension, bits):
-    grid = co.Grid(dimension, bits)
+    grid = Grid(dimension, bits)
     points = np.random.default_rng(0).random((2000, dimension))
     points[0], points[1] = 0.0, 1.0
     off = np.abs(grid.midpoints()[grid.encode(points)] - points)
@@ -24,7 +25,7 @@ def test_points_lie_within_half_a_cell_of_their_midpoint(dimension, bits):
 
 def test_codes_are_those_of_the_domain():
     """A table discretised by the domain's bins and one by the grid have the same cells."""
-    grid = co.Grid(2, 3)
+    grid = Grid(2, 3)
     points = np.random.default_rng(1).random((500, 2))
     points[:3] = [[0, 1], [0.5, 0.125], [1, 1]]
     columns = {name: grid.domain.attribute(name).encode(points[:, k]) for k, name in enumerate(grid.domain)}
@@ -67,13 +68,13 @@ def test_the_error_falls_as_the_paper_says():
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: co.Grid(0, 1), ValueError, "dimension"),
-        (lambda: co.Grid(4, 8), ValueError, r"bits must be an integer in 1\.\.7"),
-        (lambda: co.Grid(2, 1).encode([[0.5, 1.5], [0, 0]]), ValueError, "1 of 2 points"),
-        (lambda: co.Grid(2, 1).encode([[0.5, np.nan]]), ValueError, "1 of 1 points"),
-        (lambda: co.Grid(2, 1).encode([0.5]), ValueError, r"\[rows, 2\]"),
-        (lambda: co.Grid(1, 30).midpoints(), ValueError, "fewer bits"),
-        (lambda: co.Grid(1, 3).bias_bound(1.0, "taxi"), ValueError, "norm"),
+        (lambda: Grid(0, 1), ValueError, "dimension"),
+        (lambda: Grid(4, 8), ValueError, r"bits must be an integer in 1\.\.7"),
+        (lambda: Grid(2, 1).encode([[0.5, 1.5], [0, 0]]), ValueError, "1 of 2 points"),
+        (lambda: Grid(2, 1).encode([[0.5, np.nan]]), ValueError, "1 of 1 points"),
+        (lambda: Grid(2, 1).encode([0.5]), ValueError, r"\[rows, 2\]"),
+        (lambda: Grid(1, 30).midpoints(), ValueError, "fewer bits"),
+        (lambda: Grid(1, 3).bias_bound(1.0, "taxi"), ValueError, "norm"),
         (lambda: co.best_grid(rows=10, epsilon=1.0, lipschitz=0.0), ValueError, "lipschitz must be > 0"),
         (lambda: co.best_grid(rows=0, epsilon=1.0, lipschitz=1.0), ValueError, "rows"),
     ],
@@ -112,7 +113,7 @@ def test_answers_are_within_both_bounds():
 
 
 def test_functions_may_differ_by_group():
-    grid = co.Grid(2, 2)
+    grid = Grid(2, 2)
     seen = co.group_histograms(released(grid), np.arange(ROWS) % 2)
     both = co.answer_lipschitz(seen, grid, [lambda p: p[:, 0], lambda p: p[:, 1]], lipschitz=1.0)
     middle = grid.midpoints()
@@ -121,12 +122,12 @@ def test_functions_may_differ_by_group():
 
 
 def test_a_steeper_function_is_refused():
-    grid = co.Grid(2, 2)
+    grid = Grid(2, 2)
     seen = co.group_histograms(released(grid))
     with pytest.raises(ValueError, match=r"above lipschitz = 0\.5"):
         co.answer_lipschitz(seen, grid, ramps, lipschitz=0.5)
     with pytest.raises(ValueError, match="8 cells"):
-        co.answer_lipschitz(seen, co.Grid(1, 3), ramps, lipschitz=1.0)
+        co.answer_lipschitz(seen, Grid(1, 3), ramps, lipschitz=1.0)
     with pytest.raises(ValueError, match="one for each of 1 groups, got 2"):
         co.answer_lipschitz(seen, grid, [ramps, ramps], lipschitz=1.0)
     with pytest.raises(ValueError, match=r"\[queries, 16 cells\]"):

@@ -8,6 +8,7 @@ import pytest
 from pgmjax import local as co
 from pgmjax.local import codes as responses
 from pgmjax.local import grouped
+from pgmjax.local.grouped import GroupHistograms
 from pgmjax.privacy import KaryResponse, SeededBackend
 from pgmjax.privacy.response import UnaryResponse
 
@@ -71,7 +72,7 @@ def test_errors_of_many_releases_have_the_variance_that_is_said():
 
 
 def test_ten_thousand_queries_over_a_thousand_groups_take_seconds():
-    seen = co.GroupHistograms(LAW, np.full((1000, 5), 1000))
+    seen = GroupHistograms(LAW, np.full((1000, 5), 1000))
     functions = np.random.default_rng(0).random((200, 1000, 5), dtype=np.float32)
     start = time.process_time()
     answers = seen.answer(functions)
@@ -119,6 +120,6 @@ def test_wrong_functions_are_refused(functions, assignment, error, words):
 
 
 def test_counts_of_bits_are_refused():
-    seen = co.GroupHistograms(UnaryResponse(5, 0.2), np.ones((1, 5), int))
+    seen = GroupHistograms(UnaryResponse(5, 0.2), np.ones((1, 5), int))
     with pytest.raises(TypeError, match="must be a KaryResponse, got UnaryResponse"):
         seen.unbiased()

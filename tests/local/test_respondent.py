@@ -9,7 +9,8 @@ import scipy.stats
 
 import pgmjax as pj
 from pgmjax.cli import main
-from pgmjax.local import PerturbedRecord, collect, respond
+from pgmjax.local import collect, respond
+from pgmjax.local.respondent import PerturbedRecord
 from pgmjax.privacy.seeded import SeededBackend
 
 DOMAIN = pj.Domain({"sex": ["F", "M"], "age": {"min": 0, "max": 99, "step": 10}, "job": ["a", "b", "c"]})

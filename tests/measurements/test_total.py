@@ -10,6 +10,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.measurements import total as module
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
+from pgmjax.queries.spec import as_query
 
 
 def best_by_brute_force(matrix, stddevs, values):
@@ -34,7 +35,7 @@ def best_by_brute_force(matrix, stddevs, values):
 def test_closed_forms(size, query, variance):
     """||1 Q^+||^2 of I_4, [I_3; 1] and Prefix(5), for unit variance."""
     domain = Domain({"a": size})
-    query = q.as_query(("a",), query)
+    query = as_query(("a",), query)
     counts = np.arange(size) * 10
     measurement = LinearMeasurement(("a",), query.apply(counts), 1.0, query)
     assert estimate_total(domain, [measurement]) == pytest.approx((counts.sum(), variance), rel=1e-12)
@@ -108,7 +109,7 @@ def test_unbiased_with_the_variance_it_states():
     for _ in range(2000):
         measurements = []
         for query, stddev in asked:
-            query = q.as_query(("a", "b"), query)
+            query = as_query(("a", "b"), query)
             answers = query.apply(counts).reshape(-1)
             measurements.append(
                 LinearMeasurement(("a", "b"), answers + rng.normal(size=len(answers)) * stddev, stddev, query)

@@ -8,7 +8,8 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.data.dataset import Dataset
-from pgmjax.mechanisms import MechanismComparison, MechanismErrors, comparison, simulated_table
+from pgmjax.mechanisms import comparison
+from pgmjax.mechanisms.comparison import MechanismComparison, MechanismErrors, simulated_table
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.sweeps.evaluate import workload_error
 

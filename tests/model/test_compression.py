@@ -16,6 +16,7 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteGaussian
 from pgmjax.model.compression import Compression
 from pgmjax.model.graphical import GraphicalModel
+from pgmjax.queries.spec import as_query
 
 DOMAIN = Domain({"a": 5, "b": {"labels": ["x", "y", "other"], "missing": "?"}, "c": 3})
 COMPRESSION = Compression(DOMAIN, {"a": [1, 3, 4], "b": [0, 2]}, {"a": [50, 3, 40, -2, 1]})
@@ -145,7 +146,7 @@ def test_forward_of_a_half_compressed_product():
 @pytest.mark.parametrize("query", ["prefix", "total", {"a": "identity", "c": "prefix"}, np.eye(15)])
 def test_forward_refuses_other_queries(query):
     clique = ("a", "c") if isinstance(query, dict | np.ndarray) else ("a",)
-    rows = queries.as_query(clique, query).num_rows(DOMAIN)
+    rows = as_query(clique, query).num_rows(DOMAIN)
     with pytest.raises(ValueError, match=r"Compression\.query"):
         COMPRESSION.forward(LinearMeasurement(clique, np.ones(rows), 1.0, query))
 

@@ -7,7 +7,8 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.audit.discovery import at_least, neighbouring_counts, tree_epsilon, tree_probabilities
-from pgmjax.discovery import OpenTable, key_column
+from pgmjax.discovery import OpenTable
+from pgmjax.discovery.open_table import key_column
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy import partition
 from pgmjax.privacy.scales import laplace_for

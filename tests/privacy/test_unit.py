@@ -13,6 +13,7 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.data.unit import Unit
+from pgmjax.discovery.open_table import key_column
 from pgmjax.history.session.session import Session
 from pgmjax.mechanisms import HDMM, Marginals, RandomizedResponse
 from pgmjax.privacy import Budget, Ledger, PrivateTable
@@ -165,7 +166,7 @@ def test_keys_of_records_left_out_are_no_candidates(most):
             "who": [*map(str, range(90)), *["me"] * mine],
         }
         people = pj.discovery.OpenTable.from_columns(columns, unit=Unit("who", most))
-        data, coder = pj.discovery.key_column(people, "x")
+        data, coder = key_column(people, "x")
         backend, CountedDraws.drawn = CountedDraws(0, insecure=True), 0
         table = PrivateTable(data, ADD, Budget("0.1", unit="rho", delta="1e-6"), backend)
         find_keys(table, "x", coder, rho="0.1", delta="1e-6")

@@ -3,7 +3,7 @@ import pickle
 import numpy as np
 import pytest
 
-from pgmjax.queries import FrozenArray
+from pgmjax.queries.block import FrozenArray
 
 
 def test_content_decides():

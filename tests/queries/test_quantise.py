@@ -12,8 +12,9 @@ from pgmjax import queries as q
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.queries import Quantised, quantise
+from pgmjax.queries import quantise
 from pgmjax.queries.block import AttributeQuery
+from pgmjax.queries.quantise import Quantised
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from pgmjax import queries as q
 from pgmjax.data.domain import Domain
+from pgmjax.queries.spec import as_query
 
 DOMAIN = Domain({"a": 3, "b": 4, "c": 2})
 QUERIES = {
@@ -76,7 +77,7 @@ def test_queries_are_static_under_jit(query):
 
     run = jax.jit(static, static_argnums=0)
     table = jnp.ones(DOMAIN.shape_of(query.clique))
-    again = q.as_query(query.clique, query)
+    again = as_query(query.clique, query)
     run(query, table)
     run(again, table)
     assert traces == [1] and hash(query) == hash(again)
@@ -115,12 +116,12 @@ def test_factored_form():
 
 def test_as_query_takes_what_users_write():
     clique = ("a", "b")
-    assert q.as_query(clique) == q.marginal(clique)
-    assert q.as_query(clique, {"b": "prefix"}) == q.Product({"a": q.identity(), "b": q.prefix()})
-    assert q.as_query(("a",), q.prefix()) == q.as_query(("a",), "prefix") == q.Product({"a": q.prefix()})
-    assert q.as_query(("a",), [[1, 0, 0]]) == q.Product({"a": q.matrix([[1, 0, 0]])})
-    assert q.as_query(clique, np.eye(12)) == q.DenseMatrix(clique, np.eye(12))
-    assert q.as_query(("b", "a"), q.Product({"a": q.prefix(), "b": q.total()})).blocks == (
+    assert as_query(clique) == q.marginal(clique)
+    assert as_query(clique, {"b": "prefix"}) == q.Product({"a": q.identity(), "b": q.prefix()})
+    assert as_query(("a",), q.prefix()) == as_query(("a",), "prefix") == q.Product({"a": q.prefix()})
+    assert as_query(("a",), [[1, 0, 0]]) == q.Product({"a": q.matrix([[1, 0, 0]])})
+    assert as_query(clique, np.eye(12)) == q.DenseMatrix(clique, np.eye(12))
+    assert as_query(("b", "a"), q.Product({"a": q.prefix(), "b": q.total()})).blocks == (
         q.total(),
         q.prefix(),
     )
@@ -183,10 +184,10 @@ def test_large_matrices_are_refused():
         ),
         (lambda: q.DenseMatrix(("a", "b"), np.eye(12)).factors(DOMAIN), ValueError, "no product of factors"),
         (lambda: q.DenseMatrix(("a",), [1, 2]), ValueError, "must have 2 dimensions"),
-        (lambda: q.as_query(("a", "b"), q.prefix()), ValueError, "fits one attribute, but the clique is"),
-        (lambda: q.as_query(("a",), {"b": "prefix"}), ValueError, r"\['b'\], which are not in the clique"),
-        (lambda: q.as_query(("a",), q.marginal(("b",))), ValueError, "query is on .*but the clique is"),
-        (lambda: q.as_query(("a",), 3), TypeError, "must be a block, a mapping.*got int"),
+        (lambda: as_query(("a", "b"), q.prefix()), ValueError, "fits one attribute, but the clique is"),
+        (lambda: as_query(("a",), {"b": "prefix"}), ValueError, r"\['b'\], which are not in the clique"),
+        (lambda: as_query(("a",), q.marginal(("b",))), ValueError, "query is on .*but the clique is"),
+        (lambda: as_query(("a",), 3), TypeError, "must be a block, a mapping.*got int"),
     ],
 )
 def test_bad_input(make, error, message):

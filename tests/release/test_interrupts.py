@@ -250,7 +250,7 @@ def test_a_failed_fit_goes_on_from_its_answers(monkeypatch):
     fit = pj.Estimator.fit
     monkeypatch.setattr(pj.Estimator, "fit", failing)
     synth = pj.Synthesizer(epsilon=1, relation=RELATION, mechanism="mst")
-    with pytest.raises(mechanisms.FitError, match="running the same again goes on") as told:
+    with pytest.raises(pj.FitError, match="running the same again goes on") as told:
         synth.fit(FRAME, DOMAIN, show_progress=False)
     assert told.value.folder == synth.run_folder and told.value.measurements
     first = list(answers.given)

@@ -12,7 +12,6 @@ from pgmjax.estimation.solvers.dual_averaging import DualAveraging
 from pgmjax.estimation.solvers.lbfgs import LBFGS
 from pgmjax.estimation.solvers.mirror_descent import MirrorDescent
 from pgmjax.estimation.solvers.problem import Solver
-from pgmjax.estimation.solvers.stopping import Status
 
 __all__ = ["LBFGS", "Accelerated", "DualAveraging", "MirrorDescent"]
 
@@ -44,4 +43,4 @@ def build(solver: str | Solver) -> Solver:
     return _BY_NAME["accelerated" if name == "auto" else name]()
 
 
-__all__ += ["Solver", "Status", "build", "names"]
+__all__ += ["Solver", "build", "names"]

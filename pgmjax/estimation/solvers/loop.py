@@ -25,7 +25,7 @@ from pgmjax._internal.jit import jit, precision
 from pgmjax.estimation.solvers.certificate import CertificateRequest, evaluate
 from pgmjax.estimation.solvers.problem import Evaluation, Problem, Solver, Vector, negligible
 from pgmjax.estimation.solvers.stopping import Status, StoppingRule, excess_of
-from pgmjax.inference.oracles import HostContraction
+from pgmjax.inference.oracles.host_contraction import HostContraction
 
 THREADS_FROM = 0.1
 """Forecast seconds of a call of the host's oracle from which its products may use several threads."""

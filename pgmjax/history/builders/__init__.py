@@ -5,7 +5,7 @@
 `wavelet` strategies; `all_marginals`.
 """
 
-from pgmjax.history.builders.conditions import Condition, between, equals, is_in
+from pgmjax.history.builders.conditions import between, equals, is_in
 from pgmjax.history.builders.queries import (
     all_marginals,
     covariances,
@@ -17,7 +17,6 @@ from pgmjax.history.builders.queries import (
 from pgmjax.queries.random import random_ranges, random_tables
 
 __all__ = [
-    "Condition",
     "all_marginals",
     "between",
     "covariances",

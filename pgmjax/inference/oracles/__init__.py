@@ -10,31 +10,16 @@
 """
 
 from pgmjax.inference.oracles.base import Oracle
-from pgmjax.inference.oracles.belief_propagation import ConvexBP, CoverBP, LoopyBP
-from pgmjax.inference.oracles.brute_force import BruteForce
-from pgmjax.inference.oracles.chain import Chain
+from pgmjax.inference.oracles.belief_propagation import ConvexBP, LoopyBP
 from pgmjax.inference.oracles.choose import kind, names, plan
-from pgmjax.inference.oracles.contraction import Contraction
-from pgmjax.inference.oracles.host_contraction import HostContraction
-from pgmjax.inference.oracles.levels import Levels
-from pgmjax.inference.oracles.message_passing import MessagePassing
 from pgmjax.inference.oracles.planned import Plan
-from pgmjax.inference.oracles.sliced import Sliced
 from pgmjax.inference.plan.growth import candidate_cells
 
 __all__ = [
-    "BruteForce",
-    "Chain",
-    "Contraction",
     "ConvexBP",
-    "CoverBP",
-    "HostContraction",
-    "Levels",
     "LoopyBP",
-    "MessagePassing",
     "Oracle",
     "Plan",
-    "Sliced",
     "candidate_cells",
     "kind",
     "names",

@@ -13,6 +13,7 @@ from pgmjax import queries as q
 from pgmjax.data.domain import Domain
 from pgmjax.estimation import losses
 from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.queries.spec import as_query
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})
 TOTAL = 1000.0
@@ -55,7 +56,7 @@ def measurements(seed=0):
     table = rng.dirichlet(np.ones(24)).reshape(3, 2, 4) * TOTAL
     result = []
     for clique, query, stddev in asked:
-        query = q.as_query(clique, query)
+        query = as_query(clique, query)
         answers = query.apply(marginal(table, clique))
         result.append(LinearMeasurement(clique, answers + rng.normal(size=answers.shape) * 10, stddev, query))
     return result

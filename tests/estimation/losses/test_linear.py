@@ -17,6 +17,7 @@ from pgmjax.estimation.losses import linear
 from pgmjax.estimation.losses.build import build_rows
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.queries import DenseMatrix
+from pgmjax.queries.spec import as_query
 
 DOMAIN = Domain({"a": 3, "b": 2})
 
@@ -179,7 +180,7 @@ def hessian(measurements):
 
 
 def measurement(query, rng, each):
-    query = q.as_query(("a", "b"), query)
+    query = as_query(("a", "b"), query)
     rows = query.num_rows(DOMAIN)
     return LinearMeasurement(("a", "b"), rng.random(rows), rng.random(rows) + 0.5 if each else 2.0, query)
 
@@ -212,7 +213,7 @@ def test_the_smoothed_l1_constant_is_that_over_the_smoothing():
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_where_explicit_blocks_are_too_large_it_is_a_bound(query, monkeypatch):
-    query = q.as_query(("a", "b"), query)
+    query = as_query(("a", "b"), query)
     weights = np.random.default_rng(1).random(query.num_rows(DOMAIN)) + 0.5
     exact = linear.curvature(query, DOMAIN, weights)
     monkeypatch.setattr(linear, "_MAX_ENTRIES", 0)

@@ -15,7 +15,7 @@ from pgmjax.estimation.solvers import batch, loop
 from pgmjax.estimation.solvers.loop import run_single, solve_steps
 from pgmjax.estimation.solvers.problem import Problem
 from pgmjax.estimation.solvers.stopping import StoppingRule
-from pgmjax.inference.oracles import Contraction
+from pgmjax.inference.oracles.contraction import Contraction
 from pgmjax.inference.plan.structure import Structure
 
 DOMAIN = pj.Domain({"a": 3, "b": 4})

@@ -13,7 +13,7 @@ from pgmjax.estimation import losses
 from pgmjax.estimation.solvers import certificate
 from pgmjax.estimation.solvers.certificate import CertificateRequest
 from pgmjax.estimation.solvers.problem import Problem
-from pgmjax.inference.oracles import Contraction
+from pgmjax.inference.oracles.contraction import Contraction
 from pgmjax.inference.plan.structure import Structure
 
 DOMAIN = pj.Domain({"a": 3, "b": 4, "c": 2})

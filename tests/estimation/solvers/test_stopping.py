@@ -108,7 +108,7 @@ def test_rounds_end_by_their_best_feasible_model():
 
 
 def test_the_status_has_one_home():
-    assert pj.Status is Status is pj.solvers.Status
+    assert pj.Status is Status
 
 
 def test_without_a_tolerance_an_excess_loss_may_be_what_noise_hides():

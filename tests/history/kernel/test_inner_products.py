@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.history import History, KernelProduct, Rows, kernel, kernel_blocks, squared_norms
+from pgmjax.history import History, Rows, kernel
 from pgmjax.history.kernel import inner_products as module
 from pgmjax.history.kernel import product
 from pgmjax.history.kernel.device import device_kernel
+from pgmjax.history.kernel.inner_products import kernel_blocks, squared_norms
+from pgmjax.history.kernel.product import KernelProduct
 from pgmjax.queries import marginal
 from tests.history import dense
 

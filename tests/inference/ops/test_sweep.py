@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pgmjax.inference.ops import sweep
-from pgmjax.inference.oracles import Contraction
+from pgmjax.inference.oracles.contraction import Contraction
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.kernels.log_sum_exp import largest_and_sum
 from tests import models

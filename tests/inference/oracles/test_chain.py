@@ -9,7 +9,8 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.inference import oracles
-from pgmjax.inference.oracles import Chain, Levels
+from pgmjax.inference.oracles.chain import Chain
+from pgmjax.inference.oracles.levels import Levels
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.structure import Structure
 from tests import models

@@ -12,6 +12,11 @@ import pytest
 import pgmjax as pj
 from pgmjax.inference import oracles
 from pgmjax.inference.oracles import choose
+from pgmjax.inference.oracles.brute_force import BruteForce
+from pgmjax.inference.oracles.contraction import Contraction
+from pgmjax.inference.oracles.host_contraction import HostContraction
+from pgmjax.inference.oracles.levels import Levels
+from pgmjax.inference.oracles.sliced import Sliced
 from pgmjax.inference.plan import cost
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.structure import Structure
@@ -26,11 +31,11 @@ def named(sizes, cliques):
 
 def test_auto_takes_levels_for_many_cliques_and_a_contraction_for_few():
     few, names = named((10, 10, 10), ((0, 1), (1, 2)))
-    assert isinstance(oracles.plan(few, names).oracle, oracles.Contraction)
+    assert isinstance(oracles.plan(few, names).oracle, Contraction)
     many, names = named((5,) * 200, [(i, i + 1) for i in range(199)])
     plan = oracles.plan(many, names)
-    assert isinstance(plan.oracle, oracles.Levels)
-    cost = oracles.Contraction.build(many).forecast
+    assert isinstance(plan.oracle, Levels)
+    cost = Contraction.build(many).forecast
     assert plan.oracle.forecast.compile_seconds < cost.compile_seconds
 
 
@@ -39,7 +44,7 @@ def test_auto_slices_what_does_not_fit_at_once():
     sizes = (20,) * 9
     structure, names = named(sizes, itertools.combinations(range(9), 2))
     plan = oracles.plan(structure, names, max_bytes=200_000_000)
-    assert isinstance(plan.oracle, oracles.Sliced) and plan.oracle.plan.slices > 1
+    assert isinstance(plan.oracle, Sliced) and plan.oracle.plan.slices > 1
     assert plan.peak_bytes <= 200_000_000
     assert "slices" in plan.summary()
     assert f"sliced: '{names[plan.oracle.plan.variables[0]]}' 20 values" in plan.summary()
@@ -81,9 +86,7 @@ def test_the_first_calls_compile_nothing(monkeypatch):
     """They run in NumPy as long as compiling would take; those after them are compiled, and agree."""
     sizes, cliques = (120, 90, 100), ((0, 1), (1, 2), (0, 2))
     plan = oracles.plan(*named(sizes, cliques))
-    assert isinstance(plan.oracle, oracles.Contraction) and not isinstance(
-        plan.oracle, oracles.HostContraction
-    )
+    assert isinstance(plan.oracle, Contraction) and not isinstance(plan.oracle, HostContraction)
     assert plan.beginning is not None and "run in NumPy" in plan.summary()
     plan.beginning.calls = 1
     tables = models.potentials((sizes, cliques), seed=4)
@@ -128,7 +131,7 @@ def test_auto_falls_back_to_what_fits():
         {str(i): size for i, size in enumerate(sizes)}, [tuple(map(str, c)) for c in cliques]
     )
     plan = oracles.plan(structure, names, max_bytes=500_000_000)
-    assert isinstance(plan.oracle, oracles.Contraction)
+    assert isinstance(plan.oracle, Contraction)
     with pytest.raises(ValueError, match="53,550,000 cells"):
         oracles.plan(structure, names, "message_passing", max_bytes=500_000_000)
 
@@ -162,12 +165,12 @@ def test_a_new_oracle_is_a_class_and_its_place_in_the_list(monkeypatch):
 
     @functools.partial(jax.tree_util.register_dataclass, data_fields=[], meta_fields=["structure"])
     @dataclasses.dataclass(frozen=True)
-    class Halved(oracles.BruteForce):
+    class Halved(BruteForce):
         name = "halved"
         fast = True
 
         def exact(self):
-            return oracles.BruteForce(self.structure)
+            return BruteForce(self.structure)
 
         def infer_with_error(self, potentials):
             log_partition, marginals = self.infer(potentials)
@@ -193,7 +196,7 @@ def test_a_new_oracle_is_a_class_and_its_place_in_the_list(monkeypatch):
 def test_only_slices_are_shared_between_devices():
     structure, names = named((3, 4), ((0, 1),))
     mesh = jax.make_mesh((1,), ("slices",))
-    assert isinstance(oracles.plan(structure, names, mesh=mesh).oracle, oracles.Sliced)
+    assert isinstance(oracles.plan(structure, names, mesh=mesh).oracle, Sliced)
     with pytest.raises(ValueError, match="only slices are shared between devices"):
         oracles.plan(structure, names, "levels", mesh=mesh)
     with pytest.raises(TypeError, match="mesh must be"):
@@ -214,7 +217,7 @@ def test_structures_beyond_any_memory_are_refused_with_figures(size, oracle):
 def test_an_oracle_need_not_say_how_it_is_planned():
     """Of its own methods an oracle must have those that answer."""
     own = ("forecast", "infer", "log_partition", "maximum")
-    methods = {name: getattr(oracles.BruteForce, name) for name in own}
+    methods = {name: getattr(BruteForce, name) for name in own}
     made = type("Unplanned", (oracles.Oracle,), methods)
     assert made.__abstractmethods__ == frozenset() and isinstance(made(), oracles.Oracle)
     with pytest.raises(NotImplementedError, match="Unplanned does not say how it is planned"):
@@ -223,9 +226,9 @@ def test_an_oracle_need_not_say_how_it_is_planned():
 
 def test_large_products_are_larger_where_launches_count(monkeypatch):
     """A union of 531,441 cells is stored on a card, where a method for large products takes more launches."""
-    path = oracles.Contraction.build(Structure((81,) * 3, ((0, 1), (1, 2), (2, 0)))).path
+    path = Contraction.build(Structure((81,) * 3, ((0, 1), (1, 2), (2, 0)))).path
     assert cost.large(path)
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     assert not cost.large(path)
-    larger = oracles.Contraction.build(Structure((200,) * 3, ((0, 1), (1, 2), (2, 0)))).path
+    larger = Contraction.build(Structure((200,) * 3, ((0, 1), (1, 2), (2, 0)))).path
     assert cost.large(larger)

@@ -7,6 +7,7 @@ import pytest
 from pgmjax.inference import oracles
 from pgmjax.inference.ops import host_sweep
 from pgmjax.inference.ops.tables import host_join
+from pgmjax.inference.oracles.host_contraction import HostContraction
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.structure import Structure
 from tests import models
@@ -23,7 +24,7 @@ def expected_of(structure, tables):
 @pytest.mark.parametrize("spread", [1.0, 30.0, 300.0, 3000.0])
 def test_matches_brute_force_on_the_host(name, spread):
     structure = STRUCTURES[name]
-    oracle = oracles.HostContraction.build(Structure(*structure))
+    oracle = HostContraction.build(Structure(*structure))
     for zeros in (0.0, 0.4):
         vector = host_join(tables := models.potentials(structure, 3, spread, zeros), np.float64)
         value, marginals, largest = expected_of(structure, tables)
@@ -39,7 +40,7 @@ def test_what_is_lost_is_counted():
     structure = ((2, 2, 2), ((0, 1), (1, 2)))
     first = np.array([[0.0, -900.0], [0.0, -900.0]])
     second = np.array([[-900.0, -901.0], [0.0, 1.0]])
-    oracle = oracles.HostContraction.build(Structure(*structure))
+    oracle = HostContraction.build(Structure(*structure))
     vector = host_join([first, second], np.float64)
     assert host_sweep.marginals(oracle.path, vector).error > 0.1
     _, marginals, _ = expected_of(structure, [first, second])
@@ -50,7 +51,7 @@ def test_what_is_set_to_zero_is_counted():
     """A cell 305 nats below another that the next table favours by 295: 5e-5 of the probability."""
     structure = ((2, 2, 2), ((0, 1), (1, 2)))
     tables = [np.array([[0.0, -305.0], [0.0, -305.0]]), np.array([[-295.0, -294.0], [0.0, 0.0]])]
-    oracle = oracles.HostContraction.build(Structure(*structure))
+    oracle = HostContraction.build(Structure(*structure))
     vector = host_join(tables, np.float64)
     assert 1e-6 < host_sweep.marginals(oracle.path, vector).error < 1e-3
     _, marginals, _ = expected_of(structure, tables)
@@ -67,7 +68,7 @@ def test_what_leaves_the_range_only_as_a_product_is_seen():
     tables[2][1, 0] = 0.0
     tables[3][3:] = -352.0, -202.0, 0.0
     tables[4][:] = 0.0, -18.0
-    oracle = oracles.HostContraction.build(Structure(*structure))
+    oracle = HostContraction.build(Structure(*structure))
     vector = host_join(tables, np.float64)
     value, marginals, _ = expected_of(structure, tables)
     made = host_sweep.marginals(oracle.path, vector)
@@ -82,7 +83,7 @@ def test_large_products_form_no_union_for_a_maximum(monkeypatch):
     monkeypatch.setattr(host_sweep, "CHUNK", 50)
     structure = ((9, 8, 7), ((0, 1), (1, 2), (2, 0)))
     tables = models.potentials(structure)
-    oracle = oracles.HostContraction.build(Structure(*structure))
+    oracle = HostContraction.build(Structure(*structure))
     found = oracle.maximum_flat(host_join(tables, np.float64))
     np.testing.assert_allclose(found, models.joint(structure, tables).max(), atol=1e-12)
 
@@ -91,7 +92,7 @@ def test_many_small_products_are_one_call():
     """More batches than `MANY`, in which one row meets one column."""
     structure = ((40, 5, 2), ((0, 1), (1, 0), (0, 2), (2, 0)))
     tables = models.potentials(structure)
-    oracle = oracles.HostContraction.build(Structure(*structure))
+    oracle = HostContraction.build(Structure(*structure))
     _, marginals, _ = expected_of(structure, tables)
     np.testing.assert_allclose(oracle.infer_flat(host_join(tables, np.float64))[1], marginals, atol=1e-13)
 
@@ -100,7 +101,7 @@ def test_impossible_models():
     structure = STRUCTURES["chain"]
     tables = models.potentials(structure)
     tables[1][...] = -np.inf
-    oracle = oracles.HostContraction.build(Structure(*structure))
+    oracle = HostContraction.build(Structure(*structure))
     value, marginals = oracle.infer_flat(host_join(tables, np.float64))
     assert value == -np.inf and np.isfinite(marginals).all()
 
@@ -110,10 +111,10 @@ def test_auto_takes_the_host_where_compiling_would_cost_more():
     sizes = {f"{i}{j}": 4 for i in range(5) for j in range(5)}
     pairs = [(f"{i}{j}", f"{i + 1}{j}") for i in range(4) for j in range(5)]
     structure, names = Structure.named(sizes, pairs + [(b[::-1], a[::-1]) for a, b in pairs])
-    assert isinstance(oracles.plan(structure, names, calls=20).oracle, oracles.HostContraction)
+    assert isinstance(oracles.plan(structure, names, calls=20).oracle, HostContraction)
     for settings in ({"compiled": True}, {"calls": 10**9}):
         chosen = oracles.plan(structure, names, **settings).oracle
-        assert not isinstance(chosen, oracles.HostContraction)
+        assert not isinstance(chosen, HostContraction)
 
 
 @pytest.mark.parametrize("platform", ["cpu", "gpu"])
@@ -121,10 +122,10 @@ def test_small_work_is_the_hosts_beside_a_card_too(monkeypatch, platform):
     """Two binary attributes asked 500 times; a batch, or calls without end, are the device's."""
     structure, names = Structure.named({"a": 2, "b": 2}, [("a", "b")])
     monkeypatch.setattr(jax, "default_backend", lambda: platform)
-    assert isinstance(oracles.plan(structure, names, calls=500).oracle, oracles.HostContraction)
+    assert isinstance(oracles.plan(structure, names, calls=500).oracle, HostContraction)
     assert oracles.plan(structure, names).beginning is not None
     for settings in ({"compiled": True}, {"calls": 10**9}):
-        assert not isinstance(oracles.plan(structure, names, **settings).oracle, oracles.HostContraction)
+        assert not isinstance(oracles.plan(structure, names, **settings).oracle, HostContraction)
 
 
 def test_logarithms_are_formed_in_parts(monkeypatch):
@@ -132,7 +133,7 @@ def test_logarithms_are_formed_in_parts(monkeypatch):
     monkeypatch.setattr(host_sweep, "CHUNK", 50)
     structure = ((9, 8, 7), ((0, 1), (1, 2), (2, 0)))
     tables = models.potentials(structure, spread=2000.0, zeros=0.3)
-    oracle = oracles.HostContraction.build(Structure(*structure))
+    oracle = HostContraction.build(Structure(*structure))
     value, marginals, _ = expected_of(structure, tables)
     found = host_sweep.log_marginals(oracle.path, host_join(tables, np.float64))
     np.testing.assert_allclose(found.log_partition, value, rtol=1e-14)
@@ -153,7 +154,7 @@ def test_no_product_leaves_the_range_in_a_model_of_more_states_than_float64_hold
     sizes = (9,) * 300
     cliques = tuple((v, int(rng.integers(v))) if v % 3 else (v,) for v in range(1, 300))
     vector = np.concatenate([rng.normal(scale=30.0, size=9 ** len(clique)) for clique in cliques])
-    oracle = oracles.HostContraction.build(Structure(sizes, cliques))
+    oracle = HostContraction.build(Structure(sizes, cliques))
     found = host_sweep.marginals(oracle.path, vector)
     expected = host_sweep.log_marginals(oracle.path, vector)
     np.testing.assert_allclose(found.log_partition, expected.log_partition, rtol=1e-13)

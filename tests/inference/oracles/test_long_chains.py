@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pgmjax.inference import oracles
+from pgmjax.inference.oracles.contraction import Contraction
+from pgmjax.inference.oracles.message_passing import MessagePassing
 from pgmjax.inference.plan.structure import Structure
 
 
@@ -42,7 +43,7 @@ def error(kind, variables, spread):
     return max(float(np.abs(np.asarray(m, np.float64) - r).max()) for m, r in pairs)
 
 
-@pytest.mark.parametrize("kind", [oracles.MessagePassing, oracles.Contraction])
+@pytest.mark.parametrize("kind", [MessagePassing, Contraction])
 @pytest.mark.parametrize("spread", [1.0, 100.0, 1000.0])
 def test_promise_on_100_variables(kind, spread):
     assert error(kind, 100, spread) <= 2e-6 * max(1, spread / 10)
@@ -51,4 +52,4 @@ def test_promise_on_100_variables(kind, spread):
 @pytest.mark.slow
 @pytest.mark.parametrize("spread", [1.0, 1000.0])
 def test_promise_on_1000_variables(spread):
-    assert error(oracles.Contraction, 1000, spread) <= 2e-6 * max(1, spread / 10)
+    assert error(Contraction, 1000, spread) <= 2e-6 * max(1, spread / 10)

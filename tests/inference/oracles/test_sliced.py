@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pgmjax.inference.oracles import Contraction, Sliced
+from pgmjax.inference.oracles.contraction import Contraction
+from pgmjax.inference.oracles.sliced import Sliced
 from pgmjax.inference.plan import cost, slicing
 from pgmjax.inference.plan.structure import Structure
 from tests import models

@@ -12,6 +12,8 @@ from pgmjax.estimation import losses, solvers
 from pgmjax.estimation.solvers import loop
 from pgmjax.estimation.solvers.problem import Problem
 from pgmjax.inference import oracles
+from pgmjax.inference.oracles.contraction import Contraction
+from pgmjax.inference.oracles.message_passing import MessagePassing
 from pgmjax.inference.plan import forecast
 from pgmjax.inference.plan.structure import Structure
 from tests.solver_names import SOLVERS
@@ -39,7 +41,7 @@ def test_available_memory_is_that_of_this_machine():
     assert 2**20 < forecast.available_bytes() < 2**50
 
 
-@pytest.mark.parametrize("kind", [oracles.Contraction, oracles.MessagePassing])
+@pytest.mark.parametrize("kind", [Contraction, MessagePassing])
 def test_forecast_covers_what_xla_allocates(kind):
     """The compiled oracle's own buffers stay under the forecast, and not absurdly far under it."""
     structure = Structure((40, 30, 50, 20, 30), ((0, 1, 2), (2, 3), (3, 4, 0)))

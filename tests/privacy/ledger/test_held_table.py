@@ -8,8 +8,9 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.cli import main
+from pgmjax.data.definition import TableDefinition
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.privacy import Ledger, PrivateTable, TableChangedError, TableDefinition, TableReadError
+from pgmjax.privacy import Ledger, PrivateTable, TableChangedError, TableReadError
 
 ADD = pj.Relation.ADD_REMOVE
 FAST = Estimator(max_steps=5, progress=False)
