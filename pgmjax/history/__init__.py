@@ -17,6 +17,7 @@ budget.
 from pgmjax.history import builders
 from pgmjax.history.answers import Answers
 from pgmjax.history.bayes.blue import BestLinearUnbiased
+from pgmjax.history.bayes.choose import distribution_of
 from pgmjax.history.bayes.consistent import DeclinedError, InferenceControl, consistent_answers
 from pgmjax.history.bayes.coordinates import NotEstimableError
 from pgmjax.history.bayes.inference import Claim
@@ -25,6 +26,7 @@ from pgmjax.history.history import History
 from pgmjax.history.kernel.cross_validation import CrossValidation
 from pgmjax.history.kernel.inner_products import kernel
 from pgmjax.history.kernel.pca import KernelPCA
+from pgmjax.history.kernel.product import KernelProduct
 from pgmjax.history.kernel.ridge import KernelRidge
 from pgmjax.history.max_entropy.fit import MaxEntropy
 from pgmjax.history.prior import ProductPrior
@@ -43,6 +45,7 @@ __all__ = [
     "History",
     "InferenceControl",
     "KernelPCA",
+    "KernelProduct",
     "KernelRidge",
     "Laplace",
     "MaxEntropy",
@@ -52,6 +55,7 @@ __all__ = [
     "Session",
     "builders",
     "consistent_answers",
+    "distribution_of",
     "kernel",
     "least_epsilon",
     "posterior",

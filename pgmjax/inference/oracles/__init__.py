@@ -11,13 +11,17 @@
 
 from pgmjax.inference.oracles.base import Oracle
 from pgmjax.inference.oracles.belief_propagation import ConvexBP, LoopyBP
+from pgmjax.inference.oracles.brute_force import BruteForce
 from pgmjax.inference.oracles.choose import kind, names, plan
+from pgmjax.inference.oracles.message_passing import MessagePassing
 from pgmjax.inference.oracles.planned import Plan
 from pgmjax.inference.plan.growth import candidate_cells
 
 __all__ = [
+    "BruteForce",
     "ConvexBP",
     "LoopyBP",
+    "MessagePassing",
     "Oracle",
     "Plan",
     "candidate_cells",
