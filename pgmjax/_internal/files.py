@@ -56,6 +56,8 @@ def absent(what: str, path: str | os.PathLike[str]) -> str:
     if "://" in os.fspath(path):
         return f"{os.fspath(path)} is an address: download the {what}, and give the name of the file."
     file = pathlib.Path(path)
+    if file.is_dir():
+        return f"{os.fspath(path)} is a folder: give a {what}."
     beside: list[str] = []
     with contextlib.suppress(OSError):
         beside = os.listdir(file.parent)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import pathlib
+import re
 from collections.abc import Iterator, Sequence
 
 from pgmjax._internal import files
@@ -44,6 +45,8 @@ def _record(texts: Sequence[str]) -> dict[str, str]:
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
             raise ValueError(f"Value {number} must be NAME=VALUE, such as sex=F. Nothing was answered.")
+        if re.search(r",\s*\w+=", value):
+            raise ValueError("Put spaces between the values, as in age=34 sex=F. Nothing was answered.")
         if name.strip() in record:
             raise ValueError(f"{name.strip()!r} is given twice: give each attribute once.")
         record[name.strip()] = value.strip()
@@ -85,6 +88,8 @@ def _responses(names: Sequence[str]) -> Iterator[PerturbedRecord]:
                 try:
                     yield PerturbedRecord.from_dict(files.parse_json(line))
                 except ValueError as error:
+                    why = "it is not JSON" if isinstance(error, json.JSONDecodeError) else error
                     raise ValueError(
-                        f"{name}, line {number}, is no response of pgmjax respond: {error}"
+                        f"{name}, line {number}, is no response of pgmjax respond: {why}. Give the files that "
+                        "respondents sent."
                     ) from error

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
 import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 
 from pgmjax._internal import checks, formats
 from pgmjax.data.dataset import Dataset
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Domain, as_domain
 from pgmjax.local.table import PerturbedTable, ResponseColumn, read_column
 
 
@@ -28,6 +29,8 @@ class PerturbedRecord:
         id: a random name, by which a collector knows an answer that arrives twice.
         columns: the answers about each group of attributes, of one row.
         secure: whether their noise came from a vetted sampler that nobody can reproduce.
+        domain: a digest of the attributes asked for and their values, by which a collector knows that its
+            domain is the respondents'.
 
     Guarantees:
         Local epsilon-DP of the record's values, epsilon being the sum over the columns, if `secure`; see
@@ -37,11 +40,12 @@ class PerturbedRecord:
     id: str
     columns: tuple[ResponseColumn, ...]
     secure: bool
+    domain: str
 
     def to_dict(self) -> dict[str, Any]:
         """Return the response for JSON."""
         columns = [{**each.to_dict(), "answer": each.answers[0].tolist()} for each in self.columns]
-        return {**formats.RESPONSE.heading(), "id": self.id, "secure": self.secure, "columns": columns}
+        return {**formats.RESPONSE.heading(), "id": self.id, "secure": self.secure, "domain": self.domain, "columns": columns}
 
     @classmethod
     def from_dict(cls, record: Any) -> PerturbedRecord:
@@ -51,11 +55,12 @@ class PerturbedRecord:
             ValueError: it is none, or damaged.
         """
         if not isinstance(record, Mapping):
-            raise ValueError(f"A response must be a JSON object, got {type(record).__name__}.")
+            raise ValueError(f"a response must be a JSON object, got {type(record).__name__}.")
         formats.RESPONSE.check(record, "the response")
         try:
             checks.kind(record["id"], str, "id must be text")
             name = checks.plain_text("id", record["id"])
+            checks.kind(record["domain"], str, "domain must be text")
             columns = tuple(_column(each) for each in record["columns"])
             asked = [attribute for each in columns for attribute in each.attributes]
             if not name or not columns or not isinstance(record["secure"], bool):
@@ -64,7 +69,7 @@ class PerturbedRecord:
                 raise ValueError("it must answer about each attribute once")
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise ValueError(f"the response is damaged: {error}") from error
-        return cls(name, columns, record["secure"])
+        return cls(name, columns, record["secure"], record["domain"])
 
     @property
     def design(self) -> tuple[tuple[Any, ...], ...]:
@@ -83,6 +88,12 @@ def _column(record: Mapping[str, Any]) -> ResponseColumn:
     return column
 
 
+def _digest(domain: Domain, names: Iterable[str]) -> str:
+    """Return a digest of some attributes and their values, however the domain orders the attributes."""
+    specs = {name: domain.attribute(name).to_spec() for name in names}
+    return hashlib.sha256(json.dumps(specs, sort_keys=True, default=str).encode()).hexdigest()[:32]
+
+
 def respond(domain: Domain, record: Mapping[str, Any], mechanism: Any) -> PerturbedRecord:
     """Return the perturbed answers of one record. This spends the mechanism's epsilon of its privacy.
 
@@ -92,7 +103,7 @@ def respond(domain: Domain, record: Mapping[str, Any], mechanism: Any) -> Pertur
         mechanism: a `mechanisms.RandomizedResponse`, with epsilon, groups (`universe`) and encoding.
 
     Raises:
-        TypeError: the record is no mapping.
+        TypeError: the domain, the record or the mechanism is none.
         ValueError: an attribute is missing or unknown, or a value is not in the domain; it is not shown.
 
     Example:
@@ -102,7 +113,18 @@ def respond(domain: Domain, record: Mapping[str, Any], mechanism: Any) -> Pertur
         >>> answer.columns[0].attributes, answer.secure
         (('sex',), True)
     """
-    checks.mapping("record", record, "attribute to value")
+    domain = as_domain(domain, "respond(domain, record, mechanism)", record, mechanism)
+    if not hasattr(mechanism, "perturb"):
+        raise TypeError(
+            f"mechanism must be a mechanisms.RandomizedResponse, got {type(mechanism).__name__}: write "
+            'RandomizedResponse(epsilon=2, relation="replace-one").'
+        )
+    checks.kind(
+        record,
+        Mapping,
+        "record must be one record, a mapping of attributes to values",
+        "of a frame write frame.iloc[0].to_dict()" if hasattr(record, "iloc") else "",
+    )
     for name in record:
         domain.attribute(name)
     codes = {}
@@ -112,7 +134,8 @@ def respond(domain: Domain, record: Mapping[str, Any], mechanism: Any) -> Pertur
         except (TypeError, ValueError):
             raise ValueError(
                 f"The value of {name!r} is not in the domain. It has "
-                f"{', '.join(map(str, domain.attribute(name).code_names()[:10]))}. Nothing was answered."
+                f"{', '.join(map(str, domain.attribute(name).code_names()[:10]))}. Give one value of one record. "
+                "Nothing was answered."
             ) from None
     listed = mechanism.universe if not isinstance(mechanism.universe, str) else None
     asked = tuple(domain) if listed is None else tuple(name for group in listed for name in group)
@@ -120,8 +143,10 @@ def respond(domain: Domain, record: Mapping[str, Any], mechanism: Any) -> Pertur
         raise ValueError(f"The record lacks {', '.join(missing)}: give every attribute that is asked for.")
     some = domain.project(tuple(name for name in domain if name in asked))
     data = Dataset.from_columns(some, {name: codes[name] for name in some})
+    # what one record says is always useless; the collector has many
+    mechanism = dataclasses.replace(mechanism, useless="answer")
     table = mechanism.perturb(data, row_order="table", row_order_is_public=True, show_progress=False)
-    return PerturbedRecord(uuid.uuid4().hex, tuple(table.columns), table.secure)
+    return PerturbedRecord(uuid.uuid4().hex, tuple(table.columns), table.secure, _digest(domain, some))
 
 
 def collect(domain: Domain, responses: Iterable[PerturbedRecord]) -> PerturbedTable:
@@ -132,16 +157,27 @@ def collect(domain: Domain, responses: Iterable[PerturbedRecord]) -> PerturbedTa
         responses: all of one design: groups, encodings and probabilities.
 
     Raises:
+        TypeError: they are no responses.
         ValueError: there is none, one arrived twice, they are of different designs, or not of this domain.
 
     Guarantees:
         Post-processing of the responses.
     """
+    domain = as_domain(domain, "collect(domain, responses)", responses)
+    if isinstance(responses, PerturbedRecord | str | Mapping) or not isinstance(responses, Iterable):
+        raise TypeError(
+            f"responses must be a list of what respond returned, got {type(responses).__name__}."
+        )
     arrived = list(responses)
     if not arrived:
         raise ValueError("No response has arrived: there is nothing to estimate from.")
     first, seen = arrived[0], dict[str, int]()
     for number, each in enumerate(arrived, start=1):
+        if not isinstance(each, PerturbedRecord):
+            raise TypeError(
+                f"response {number} must be what respond returned, got {type(each).__name__}: a text in JSON "
+                "is read by PerturbedRecord.from_dict(json.loads(text))."
+            )
         if (before := seen.setdefault(each.id, number)) != number:
             raise ValueError(f"Responses {before} and {number} are the same one ({each.id}): keep one.")
         if each.design != first.design:
@@ -149,9 +185,13 @@ def collect(domain: Domain, responses: Iterable[PerturbedRecord]) -> PerturbedTa
                 f"Responses 1 and {number} answer different questions, or with other probabilities: collect "
                 "those of one domain, epsilon, grouping and encoding together."
             )
-    for column in first.columns:
-        if domain.size(column.attributes) != column.distribution.size:
-            raise ValueError(f"The responses about {', '.join(column.attributes)} are not of this domain.")
+    asked = [name for column in first.columns for name in column.attributes]
+    for number, each in enumerate(arrived, start=1):
+        if each.domain != _digest(domain, asked):
+            raise ValueError(
+                f"Response {number} about {', '.join(asked)} was made with another domain: give the domain "
+                "file of the respondents, with the same values in the same order."
+            )
     joined = [
         np.concatenate([each.columns[k].answers for each in arrived]) for k in range(len(first.columns))
     ]
@@ -160,8 +200,7 @@ def collect(domain: Domain, responses: Iterable[PerturbedRecord]) -> PerturbedTa
         dataclasses.replace(column, answers=answers[order])
         for column, answers in zip(first.columns, joined, strict=True)
     )
-    names = [name for column in columns for name in column.attributes]
-    some = domain.project(tuple(name for name in domain if name in names))
+    some = domain.project(tuple(name for name in domain if name in asked))
     mark = hashlib.sha256("".join(sorted(seen)).encode()).hexdigest()
     secure = all(each.secure for each in arrived)
     return PerturbedTable(some, columns, len(arrived), secure, None, row_order="sorted", run_mark=mark)

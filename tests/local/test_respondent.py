@@ -102,9 +102,37 @@ def test_responses_that_do_not_belong_together():
     for other in (ask(2, epsilon=1), ask(2, "optimal-unary"), ask(2, universe=[("sex", "job")])):
         with pytest.raises(ValueError, match="Responses 1 and 2 answer different questions"):
             collect(DOMAIN, [first, respond(DOMAIN, RECORD, other)])
-    wider = pj.Domain({"sex": ["F", "M", "X"], "age": 10, "job": 3})
-    with pytest.raises(ValueError, match="about sex, job are not of this domain"):
-        collect(wider, [first])
+    age, job = {"min": 0, "max": 99, "step": 10}, ["a", "b", "c"]
+    same = pj.Domain({"job": job, "age": age, "sex": ["F", "M"]})
+    assert collect(same, [first]).rows == 1  # the order of attributes is the collector's
+    for other in (["F", "M", "X"], ["M", "F"], ["f", "m"], 2):
+        with pytest.raises(ValueError, match="Response 1 about sex, job, age was made with another domain"):
+            collect(pj.Domain({"sex": other, "age": age, "job": job}), [first])
+    for bins in ({"min": 0, "max": 49, "step": 5}, {"min": 1, "max": 100, "step": 10}):
+        with pytest.raises(ValueError, match="another domain"):
+            collect(pj.Domain({"sex": ["F", "M"], "age": bins, "job": job}), [first])
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: respond(dict(DOMAIN.sizes), RECORD, ask(0)), r"pgmjax.Domain, got dict: write respond\("),
+        (lambda: respond(RECORD, DOMAIN, ask(0)), "the domain stands in another place"),
+        (lambda: respond(DOMAIN, RECORD, 2), "mechanism must be a mechanisms.RandomizedResponse, got int"),
+        (lambda: collect({"sex": 2}, []), "pgmjax.Domain, got dict"),
+        (lambda: collect(DOMAIN, [0]), "response 1 must be what respond returned, got int"),
+        (lambda: collect(DOMAIN, respond(DOMAIN, RECORD, ask(0))), "a list of what respond returned"),
+        (lambda: collect(DOMAIN, "answer.json"), "a list of what respond returned, got str"),
+    ],
+)
+def test_wrong_arguments_say_what_is_right(call, said):
+    with pytest.raises(TypeError, match=said):
+        call()
+
+
+def test_one_respondent_need_not_know_that_one_answer_says_nothing():
+    kind = pj.mechanisms.RandomizedResponse
+    assert respond(DOMAIN, RECORD, kind(1, "replace-one")).secure
 
 
 @pytest.mark.parametrize(
