@@ -184,6 +184,24 @@ def kind(value: Any, kinds: Any, said: str, then: str = "") -> None:
         raise TypeError(f"{said}, got {came}{f': {then}' if then else ''}.")
 
 
+def unlabelled(said: str, values: Any) -> None:
+    """Refuse a pandas Series or frame with labels, whose order would be taken for that of the domain.
+
+    Args:
+        said: what it is for, as in "the values of the measurement".
+        values: anything.
+
+    Raises:
+        ValueError: it has labels.
+    """
+    axes = [getattr(values, each, None) for each in ("index", "columns") if hasattr(values, "iloc")]
+    if any(axis is not None and [*axis] != [*range(len(axis))] for axis in axes):
+        raise ValueError(
+            f"{said} have labels of pandas, and only their order would count: put them into the order of the "
+            "domain and give the numbers alone, such as counts.reindex(labels).to_numpy()."
+        )
+
+
 def mapping(name: str, value: Any, of: str) -> None:
     """Refuse what is no mapping."""
     if not isinstance(value, Mapping):
@@ -207,7 +225,7 @@ def number(
     except OverflowError:
         result = math.inf
     if not math.isfinite(result):
-        raise ValueError(f"{name} must be finite, got {result}.")
+        raise ValueError(f"{name} must be finite, got {result}: give a number such as 1.")
     if above is not None and not result > above:
         raise ValueError(f"{name} must be > {above:g}, got {result:g}.")
     if at_least is not None and not result >= at_least:

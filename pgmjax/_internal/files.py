@@ -55,6 +55,8 @@ def absent(what: str, path: str | os.PathLike[str]) -> str:
     """
     if "://" in os.fspath(path):
         return f"{os.fspath(path)} is an address: download the {what}, and give the name of the file."
+    if os.fspath(path) == "-":
+        return f"Standard input cannot be the {what}, which is read more than once: save it to a file."
     file = pathlib.Path(path)
     if file.is_dir():
         return f"{os.fspath(path)} is a folder: give a {what}."
@@ -64,6 +66,13 @@ def absent(what: str, path: str | os.PathLike[str]) -> str:
     close = difflib.get_close_matches(file.name, beside, 1)
     meant = f"Did you mean {file.with_name(close[0])}?" if close else "Check its name and its folder."
     return f"There is no {what} {os.fspath(path)}. {meant}"
+
+
+def is_ledger(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file looks like a ledger."""
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        return file.read(16) == b"SQLite format 3\0"
+    return False
 
 
 def check_target(out: str | os.PathLike[str]) -> pathlib.Path:

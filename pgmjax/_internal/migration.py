@@ -60,6 +60,28 @@ _OTHERS: Mapping[str, str] = {
     "to_csv": "sample_to(path, rows) of a model, or sample(n).to_csv(path) of a Synthesizer",
     "value_counts": _COUNTS,
     "epsilon": "release.spent",
+    "error_bars": "uncertainty.error_bars(model, measurements, queries), or answers() of a saved release",
+    "tables": "tables(20) of a release",
+    "count": "query(text) of a Synthesizer, or marginals([clique]) of a table",
+    "data": "not shown: its answers are, from measure(query, ...)",
+    "spend": "charge(...), which PrivateTable.measure calls by itself",
+    "infer": "from_public_data(frame), if anybody may see the table, or pgmjax domain draft",
+    "create": "Synthesizer(epsilon=1, relation='add-remove')",
+    "fit_sample": "fit(frame, domain), then sample(n)",
+    "evaluate": "report(path), or pgmjax mechanisms compare",
+    "mean": "queries.mean(values)",
+    "sum": "queries.mean(values), the sum of a value over the records",
+    "histogram": "queries.marginal(names)",
+    "quantile": "estimate(function, draws) of a release",
+    "median": "estimate(function, draws) of a release",
+    "BudgetAccountant": "privacy.Ledger, or privacy.Budget for one run",
+    "Context": "privacy.PrivateTable(data, relation, budget)",
+    "enable_features": "not needed",
+    "Laplace": "noise by PrivateTable.measure(..., epsilon=...)",
+    "mst": "mechanisms.MST",
+    "aim": "mechanisms.AIM",
+    "ledger": "privacy.Ledger",
+    **{name: f"a package by itself: from pgmjax import {name}" for name in ("audit", "strategies", "sweeps")},
     **dict.fromkeys(("AIM", "MST", "MWEM", "HDMM", "PrivBayes", "DualQuery"), "in pgmjax.mechanisms"),
     **dict.fromkeys(("Budget", "PrivateTable", "Ledger"), "in pgmjax.privacy"),
 }
@@ -107,6 +129,15 @@ _WRITTEN: Mapping[str, str] = {
     "Unit": 'Unit("person_id", 4)',
 }
 """How an object of a class is made."""
+_OF_CLASS: Mapping[tuple[str, str], str] = {
+    ("Synthesizer", "estimate"): "release.estimate(function, draws)",
+    ("Synthesizer", "error_bars"): "query(text), whose answer has an interval",
+    ("Release", "query"): "report(query), or Synthesizer.query(text)",
+    ("SavedRelease", "query"): "report(query), or pgmjax query FOLDER",
+    ("SavedRelease", "sample"): "model.sample(rows, seed)",
+    ("Release", "sample"): "model.sample(rows, seed)",
+}
+"""What stands for a name of one class, where it differs from what it is elsewhere."""
 
 
 def missing(owner: str, name: str, known: Iterable[str] = ()) -> AttributeError:
@@ -116,10 +147,25 @@ def missing(owner: str, name: str, known: Iterable[str] = ()) -> AttributeError:
         >>> missing("Domain", "fromdict")
         AttributeError("Domain has no 'fromdict': here it is Domain({name: size}); see docs/migration.md.")
     """
+    own = _OF_CLASS.get((owner, name))
     here = f": here it is {MBI[name]}; see docs/migration.md" if name in MBI else ""
+    here = here if own is None else f": here it is {own}"
     here = here or (f": here it is {_OTHERS[name]}" if name in _OTHERS else "")
     meant = "" if here else checks.did_you_mean(name, known)
     return AttributeError(f"{owner} has no {name!r}{here}.{meant}", name=name)
+
+
+def answer(module: dict[str, Any]) -> None:
+    """Make a package answer an unknown name with what to write here; it is given its globals."""
+
+    def unknown(name: str) -> Any:
+        raise (
+            AttributeError(name)
+            if name.startswith("_")
+            else missing(module["__name__"], name, module["__all__"])
+        )
+
+    module["__getattr__"] = unknown
 
 
 def wrong_call(
@@ -218,7 +264,7 @@ class Named(metaclass=_Named):
                     setattr(cls, name, _answering(member))
 
         def __getattr__(self, name: str) -> Any:
-            if name in MBI or name in _OTHERS:
+            if name in MBI or name in _OTHERS or (type(self).__name__, name) in _OF_CLASS:
                 raise missing(type(self).__name__, name)
             # raises what it has raised, also from inside a property
             return object.__getattribute__(self, name)

@@ -9,6 +9,7 @@ Exit codes: 0 done, 1 failed (not because of the input), 2 bad input or usage, 1
 from __future__ import annotations
 
 import argparse
+import codecs
 import contextlib
 import difflib
 import importlib
@@ -16,7 +17,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from pgmjax._internal import checks
@@ -35,6 +36,22 @@ _NEEDED = {
     "--out": "(the folder to make)",
 }
 """What a required option is."""
+_OPTIONS: Mapping[str, tuple[str, ...]] = {"epsilon": ("cap",)}
+"""Options for one that other commands have; used where the command has it."""
+_COMMANDS: Mapping[str, str] = {
+    **dict.fromkeys(("synthesize", "synthesise", "generate", "run", "measure"), "release"),
+    **dict.fromkeys(("sample", "draw"), "release FOLDER --add-rows N"),
+    **dict.fromkeys(("compare", "list"), "mechanisms"),
+}
+"""Commands for words that one may try."""
+_SETTINGS = (
+    "accounting answer cliques compress count_share degree encoding estimate expected_records first "
+    "history kept_noise learner max_candidates max_cells penalty repeat restart_seed restarts rounds "
+    "samples score seed select share split start step steps strategy structure_share sweeps taxonomies "
+    "theta total_share training training_count training_seed universe useless validation "
+    "validation_share "
+)
+"""Settings of mechanisms, which --option takes; listed, as finding them takes JAX."""
 _MAY_BE_EMPTY: frozenset[str] = frozenset()
 _LARGEST = 10**30
 _FILE_ERRORS = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
@@ -111,7 +128,8 @@ class _Parser(argparse.ArgumentParser):
         """Parse arguments; the command itself, and not `pgmjax`, refuses those that it does not have."""
         found, strange = super().parse_known_args(args, namespace)
         if strange and (self._subparsers is None or self.get_default("run")):
-            self.error(f"unrecognized arguments: {' '.join(strange)}{_instead(strange, self)}")
+            words = _words(None) if args is None else args
+            self.error(f"unrecognized arguments: {' '.join(strange)}{_instead(strange, self, words)}")
         return found, strange
 
     def error(self, message: str) -> NoReturn:
@@ -203,6 +221,10 @@ def _meant(message: str, parser: argparse.ArgumentParser) -> str:
         return ""
     word, known = choice[1], [*re.findall(r"[\w.-]+", choice[2]), "--help", "--version"]
     option = parser._option_string_actions.get(message.partition(":")[0].removeprefix("argument "))
+    if word in _COMMANDS and "release" in known:
+        return f". Did you mean {parser.prog} {_COMMANDS[word]}?"
+    if "--text-encoding" in parser._option_string_actions and _is_codec(word):
+        return f". Did you mean --text-encoding {word}?"
     if "," in word and option is not None:
         return ". Put spaces between several" if option.nargs == "+" else ". Give one of them"
     close = difflib.get_close_matches(word, known, 1, 0.7)
@@ -212,27 +234,43 @@ def _meant(message: str, parser: argparse.ArgumentParser) -> str:
     return f". Did you mean {close[0]}?" if close else ""
 
 
+def _is_codec(word: str) -> bool:
+    with contextlib.suppress(LookupError, ValueError):
+        return bool(codecs.lookup(word))
+    return False
+
+
 def _close(option: str, known: Sequence[str]) -> list[str]:
     """Return the options that begin with a word, or the one that is nearly the same; dashes say nothing."""
-    bare, word = {each.lstrip("-"): each for each in known}, option.lstrip("-")
+    bare, word = {each.lstrip("-"): each for each in known}, option.lstrip("-").lower()
     begun = [each for each in known if len(word) > 1 and each.startswith(f"--{word}")]
     return begun[:3] or [bare[each] for each in difflib.get_close_matches(word, bare, 1, 0.7)]
 
 
-def _instead(words: Sequence[str], parser: argparse.ArgumentParser) -> str:
-    """Return what to write instead of words that a command does not take."""
+def _instead(words: Sequence[str], parser: argparse.ArgumentParser, given: Sequence[str]) -> str:
+    """Return what to write instead of words that a command does not take, of those that were given."""
     known = sorted(_options(parser))
     places = [str(each.metavar or each.dest) for each in parser._actions if not each.option_strings]
     takes = f"{parser.prog} takes {' and '.join(places) or 'nothing'} beside its options"
     option = next((word.partition("=")[0] for word in words if word.startswith("-")), None)
     if option is None:
+        bare = re.sub(r"^\W+", "", words[0]).partition("=")[0]
+        if f"--{bare}" in known:
+            return f". Did you mean --{bare}? An option begins with two hyphens"
+        if "=" in given:
+            return ". Write an option and its value without =, as in --epsilon 1"
+        if "--option" in given:
+            return ". Write the options of a mechanism as --option NAME=VALUE, such as --option rounds=3"
         if "--domain" in known and re.search(r"\.(json|ya?ml)$", words[0]):
             return f". Did you mean --domain {words[0]}?"
         return f". That is one too many: {takes}, and an option takes one value at most"
+    name = option.lstrip("-").replace("-", "_")
+    if "--option" in known and name in _SETTINGS.split():
+        return f". Did you mean --option {name}=VALUE?"
     name = option.lstrip("-")
     if name.upper() in places:
         return f". Did you mean {name.upper()}, without an option?"
-    close = [f"--{each.replace('_', '-')}" for each in ARGUMENTS.get(name, ())]
+    close = [f"--{each.replace('_', '-')}" for each in (*_OPTIONS.get(name, ()), *ARGUMENTS.get(name, ()))]
     close = [each for each in close if each in known] or _close(option, known)
     if len(name) == 1:
         close = [each for each in known if each.startswith(f"--{name}")]
@@ -247,7 +285,7 @@ def _parser() -> argparse.ArgumentParser:
         ),
         epilog="Exit codes: 0 done, 1 failed, 2 bad input or usage, 130 interrupted.",
     )
-    parser.add_argument("--version", action="version", version=f"pgmjax {__version__}")
+    parser.add_argument("-V", "--version", action="version", version=f"pgmjax {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     options.add_parsers(commands, main)
     return parser

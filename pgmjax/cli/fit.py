@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> None:
     fit = release.estimator_of(arguments).fit(domain, found.measurements, arguments.total, prior=earlier)
     rows: dict[str, Any] = {"synthetic_rows": arguments.rows, "synthetic_format": arguments.synthetic}
     rows |= {"method": arguments.method, "codes": arguments.codes}
-    rows["escape_formulas"] = escape
+    rows |= {"escape_formulas": escape, "total_public": arguments.total is not None}
     published_folder.write(found, fit, out, **rows)
     record = json.loads((out / release_folder.FIT_RECORD).read_text(encoding="utf-8"))
     release.tell(arguments, out, record, lambda: _print(out, found, fit, domain, record))
@@ -57,7 +57,7 @@ def _print(out: pathlib.Path, found: Published, fit: Fit, domain: Domain, record
     absent = sum(found.absent)
     print(f"Model written to {out}")
     print(f"  report   {out / 'report.html'}")
-    print(f"  query    pgmjax query {out} {release.example(domain)}")
+    print(f"  query    {release.example(out, domain, (each.clique for each in found.measurements))}")
     numbers = f"{values - absent:,} counts; {absent:,} cells were not published"
     print(f"  read     {len(found.measurements)} table{'s' * (len(found.measurements) != 1)}, {numbers}")
     complete = f"complete after {fit.steps:,} steps"

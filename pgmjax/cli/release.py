@@ -8,10 +8,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import pathlib
+import re
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from pgmjax import job as jobs
@@ -322,9 +324,10 @@ def _resumed(arguments: argparse.Namespace) -> argparse.Namespace:
     given = {name: value for name, value in vars(arguments).items() if value != DEFAULTS.get(name)}
     other = [name for name in given if name not in (*_OUTPUT, *_OF_PARSER)]
     if other:
+        fixed = "TABLE" if other[0] == "table" else f"--{other[0].replace('_', '-')}"
         raise ValueError(
-            f"--{other[0].replace('_', '-')} was fixed when the run began: with --resume you can only "
-            "give options of fit and output."
+            f"{fixed} was fixed when the run began: with --resume you can only give options of fit and "
+            "output."
         )
     merged = {**vars(arguments), **stored["asked"], **stored["output"], **given}
     return argparse.Namespace(**{**merged, "resume": None})
@@ -450,10 +453,17 @@ def _regularisation(text: str) -> float | str:
         return text
 
 
-def example(domain: Domain) -> str:
-    """A valid example condition: the first value of the first attribute."""
-    first = domain.attribute(domain.attributes[0])
-    return f"{first.name}={first.code_names()[0]}"
+def example(out: str | os.PathLike[str], domain: Domain, measured: Iterable[Iterable[str]] = ()) -> str:
+    """A command to copy: a query of the first value of the first attribute, of those that were measured."""
+    known = {name for clique in measured for name in clique}
+    first = domain.attribute(next((name for name in domain if name in known), domain.attributes[0]))
+    return f"pgmjax query {_quoted(os.fspath(out))} {_quoted(f'{first.name}={first.code_names()[0]}')}"
+
+
+def _quoted(word: str) -> str:
+    """Quote a word for a shell, in double quotes where that is easier to read."""
+    plain = "'" in word and not re.search(r'["$`\\\\!]', word)
+    return f'"{word}"' if plain else shlex.quote(word)
 
 
 def print_cost(record: Any, drawn: bool, source: str | None) -> None:
@@ -486,8 +496,9 @@ def _print(arguments: argparse.Namespace, job: Job, saved: release_folder.SavedR
     if "report.html" not in saved.missing:
         print(f"  report   {out / 'report.html'}")
     if "model" not in saved.missing:
-        asked = example(saved.model.domain)
-        print(f"  query    pgmjax query {shlex.quote(arguments.out)} {shlex.quote(asked)}")
+        columns = record.get("accuracy", {}).get("columns", ())
+        measured = [each["attributes"] for each in columns if each["verdict"] != accuracy.NOT_DETERMINED]
+        print(f"  query    {example(arguments.out, saved.model.domain, measured)}")
     complete = f"complete after {fit['steps']:,} steps"
     print(f"  fit      {report_text.ending(record) or complete}")
     _print_recipe(job.recipe)

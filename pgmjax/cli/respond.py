@@ -90,6 +90,6 @@ def _responses(names: Sequence[str]) -> Iterator[PerturbedRecord]:
                 except ValueError as error:
                     why = "it is not JSON" if isinstance(error, json.JSONDecodeError) else error
                     raise ValueError(
-                        f"{name}, line {number}, is no response of pgmjax respond: {why}. Give the files that "
-                        "respondents sent."
+                        f"{name}, line {number}, is no response of pgmjax respond: {why}. Give the files "
+                        "that respondents sent."
                     ) from error

@@ -119,5 +119,6 @@ def _export(arguments: argparse.Namespace) -> None:
 
 def _ledger(file: str) -> Ledger:
     if not pathlib.Path(file).exists():
-        raise ValueError(f"There is no ledger {file}: make one with `pgmjax ledger init`.")
+        turned = " The ledger stands before the conditions." if "=" in file else ""
+        raise ValueError(f"There is no ledger {file}: make one with `pgmjax ledger init`.{turned}")
     return Ledger.open(file)

@@ -20,6 +20,7 @@ PHRASES = {
     ", a Solver, got": ", got",
     "header=False": "--no-header",
     "biased=True": "--biased",
+    "weights need max_weight, the largest": "--weights needs --max-weight, the largest",
     "weights, the name of a column, and": "--weights, the name of a column, and",
     "or pass total=.": "or give --total N.",
     "or set max_bytes": "or give --max-cells N, or --all-kway a smaller K",
@@ -72,7 +73,10 @@ def as_typed(
         re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", message) for option, _ in given
     ):
         return message
-    quoted = [(option, value) for option, value in given if _quotes(message, value)]
+    # of a word that stands in two places it is not known which is meant
+    quoted = [
+        (option, value) for option, value in given if words.count(value) < 2 and _quotes(message, value)
+    ]
     if not quoted:
         return message
     option, value = max(quoted, key=lambda pair: len(pair[1]))

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pgmjax._internal.checks import did_you_mean
+from pgmjax._internal.checks import did_you_mean, same_word
 from pgmjax.data.text_file import EXCEL, LONGEST_LINE, TextFile
 from pgmjax.data.value import places_of
 
@@ -204,6 +204,9 @@ def positions_of(
             )
         if not places:
             meant = f": correct the name in the domain.{did_you_mean(name, map(str, row))}"
+            same = same_word(name, map(str, row))  # the name but for its case, so no value of a record
+            if remedy and same is not None:
+                meant, remedy = f", and needs one: write {same!r} in the domain, as the file does.", ""
             raise ValueError(f"{path} has no column named {name!r}{f'{remedy}.' if remedy else meant}")
         same = next((other for other, place in positions.items() if place == places[0]), None)
         if same is not None:

@@ -104,7 +104,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _require_new(name: str, known: Mapping[str, Any]) -> None:
     if name in known:
-        raise ValueError(f"{name!r} is given twice: give each name once.")
+        decimal = " Decimals have a point, as in 0.5." if name.isdigit() else ""
+        raise ValueError(f"{name!r} is given twice: give each name once.{decimal}")
 
 
 class _Yaml:

@@ -205,7 +205,8 @@ class TextFile:
             found = self._first_lines()
         if found is None:
             packed = "gzip-compressed " * self.packed
-            raise ValueError(f"{self.path} cannot be read: is it a {packed}text?")
+            rename = " If it is plain text, leave .gz out of its name." * self.packed
+            raise ValueError(f"{self.path} cannot be read: is it a {packed}text?{rename}")
         return found
 
     def _first_lines(self) -> list[str]:

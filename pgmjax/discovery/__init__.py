@@ -1,5 +1,6 @@
 """Discovery of domains: bins, labels and dates of columns that nobody described, found under the budget."""
 
+from pgmjax._internal import migration
 from pgmjax.data.draft import Draft
 from pgmjax.discovery.discover import Discovery, discover
 from pgmjax.discovery.open_table import OpenTable
@@ -10,3 +11,5 @@ __all__ = [
     "OpenTable",
     "discover",
 ]
+
+migration.answer(globals())

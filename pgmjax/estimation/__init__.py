@@ -11,6 +11,7 @@
 - `approximate` chooses between `region_fit` and `mixture_fit` (with `mixture_layout`). `views`: pictures.
 """
 
+from pgmjax._internal import migration
 from pgmjax._internal.device import DeviceError
 from pgmjax.estimation.mixture_fit import fit_mixture
 from pgmjax.estimation.region_fit import InconsistentWarning, fit_local
@@ -21,3 +22,5 @@ __all__ = [
     "fit_local",
     "fit_mixture",
 ]
+
+migration.answer(globals())

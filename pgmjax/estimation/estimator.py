@@ -34,7 +34,7 @@ from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements import inputs
 from pgmjax.measurements.linear import LinearMeasurement, over_domain
-from pgmjax.measurements.total import estimate_total
+from pgmjax.measurements.total import check_counts, estimate_total
 from pgmjax.model.clique_vector import CliqueVector, summed
 from pgmjax.model.graphical import GraphicalModel
 
@@ -282,6 +282,8 @@ class Estimator(Named):
         total = total_of(known.fixed, total)
         if total is None:
             total = estimate_total(domain, noisy)[0]
+        elif noisy:
+            check_counts(domain, noisy[0], float(total))
         stands_in = bool(self.approximate) and mesh is None and callback is None
         in_time = functools.partial(approximate.require_time, self.approximate, self, domain, noisy, known)
         accept = in_time if stands_in else None
@@ -374,7 +376,12 @@ class Estimator(Named):
         prior: GraphicalModel | None,
         prior_weight: float,
     ) -> SideInformation:
-        checks.kind(warm_start, GraphicalModel | None, "warm_start must be a GraphicalModel")
+        checks.kind(
+            warm_start,
+            GraphicalModel | None,
+            "warm_start must be a GraphicalModel",
+            "of a fit give fit.model",
+        )
         known = SideInformation.of(domain, constraints, prior, prior_weight)
         if prior is not None and not isinstance(self.regularisation, str) and self.regularisation > 0:
             raise ValueError(

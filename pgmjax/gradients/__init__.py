@@ -4,7 +4,10 @@
 weights, prior and total, differentiated by unrolling a solver or implicitly at the optimum.
 """
 
+from pgmjax._internal import migration
 from pgmjax.gradients.fit import DifferentiableFit
 from pgmjax.gradients.problem import FitParameters
 
 __all__ = ["DifferentiableFit", "FitParameters"]
+
+migration.answer(globals())

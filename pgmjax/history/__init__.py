@@ -14,6 +14,7 @@ All of this is post-processing of released numbers, except that `Session` and `P
 budget.
 """
 
+from pgmjax._internal import migration
 from pgmjax.history import builders
 from pgmjax.history.answers import Answers
 from pgmjax.history.bayes.blue import BestLinearUnbiased
@@ -62,3 +63,5 @@ __all__ = [
     "sensitivities",
     "system_cost",
 ]
+
+migration.answer(globals())

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pgmjax._internal import checks
+from pgmjax._internal import checks, migration
 from pgmjax.learning.base import Learner, NotDescribedError
 from pgmjax.learning.engine import EngineLearner
 from pgmjax.learning.gaussian_basis import GaussianBasis
@@ -84,3 +84,6 @@ def as_learners(given: Any) -> tuple[Learner, ...]:
     if not found:
         raise ValueError("learner must be a name, a Learner or several of them, got none.")
     return found
+
+
+migration.answer(globals())

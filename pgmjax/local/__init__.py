@@ -16,6 +16,7 @@ budget.
   bounds on the error.
 """
 
+from pgmjax._internal import migration
 from pgmjax.local.answers import UselessAnswerError
 from pgmjax.local.bounds import lower_bound, upper_bound
 from pgmjax.local.channel import Channel, predicted_stddev
@@ -54,3 +55,5 @@ __all__ = [
     "respond",
     "upper_bound",
 ]
+
+migration.answer(globals())

@@ -45,7 +45,13 @@ class PerturbedRecord:
     def to_dict(self) -> dict[str, Any]:
         """Return the response for JSON."""
         columns = [{**each.to_dict(), "answer": each.answers[0].tolist()} for each in self.columns]
-        return {**formats.RESPONSE.heading(), "id": self.id, "secure": self.secure, "domain": self.domain, "columns": columns}
+        return {
+            **formats.RESPONSE.heading(),
+            "id": self.id,
+            "secure": self.secure,
+            "domain": self.domain,
+            "columns": columns,
+        }
 
     @classmethod
     def from_dict(cls, record: Any) -> PerturbedRecord:
@@ -134,8 +140,8 @@ def respond(domain: Domain, record: Mapping[str, Any], mechanism: Any) -> Pertur
         except (TypeError, ValueError):
             raise ValueError(
                 f"The value of {name!r} is not in the domain. It has "
-                f"{', '.join(map(str, domain.attribute(name).code_names()[:10]))}. Give one value of one record. "
-                "Nothing was answered."
+                f"{', '.join(map(str, domain.attribute(name).code_names()[:10]))}. Give one value of one "
+                "record. Nothing was answered."
             ) from None
     listed = mechanism.universe if not isinstance(mechanism.universe, str) else None
     asked = tuple(domain) if listed is None else tuple(name for group in listed for name in group)
@@ -165,9 +171,7 @@ def collect(domain: Domain, responses: Iterable[PerturbedRecord]) -> PerturbedTa
     """
     domain = as_domain(domain, "collect(domain, responses)", responses)
     if isinstance(responses, PerturbedRecord | str | Mapping) or not isinstance(responses, Iterable):
-        raise TypeError(
-            f"responses must be a list of what respond returned, got {type(responses).__name__}."
-        )
+        raise TypeError(f"responses must be a list of what respond returned, got {type(responses).__name__}.")
     arrived = list(responses)
     if not arrived:
         raise ValueError("No response has arrived: there is nothing to estimate from.")

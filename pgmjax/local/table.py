@@ -21,6 +21,7 @@ import numpy as np
 from pgmjax._internal import checks, formats
 from pgmjax._internal.files import ArrayFolder, reserve
 from pgmjax._internal.memory import available_bytes, readable_bytes
+from pgmjax._internal.migration import Named
 from pgmjax._version import __version__
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
@@ -47,7 +48,7 @@ _MOST_KEPT = 900_000_000  # bytes of one answer in a ledger, whose SQLite files 
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class PerturbedTable:
+class PerturbedTable(Named):
     """The answers of all records; made by `mechanisms.RandomizedResponse.perturb`.
 
     Attributes:

@@ -183,6 +183,7 @@ def spread_of(measurement: LinearMeasurement) -> float | str:
 
 
 def _numbers(said: str, values: Any) -> np.ndarray:
+    checks.unlabelled(said, values)
     try:
         array = np.atleast_1d(np.asarray(values))
     except ValueError as error:

@@ -347,6 +347,9 @@ class _Group:
     fields: dict[str, list[Any]]
 
 
+_NO_VALUE = ", with a row a cell and its count in value (a table of records is for pgmjax release)"
+
+
 def _groups(table: Any, domain: Domain) -> Iterator[_Group]:
     """Yield the rows of each set of attributes that they name, in order of appearance."""
     names = [name for name in table.column_names if name not in _FIELDS]
@@ -356,7 +359,7 @@ def _groups(table: Any, domain: Domain) -> Iterator[_Group]:
             "A file of published numbers has a column for each attribute that they are about, of "
             f"{', '.join(domain)}; the column value, which is needed; and, where they are known, "
             f"{', '.join(_FIELDS[1:])}. It has {', '.join(table.column_names)}: correct the names in the "
-            "file or in the domain."
+            f"file or in the domain{'' if 'value' in table.column_names else _NO_VALUE}."
         )
     columns = {name: _codes(domain.attribute(name), table.column(name).to_pylist()) for name in names}
     values = _numbers("value", table.column("value").to_pylist())
@@ -467,7 +470,9 @@ def _measurement(
     twice = np.flatnonzero(np.diff(group.cells[order]) == 0)
     if len(twice):
         lines = sorted(group.lines[order[[twice[0], twice[0] + 1]]].tolist())
-        raise ValueError(f"Rows {lines[0]} and {lines[1]} are of the same cell of the table over {told}.")
+        raise ValueError(
+            f"Rows {lines[0]} and {lines[1]} are of the same cell of the table over {told}: leave one out."
+        )
     spread = _stddevs(group, given, told)
     there = ~np.isnan(group.values)
     if not there.any():

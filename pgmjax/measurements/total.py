@@ -70,7 +70,33 @@ def estimate_total(domain: Domain, measurements: Sequence[LinearMeasurement]) ->
             stacklevel=2,
         )
         total = 1.0
+    elif total < 2 and any(measurement.values.dtype.kind == "f" for measurement in measurements):
+        warnings.warn(
+            "the noisy answers add up to about 1 record: if they are shares, multiply them, and their "
+            "stddev, by the number of records.",
+            UserWarning,
+            stacklevel=2,
+        )
     return total, 1 / weight
+
+
+def check_counts(domain: Domain, measurement: LinearMeasurement, total: float) -> None:
+    """Warn if a noisy marginal adds up to quite another number than the given total, as shares do.
+
+    Args:
+        domain: the attributes and their sizes.
+        measurement: noisy answers.
+        total: the number of records as it was given.
+    """
+    found = _estimate(domain, measurement)
+    if found is not None and abs(found[0] - total) > max(10 * math.sqrt(found[1]), total / 2):
+        warnings.warn(
+            f"the answers about {', '.join(measurement.clique)} add up to about {found[0]:.4g}, and "
+            f"the total given is {total:.10g} records: if they are shares or percent, "
+            "multiply them, and their stddev, to counts of records.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _estimate(domain: Domain, measurement: LinearMeasurement) -> tuple[float, float] | None:

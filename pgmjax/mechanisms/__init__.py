@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pgmjax._internal import migration
 from pgmjax.data.relation import Relation
 from pgmjax.mechanisms.aim import AIM
 from pgmjax.mechanisms.auto import Auto
@@ -93,3 +94,6 @@ def relations(mechanism: type[Any]) -> tuple[Relation, ...]:
 def takes_weights(mechanism: type[Any]) -> bool:
     """Return whether a mechanism accepts tables whose records have weights."""
     return getattr(mechanism, "accepts_weights", getattr(mechanism, "weighted_tables", True))
+
+
+migration.answer(globals())

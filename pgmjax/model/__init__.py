@@ -9,6 +9,7 @@
 - `io`: models on disk. `views`: plots and notebook representations.
 """
 
+from pgmjax._internal import migration
 from pgmjax.model.base import Model
 from pgmjax.model.calibrated import CalibratedModel
 from pgmjax.model.clique_vector import CliqueVector
@@ -16,3 +17,5 @@ from pgmjax.model.mixture import MixtureModel
 from pgmjax.model.regions import RegionModel
 
 __all__ = ["CalibratedModel", "CliqueVector", "MixtureModel", "Model", "RegionModel"]
+
+migration.answer(globals())

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
-from pgmjax._internal import checks
+from pgmjax._internal import checks, memory
 from pgmjax._internal.migration import Named
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.cliques import Clique, as_clique
@@ -26,6 +26,9 @@ from pgmjax.measurements.inputs import Input, marks
 from pgmjax.model import completion, device_sampling, row_file, sampling
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.queries.block import code_of, code_or_value
+
+MOST_ROWS = 10**12
+_BYTES_A_CODE = 8
 
 
 class ModelRows(Named):
@@ -77,6 +80,12 @@ class ModelRows(Named):
                 or tables too large for it.
         """
         rows = self._number_of_rows(rows)
+        need, free = rows * len(self.domain) * _BYTES_A_CODE, memory.available_bytes()
+        if need > free:
+            raise ValueError(
+                f"rows: {rows:,} rows of {len(self.domain)} attributes need {memory.readable_bytes(need)}, "
+                f"and {memory.readable_bytes(free)} are free: draw them to a file with sample_to, or fewer."
+            )
         drawn = self._row_blocks(rows, seed, method, device)
         columns = sampling.joined(drawn, len(self.domain))
         return dict(zip(self.domain.attributes, columns, strict=True))
@@ -217,7 +226,7 @@ class ModelRows(Named):
         return columns[: len(self.domain)]
 
     def _number_of_rows(self, rows: int | None) -> int:
-        return round(self.total) if rows is None else checks.integer("rows", rows, low=0)
+        return round(self.total) if rows is None else checks.integer("rows", rows, low=0, high=MOST_ROWS)
 
 
 def known_codes(domain: Domain, columns: Mapping[str, Any], *, unknown: bool = True) -> dict[int, np.ndarray]:

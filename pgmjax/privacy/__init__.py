@@ -7,6 +7,7 @@ them, securely (`opendp`) or repeatably (`seeded`). `budget` limits a run's spen
 the total cost of accesses, and `ledger` records it. `tape` replays runs for tests; `exact` reads parameters.
 """
 
+from pgmjax._internal import migration
 from pgmjax.data.definition import TableDefinition
 from pgmjax.data.sources import TableChangedError
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
@@ -74,3 +75,5 @@ __all__ = [
     "holder_log",
     "rho_for",
 ]
+
+migration.answer(globals())

@@ -15,6 +15,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.errors import Error
+from pgmjax._internal.migration import Named
 from pgmjax.data.relation import Relation
 from pgmjax.data.unit import Unit, change
 from pgmjax.privacy.accounting import renyi
@@ -29,7 +30,7 @@ class BudgetExceeded(Error, ValueError):
     """A spend would exceed the cap. It is raised before any data is read and changes nothing."""
 
 
-class SingleProcess:
+class SingleProcess(Named):
     """An object that spends in the process that made it, and of which there is one.
 
     After a fork both processes hold it, and what one of them spends the other does not see; so it is with a

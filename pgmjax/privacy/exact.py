@@ -31,7 +31,7 @@ def _decimal(name: str, value: str) -> Fraction:
     if len(value) > _LONGEST:
         raise ValueError(f"{name} must be a number of at most {_LONGEST} characters, got {len(value)}.")
     if _NOT_FINITE.fullmatch(value):
-        raise ValueError(f"{name} must be finite, got {value}.")
+        raise ValueError(f"{name} must be finite, got {value}: give a number such as 1.")
     form = _NUMBER.fullmatch(value)
     if form is None:
         raise ValueError(f"{name} must be a number such as 1, 0.1, '1/3' or '1e-9', got {value!r}.")

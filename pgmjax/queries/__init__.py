@@ -12,6 +12,7 @@ integers.
   single rows.
 """
 
+from pgmjax._internal import migration
 from pgmjax.queries.block import AttributeQuery
 from pgmjax.queries.product import Product, kronecker, marginal
 from pgmjax.queries.quantise import quantise
@@ -56,3 +57,5 @@ __all__ = [
     "subset",
     "total",
 ]
+
+migration.answer(globals())

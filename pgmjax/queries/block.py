@@ -253,6 +253,7 @@ class FrozenArray:
     _digest: str
 
     def __init__(self, values: Any, name: str = "the array", dimensions: int | None = None) -> None:
+        checks.unlabelled(name, values)
         array = _checked(values, name)
         if dimensions is not None and array.ndim != dimensions:
             raise ValueError(f"{name} must have {dimensions} dimensions, got shape {array.shape}.")

@@ -25,6 +25,7 @@ from pgmjax.queries.block import code_of
 
 _OPERATORS = ("<=", ">=", "!=", "==", "=", "<", ">")
 NOT_COVERED = "The interval does not cover the error of this."
+_MEANT = {"<>": "!=", "=>": ">=", "=<": "<="}
 _ORDER = ("<", "<=", ">", ">=")
 _QUOTED = re.compile(r"\s*(['\"])(.*?)\1\s*", re.DOTALL)
 _OPERATOR = re.compile(r"\s*(<=|>=|!=|==|=|<|>|in\b(?=\s*\{))\s*")
@@ -222,15 +223,17 @@ def _read_name(text: str, position: int, domain: Domain) -> tuple[str, int]:
 
 
 def _no_operator(name: str, rest: str) -> str:
-    got = repr(rest.strip()) if rest.strip() else "nothing"
+    got = repr(rest.strip()) if rest.strip() else "nothing (put the condition in quotes in a shell)"
     return f"Expected an operator ({' '.join(_OPERATORS)}, or in {{a|b}}) behind {name!r}, got {got}."
 
 
 def _unknown(name: str, domain: Domain) -> str:
     known = ", ".join(domain.attributes[:30]) + (", ..." if len(domain) > 30 else "")
-    turned = (
-        " A condition begins with a name: write age>=20,age<40 for a range." if name[:1].isdigit() else ""
-    )
+    turned = ""
+    if name[:1].isdigit():
+        turned = " A condition begins with a name: write age>=20,age<40 for a range, and decimals as 25.5."
+    if name.lower().startswith("not "):
+        return f"There is no not before a condition: write {name[4:].strip()}!=VALUE for all other values."
     return f"Unknown attribute {name!r}; the model has {known}.{checks.did_you_mean(name, domain)}{turned}"
 
 
@@ -238,6 +241,8 @@ def _read_operator(text: str, position: int, name: str) -> tuple[str, int]:
     match = _OPERATOR.match(text, position)
     if not match:
         raise ValueError(_no_operator(name, text[position:]))
+    if meant := _MEANT.get(text[match.start(1) : match.end() + 1]):
+        raise ValueError(f"Write {meant} behind {name!r}, for {text[match.start(1) : match.end() + 1]!r}.")
     return {"==": "="}.get(match.group(1), match.group(1)), match.end()
 
 
@@ -270,6 +275,9 @@ def _below(attribute: Attribute, word: str, value: str, interpolate: bool) -> np
     """Return the share of each cell but the missing one that lies below a bound, or on it for <= and >."""
     name, included = attribute.name, word in ("<=", ">")
     bound = _number(attribute, value)
+    words = attribute.labels is not None and not all(map(_is_number, attribute.labels))
+    if words:
+        raise ValueError(f"The labels of {name!r} are words without an order: use = or in {{a|b}}.")
     if bound is None:
         what = "a number such as 1234.5" if attribute.time is None else "a date"
         raise ValueError(f"{name!r} {word} needs {what}, got {value!r}.")
@@ -277,11 +285,13 @@ def _below(attribute: Attribute, word: str, value: str, interpolate: bool) -> np
         return _below_in_bins(attribute, value, bound, included, interpolate)
     if attribute.labels is None:
         points: list[float] = list(range(attribute.size - attribute.missing))
-    elif all(isinstance(label, int | float) and not isinstance(label, bool) for label in attribute.labels):
-        points = [float(label) for label in attribute.labels]
     else:
-        raise ValueError(f"The labels of {name!r} are words without an order: use = or in {{a|b}}.")
+        points = [float(label) for label in attribute.labels]
     return np.array([point < bound or (included and point == bound) for point in points], np.float64)
+
+
+def _is_number(label: object) -> bool:
+    return isinstance(label, int | float) and not isinstance(label, bool)
 
 
 def _below_in_bins(

@@ -44,7 +44,8 @@ GOOD_MOVED, COARSE_MOVED = 0.02, 0.2
 """Shares of records that non-negativity moved, up to which a column is good, and coarse."""
 NOT_WHOLE = "not the whole table"
 """The best verdict on counts where records may have been left out."""
-VERDICTS = ("good", "coarse", NOT_WHOLE, "noise", "not determined")
+NOT_DETERMINED = "not determined"
+VERDICTS = ("good", "coarse", NOT_WHOLE, "noise", NOT_DETERMINED)
 MODEL, LEARNER = "the model", "the trained model"
 """What gives the answers of a release, besides its noisy counts."""
 _FIGURES = ("half_width", "relative", "small", "moved", "share")

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pgmjax._internal import checks, files, formats
-from pgmjax._internal.files import reserve
+from pgmjax._internal.files import is_ledger, reserve
 from pgmjax._internal.progress import Progress
 from pgmjax._version import __version__
 from pgmjax.data.population import Population
@@ -469,6 +469,14 @@ def inputs_in(folder: str | os.PathLike[str], record: Mapping[str, Any]) -> tupl
         ) from error
 
 
+def _other_command(where: pathlib.Path) -> str:
+    """Return which command reads what was given in place of a release, or ""."""
+    if (where / "history.json").is_file():
+        return " It is a history of answers, which pgmjax history ask reads."
+    ledger = " It is a ledger, which pgmjax ledger show and pgmjax session ask read."
+    return ledger if is_ledger(where) else ""
+
+
 def read(folder: str | os.PathLike[str]) -> SavedRelease:
     """Read the folder of a release; its model is loaded on first access.
 
@@ -482,11 +490,12 @@ def read(folder: str | os.PathLike[str]) -> SavedRelease:
     name = os.fspath(folder)
     if not where.is_dir():
         said = f"{name} is a file" if where.exists() else f"There is no folder {name}"
-        raise ValueError(f"{said}: expected a folder written by `pgmjax release`.")
+        raise ValueError(f"{said}: expected a folder written by `pgmjax release`.{_other_command(where)}")
     path = where / "release.json"
     if not path.is_file():
         raise ValueError(
             f"{name} is not a release: it has no release.json. Give a folder written by `pgmjax release`."
+            f"{_other_command(where)}"
         )
     record = files.read(path, formats.RELEASE)
     lacking = [key for key in _KEYS if key not in record]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 from typing import Any
 
+from pgmjax._internal import checks
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.load import load_model
 from pgmjax.model.mixture import MixtureModel
@@ -24,8 +26,18 @@ def load(folder: Any) -> GraphicalModel | MixtureModel | RegionModel | SavedRele
 
     Raises:
         FileNotFoundError: the folder or one of its files is missing.
-        ValueError: the files are corrupt, written by another program, or of a newer version.
+        TypeError: no name.
+        ValueError: it is no folder, or the files are corrupt, written by another program, or of a newer
+            version.
     """
+    checks.kind(folder, str | os.PathLike, "folder must be the name of a folder")
+    place = pathlib.Path(folder)
+    if not place.exists():
+        raise FileNotFoundError(f"There is no folder {place}: give one that was saved.")
+    if place.is_file():
+        raise ValueError(f"{place} is a file: give the folder of a release or a model.")
+    if (place / "history.json").is_file():
+        raise ValueError(f"{place} is a history of answers: write history.History.load(folder).")
     if any((pathlib.Path(folder) / name).is_file() for name in ("release.json", release_folder.FIT_RECORD)):
         return release_folder.opened(folder)
     return load_model(folder)

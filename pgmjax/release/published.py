@@ -53,6 +53,7 @@ def write(
     method: str = ROUND,
     codes: bool = False,
     escape_formulas: bool = False,
+    total_public: bool = False,
 ) -> pathlib.Path:
     """Write a fit to published answers as a folder.
 
@@ -67,6 +68,8 @@ def write(
         codes: write rows as codes of the domain instead of values.
         escape_formulas: in CSV, put an apostrophe before labels that a spreadsheet may take for formulas.
 
+        total_public: whether the number of records was given, and not estimated.
+
     Returns:
         The folder: `fit.json`, `model/`, `measurements.parquet`, `synthetic.parquet` (or `.csv`) and
         `report.html`.
@@ -80,6 +83,7 @@ def write(
     record = {
         **formats.FIT.heading(),
         "total": fit.model.total,
+        "total_public": total_public,
         "absent": sum(published.absent),
         "fit": release_folder.record_of(fit),
         "synthetic": "codes" if codes else "values",

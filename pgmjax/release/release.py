@@ -221,7 +221,16 @@ class Release(Analysed):
 
         Args:
             query: of the domain.
+
+        Raises:
+            TypeError: no query.
         """
+        checks.kind(
+            query,
+            Query,
+            "query must be a query such as queries.marginal(['age'])",
+            "save(folder) writes a page",
+        )
         return self.estimates.report(query, self.asked.answer(query))
 
     def analysis(self) -> Analysis:

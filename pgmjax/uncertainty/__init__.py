@@ -5,8 +5,11 @@ the measurements do not determine at all. `combine` is the rule for analyses of 
 (`Release.tables`).
 """
 
+from pgmjax._internal import migration
 from pgmjax.uncertainty.intervals import error_bars
 from pgmjax.uncertainty.linear import TooMuchWorkError
 from pgmjax.uncertainty.posterior import combine
 
 __all__ = ["TooMuchWorkError", "combine", "error_bars"]
+
+migration.answer(globals())

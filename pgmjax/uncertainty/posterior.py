@@ -75,7 +75,7 @@ def combine(estimates: Any, variances: Any, *, level: float = 0.95) -> Combined:
             f"Estimates and variances must be one for each table, got shapes {given.shape} and {own.shape}."
         )
     if len(given) < 2:
-        raise ValueError("Estimates of at least two tables are needed, got those of one: draw more tables.")
+        raise ValueError(f"Estimates of at least two tables are needed, got {len(given)}: draw more tables.")
     bad = [number for number in range(len(given)) if not np.isfinite(given[number]).all()]
     bad += [
         number for number in range(len(own)) if not (own[number] >= 0).all() or np.isinf(own[number]).any()
@@ -133,7 +133,10 @@ def _numbers(name: str, given: Any) -> np.ndarray:
             return found.astype(np.float64)
     except (TypeError, ValueError):
         pass
-    raise TypeError(f"{name} must be numbers, one or an array of one shape for each table.") from None
+    raise TypeError(
+        f"{name} must be numbers, one or an array of one shape for each table, got {type(given).__name__} of "
+        "other values."
+    ) from None
 
 
 def draws_of(

@@ -144,7 +144,7 @@ def test_slices_shared_by_eight_devices_equal_those_of_one(eight_devices):
         one = estimator.fit(domain, measured, total=800.0)
         many = estimator.fit(domain, measured, total=800.0, mesh=mesh)
         oracle = many.plan.oracle
-        assert isinstance(oracle, Sliced) and oracle.mesh.size == 8 and oracle.plan.slices >= 8
+        assert type(oracle).__name__ == "Sliced" and oracle.mesh.size == 8 and oracle.plan.slices >= 8
         assert (one.steps, one.status) == (many.steps, many.status)
         np.testing.assert_allclose(many.loss, one.loss, rtol=1e-9)
         for a, b in zip(one.model.potentials.tables, many.model.potentials.tables):

@@ -83,7 +83,7 @@ ERRORS = {
     "sex in {Male|}": "A value is missing in",
     "sex in {Male": "closed by }",
     "sex in Male": "Expected an operator .*or in {a|b}.* behind 'sex'",
-    "sex<Male": "needs a number",
+    "sex<Male": "words without an order",
     "sex<3": "words without an order",
     "age<x": "needs a number",
     "age<nan": "needs a number",

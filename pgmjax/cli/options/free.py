@@ -181,7 +181,8 @@ def add_query(commands: Any) -> None:
         type=int,
         metavar="N",
         help="give an interval also where the noisy counts do not determine the answer: of N draws of the "
-        "model, such as 100, as if the model were right about what was not measured together. Takes seconds",
+        "model, such as 100, as if the model were right about what was not measured together. Takes seconds, "
+        "of a large model minutes",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run="query:run")

@@ -79,8 +79,9 @@ class Cells:
     def _name(self, cell: int) -> str:
         if self.domain is None:
             return f"cell {cell}"
-        codes = np.unravel_index(cell, self.domain.shape)
-        return "(" + ", ".join(f"{n}={int(c)}" for n, c in zip(self.domain, codes, strict=True)) + ")"
+        codes = zip(self.domain, np.unravel_index(cell, self.domain.shape), strict=True)
+        named = (f"{name}={self.domain.attribute(name).code_names()[code]}" for name, code in codes)
+        return f"({', '.join(named)})"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

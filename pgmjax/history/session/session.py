@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
+from pgmjax._internal.migration import Named
 from pgmjax.data.counting import check_memory
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
@@ -39,7 +40,7 @@ _OPEN = (
 )
 
 
-class Session:
+class Session(Named):
     """Analysts ask one number at a time, each with the accuracy it needs; all pay from one cap.
 
     A query is answered from the history for free if the interval is short enough; otherwise with the least
