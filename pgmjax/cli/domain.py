@@ -305,7 +305,8 @@ def _check(arguments: argparse.Namespace) -> None:
         _log(findings, arguments.holder_log)
     bad = [name for name, found in findings.items() if not found.is_good]
     if bad:
-        raise RuntimeError(f"{len(bad)} of {len(findings)} columns have rows that do not fit the domain.")
+        have = "has" if len(bad) == 1 else "have"
+        raise RuntimeError(f"{len(bad)} of {len(findings)} columns {have} rows that do not fit the domain.")
     if lacking:
         raise RuntimeError(f"{len(lacking)} columns of the domain are not in the table.")
     if not findings:
@@ -331,11 +332,14 @@ def _tell_unit(source: files.FileSource | files.NpySource, unit: Unit) -> None:
     """Print how many units have more records than count."""
     if isinstance(source, files.NpySource):
         raise ValueError(f"A .npy file has codes only and no column {unit.column!r}: leave out --unit.")
-    parts = list(source.unit_records(unit.column, unit.max_records))
-    over = [int(size) - unit.max_records for part in parts for size in part.sizes if size > unit.max_records]
+    units = records = over = left_out = 0
+    for part in source.unit_records(unit.column, 0):
+        beyond = np.maximum(np.asarray(part.sizes) - unit.max_records, 0)
+        units, records = units + beyond.size, records + int(np.sum(part.sizes))
+        over, left_out = over + int((beyond > 0).sum()), left_out + int(beyond.sum())
     print(
-        f"  {unit.column}, the unit: {len(over):,} have more than {unit.max_records} records; what they have "
-        f"beyond that, {sum(over):,} records, is left out at random"
+        f"  {unit.column}, the unit: {over:,} of {units:,} have more than {unit.max_records} records; what "
+        f"they have beyond that, {left_out:,} of {records:,} records, is left out at random"
     )
 
 

@@ -402,7 +402,9 @@ class Dataset(Named):
                 for each in (self.unit, unit)
             )
             remedy = (
-                "without unit" if unit is None else f"with unit=Unit({unit.column!r}, {unit.max_records})"
+                "without unit"
+                if unit is None
+                else f"with unit=Unit({unit.column!r}, {unit.max_records}) (--max-records {unit.max_records})"
             )
             raise ValueError(
                 f"The account of this table protects {held}, and the table was opened to protect {said}: "

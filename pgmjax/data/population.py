@@ -140,7 +140,7 @@ class Population:
             column, most = self.unit.column, self.unit.max_records
             one = f"{most} of them count" if most > 1 else "one of them counts"
             yield (
-                f"Where one value of {column} has more than {_records(most)}, {one}, chosen at random. "
+                f"Where one {column} has more than {_records(most)}, {one}, chosen at random. "
                 f"Records whose {column} is missing all count."
             )
         if self.drops:
@@ -235,7 +235,7 @@ def _merged(attribute: Attribute, rows_outside: str | None, coded: bool) -> Iter
         yield MergedCell(name, 0, f"all {small} values")
         yield MergedCell(name, regular - 1, f"all {large} values")
         if attribute.grid is not None and attribute.time is None:
-            yield MergedCell(name, None, f"values off the grid of {attribute.grid:g} (at its nearest point)")
+            yield MergedCell(name, None, f"values between multiples of {attribute.grid:g}, at the nearest,")
     elif attribute.labels is None and attribute.bins is None and clips:
         yield MergedCell(name, 0, "all smaller codes")
         yield MergedCell(name, regular - 1, "all larger codes")

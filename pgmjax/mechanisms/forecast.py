@@ -143,7 +143,8 @@ class ReleaseForecast:
 
     def _measured(self, rows: int | None) -> Iterator[str]:
         counts = sum(table.cells for table in self.tables)
-        yield f"Will be measured: {len(self.tables):,} tables of {counts:,} counts."
+        number = f"{len(self.tables):,} table{'s' * (len(self.tables) != 1)}"
+        yield f"Will be measured: {number} of {counts:,} counts."
         for table in self.tables[:_SHOWN]:
             average = ""
             if rows is not None:

@@ -560,9 +560,17 @@ def lines(record: Mapping[str, Any]) -> Iterator[str]:
         Small groups: counts of the rarest fifth of the values of age are noise.
     """
     columns = record["columns"]
-    yield f"Accuracy: {_told(columns, 'verdict')}."
     if any(one["verdict"] == NOT_WHOLE for one in columns):
-        yield f"Shares of what counts: {_told(columns, 'share_verdict')}."
+        yield "The records that count may be not the whole table, so no count is certain to be the table's."
+        yield f"Accuracy of shares of the records that count: {_told(columns, 'share_verdict')}."
+    else:
+        yield f"Accuracy: {_told(columns, 'verdict')}."
+    unknown = [one["attributes"][0] for one in columns if one["verdict"] == NOT_DETERMINED]
+    if 0 < len(unknown) < len(columns):
+        yield (
+            f"Nothing tells of {_few(unknown)}: their values in synthetic rows mean nothing. Leave such "
+            "columns out of the domain, or measure them."
+        )
     known = [one for one in columns if one.get("relative") is not None]
     if known:
         yield from _worst(known)
@@ -596,15 +604,16 @@ def _worst(known: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         known, key=lambda one: (VERDICTS.index(_verdict(one["relative"], one["moved"])), one["relative"])
     )
     name, moved = worst["attributes"][0], worst["moved"]
-    among = " in what counts" if worst["verdict"] == NOT_WHOLE else ""
+    among = " among the records that count" if worst["verdict"] == NOT_WHOLE else ""
     if _verdict(worst["relative"], 0.0) == _verdict(worst["relative"], moved):
         noise = "is noise: its 95 % interval is wider than the count itself"
         known_to = f"is known to within {within(worst['relative'])} (95 % interval)"
         yield f"Worst: a typical count of {name}{among} {noise if _lost(worst['relative']) else known_to}."
     else:
         yield (
-            f"Worst: making negative noisy counts of {name} non-negative moved {percent(moved)} of "
-            "the records to other values."
+            f"Worst: making negative noisy counts of {name} non-negative moved "
+            f"{f'{percent(moved)} of the records' if moved < 1 else 'as many records as there are'} to other "
+            "values."
         )
     small = max(known, key=lambda one: one["small"])
     yield (

@@ -55,7 +55,7 @@
     return [Math.min(low, line.count), Math.max(high, line.count)];
   }
   function interval(line) {
-    if (line.noisy === null) return "not measured together: the model alone";
+    if (line.noisy === null) return "not measured: the model alone";
     return ends(line).map(number).join(" to ");
   }
   function shares(line) {  // Fieller's interval: see release/shares.py

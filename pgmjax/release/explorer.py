@@ -65,8 +65,8 @@ def section(
     counted = "the records that were published" if population is None else population.phrase
     left_out = content["left_out"]
     more = page.notes(
-        f"{left_out:,} pairs are left out, because the page would be too large. "
-        "The command pgmjax query prints them."
+        f"{left_out:,} pair{'s are' if left_out > 1 else ' is'} left out, because the page would be too "
+        "large. The command pgmjax query prints what is left out."
         if left_out
         else ""
     )

@@ -48,8 +48,8 @@ def one_way(model: AskedModel | GraphicalModel, estimates: CountEstimates) -> st
     verb = "attribute is" if left_out == 1 else "attributes are"
     more = page.notes(f"{left_out:,} further {verb} not drawn.") if left_out else ""
     key = """<p class="note"><span class="key"></span>count, the best answer of noisy counts and model
-together &ensp; <span class="key dot"></span>noisy count with the 95 % interval, which comes from all noisy
-answers that tell it. Tap a bar, or go through them with the Tab and arrow keys, to read its numbers.</p>"""
+together &ensp; <span class="key dot"></span>noisy count with its 95 % interval, from all noisy answers
+about it. Tap a bar, or go through them with the Tab and arrow keys, to read its numbers.</p>"""
     return page.section("One attribute at a time", f'{key}\n<div class="plots">{drawn}</div>{more}')
 
 
@@ -63,7 +63,7 @@ def _one_way_picture(model: AskedModel | GraphicalModel, estimates: CountEstimat
     elif others:
         gathered = f"measured only through other queries ({', '.join(others)})"
     else:
-        gathered = "not measured: all values are equally likely, unless there is a prior"
+        gathered = "not measured: the bars mean nothing, unless there is a prior"
     caption = f"{attribute.size:,} value{'s' * (attribute.size != 1)}, {gathered}"
     bars = {key: found if found is None else found[: shown.drawn] for key, found in cells.items()}
     if shown.drawn < len(shown.names):

@@ -288,7 +288,8 @@ class Release(Analysed):
             f"This release is differentially private with {degree}: if {self._neighbours()}, "
             f"the probability of any result changes at most by a factor of exp({as_text(self.spent.epsilon)})"
         )
-        promise += f", up to {as_text(self.spent.delta)}. " if self.spent.delta else ". "
+        apart = f", apart from a probability of {as_text(self.spent.delta)}" if self.spent.delta else ""
+        promise += f"{apart}. "
         promise += f"{of_epsilon(self.spent.epsilon)} {self._public()}"
         made = f"It was made by the mechanism {self.mechanism!r} from {self._source()}. "
         made += f"All its counts and shares are of {self.population}. "

@@ -133,8 +133,8 @@ def of_epsilon(epsilon: Fraction) -> str:
     """Return what an epsilon means for odds, and a warning if it is large.
 
     Example:
-        >>> of_epsilon(Fraction(3))
-        'The factor exp(3) is 20.09: odds of a guess about one unit may grow by that much. That is moderate.'
+        >>> of_epsilon(Fraction(3)).partition(": ")[2]
+        'odds of a guess about one unit may grow by that much. That is moderate protection.'
     """
     text = as_text(epsilon)
     much = f"{math.exp(epsilon):,.4g}" if epsilon < _LARGEST_FACTOR else "more than 10^21"
@@ -142,7 +142,7 @@ def of_epsilon(epsilon: Fraction) -> str:
     if epsilon <= STRONG:
         return f"{said} That is a strong guarantee."
     if epsilon <= WEAK:
-        return f"{said} That is moderate."
+        return f"{said} That is moderate protection."
     return (
         f"{said} WARNING: an epsilon above {WEAK} promises little. Such a result may tell almost surely "
         "whether somebody is in the table, or what their values are."

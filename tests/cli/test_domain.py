@@ -445,7 +445,7 @@ def test_a_check_knows_the_unit_and_the_weights(visits, capsys):
     assert main(["domain", "check", *visits, "5"]) == 1
     said = capsys.readouterr().out
     assert (
-        "who, the unit: 1 have more than 2 records; what they have beyond that, 1 records, is left out"
+        "who, the unit: 1 of 3 have more than 2 records; what they have beyond that, 1 of 5 records, is left"
         in said
     )
     assert "times: 2 out of range" in said or "times: 1 out of range, 1 no number" in said

@@ -67,7 +67,7 @@ def test_statement_of_a_pure_release():
 
 def test_statement_of_an_approximate_release():
     said = run(Relation.REPLACE_ONE, delta="1e-6").statement()
-    assert "epsilon = 1 and delta = 0.000001" in said and "up to 0.000001." in said
+    assert "epsilon = 1 and delta = 0.000001" in said and "apart from a probability of 0.000001." in said
     assert "if the values of one record in the table are changed, the probability" in said
     assert "The number of records is public." in said
     assert "discrete Gaussian noise" in said

@@ -156,14 +156,14 @@ def test_largest_pairs_come_first_and_huge_ones_are_left_out(small_release, monk
 def test_without_measured_pairs_the_section_is_left_out(small_release):
     single = CountEstimates(small_release.domain, [small_release.measurements[2]])
     assert figures.two_way(small_release.model, single) == ""
-    assert "not measured: all values are equally likely" in figures.one_way(small_release.model, single)
+    assert "not measured: the bars mean nothing" in figures.one_way(small_release.model, single)
 
 
 def test_only_what_is_in_no_measurement_is_called_uniform(small_release):
     cumulative = CountEstimates(small_release.domain, [small_release.measurements[3]])  # of age, by sex
     page = figures.one_way(small_release.model, cumulative)
     assert page.count("measured only through other queries (prefix)") == 2  # age and sex
-    assert page.count("not measured: all values are equally likely") == 2
+    assert page.count("not measured: the bars mean nothing") == 2
     assert figures.two_way(small_release.model, cumulative) == ""
 
 

@@ -68,7 +68,10 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         action="once",
     )
     group.add_argument(
-        "--workload", metavar="FILE", help="JSON file that lists the queries to measure and answer"
+        "--workload",
+        metavar="FILE",
+        help="JSON file of what to measure and answer, such as "
+        '[["age", "sex"], ["job"]]; more in docs/start.md',
     )
     group.add_argument(
         "--all-kway",

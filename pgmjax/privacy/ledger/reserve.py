@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import sqlite3
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -12,6 +13,7 @@ from typing import Any
 from pgmjax._internal import checks
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.accounting.events import Event, check_relation, read_event
+from pgmjax.privacy.accounting.zcdp import epsilon_of
 from pgmjax.privacy.budget import BudgetExceeded
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import account as ledger_account
@@ -165,10 +167,14 @@ class Reservation:
         amounts = (costs[told], meter.caps[told], meter.caps[told] - before[told])
         asked, cap, left = (as_text(meter.amount(units)) for units in amounts)
         at = f" at order {meter.orders[told]:g}" if meter.orders else ""
+        fits, delta = "", self.account.delta
+        if meter.unit == "rho" and amounts[2] > 0 and delta:
+            most = math.floor(1000 * epsilon_of(meter.amount(amounts[2]), delta)) / 1000
+            fits = f" What is left is that of a release with epsilon {most:g} and delta {as_text(delta)}."
         raise BudgetExceeded(
             f"This needs {meter.unit} {asked}{at}, but of {cap} only {left} is left in account "
-            f"{self.account.name!r}. Nothing was charged and no data was read. Ask for less, or use the "
-            "releases that there are: pgmjax ledger show lists them."
+            f"{self.account.name!r}. Nothing was charged and no data was read.{fits} Ask for less, or use "
+            "the releases that there are: pgmjax ledger show lists them."
         )
 
 
