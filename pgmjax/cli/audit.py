@@ -42,6 +42,8 @@ class _Findings:
 def run(arguments: argparse.Namespace) -> None:
     """Audit and print the findings; raises RuntimeError if there are faults."""
     if arguments.processes:
+        if arguments.mechanism is not None:
+            raise ValueError("--processes audits whole commands and takes no --mechanism: leave one out.")
         _processes(arguments)
         return
     _check(arguments)
@@ -106,8 +108,9 @@ def _known() -> dict[str, type[Any]]:
 def mechanisms_named(text: str) -> list[type[Any]]:
     """The mechanism classes named by an argument."""
     known = _known()
-    if text == "all" or text in known:
-        return list(known.values()) if text == "all" else [known[text]]
+    same = checks.same_word(text, ("all", *known))
+    if same is not None:
+        return [*known.values()] if same == "all" else [known[same]]
     module, colon, name = text.partition(":")
     if not (module and colon and name):
         raise argparse.ArgumentTypeError(

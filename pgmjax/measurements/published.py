@@ -320,12 +320,22 @@ def _read(path: pathlib.Path) -> Any:
         if path.suffix.lower() == ".csv":
             csv = checks.optional("pyarrow.csv", extra="tables")
             with open(path, "rb") as file:
+                _check_commas(path, file.readline())
+                file.seek(0)
                 names = csv.open_csv(file).schema.names
             kinds = csv.ConvertOptions(column_types=dict.fromkeys(names, arrow.string()))
             return csv.read_csv(path, convert_options=kinds)
     except (arrow.ArrowException, OSError) as error:
         raise ValueError(f"{path} cannot be read: {error}") from error
     raise ValueError(f"{path} must be a .csv, .parquet or .json file of published numbers.")
+
+
+def _check_commas(path: pathlib.Path, line: bytes) -> None:
+    """Refuse a file whose first line separates its names by something else."""
+    other = next((each for each in (b";", b"\t") if each in line), None)
+    if other is not None and b"," not in line:
+        found = "semicolons" if other == b";" else "tabs"
+        raise ValueError(f"{path} separates columns by {found}: write commas, and decimals with a point.")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -22,6 +22,8 @@ _ROUNDING = 1e-6  # of a length: ends of exact distributions are moved outwards 
 _HOPELESS = 0.9
 SMALLEST_DELTA = 1e-300
 """Smallest delta; below it, tail probabilities underflow."""
+LARGEST_DELTA = 0.5
+"""Largest delta; above it the level was meant."""
 _ENDS = 1e-7  # keeps a true answer at an end inside in spite of rounding
 
 
@@ -46,7 +48,7 @@ class AccuracyRequirement:
         Raises:
             TypeError: an argument is not a query or not a number.
             ValueError: the query is over another domain, has several rows or only zeros, the half-width is
-                not finite and > 0, or delta is outside [SMALLEST_DELTA, 1).
+                not finite and > 0, or delta is outside [SMALLEST_DELTA, LARGEST_DELTA].
         """
         checks.kind(query, Query, "a session is asked a pgmjax.queries.Query")
         query = query.over(domain)
@@ -59,6 +61,11 @@ class AccuracyRequirement:
             raise ValueError("the query has no entry but zeros: its answer is 0 for every table.")
         half_width = checks.number("half_width", half_width, above=0)
         delta = checks.number("delta", delta, above=0, below=1)
+        if delta > LARGEST_DELTA:
+            raise ValueError(
+                f"delta must be at most {LARGEST_DELTA}, got {delta:g}: it is the chance that the interval "
+                "misses the true answer, such as 0.05. Nothing was spent."
+            )
         if delta < SMALLEST_DELTA:
             raise ValueError(
                 f"delta must be at least {SMALLEST_DELTA:g}, got {delta:g}: distributions of noise are not "
