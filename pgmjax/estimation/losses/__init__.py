@@ -6,9 +6,12 @@ A new loss is one file with a `Loss` and its `BoundLoss`, and one export line he
 """
 
 from pgmjax.estimation.losses.base import BoundLoss, Loss
-from pgmjax.estimation.losses.build import build, check, names, stack
+from pgmjax.estimation.losses.build import build as build
+from pgmjax.estimation.losses.build import check as check
+from pgmjax.estimation.losses.build import names as names
+from pgmjax.estimation.losses.build import stack as stack
 from pgmjax.estimation.losses.custom import Custom
 from pgmjax.estimation.losses.l1 import L1
 from pgmjax.estimation.losses.l2 import L2
 
-__all__ = ["L1", "L2", "BoundLoss", "Custom", "Loss", "build", "check", "names", "stack"]
+__all__ = ["L1", "L2", "BoundLoss", "Custom", "Loss"]

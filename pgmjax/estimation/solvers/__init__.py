@@ -43,4 +43,4 @@ def build(solver: str | Solver) -> Solver:
     return _BY_NAME["accelerated" if name == "auto" else name]()
 
 
-__all__ += ["Solver", "build", "names"]
+__all__ += ["Solver"]

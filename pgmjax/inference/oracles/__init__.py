@@ -12,7 +12,9 @@
 from pgmjax.inference.oracles.base import Oracle
 from pgmjax.inference.oracles.belief_propagation import ConvexBP, LoopyBP
 from pgmjax.inference.oracles.brute_force import BruteForce
-from pgmjax.inference.oracles.choose import kind, names, plan
+from pgmjax.inference.oracles.choose import kind as kind
+from pgmjax.inference.oracles.choose import names as names
+from pgmjax.inference.oracles.choose import plan
 from pgmjax.inference.oracles.message_passing import MessagePassing
 from pgmjax.inference.oracles.planned import Plan
 from pgmjax.inference.plan.growth import candidate_cells
@@ -25,7 +27,5 @@ __all__ = [
     "Oracle",
     "Plan",
     "candidate_cells",
-    "kind",
-    "names",
     "plan",
 ]
