@@ -12,6 +12,7 @@ from pgmjax import job as jobs
 from pgmjax._internal import files
 from pgmjax.cli import release
 from pgmjax.data.domain import Domain
+from pgmjax.estimation.constraints import FixedMarginal, read_constraints
 from pgmjax.estimation.estimator import Fit
 from pgmjax.measurements.published import Published, read_published
 from pgmjax.release import folder as release_folder
@@ -43,10 +44,13 @@ def run(arguments: argparse.Namespace) -> None:
             "Every table lacks some cells, so the number of records cannot be estimated. Give it "
             "with --total N."
         )
-    fit = release.estimator_of(arguments).fit(domain, found.measurements, arguments.total, prior=earlier)
+    facts = [] if arguments.constraints is None else read_constraints(arguments.constraints)
+    estimator = release.estimator_of(arguments)
+    fit = estimator.fit(domain, found.measurements, arguments.total, constraints=facts, prior=earlier)
     rows: dict[str, Any] = {"synthetic_rows": arguments.rows, "synthetic_format": arguments.synthetic}
     rows |= {"method": arguments.method, "codes": arguments.codes}
-    rows |= {"escape_formulas": escape, "total_public": arguments.total is not None}
+    known = arguments.total is not None or any(isinstance(each, FixedMarginal) for each in facts)
+    rows |= {"escape_formulas": escape, "total_public": known}
     published_folder.write(found, fit, out, **rows)
     record = json.loads((out / release_folder.FIT_RECORD).read_text(encoding="utf-8"))
     release.tell(arguments, out, record, lambda: _print(out, found, fit, domain, record))

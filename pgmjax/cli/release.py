@@ -40,6 +40,8 @@ _OUTPUT = (
     *(
         "steps",
         "solver",
+        "loss",
+        "oracle",
         "dtype",
         "regularisation",
         "rows",
@@ -439,6 +441,9 @@ def estimator_of(arguments: argparse.Namespace) -> Estimator:
     return Estimator(
         max_steps=arguments.steps,
         solver=arguments.solver,
+        loss=arguments.loss,
+        oracle=arguments.oracle,
+        approximate=getattr(arguments, "approximate", False),
         dtype=arguments.dtype,
         progress=show_progress(arguments),
         regularisation=_regularisation(arguments.regularisation),

@@ -24,6 +24,7 @@ PHRASES = {
     "weights, the name of a column, and": "--weights, the name of a column, and",
     "or pass total=.": "or give --total N.",
     "or set max_bytes": "or give --max-cells N, or --all-kway a smaller K",
+    "fit an approximate model: Estimator(approximate=True)": "fit an approximate model: --approximate",
     "or the relation add-remove": "or --relation add-remove",
     ', or row_order="table" if that order is public': "",
     "none of the lists of universe": "none of the --groups",

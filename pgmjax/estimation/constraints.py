@@ -5,18 +5,20 @@
 - `FunctionalDependency`: attributes that determine another one.
 - `FixedMarginal`: a marginal that is known exactly.
 
-`estimation.feasibility` checks that they are consistent.
+`read_constraints` reads them from a file. `estimation.feasibility` checks that they are consistent.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import os
+import pathlib
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import checks
+from pgmjax._internal import checks, files
 from pgmjax.data.attribute import codes_of
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
@@ -314,3 +316,76 @@ def combination(row: Any, length: int, said: str) -> tuple[Any, ...]:
     if len(values) != length:
         raise ValueError(f"{said} needs {length} values in each combination, got one of {len(values)}.")
     return values
+
+
+_KINDS: Mapping[str, tuple[type[Any], tuple[str, ...], str]] = {
+    "structural-zeros": (StructuralZeros, ("clique", "allowed"), '"allowed": [[true, false], [true, true]]'),
+    "allowed-set": (AllowedSet, ("clique", "combinations"), '"combinations": [["child", "no"]]'),
+    "functional-dependency": (
+        FunctionalDependency,
+        ("determining", "determined", "mapping"),
+        '"determined": "state", "mapping": [["02139", "MA"]]',
+    ),
+    "fixed-marginal": (FixedMarginal, ("clique", "counts"), '"counts": [60, 40]'),
+}
+"""The kinds of a constraint file: a class, its arguments, and how some of them are written."""
+
+
+def read_constraints(path: str | os.PathLike[str]) -> list[Any]:
+    """Read constraints from a JSON list of entries with a `kind` and the arguments of its class.
+
+    The kinds are `structural-zeros`, `allowed-set`, `functional-dependency` (whose mapping is a list of pairs
+    of a value, or a list of values, and the dependent value) and `fixed-marginal`.
+
+    Args:
+        path: the file.
+
+    Raises:
+        ValueError: there is no such file, it is not JSON, or an entry is no constraint; the message has its
+            number and what it should look like.
+
+    Example:
+        >>> import pathlib
+        >>> fact = '{"kind": "fixed-marginal", "clique": ["sex"], "counts": [60, 40]}'
+        >>> _ = pathlib.Path("facts.json").write_text(f"[{fact}]")
+        >>> [fact.total for fact in read_constraints("facts.json")]
+        [100.0]
+    """
+    file = pathlib.Path(path)
+    if not file.is_file():
+        raise ValueError(files.absent("constraint file", path))
+    try:
+        entries = files.parse_json(files.read_text(file))
+    except ValueError as error:
+        raise ValueError(f"{path} is not JSON: {error}") from error
+    if not isinstance(entries, list):
+        raise ValueError(f"{path} must be a JSON list of constraints, got {type(entries).__name__}.")
+    return [_constraint(f"{path}, entry {number}", entry) for number, entry in enumerate(entries, 1)]
+
+
+def _constraint(where: str, entry: Any) -> Any:
+    if not isinstance(entry, Mapping) or entry.get("kind") not in _KINDS:
+        raise ValueError(f"{where}: expected an object whose kind is one of {', '.join(_KINDS)}.")
+    kind, names, example = _KINDS[entry["kind"]]
+    given = {name: value for name, value in entry.items() if name != "kind"}
+    if {*given} != {*names}:
+        raise ValueError(
+            f"{where}: a {entry['kind']} has {', '.join(names)}, got {', '.join(given) or 'none'}. Write, "
+            f'for example, {{"kind": "{entry["kind"]}", "{names[0]}": ["..."], {example}}}.'
+        )
+    try:
+        if kind is FunctionalDependency and isinstance(given["mapping"], list):
+            given["mapping"] = {_key(one): value for one, value in map(_pair, given["mapping"])}
+        return kind(**given)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{where}: {error}") from error
+
+
+def _pair(value: Any) -> tuple[Any, Any]:
+    if not isinstance(value, list) or len(value) != 2:
+        raise ValueError("a mapping is a list of pairs of a value and the one that it determines.")
+    return value[0], value[1]
+
+
+def _key(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

@@ -17,6 +17,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
+import pathlib
 from collections.abc import Sequence
 from typing import Any, Literal, overload
 
@@ -30,12 +32,13 @@ from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique, marginal_of
 from pgmjax.data.domain import Domain
 from pgmjax.inference.plan.forecast import require_cells
-from pgmjax.measurements.inputs import Input
-from pgmjax.model import io
+from pgmjax.measurements.inputs import Input, marks
+from pgmjax.model import io, row_file
 from pgmjax.model.base import expected_counts, query_over
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.region_rows import SETTLING, steered
+from pgmjax.model.sampling import ROUND
 from pgmjax.queries import Query
 
 METHOD = "convex belief propagation"
@@ -162,6 +165,44 @@ class RegionModel(Named):
                 counts = [len(part) * table for table in tables.tables]
                 found.append(steered(self.domain, tables.cliques, counts, start, seed + number, sweeps, bar))
         return {name: np.concatenate([part[name] for part in found]) for name in self.domain.attributes}
+
+    def sample_to(
+        self,
+        path: str | os.PathLike[str],
+        rows: int | None = None,
+        seed: int = 0,
+        *,
+        method: str | None = None,
+        decode: bool | str = False,
+        overwrite: bool = False,
+        show_progress: bool | None = None,
+        escape_formulas: bool = False,
+    ) -> pathlib.Path:
+        """Draw rows as `sample` does, to a file; the arguments are those of `GraphicalModel.sample_to`.
+
+        Raises:
+            ValueError: an invalid argument, an existing file, or rows that are to be independent, which those
+                of regions are not; raised before any row is drawn.
+        """
+        if method not in (None, ROUND):
+            raise ValueError(f"method must be {ROUND!r}: rows of regions are moved together, got {method!r}.")
+        rows = round(self.total) if rows is None else checks.integer("rows", rows, low=0)
+        row_file.check_decode(decode)
+        target = row_file.check_target(path, overwrite=overwrite)
+        row_file.check_escape(escape_formulas, target.suffix)
+        drawn = [[*self.sample(rows, seed, progress=show_progress).values()]]
+        return row_file.write(
+            target,
+            self.domain,
+            drawn,
+            rows,
+            decode=decode,
+            seed=seed,
+            overwrite=overwrite,
+            show_progress=show_progress,
+            metadata=marks(self.inputs),
+            escape_formulas=escape_formulas,
+        )
 
     def save(self, folder: Any) -> None:
         """Save to a folder as `model.npz` and `model.json`, without pickle.

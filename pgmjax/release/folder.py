@@ -370,7 +370,7 @@ class SavedRelease(Analysed):
         return None if told is None else Population.from_dict(told)
 
     @functools.cached_property
-    def model(self) -> GraphicalModel | MixtureModel:
+    def model(self) -> GraphicalModel | MixtureModel | RegionModel:
         """The fitted model, loaded on first access.
 
         Raises:
@@ -382,7 +382,7 @@ class SavedRelease(Analysed):
                 "again: that adds what is missing at no further cost."
             )
         found = load_model(self.folder / "model")
-        if isinstance(found, RegionModel):
+        if isinstance(found, RegionModel) and self.record["format"] != formats.FIT.name:
             raise ValueError(
                 f"{self.folder} is corrupt: it cannot hold a model of regions. Make or copy it again."
             )

@@ -149,3 +149,119 @@ def test_answers_to_any_query(table, tmp_path, capsys):
     assert main([*fitted[:1], "q.csv", *fitted[2:], "--out", "n"]) == 2
     assert "or give --total N." in capsys.readouterr().err
     assert not (tmp_path / "n").exists()
+
+
+FACTS = [
+    {"kind": "allowed-set", "clique": ["a", "b"], "combinations": [[0, 0], [0, 1], [1, 1], [2, 0], [2, 2]]},
+    {"kind": "structural-zeros", "clique": ["b"], "allowed": [True, True, True]},
+    {"kind": "fixed-marginal", "clique": ["a"], "counts": [1000, 1400, 1600]},
+]
+
+
+def test_a_fit_keeps_to_facts_from_a_file(table, capsys):
+    """Impossible cells are exact zeros, in the model and in every row; a fixed marginal is met."""
+    assert release("--all-kway", "2") == 0
+    pathlib.Path("facts.json").write_text(json.dumps(FACTS))
+    words = ["fit", "r/measurements.parquet", "--domain", "d.json", "--constraints", "facts.json"]
+    assert main([*words, "--rows", "500", "--synthetic", "csv", "--out", "f", "--quiet"]) == 0
+    joint = pj.load("f").model.marginal(("a", "b"))
+    possible = {tuple(pair) for pair in FACTS[0]["combinations"]}
+    assert {tuple(cell) for cell in np.argwhere(joint > 0).tolist()} <= possible
+    np.testing.assert_allclose(joint.sum(1), [1000, 1400, 1600], rtol=1e-9)
+    with open("f/synthetic.csv") as file:
+        rows = [(int(row["a"]), int(row["b"])) for row in csv.DictReader(file)]
+    assert len(rows) == 500 and {*rows} <= possible
+    record = json.loads(pathlib.Path("f/fit.json").read_text())
+    assert (
+        record["total"] == 4000
+        and record["total_public"]
+        and "what is taken to be public" in record["statement"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "facts.json is not JSON"),
+        ("{}", "facts.json must be a JSON list of constraints, got dict"),
+        ('["a"]', "entry 1: expected an object whose kind is one of structural-zeros, allowed-set"),
+        ('[{"kind": "zeros"}]', "entry 1: expected an object whose kind"),
+        ('[{"kind": "fixed-marginal", "clique": ["a"]}]', "a fixed-marginal has clique, counts, got clique"),
+        (
+            '[{"kind": "fixed-marginal", "clique": ["a"], "counts": ["x"]}]',
+            "entry 1: the fixed marginal over",
+        ),
+        (
+            '[{"kind": "functional-dependency", "determining": ["a"], "determined": "b", "mapping": [0]}]',
+            "entry 1: a mapping is a list of pairs",
+        ),
+        ('[{"kind": "fixed-marginal", "clique": ["z"], "counts": [1]}]', "'z'"),
+    ],
+)
+def test_what_is_no_constraint_is_said(table, capsys, text, said):
+    pathlib.Path("counts.csv").write_text("a,value,stddev\n0,10,1\n1,20,1\n2,30,1\n")
+    pathlib.Path("facts.json").write_text(text)
+    assert main(["fit", "counts.csv", "--domain", "d.json", "--constraints", "facts.json", "--out", "f"]) == 2
+    assert said in capsys.readouterr().err and not pathlib.Path("f").exists()
+
+
+def test_a_dependency_from_a_file(table):
+    """b is a function of a, so that the joint has one cell a row; by hand."""
+    pathlib.Path("counts.csv").write_text("a,b,value,stddev\n0,,10,1\n1,,20,1\n2,,30,1\n")
+    fact = {"kind": "functional-dependency", "determining": ["a"], "determined": "b"}
+    pathlib.Path("facts.json").write_text(json.dumps([{**fact, "mapping": [[0, 2], [[1], 0], [2, 0]]}]))
+    words = [
+        "fit",
+        "counts.csv",
+        "--domain",
+        "d.json",
+        "--constraints",
+        "facts.json",
+        "--regularisation",
+        "none",
+    ]
+    assert main([*words, "--out", "f", "--quiet"]) == 0
+    joint = pj.load("f").model.marginal(("a", "b"))
+    np.testing.assert_allclose(joint, [[0, 0, 10], [20, 0, 0], [30, 0, 0]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("oracle", ["host", "contraction", "levels", "message_passing"])
+def test_loss_and_oracle_are_those_asked_for(table, oracle):
+    """Of three counts of one cell least absolute deviations take the median, least squares the mean."""
+    cells = "".join(f"{a},{value},1\n" for a in range(3) for value in [10 + a])
+    pathlib.Path("one.csv").write_text("a,value,stddev\n" + cells)
+    pathlib.Path("many.json").write_text(
+        json.dumps([{"clique": ["a"], "values": [v, 20, 70 - v], "stddev": 1} for v in (10, 20, 60)])
+    )
+    found = {}
+    for loss in ("l1", "l2"):
+        words = ["fit", "many.json", "--domain", "d.json", "--loss", loss, "--oracle", oracle]
+        words += ["--regularisation", "none", "--total", "90", "--out", loss, "--quiet"]
+        assert main(words) == 0
+        found[loss] = pj.load(loss).model.marginal(("a",))
+    np.testing.assert_allclose(found["l1"], [20, 20, 50], atol=0.2)
+    np.testing.assert_allclose(found["l2"], [30, 20, 40], atol=0.01)
+
+
+def test_what_no_exact_model_holds_is_fitted_approximately_if_asked(table, capsys):
+    """Seven attributes of 100 values, all pairs: 10^14 cells, of which the first two are equal."""
+    names, rng = [f"x{i}" for i in range(7)], np.random.default_rng(0)
+    pathlib.Path("wide.json").write_text(json.dumps(dict.fromkeys(names, 100)))
+    lines = []
+    for i in range(7):
+        for j in range(i):
+            for value in range(100):
+                other = value if (i, j) == (1, 0) else int(rng.integers(100))
+                cells = [str(value) if k == i else str(other) if k == j else "" for k in range(7)]
+                lines.append(",".join([*cells, "30", "1"]))
+    pathlib.Path("wide.csv").write_text(",".join([*names, "value", "stddev"]) + "\n" + "\n".join(lines))
+    words = ["fit", "wide.csv", "--domain", "wide.json", "--total", "3000", "--steps", "10"]
+    assert main([*words, "--out", "f"]) == 2
+    assert "fit an approximate model: --approximate" in capsys.readouterr().err
+    assert main([*words, "--approximate", "--rows", "100", "--out", "f", "--quiet"]) == 0
+    saved = pj.load("f")
+    assert type(saved.model).__name__ == "RegionModel" and saved.model.total == 3000
+    assert main(["query", "f", "x0=1,x1=1"]) == 0
+    assert "of 3,000.0 rows" in capsys.readouterr().out
+    assert main(["release", "f", "--add-rows", "50"]) == 0
+    assert len([*pathlib.Path("f").glob("synthetic*")]) == 2

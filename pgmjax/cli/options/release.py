@@ -294,6 +294,19 @@ def add_output_options(group: Any) -> None:
     )
     group.add_argument("--solver", default="auto", metavar="NAME", help="the solver of the fit (auto)")
     group.add_argument(
+        "--loss",
+        default="l2",
+        choices=["l2", "l1"],
+        help="what the fit makes small: squared deviations from the noisy counts (l2) or absolute ones (l1)",
+    )
+    group.add_argument(
+        "--oracle",
+        default="auto",
+        metavar="NAME",
+        help="what computes marginals: auto (default: the cheapest by forecast), host, contraction, levels, "
+        "chain, sliced or message_passing",
+    )
+    group.add_argument(
         "--regularisation",
         default="auto",
         metavar="W",
