@@ -403,6 +403,8 @@ def read_workload(path: str | os.PathLike[str], domain: Domain | None = None) ->
     Raises:
         ValueError: there is no such file, or no workload over the domain in it.
     """
+    if os.fspath(path).lstrip().startswith(("[", "{")):
+        raise ValueError("The workload is the name of a file: write this list into one, such as w.json.")
     if not pathlib.Path(path).exists():
         raise ValueError(files.absent("workload file", path))
     workload = Workload.read(path)

@@ -285,7 +285,8 @@ class Synthesizer(Named):
         if missing or extra:
             raise ValueError(
                 "The domain and the frame have different columns. The frame lacks "
-                f"{', '.join(missing) or 'none'}; the domain lacks {', '.join(extra) or 'none'}. "
+                f"{', '.join(map(repr, missing)) or 'none'}; the domain lacks "
+                f"{', '.join(map(repr, extra)) or 'none'}. "
                 "Remove these columns, or add them where they are missing. Nothing was spent."
             )
         if isinstance(known, Domain) and discover is not None:
@@ -375,6 +376,9 @@ class Synthesizer(Named):
             ValueError: not fitted yet, or the file exists.
         """
         release = self.release
+        checks.kind(path, str | os.PathLike, "path must be the name of a file")
+        if pathlib.PurePath(path).suffix.lower() not in (".html", ".htm"):
+            raise ValueError(f"A report is a page of HTML: end its name in .html, got {os.fspath(path)}.")
         page = render(release_folder.describe(release), release.model, release.estimates)
         with open(checks.new_path(path), "x", encoding="utf-8") as file:
             file.write(page)

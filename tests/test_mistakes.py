@@ -16,7 +16,7 @@ SAYS = {
     "A folder for the table": "only these are read from a folder: name a file.",
     "A CSV file with another delimiter": "its first line is one field, and commas,",
     "Two columns of one name": "2 columns named 'age', and needs one: rename",
-    "A value outside the domain": "say what happens to such records: --rows-outside clip, missing or drop.",
+    "A value outside the domain": "say what happens to such records: --rows-outside drop.",
     "The domain file is broken JSON": "broken.json, line 2, column 29: This is not JSON: Expecting ','",
     "The domain file has an unknown key": "the key 'minimum', which is unknown. Did you mean min?",
     "The domain file is a list": "such as {age: {min: 0, max: 99}}, got a list of",

@@ -197,8 +197,9 @@ def unlabelled(said: str, values: Any) -> None:
     axes = [getattr(values, each, None) for each in ("index", "columns") if hasattr(values, "iloc")]
     if any(axis is not None and [*axis] != [*range(len(axis))] for axis in axes):
         raise ValueError(
-            f"{said} have labels of pandas, and only their order would count: put them into the order of the "
-            "domain and give the numbers alone, such as counts.reindex(labels).to_numpy()."
+            f"{said}: labels of pandas came with the numbers, and only their order would count. Put them "
+            "into the order of the domain and give the numbers alone, such as "
+            "counts.reindex(labels).to_numpy()."
         )
 
 

@@ -62,10 +62,6 @@ _OTHERS: Mapping[str, str] = {
     "epsilon": "release.spent",
     "error_bars": "uncertainty.error_bars(model, measurements, queries), or answers() of a saved release",
     "tables": "tables(20) of a release",
-    "count": "query(text) of a Synthesizer, or marginals([clique]) of a table",
-    "data": "not shown: its answers are, from measure(query, ...)",
-    "spend": "charge(...), which PrivateTable.measure calls by itself",
-    "infer": "from_public_data(frame), if anybody may see the table, or pgmjax domain draft",
     "create": "Synthesizer(epsilon=1, relation='add-remove')",
     "fit_sample": "fit(frame, domain), then sample(n)",
     "evaluate": "report(path), or pgmjax mechanisms compare",
@@ -115,7 +111,8 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
 _MEANT: Mapping[str, str] = {
     "relation": '"add-remove" if the number of records is secret, "replace-one" if it is public',
     "epsilon": "the whole privacy budget, such as 1",
-    "stddev": "the standard deviation of the noise really added, in counts",
+    "stddev": "the standard deviation of the noise really added, in counts; of Laplace noise sqrt(2) scale",
+    "total": "the number of records, measured or public",
     "max_records": "how many records of one unit count, such as 4",
     "mechanism": "a name, or one with its settings, such as pj.mechanisms.AIM(1, relation, rounds=3)",
 }
@@ -130,6 +127,14 @@ _WRITTEN: Mapping[str, str] = {
 }
 """How an object of a class is made."""
 _OF_CLASS: Mapping[tuple[str, str], str] = {
+    ("Dataset", "to_pandas"): "the frame that it was made of: a dataset gives no record back",
+    ("Fit", "params"): "model, loss, gap, status and steps",
+    ("Synthesizer", "count"): "query(text)",
+    ("PrivateTable", "count"): "measure(queries.total(), ...), or public_count() if the number is public",
+    ("PrivateTable", "data"): "not shown: its answers are, from measure(query, ...)",
+    ("PrivateTable", "marginal"): "measure(queries.marginal(names), ...)",
+    ("Budget", "spend"): "charge(...), which PrivateTable.measure calls by itself",
+    ("Domain", "infer"): "from_public_data(frame), if anybody may see the table, or pgmjax domain draft",
     ("Synthesizer", "estimate"): "release.estimate(function, draws)",
     ("Synthesizer", "error_bars"): "query(text), whose answer has an interval",
     ("Release", "query"): "report(query), or Synthesizer.query(text)",

@@ -37,7 +37,7 @@ _NEEDED = {
 }
 """What a required option is."""
 _OPTIONS: Mapping[str, tuple[str, ...]] = {"epsilon": ("cap",)}
-"""Options for one that other commands have; used where the command has it."""
+"""What a command calls an option of other commands: session ask has a cap in place of epsilon."""
 _COMMANDS: Mapping[str, str] = {
     **dict.fromkeys(("synthesize", "synthesise", "generate", "run", "measure"), "release"),
     **dict.fromkeys(("sample", "draw"), "release FOLDER --add-rows N"),
@@ -252,6 +252,8 @@ def _instead(words: Sequence[str], parser: argparse.ArgumentParser, given: Seque
     known = sorted(_options(parser))
     places = [str(each.metavar or each.dest) for each in parser._actions if not each.option_strings]
     takes = f"{parser.prog} takes {' and '.join(places) or 'nothing'} beside its options"
+    if not "".join(words).strip():
+        return ". It is a blank: is there a space behind the backslash that ends a line?"
     option = next((word.partition("=")[0] for word in words if word.startswith("-")), None)
     if option is None:
         bare = re.sub(r"^\W+", "", words[0]).partition("=")[0]
@@ -259,7 +261,10 @@ def _instead(words: Sequence[str], parser: argparse.ArgumentParser, given: Seque
             return f". Did you mean --{bare}? An option begins with two hyphens"
         if "=" in given:
             return ". Write an option and its value without =, as in --epsilon 1"
-        if "--option" in given:
+        if "--groups" in given and words[0] in given[given.index("--groups") :]:
+            return ". Names of one group are joined by commas, as in --groups age,sex"
+        before = given[given.index(words[0]) - 1] if words[0] in given else ""
+        if "--option" in given and before in _SETTINGS.split():
             return ". Write the options of a mechanism as --option NAME=VALUE, such as --option rounds=3"
         if "--domain" in known and re.search(r"\.(json|ya?ml)$", words[0]):
             return f". Did you mean --domain {words[0]}?"

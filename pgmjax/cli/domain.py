@@ -480,6 +480,9 @@ def _for_no_label(attribute: Attribute, texts: collections.Counter[str]) -> list
             f"`missing: {json.dumps([*attribute.missing_markers, *marks])}` reads these texts as "
             "missing values"
         )
+    labels = attribute.labels or ()
+    if len(labels) == 1 and " " in str(labels[0]):
+        said.append(f"its only label is {labels[0]!r}: is a comma missing?")
     return [
         *said,
         "add the missing labels, if they are public; or `other: true` counts all others as one",

@@ -15,7 +15,6 @@ import numpy as np
 
 from pgmjax import job as jobs
 from pgmjax._internal import checks, files
-from pgmjax._internal.files import is_ledger
 from pgmjax.cli import process
 from pgmjax.cli.options.free import LEVEL
 from pgmjax.cli.options.history import TAKES
@@ -137,7 +136,7 @@ def _read(arguments: argparse.Namespace) -> History:
                 "such as the measurements.parquet of a release."
             )
         return History.load(path)
-    if is_ledger(path):
+    if files.is_ledger(path):
         raise ValueError(f"{path} is a ledger: pgmjax session export makes a history of its session.")
     if arguments.domain is None:
         raise ValueError(f"--domain is missing: the domain file of the answers in {path}.")

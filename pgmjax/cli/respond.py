@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import pathlib
 import re
@@ -82,13 +83,21 @@ def _responses(names: Sequence[str]) -> Iterator[PerturbedRecord]:
         if not pathlib.Path(name).is_file():
             raise ValueError(files.absent("file of responses", name))
         text = files.read_text(pathlib.Path(name))
-        lines = [text] if pathlib.Path(name).suffix == ".json" else text.splitlines()
+        lines = text.splitlines()
+        if pathlib.Path(name).suffix == ".json":  # one response, or a list of them
+            with contextlib.suppress(ValueError):
+                whole = files.parse_json(text)
+                lines = [json.dumps(each) for each in (whole if isinstance(whole, list) else [whole])]
         for number, line in enumerate(lines, start=1):
             if line.strip():
                 try:
                     yield PerturbedRecord.from_dict(files.parse_json(line))
                 except ValueError as error:
-                    why = "it is not JSON" if isinstance(error, json.JSONDecodeError) else error
+                    why = (
+                        "it is not JSON"
+                        if isinstance(error, json.JSONDecodeError)
+                        else str(error).rstrip(".")
+                    )
                     raise ValueError(
                         f"{name}, line {number}, is no response of pgmjax respond: {why}. Give the files "
                         "that respondents sent."

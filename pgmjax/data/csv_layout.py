@@ -12,14 +12,15 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pgmjax._internal.checks import did_you_mean, same_word
+from pgmjax._internal.checks import did_you_mean
 from pgmjax.data.text_file import EXCEL, LONGEST_LINE, TextFile
 from pgmjax.data.value import places_of
 
 _DELIMITERS = {".tsv": "\t,;| ", EXCEL: ",", "": ",;\t| "}  # in the order in which they are tried
 _REMEDY = (
-    ", and needs one: correct the name in the domain or in the first line, or leave it out of the domain (or "
-    "read it with header=False, if the first line is a record; remove what stands above the names)"
+    ", and needs one: correct the name in the domain or in the first line (capitals count), or leave it out "
+    "of the domain (or read it with header=False, if the first line is a record; remove what stands above "
+    "the names)"
 )
 _NONE = "\x1f"  # between columns where there is one only, so that its values may hold any other
 
@@ -57,6 +58,11 @@ def find_columns(text: TextFile, names: Sequence[str], header: bool) -> CsvLayou
     if header:
         delimiter, row, above = _header(text, names)
         if len(row) == 1 < len(names) and not any(places_of(name, row) for name in names):
+            if str(text.path).lower().endswith(EXCEL):
+                raise ValueError(
+                    f"The first sheet of {text.path} has no column named {names[0]!r}, and no other is read: "
+                    "move the table to the first sheet, or save it as CSV."
+                )
             raise ValueError(
                 f"{text.path} has no column named {names[0]!r}: its first line is one field, and commas, "
                 "semicolons, tabs, | or single spaces were expected between columns. Save it with one."
@@ -204,9 +210,6 @@ def positions_of(
             )
         if not places:
             meant = f": correct the name in the domain.{did_you_mean(name, map(str, row))}"
-            same = same_word(name, map(str, row))  # the name but for its case, so no value of a record
-            if remedy and same is not None:
-                meant, remedy = f", and needs one: write {same!r} in the domain, as the file does.", ""
             raise ValueError(f"{path} has no column named {name!r}{f'{remedy}.' if remedy else meant}")
         same = next((other for other, place in positions.items() if place == places[0]), None)
         if same is not None:

@@ -476,7 +476,8 @@ def unit_column(source: FileSource, name: str) -> str:
         said = f"{source.path} has no column named {name!r}"
     except ValueError as error:
         said = re.split(", and needs one|: correct|: keep one", str(error))[0]
-    raise ValueError(f"{said}, and the unit of privacy (--unit) needs one: correct the unit's name.")
+    one = " A unit is one column: make one that joins several." if "," in name else ""
+    raise ValueError(f"{said}, and the unit of privacy (--unit) needs one: correct the unit's name.{one}")
 
 
 class _LineEnds(ValueError):
@@ -551,7 +552,11 @@ def _unreadable(path: str, failure: str, above: int) -> ValueError:
     fields = re.findall(r"Expected Number of Columns: (\d+) Found: (\d+)", failure)
     if fields:  # the last is the reader's own, whatever the record says
         expected, came = map(int, fields[-1])
-        rows = ": row names need a name too (in R: row.names=FALSE)" if came == expected + 1 else ""
+        rows = (
+            ": row names need a name too (in R: row.names=FALSE), and a comma in a value quotes"
+            if came == expected + 1
+            else ""
+        )
         plural = "s" * (came != 1)
         return ValueError(
             f"{path} cannot be read{place}: it has {came} field{plural}, and {expected} were expected{rows}."

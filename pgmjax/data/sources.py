@@ -237,6 +237,21 @@ class ScanTally:
             self.total += _exact_sum(batch.weights.codes)
         return not self._problems and not self._bad_weights and self.total < LARGEST_TOTAL
 
+    def _remedy(self, rows_outside: str | None) -> str:
+        """Return what to do about records that have no code, of what would help all of them."""
+        if rows_outside is not None:
+            return f'rows_outside "{rows_outside}" has no place for these; "drop" leaves such records out.'
+        where = [(self.domain.attribute(name), each) for name, each in self._problems.items()]
+        clip = all(one.labels is None and not (each.missing or each.unreadable) for one, each in where)
+        clip = clip and not self._bad_weights
+        missing = all(one.missing for one, _ in where) and not self._bad_weights
+        able = ['"clip"'] * clip + ['"missing"'] * missing
+        ways = f"{', '.join(able)} or " if able else ""
+        return (
+            "Correct the domain or the table, or say what happens to such records: rows_outside "
+            f'{ways}"drop".'
+        )
+
     def check(self, rows_outside: str | None = None, may_be_empty: bool = False) -> None:
         """Raise if there is no record, or one that is not valid; all problems in one message.
 
@@ -254,11 +269,9 @@ class ScanTally:
         ]
         if self._bad_weights:
             said.append(f"Weights: {self._bad_weights} rows are not integers in 0..{self.max_weight}.")
-        if said and rows_outside is None:
-            said.append(
-                "Correct the domain or the table, or say what happens to such records: rows_outside "
-                '"clip", "missing" or "drop".'
-            )
+            said.append("The largest weight that may be is max_weight.")
+        if said:
+            said.append(self._remedy(rows_outside))
         if not self.rows and not may_be_empty:
             said.append("The table is empty: it must hold at least one record.")
         if not said and self.total >= LARGEST_TOTAL:

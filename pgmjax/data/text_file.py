@@ -55,6 +55,7 @@ _SIGNATURES = (  # how files begin, what they are, the suffix of those that are 
         "save the sheet as CSV in UTF-8",
     ),
     (rb"(?s:.{257})ustar", "a tar archive", "", "unpack it"),
+    (rb"(?i)\s*<(?:!doctype html|html)", "an HTML page", "", "download the table itself"),
     (rb"SQLite format 3\x00", "an SQLite database", "", "export the table as CSV in UTF-8"),
 )
 _OWN = {EXCEL: "an Excel file", ".parquet": "Parquet", ".npy": "a .npy file"}
@@ -206,6 +207,11 @@ class TextFile:
         if found is None:
             packed = "gzip-compressed " * self.packed
             rename = " If it is plain text, leave .gz out of its name." * self.packed
+            with open(self.path, "rb") as file:
+                if self.packed and file.read(2) == b"\x1f\x8b":
+                    raise ValueError(
+                        f"{self.path} cannot be read: it is damaged or ends too early. Copy it again."
+                    )
             raise ValueError(f"{self.path} cannot be read: is it a {packed}text?{rename}")
         return found
 

@@ -18,6 +18,8 @@ from pgmjax.estimation.feasibility import Constraint, require_feasible, require_
 from pgmjax.model.clique_vector import summed
 from pgmjax.model.graphical import GraphicalModel
 
+_PRIOR = "an earlier release has one (release.model), and GraphicalModel.from_potentials makes one"
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SideInformation:
@@ -52,7 +54,7 @@ class SideInformation:
                 prior, or infeasible constraints.
         """
         constraints = listed(constraints)
-        checks.kind(prior, GraphicalModel | None, "prior must be a GraphicalModel")
+        checks.kind(prior, GraphicalModel | None, "prior must be a GraphicalModel", _PRIOR)
         weight = checks.number("prior_weight", weight, at_least=0)
         if weight > regularisation.LARGEST:
             raise ValueError(

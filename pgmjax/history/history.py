@@ -124,7 +124,11 @@ class History:
             stddev = np.sqrt(np.diagonal(np.asarray(covariance, np.float64)))
         queries = checks.several("queries", queries, "queries")
         if not all(isinstance(query, Query) for query in queries):
-            raise TypeError("queries must hold queries, such as pgmjax.queries.marginal([name]).")
+            kinds = sorted({type(query).__name__ for query in queries if not isinstance(query, Query)})
+            raise TypeError(
+                f"queries must hold queries, such as pgmjax.queries.marginal([name]), got {', '.join(kinds)}"
+                ": conditions are made by history.builders."
+            )
         values = np.asarray(values)
         ends = np.cumsum([query.num_rows(domain) for query in queries])
         expected = int(ends[-1]) if len(ends) else 0

@@ -190,8 +190,9 @@ def collect(domain: Domain, responses: Iterable[PerturbedRecord]) -> PerturbedTa
                 "those of one domain, epsilon, grouping and encoding together."
             )
     asked = [name for column in first.columns for name in column.attributes]
+    known = _digest(domain, asked)
     for number, each in enumerate(arrived, start=1):
-        if each.domain != _digest(domain, asked):
+        if each.domain != known:
             raise ValueError(
                 f"Response {number} about {', '.join(asked)} was made with another domain: give the domain "
                 "file of the respondents, with the same values in the same order."

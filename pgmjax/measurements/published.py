@@ -196,8 +196,8 @@ def _answer(
     if "scale" in told:
         if len(told) > 1 or not kind or told["scale"].ndim:
             raise ValueError(
-                "scale is that of discrete noise: one number, with noise (laplace or gaussian) and without "
-                "stddev and rounded_to."
+                "scale is that of discrete noise: one number, with a column noise (laplace or gaussian) "
+                "beside it, and without stddev and rounded_to."
             )
         return LinearMeasurement.released(query, values, read_noise(noise, {"scale": float(told["scale"])}))
     if not told:
@@ -370,6 +370,7 @@ def _groups(table: Any, domain: Domain) -> Iterator[_Group]:
             f"{', '.join(domain)}; the column value, which is needed; and, where they are known, "
             f"{', '.join(_FIELDS[1:])}. It has {', '.join(table.column_names)}: correct the names in the "
             f"file or in the domain{'' if 'value' in table.column_names else _NO_VALUE}."
+            f"{' A stddev is the square root of a variance.' if 'variance' in strange else ''}"
         )
     columns = {name: _codes(domain.attribute(name), table.column(name).to_pylist()) for name in names}
     values = _numbers("value", table.column("value").to_pylist())
@@ -461,7 +462,8 @@ def _numbers(name: str, column: Sequence[Any]) -> np.ndarray:
             numbers[k] = float(value)
         except (TypeError, ValueError):
             raise ValueError(
-                f"Row {k + 1}: {name} must be a number such as 1180 or 0.5, got {value!r}."
+                f"Row {k + 1}: {name} must be a number such as 1180 or 0.5, got {value!r}: leave out a row "
+                "that was not published."
             ) from None
         if not math.isfinite(numbers[k]):
             raise ValueError(

@@ -91,11 +91,11 @@ def check_counts(domain: Domain, measurement: LinearMeasurement, total: float) -
     found = _estimate(domain, measurement)
     if found is not None and abs(found[0] - total) > max(10 * math.sqrt(found[1]), total / 2):
         warnings.warn(
-            f"the answers about {', '.join(measurement.clique)} add up to about {found[0]:.4g}, and "
-            f"the total given is {total:.10g} records: if they are shares or percent, "
-            "multiply them, and their stddev, to counts of records.",
+            f"the answers about {', '.join(measurement.clique)} add up to about {found[0]:.4g}, and the "
+            f"total given, or that of a fixed marginal, is {total:.10g} records: if these are shares or "
+            "percent, multiply them (and a stddev) to counts of records.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

@@ -6,17 +6,16 @@ only through a `privacy.private_table.PrivateTable`. Contract tests run over `na
 
 - `auto`: all marginals where noise and memory allow it, else a choice.
 - `marginals`, `hdmm`: measure once. `randomized_response`: each record randomises its own answer.
-- `mst`, `aim`, `batch_aim`, `mwem`: select, measure and fit. `mwem_rounds` and `mwem_baselines` are parts of
-  `mwem`.
+- `mst`, `aim`, `batch_aim`, `mwem`: select, measure and fit. `mwem_baselines` is a part of `mwem`.
 - `privbayes`: a Bayesian network, whose search and models are in `bayes_network`.
 - `dual_query`: synthetic records, from the game in `dual_query_game`.
-- `mldp`: a regressor trained on noisy answers, see `mldp_training`. `mldp_similarity`: the same for the
+- `mldp`: a regressor trained on noisy answers. `mldp_similarity`: the same for the
   similarity of pairs of records with ratings.
 - `online_weights`: answers queries as they arrive.
 - `comparison`: which one to take, from runs on simulated tables.
-- `base`: shared by all mechanisms. `adaptive`: shared by those that select repeatedly. `noise_sizes`: the
-  noise for a given cost. `work` and `forecast`: what a run will do, what it is asked
-  for where only a number of attributes is given, its time and memory.
+- `base`: shared by all mechanisms. `adaptive`: shared by those that select repeatedly. `candidates`: what may
+  be chosen. `noise_sizes`: the noise for a given cost, and AIM's score. `run`: requests and runs. `forecast`:
+  what a run is asked for where only a number of attributes is given, its time and memory.
 """
 
 from __future__ import annotations

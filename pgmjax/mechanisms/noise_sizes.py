@@ -1,4 +1,4 @@
-"""Noise for a given cost, computed from public values: distributions, grids and weights of scores."""
+"""Noise for a given cost, and the score that AIM chooses by, from public values: grids and weights."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import math
 import os
 import pathlib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import scipy
@@ -29,6 +29,7 @@ from pgmjax.queries.block import code_of, code_or_value
 
 MOST_ROWS = 10**12
 _BYTES_A_CODE = 8
+_OF_FRAME = "of a frame write frame.to_dict('list')"
 
 
 class ModelRows(Named):
@@ -45,6 +46,11 @@ class ModelRows(Named):
         def _host(self) -> HostModel: ...
 
         def _probabilities(self, clique: Clique) -> np.ndarray: ...
+
+    def __getitem__(self, names: Any) -> NoReturn:
+        raise TypeError(
+            "A model is asked for the counts of some attributes: write model.marginal(('age', 'sex'))."
+        )
 
     def mode(self) -> dict[str, int]:
         """The most likely cell, as a code for each attribute."""
@@ -226,12 +232,15 @@ class ModelRows(Named):
         return columns[: len(self.domain)]
 
     def _number_of_rows(self, rows: int | None) -> int:
-        return round(self.total) if rows is None else checks.integer("rows", rows, low=0, high=MOST_ROWS)
+        rows = round(self.total) if rows is None else checks.integer("rows", rows, low=0)
+        if rows > MOST_ROWS:
+            raise ValueError(f"rows must be at most {MOST_ROWS:,}, got {rows:,}.")
+        return rows
 
 
 def known_codes(domain: Domain, columns: Mapping[str, Any], *, unknown: bool = True) -> dict[int, np.ndarray]:
     """Validated columns of codes, keyed by the index of their attribute."""
-    checks.kind(columns, Mapping, "columns must be a mapping of attribute to codes")
+    checks.kind(columns, Mapping, "columns must be a mapping of attribute to codes", _OF_FRAME)
     if not columns:
         raise ValueError("columns must name at least one attribute, got none.")
     known = {}
@@ -241,7 +250,8 @@ def known_codes(domain: Domain, columns: Mapping[str, Any], *, unknown: bool = T
         if codes.dtype.kind in "OU" and codes.ndim == 1:
             codes = _codes_of_values(domain.attribute(name), codes)
         if codes.size and codes.dtype.kind not in "iu":
-            raise TypeError(f"codes of {name!r} must be integers, got {codes.dtype}.")
+            also = ", and -1 where not known" if unknown else ""
+            raise TypeError(f"codes of {name!r} must be integers{also}, got {codes.dtype}.")
         if codes.ndim != 1:
             raise ValueError(f"codes of {name!r} must be one-dimensional, got {codes.ndim} axes.")
         codes = codes.astype(np.int64)

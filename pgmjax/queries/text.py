@@ -134,7 +134,9 @@ def conditions(text: str, domain: Domain, *, interpolate: bool = False) -> Condi
             counted.restrict(word, values, interpolate)
         except ValueError as error:
             joined = _JOINED if any(map(_SEVERAL.search, values)) else ""
-            raise ValueError(f"{error}{joined}") from None
+            given = f"{word}{values[0][:1]}"
+            meant = f" Write {_MEANT[given]} for {given}." if given in _MEANT else ""
+            raise ValueError(f"{error}{joined}{meant}") from None
         if not counted.shares.any():
             raise ValueError(f"No value of {name!r} satisfies the conditions on it: the answer is 0.")
         if position < len(text):
@@ -241,8 +243,6 @@ def _read_operator(text: str, position: int, name: str) -> tuple[str, int]:
     match = _OPERATOR.match(text, position)
     if not match:
         raise ValueError(_no_operator(name, text[position:]))
-    if meant := _MEANT.get(text[match.start(1) : match.end() + 1]):
-        raise ValueError(f"Write {meant} behind {name!r}, for {text[match.start(1) : match.end() + 1]!r}.")
     return {"==": "="}.get(match.group(1), match.group(1)), match.end()
 
 
@@ -279,7 +279,7 @@ def _below(attribute: Attribute, word: str, value: str, interpolate: bool) -> np
     if words:
         raise ValueError(f"The labels of {name!r} are words without an order: use = or in {{a|b}}.")
     if bound is None:
-        what = "a number such as 1234.5" if attribute.time is None else "a date"
+        what = "a number such as 1234.5" if attribute.time is None else "a date such as 2021-01-01"
         raise ValueError(f"{name!r} {word} needs {what}, got {value!r}.")
     if attribute.bins is not None:
         return _below_in_bins(attribute, value, bound, included, interpolate)

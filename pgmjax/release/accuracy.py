@@ -561,15 +561,15 @@ def lines(record: Mapping[str, Any]) -> Iterator[str]:
     """
     columns = record["columns"]
     if any(one["verdict"] == NOT_WHOLE for one in columns):
-        yield "The records that count may be not the whole table, so no count is certain to be the table's."
+        yield "The records that count may be fewer: not the whole table, so no count is surely the table's."
         yield f"Accuracy of shares of the records that count: {_told(columns, 'share_verdict')}."
     else:
         yield f"Accuracy: {_told(columns, 'verdict')}."
     unknown = [one["attributes"][0] for one in columns if one["verdict"] == NOT_DETERMINED]
     if 0 < len(unknown) < len(columns):
         yield (
-            f"Nothing tells of {_few(unknown)}: their values in synthetic rows mean nothing. Leave such "
-            "columns out of the domain, or measure them."
+            f"Nothing was measured of {_few(unknown)}: their values in synthetic rows mean nothing. Leave "
+            "such columns out of the domain, or measure them."
         )
     known = [one for one in columns if one.get("relative") is not None]
     if known:

@@ -24,7 +24,7 @@ PULLED = Estimator(solver="accelerated")
 PLAIN = dataclasses.replace(PULLED, regularisation="none")
 """How draws are fitted: the bias of a pulled fit would lie in no interval. Newton's method, which goes on
 where a draw is not certified, would take seconds for each and not move it beyond its noise."""
-LIGHTER, _WIDE = 0.1, 10**7
+_LEFT, _WIDE = 0.1, 10**7
 """The part of a pull's weight that draws keep where a step takes more exponentials than this. Without any,
 the potentials of cells near zero run away there, and a step takes ten times as long: a fit of seven
 attributes with all pairs 56 CPU seconds, and 2.8 with a tenth. Of small models it would make the intervals
@@ -116,14 +116,14 @@ class Analysis:
         return dataclasses.replace(around(centre, found[0], found[1:], level=level), rests_on_model=alone)
 
     def _models(self, draws: int, seed: int, *, people: bool) -> tuple[GraphicalModel, list[GraphicalModel]]:
-        """Return the model of a fit that nothing pulls, and those of its draws."""
+        """Return the model of a fit that little or nothing pulls, and those of its draws."""
         # a model that was pulled towards independence has too little dependence, and so would its draws
         given = self.model.domain, self.measurements, self.total
         estimator = PLAIN
         cliques = [each.clique for each in self.measurements]
         if PLAIN.plan(self.model.domain, cliques).oracle.forecast.work > _WIDE:
             pull = PULLED.fit(*given).regularisation
-            weight = "none" if pull is None else LIGHTER * pull.weight
+            weight = "none" if pull is None else _LEFT * pull.weight
             estimator = dataclasses.replace(PULLED, regularisation=weight)
         plain = estimator.fit(*given).model
         asked = plain, self.measurements, draws, seed

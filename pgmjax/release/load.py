@@ -38,6 +38,6 @@ def load(folder: Any) -> GraphicalModel | MixtureModel | RegionModel | SavedRele
         raise ValueError(f"{place} is a file: give the folder of a release or a model.")
     if (place / "history.json").is_file():
         raise ValueError(f"{place} is a history of answers: write history.History.load(folder).")
-    if any((pathlib.Path(folder) / name).is_file() for name in ("release.json", release_folder.FIT_RECORD)):
+    if any((place / name).is_file() for name in ("release.json", release_folder.FIT_RECORD)):
         return release_folder.opened(folder)
     return load_model(folder)

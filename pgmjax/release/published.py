@@ -67,7 +67,6 @@ def write(
         method: "round" deals the rows evenly, "multinomial" draws them independently of one another.
         codes: write rows as codes of the domain instead of values.
         escape_formulas: in CSV, put an apostrophe before labels that a spreadsheet may take for formulas.
-
         total_public: whether the number of records was given, and not estimated.
 
     Returns:

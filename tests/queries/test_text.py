@@ -175,5 +175,16 @@ def test_dates_are_bounds_too():
     np.testing.assert_allclose(cut.shares["day"][:3], [1, 10 / 29, 0])
     with pytest.raises(ValueError, match=r"2020-02-10 cuts .* edges: 2020-02-01 and 2020-03-01"):
         query_text.parse("day<2020-02-10", domain)
-    with pytest.raises(ValueError, match="'day' < needs a date, got 'May'"):
+    with pytest.raises(ValueError, match="'day' < needs a date such as 2021-01-01, got 'May'"):
         query_text.parse("day<May", domain)
+
+
+def test_a_label_may_begin_like_an_operator():
+    """Adult's income is `<=50K` or `>50K`; what is no value is answered with what was meant."""
+    domain = Domain({"income": ["<=50K", ">50K", "<1"], "age": {"min": 0, "max": 99, "step": 20}})
+    for text, code in (("income=<=50K", 0), ("income=>50K", 1), ("income=<1", 2), ("income!=<1", None)):
+        (chosen,) = query_text.conditions(text, domain).codes.values()
+        assert [*chosen] == ([0, 1] if code is None else [code])
+    for text, meant in (("age=>40", ">="), ("age=<40", "<="), ("income<>40", "!="), ("age<>40", "!=")):
+        with pytest.raises(ValueError, match=f"Write {meant} for"):
+            query_text.conditions(text, domain)

@@ -144,21 +144,29 @@ def add_fit(commands: Any) -> None:
     group.add_argument(
         "--total", type=float, metavar="N", help="the number of records (default: estimated from the counts)"
     )
+    _add_facts(group)
+    release.add_prior_option(group)
+    output = parser.add_argument_group("fit and output")
+    _add_approximate(output)
+    release.add_output_options(output)
+    parser.set_defaults(run="fit:run", usage_error=parser.error)
+
+
+def _add_facts(group: Any) -> None:
     group.add_argument(
         "--constraints",
         metavar="FILE",
         help="a JSON list of what is known exactly and is public, such as impossible combinations or a "
         "census of the same people (docs/constraints.md)",
     )
-    release.add_prior_option(group)
-    output = parser.add_argument_group("fit and output")
+
+
+def _add_approximate(output: Any) -> None:
     output.add_argument(
         "--approximate",
         action="store_true",
         help="where no exact model fits in memory, or one takes more than an hour, fit an approximate one",
     )
-    release.add_output_options(output)
-    parser.set_defaults(run="fit:run", usage_error=parser.error)
 
 
 def add_query(commands: Any) -> None:

@@ -289,6 +289,11 @@ def add_escape_option(group: Any) -> None:
 
 def add_output_options(group: Any) -> None:
     """Add the options of a fit and of the folder that is written."""
+    _add_fit_options(group)
+    _add_folder_options(group)
+
+
+def _add_fit_options(group: Any) -> None:
     group.add_argument(
         "--steps", type=int, default=3000, metavar="N", help="the largest number of steps of the fit (3000)"
     )
@@ -320,6 +325,9 @@ def add_output_options(group: Any) -> None:
         choices=["float32", "float64"],
         help="the precision of the fit (float64); float32 needs half the memory",
     )
+
+
+def _add_folder_options(group: Any) -> None:
     group.add_argument(
         "--rows",
         type=int,

@@ -2,7 +2,8 @@
 
 `base` is the interface, `build` makes a loss from its name. `l1` and `l2` share the residuals of `linear`;
 `custom` is any convex function, `transcript` is for DualQuery, `augmented` adds equality constraints.
-A new loss is one file with a `Loss` and its `BoundLoss`, and one export line here.
+A new loss is one file with a `Loss` and its `BoundLoss`, one export line here, and
+its name in `build`.
 """
 
 from pgmjax.estimation.losses.base import BoundLoss, Loss

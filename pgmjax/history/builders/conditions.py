@@ -158,7 +158,10 @@ def _joined(word: str, first: Condition, second: Condition) -> Condition:
 def _check_codes(name: str, sets: list[tuple[int, ...]], size: int) -> None:
     for codes in sets:
         if codes[-1] >= size:
-            raise ValueError(f"the condition names code {codes[-1]} of {name!r}, which has 0..{size - 1}.")
+            raise ValueError(
+                f"the condition names code {codes[-1]} of {name!r}, which has 0..{size - 1}: numbers are "
+                "codes, and a bin is named by its text, such as '[18, 35)'."
+            )
 
 
 def _cases(sets: list[tuple[int, ...]], size: int) -> np.ndarray:

@@ -180,7 +180,9 @@ def same_domain(rows: Rows, others: Rows | None, prior: ProductPrior | None) -> 
         raise ValueError(f"expected rows over {rows.domain!r}, got rows over {others.domain!r}.")
     if prior is None:
         return ProductPrior.uniform(rows.domain)
-    checks.kind(prior, ProductPrior, "the prior must be a ProductPrior")
+    checks.kind(
+        prior, ProductPrior, "the prior must be a ProductPrior", "write ProductPrior(domain, {name: shares})"
+    )
     if prior.domain.sizes != rows.domain.sizes:
         raise ValueError(f"the prior must be over {rows.domain!r}, got one over {prior.domain!r}.")
     return prior

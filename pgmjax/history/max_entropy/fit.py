@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.migration import Named
 from pgmjax._internal.progress import Progress
 from pgmjax.estimation import regularisation
 from pgmjax.estimation.constraints import StructuralZeros
@@ -126,7 +127,7 @@ class MaxEntropyFit:
 
 
 @dataclasses.dataclass(frozen=True)
-class MaxEntropy:
+class MaxEntropy(Named):
     """Fits the distribution of maximum entropy to a history of noisy answers.
 
     This is post-processing: it uses noisy answers and never a table.

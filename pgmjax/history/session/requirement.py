@@ -22,6 +22,7 @@ _ROUNDING = 1e-6  # of a length: ends of exact distributions are moved outwards 
 _HOPELESS = 0.9
 SMALLEST_DELTA = 1e-300
 """Smallest delta; below it, tail probabilities underflow."""
+_ASKED = "write, for example, Product({'sex': point('Female')})"
 LARGEST_DELTA = 0.5
 """Largest delta; above it the level was meant."""
 _ENDS = 1e-7  # keeps a true answer at an end inside in spite of rounding
@@ -50,7 +51,7 @@ class AccuracyRequirement:
             ValueError: the query is over another domain, has several rows or only zeros, the half-width is
                 not finite and > 0, or delta is outside [SMALLEST_DELTA, LARGEST_DELTA].
         """
-        checks.kind(query, Query, "a session is asked a pgmjax.queries.Query")
+        checks.kind(query, Query, "a session is asked a pgmjax.queries.Query", _ASKED)
         query = query.over(domain)
         if query.num_rows(domain) != 1:
             raise ValueError(

@@ -170,7 +170,8 @@ class Reservation:
         fits, delta = "", self.account.delta
         if meter.unit == "rho" and amounts[2] > 0 and delta:
             most = math.floor(1000 * epsilon_of(meter.amount(amounts[2]), delta)) / 1000
-            fits = f" What is left is that of a release with epsilon {most:g} and delta {as_text(delta)}."
+            enough = f" What is left suffices for a release with epsilon {most} and delta {as_text(delta)}."
+            fits = enough if most else ""
         raise BudgetExceeded(
             f"This needs {meter.unit} {asked}{at}, but of {cap} only {left} is left in account "
             f"{self.account.name!r}. Nothing was charged and no data was read.{fits} Ask for less, or use "
