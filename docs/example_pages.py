@@ -87,6 +87,13 @@ def example_tables(folder: pathlib.Path) -> None:
     noisy = zip(asked, [2003, 571, 659, 197, 402, 214], strict=True)
     lines = "".join(f'"{text}",{value},10,laplace\n' for text, value in noisy)
     (folder / "answers.csv").write_text("query,value,scale,noise\n" + lines)
+    cells = [(sex, region, 60 + 7 * region) for sex in ("Female", "Male") for region in range(12)]
+    counts = "".join(f"{sex},{region},{value}\n" for sex, region, value in cells)
+    (folder / "counts.csv").write_text("sex,region,value\n" + counts)
+    facts = re.findall(
+        r"^```json\n(.*?)^```", (ROOT / "docs/constraints.md").read_text(), re.MULTILINE | re.DOTALL
+    )
+    (folder / "facts.json").write_text(facts[0])
     (folder / "bench").symlink_to(ROOT / "bench")
 
 

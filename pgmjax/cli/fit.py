@@ -39,17 +39,17 @@ def run(arguments: argparse.Namespace) -> None:
         found = read_published(arguments.measurements, domain, **given)
     except ValueError as error:
         raise ValueError(f"{arguments.measurements}: {error}") from error
-    if arguments.total is None and not found.tells_total:
+    facts = [] if arguments.constraints is None else read_constraints(arguments.constraints)
+    known = arguments.total is not None or any(isinstance(each, FixedMarginal) for each in facts)
+    if not known and not found.tells_total:
         raise ValueError(
             "Every table lacks some cells, so the number of records cannot be estimated. Give it "
             "with --total N."
         )
-    facts = [] if arguments.constraints is None else read_constraints(arguments.constraints)
     estimator = release.estimator_of(arguments)
     fit = estimator.fit(domain, found.measurements, arguments.total, constraints=facts, prior=earlier)
     rows: dict[str, Any] = {"synthetic_rows": arguments.rows, "synthetic_format": arguments.synthetic}
     rows |= {"method": arguments.method, "codes": arguments.codes}
-    known = arguments.total is not None or any(isinstance(each, FixedMarginal) for each in facts)
     rows |= {"escape_formulas": escape, "total_public": known}
     published_folder.write(found, fit, out, **rows)
     record = json.loads((out / release_folder.FIT_RECORD).read_text(encoding="utf-8"))
