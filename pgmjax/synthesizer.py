@@ -658,7 +658,8 @@ def _check_kind(frame: Any) -> None:
     if kind == "LazyFrame":
         raise TypeError("The frame is lazy: call collect() first. Nothing was spent.")
     if kind == "Series" or (kind in ("Array", "ChunkedArray") and not hasattr(frame, "schema")):
-        raise TypeError(f"The frame must have named columns, got a {kind}: convert it with to_frame().")
+        said = f"The frame must have named columns, got a {kind}"
+        raise TypeError(f"{said}: give the table of records, with a column an attribute.")
     known = kind in ("DataFrame", "DuckDBPyRelation") and hasattr(frame, "columns")
     if not known and not hasattr(frame, "__arrow_c_stream__"):
         raise TypeError(

@@ -18,7 +18,10 @@ from pgmjax.estimation.feasibility import Constraint, require_feasible, require_
 from pgmjax.model.clique_vector import summed
 from pgmjax.model.graphical import GraphicalModel
 
-_PRIOR = "an earlier release has one (release.model), and GraphicalModel.from_potentials makes one"
+_PRIOR = (
+    "that of an earlier release is release.model, and shares make one: "
+    "GraphicalModel.from_potentials(domain, {('sex',): np.log([0.5, 0.5])})"
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -127,7 +127,7 @@ class History:
             kinds = sorted({type(query).__name__ for query in queries if not isinstance(query, Query)})
             raise TypeError(
                 f"queries must hold queries, such as pgmjax.queries.marginal([name]), got {', '.join(kinds)}"
-                ": conditions are made by history.builders."
+                ": write, for example, history.builders.equals('sex', 'F').query(domain)."
             )
         values = np.asarray(values)
         ends = np.cumsum([query.num_rows(domain) for query in queries])

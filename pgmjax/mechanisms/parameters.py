@@ -48,7 +48,7 @@ class Keeping:
     def __post_init__(self) -> None:
         if not isinstance(self.ledger, Ledger | None):
             given = type(self.ledger).__name__
-            raise TypeError(f"ledger must be a Ledger, got {given}: see Ledger.open.")
+            raise TypeError(f"ledger must be a Ledger, got {given}: write privacy.Ledger.open(file).")
         if self.ledger is None and self.key is not None:
             raise ValueError("key names a run in a ledger: give the ledger too, or leave it out.")
 

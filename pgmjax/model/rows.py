@@ -29,7 +29,9 @@ from pgmjax.queries.block import code_of, code_or_value
 
 MOST_ROWS = 10**12
 _BYTES_A_CODE = 8
-_OF_FRAME = "of a frame write frame.to_dict('list')"
+_OF_FRAME = (
+    "of a frame write {name: [*frame[name]] for name in frame}: labels or codes, None or -1 where unknown"
+)
 
 
 class ModelRows(Named):

@@ -470,7 +470,7 @@ FAULTS = (
     Fault(
         "the command line fits in float32 by default",
         "pgmjax.cli.options.release",
-        "add_output_options",
+        "_add_fit_options",
         old=(
             "group.add_argument('--dtype', default='float64', choices=['float32', 'float64'], "
             "help='the precision of the fit (float64); float32 needs half the memory')"

@@ -41,7 +41,7 @@ def test_the_command_reads_and_spends_nothing(tmp_path, capsys, monkeypatch):
     words += ["--mechanism", "marginals", "--epsilon", "1", "--relation", "replace-one", "--rows", "6000"]
     assert main(words) == 0
     said = capsys.readouterr().out
-    assert "Will be measured: 2 tables of 16,200 counts" in said or "Will be measured: 1 tables" in said
+    assert "Will be measured: 2 tables of 16,200 counts" in said or "Will be measured: 1 table of" in said
     assert "left out" in said and "b, c" in said and "No record was read and no budget was spent" in said
     assert main([*words, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
