@@ -222,7 +222,8 @@ class Attribute:
             said.append(f"{encoded.outside} rows lie outside its {self._what()}{remedy}")
         if encoded.unreadable:
             what = "number" if self.time is None else "date"
-            said.append(f"{encoded.unreadable} rows have a value that is no {what}")
+            mark = "" if self.missing else " (missing: [NA] would count the text NA as missing)"
+            said.append(f"{encoded.unreadable} rows have a value that is no {what}{mark}")
         if encoded.missing:
             said.append(f"{encoded.missing} rows have no value and it has no missing bucket (missing: true)")
         return f"Attribute {self.name!r}: {' and '.join(said)}." if said else ""

@@ -240,7 +240,9 @@ class ScanTally:
     def _remedy(self, rows_outside: str | None) -> str:
         """Return what to do about records that have no code, of what would help all of them."""
         if rows_outside is not None:
-            return f'rows_outside "{rows_outside}" has no place for these; "drop" leaves such records out.'
+            why = {"clip": ": it is for numbers", "missing": ": it needs `missing: true` in the entry"}
+            said = f'rows_outside "{rows_outside}" has no place for these{why.get(rows_outside, "")}.'
+            return f'{said} Such records are left out by rows_outside "drop".'
         where = [(self.domain.attribute(name), each) for name, each in self._problems.items()]
         clip = all(one.labels is None and not (each.missing or each.unreadable) for one, each in where)
         clip = clip and not self._bad_weights
@@ -269,7 +271,7 @@ class ScanTally:
         ]
         if self._bad_weights:
             said.append(f"Weights: {self._bad_weights} rows are not integers in 0..{self.max_weight}.")
-            said.append("The largest weight that may be is max_weight.")
+            said.append("Weights are whole numbers, and the largest that may be is max_weight.")
         if said:
             said.append(self._remedy(rows_outside))
         if not self.rows and not may_be_empty:

@@ -48,8 +48,9 @@ def test_all_problems_in_one_message():
     assert str(caught.value) == (
         "Attribute 'a': 3 rows lie outside its codes 0..2 and 1 rows have no value and it has no missing "
         "bucket (missing: true). Attribute 'b': 3 rows have no value and it has no missing bucket "
-        "(missing: true). Weights: 2 rows are not integers in 0..9. The largest weight that may be is "
-        "max_weight. Correct the domain or the table, or say what happens to such records: rows_outside "
+        "(missing: true). Weights: 2 rows are not integers in 0..9. Weights are whole numbers, and "
+        "the largest that may be is max_weight. Correct the domain or the table, or say what happens to "
+        "such records: rows_outside "
         '"drop".'
     )
 
