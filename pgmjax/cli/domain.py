@@ -501,7 +501,12 @@ def _for_out_of_range(attribute: Attribute, texts: Iterable[str]) -> list[str]:
     if attribute.time is None and any(attribute.bins[0] <= number < attribute.bins[-1] for number in between):
         grid = f"{attribute.grid or 1:g}"
         said.append(f"some lie between the steps of {grid}: `bins: [...]` without a grid accepts them")
-    return [*said, "`clip: true` counts them in the end cells; use wider ends if these are public"]
+    names = attribute.code_names()
+    ends = f"the entry has {names[0]} to {names[len(attribute.bins) - 2]}"
+    return [
+        *said,
+        f"{ends}: use other ends if these are public; or `clip: true` counts them in the end cells",
+    ]
 
 
 def _log(findings: dict[str, _Findings], out: str) -> None:

@@ -553,7 +553,7 @@ def _unreadable(path: str, failure: str, above: int) -> ValueError:
     if fields:  # the last is the reader's own, whatever the record says
         expected, came = map(int, fields[-1])
         rows = (
-            ": row names need a name too (in R: row.names=FALSE), and a comma in a value quotes"
+            ": row names need a name too (in R: row.names=FALSE), and a value with a comma needs quotes"
             if came == expected + 1
             else ""
         )

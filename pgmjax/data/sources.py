@@ -240,12 +240,14 @@ class ScanTally:
     def _remedy(self, rows_outside: str | None) -> str:
         """Return what to do about records that have no code, of what would help all of them."""
         if rows_outside is not None:
-            why = {"clip": ": it is for numbers", "missing": ": it needs `missing: true` in the entry"}
+            why = {
+                "clip": ": it is for whole numbers beyond the ends",
+                "missing": ": it needs `missing: true` in the entry",
+            }
             said = f'rows_outside "{rows_outside}" has no place for these{why.get(rows_outside, "")}.'
             return f'{said} Such records are left out by rows_outside "drop".'
         where = [(self.domain.attribute(name), each) for name, each in self._problems.items()]
         clip = all(one.labels is None and not (each.missing or each.unreadable) for one, each in where)
-        clip = clip and not self._bad_weights
         missing = all(one.missing for one, _ in where) and not self._bad_weights
         able = ['"clip"'] * clip + ['"missing"'] * missing
         ways = f"{', '.join(able)} or " if able else ""

@@ -204,7 +204,7 @@ class FunctionalDependency:
                 raise ValueError(f"{said} must hold codes in 0..{domain[self.determined] - 1}.")
             return array
         columns = zip(*(key for key, _ in self.mapping), strict=True)
-        from_to = f"{said}, a mapping from values of {', '.join(clique[:-1])},"
+        from_to = f"a key of the mapping to {self.determined!r}"
         index = tuple(
             codes_of(domain.attribute(name), column, from_to)
             for name, column in zip(clique[:-1], columns, strict=True)

@@ -64,6 +64,8 @@ def exact(name: str, value: Any) -> Fraction:
         raise TypeError(f"{name} must be a number, got a bool.")
     if isinstance(value, str):
         top, slash, bottom = value.strip().partition("/")
+        if slash and not (_NUMBER.fullmatch(top) and _NUMBER.fullmatch(bottom)):
+            raise ValueError(f"{name} must be a number such as 1, 0.1, '1/3' or '1e-9', got {value[:40]!r}.")
         if slash:
             divisor = _decimal(name, bottom)
             if divisor == 0:

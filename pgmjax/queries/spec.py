@@ -152,7 +152,7 @@ def in_words(query: Query) -> str:
     """Describe a query as text.
 
     Example:
-        >>> from pgmjax.queries import as_query
+        >>> from pgmjax.queries.spec import as_query
         >>> in_words(as_query(("age", "sex"), {"age": "prefix"})), in_words(as_query(("sex",), None))
         ('age: prefix', 'every cell')
     """

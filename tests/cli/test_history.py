@@ -163,7 +163,7 @@ def test_the_folder_of_a_session(folder, capsys):
         (["h.csv", "a=0", "--domain", "d.json", "--stddev", "3"], "has a column stddev"),
         (["bad.csv", "a=0", "--domain", "d.json"], "Row 2: stddev must be > 0, got 0"),
         (["twice.csv", "a=0", "--domain", "d.json"], "of 2 is 500,000 standard deviations"),
-        (["bad.json", "a=0", "--domain", "d.json"], "Answer 1: scale is that of discrete noise"),
+        (["bad.json", "a=0", "--domain", "d.json"], "Answer 1: scale needs a column noise"),
         (["short.json", "a=0", "--domain", "d.json"], "Answer 1: "),
     ],
 )
