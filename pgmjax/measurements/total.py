@@ -62,21 +62,22 @@ def estimate_total(domain: Domain, measurements: Sequence[LinearMeasurement]) ->
         )
     weight = math.fsum(1 / variance for _, variance in estimates)
     total = math.fsum(value / variance for value, variance in estimates) / weight
-    if total < 1:
-        warnings.warn(
-            "the noisy answers put the total (number of records) below 1; 1 is used. The table is too small "
-            "for this much noise, or pass total= where it is public.",
-            UserWarning,
-            stacklevel=2,
-        )
-        total = 1.0
-    elif total < 2 and any(measurement.values.dtype.kind == "f" for measurement in measurements):
+    shares = all(each.values.min() >= 0 and each.values.max() <= 1 for each in measurements)
+    if shares and total > 0.9 and any(each.values.dtype.kind == "f" for each in measurements):
         warnings.warn(
             "the noisy answers add up to about 1 record: if they are shares, multiply them, and their "
             "stddev, by the number of records.",
             UserWarning,
             stacklevel=2,
         )
+    elif total < 1:
+        warnings.warn(
+            "the noisy answers put the total (number of records) below 1; 1 is used. The table is too small "
+            "for this much noise, or pass total= where it is public.",
+            UserWarning,
+            stacklevel=2,
+        )
+    total = max(total, 1.0)
     return total, 1 / weight
 
 

@@ -1,6 +1,7 @@
 """Names of mbi raise errors that say what is written here; nothing else about the classes changes."""
 
 import copy
+import importlib
 import pickle
 
 import numpy as np
@@ -56,3 +57,30 @@ def test_an_error_inside_a_property_is_told_as_it_is():
 
     with pytest.raises(AttributeError, match="'list' object has no attribute 'nothing'"):
         Thing().shape  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("package", "name", "said"),
+    [
+        ("pgmjax", "audit", "from pgmjax import audit"),
+        ("pgmjax", "sweeps", "from pgmjax import sweeps"),
+        ("pgmjax.mechanisms", "Aim", "Did you mean 'AIM'"),
+        ("pgmjax.queries", "sum", "queries.mean"),
+        ("pgmjax.privacy", "BudgetAccountant", "privacy.Ledger"),
+    ],
+)
+def test_a_package_answers_an_unknown_name(package, name, said):
+    module = importlib.import_module(package)
+    with pytest.raises(AttributeError, match=f"{package} has no '{name}'.*{said}"):
+        getattr(module, name)
+    assert not hasattr(module, "__wrapped__") and not hasattr(module, "_private")
+
+
+def test_a_package_that_is_answered_for_still_finds_its_modules():
+    """Before a module is imported its package is asked for the name."""
+    code = "from pgmjax.privacy import zzz"
+    with pytest.raises(ImportError):
+        exec(code)
+    for package in ("privacy", "queries", "history", "local", "mechanisms", "model", "uncertainty"):
+        found = importlib.import_module(f"pgmjax.{package}")
+        assert all(hasattr(found, name) for name in found.__all__)

@@ -1,6 +1,8 @@
 import numpy as np
+import pandas
 import pytest
 
+import pgmjax as pj
 from pgmjax import queries as q
 from pgmjax.data.domain import Domain
 from pgmjax.measurements.linear import LinearMeasurement
@@ -129,3 +131,18 @@ def test_messages_hold_no_value():
         with pytest.raises(ValueError) as caught:
             LinearMeasurement(("age",), values, 1).validate(DOMAIN)
         assert "987654" not in str(caught.value)
+
+
+def test_labels_of_pandas_are_refused_where_only_their_order_would_count():
+    """value_counts sorts by count: taken as they come, men would be counted as women."""
+    people = pandas.DataFrame({"sex": ["M"] * 3 + ["F"], "job": ["b", "a", "b", "b"]})
+    for values in (people["sex"].value_counts(), pandas.crosstab(people["sex"], people["job"])):
+        clique = ("sex", "job")[: values.ndim]
+        for made in (
+            lambda v=values, c=clique: pj.LinearMeasurement(c, v, 1.0),
+            lambda v=values, c=clique: pj.FixedMarginal(c, v),
+        ):
+            with pytest.raises(ValueError, match="labels of pandas came with the numbers"):
+                made()
+    plain = people["sex"].value_counts().reindex(["F", "M"]).reset_index(drop=True)
+    assert pj.LinearMeasurement(("sex",), plain, 1.0).values.tolist() == [1, 3]

@@ -1,15 +1,18 @@
 """The estimate of the total: closed forms, brute-force least variance, unbiasedness, refusals."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import pgmjax as pj
 from pgmjax import queries as q
 from pgmjax.data.domain import Domain
 from pgmjax.measurements import total as module
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.measurements.total import estimate_total
+from pgmjax.measurements.total import check_counts, estimate_total
 from pgmjax.queries.spec import as_query
 
 
@@ -198,3 +201,19 @@ def test_too_large_to_tell_counts_as_not_telling(monkeypatch):
 def test_measurements_are_checked():
     with pytest.raises(ValueError, match=r"expected shape \(3,\), got \(2,\)"):
         estimate_total(Domain({"a": 3}), [LinearMeasurement(("a",), [1, 2], 1.0)])
+
+
+def test_shares_given_as_counts_are_told_and_noisy_counts_are_not():
+    """100 shares beside a total of 400; counts whose sum is off by noise alone, in 200 fits of their own."""
+    domain = pj.Domain({"a": 4})
+    for values, total in (([0.7, 0.1, 0.1, 0.1], 400), ([70, 10, 10, 10], 400), ([300.0] * 4, 400)):
+        with pytest.warns(UserWarning, match="if these are shares or percent"):
+            pj.Estimator(max_steps=5).fit(domain, [pj.LinearMeasurement(("a",), values, 1.0)], total)
+    with pytest.warns(UserWarning, match="add up to about 1 record"):
+        pj.Estimator(max_steps=5).fit(domain, [pj.LinearMeasurement(("a",), [0.7, 0.1, 0.1, 0.1], 0.01)])
+    rng = np.random.default_rng(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        for _ in range(200):
+            noisy = pj.LinearMeasurement(("a",), rng.normal(100, 40, 4), 40.0)
+            check_counts(domain, noisy, 400)

@@ -347,3 +347,14 @@ def test_cells_are_handed_out_in_random_order():
     drawn = np.array([rounding.deal(counts, key, generator) for _ in range(2000)])
     assert (drawn[:, key == 1] == 1).all() and (drawn[:, key == 0].sum(axis=1) == 1).all()
     assert np.abs(drawn[:, key == 0].mean(axis=0) - 0.25).max() < 6 * np.sqrt(0.25 * 0.75 / 2000)
+
+
+def test_rows_that_memory_does_not_hold_are_refused_before_they_are_drawn():
+    model = pj.GraphicalModel.from_potentials(
+        pj.Domain({"a": 2, "b": 3}), {("a", "b"): np.zeros((2, 3))}, 9.0
+    )
+    for rows in (10**12, 10**13, 2**63):
+        with pytest.raises(ValueError, match="rows"):
+            model.sample(rows)
+    with pytest.raises(ValueError, match="draw them to a file with sample_to, or fewer"):
+        model.sample(10**12)
