@@ -34,6 +34,7 @@ _NEEDED = {
     "--epsilon": "(the privacy budget, such as 1)",
     "--relation": "(add-remove if the number of records is secret, replace-one if it is public)",
     "--out": "(the folder to make)",
+    "--half-width": "(how far the answer may be off, in records, such as 50)",
 }
 """What a required option is."""
 _OPTIONS: Mapping[str, tuple[str, ...]] = {"epsilon": ("cap",)}

@@ -502,7 +502,7 @@ def _for_out_of_range(attribute: Attribute, texts: Iterable[str]) -> list[str]:
         grid = f"{attribute.grid or 1:g}"
         said.append(f"some lie between the steps of {grid}: `bins: [...]` without a grid accepts them")
     names = attribute.code_names()
-    ends = f"the entry has {names[0]} to {names[len(attribute.bins) - 2]}"
+    ends = f"its cells go from {names[0]!r} to {names[len(attribute.bins) - 2]!r}"
     return [
         *said,
         f"{ends}: use other ends if these are public; or `clip: true` counts them in the end cells",

@@ -251,10 +251,8 @@ class ScanTally:
         missing = all(one.missing for one, _ in where) and not self._bad_weights
         able = ['"clip"'] * clip + ['"missing"'] * missing
         ways = f"{', '.join(able)} or " if able else ""
-        return (
-            "Correct the domain or the table, or say what happens to such records: rows_outside "
-            f'{ways}"drop".'
-        )
+        wrong = "the domain or the table" if where else "the column of weights"
+        return f'Correct {wrong}, or say what happens to such records: rows_outside {ways}"drop".'
 
     def check(self, rows_outside: str | None = None, may_be_empty: bool = False) -> None:
         """Raise if there is no record, or one that is not valid; all problems in one message.

@@ -196,8 +196,8 @@ def _answer(
     if "scale" in told:
         if len(told) > 1 or not kind or told["scale"].ndim:
             raise ValueError(
-                "scale needs a column noise (laplace or gaussian): it is that of discrete noise, one number, "
-                "without stddev and rounded_to."
+                "scale needs a column noise (laplace or gaussian) and one value for all rows: give these, or "
+                "stddev in place of scale; stddev and rounded_to do not go with it."
             )
         return LinearMeasurement.released(query, values, read_noise(noise, {"scale": float(told["scale"])}))
     if not told:
@@ -462,8 +462,8 @@ def _numbers(name: str, column: Sequence[Any]) -> np.ndarray:
             numbers[k] = float(value)
         except (TypeError, ValueError):
             raise ValueError(
-                f"Row {k + 1}: {name} must be a number such as 1180 or 0.5, got {value!r}: if it was not "
-                "published, leave the row out."
+                f"Row {k + 1}: {name} must be a number such as 1180 or 0.5, got {value!r}: write one number, "
+                "and leave out a row that was not published."
             ) from None
         if not math.isfinite(numbers[k]):
             raise ValueError(
