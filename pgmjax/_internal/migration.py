@@ -152,10 +152,9 @@ def missing(owner: str, name: str, known: Iterable[str] = ()) -> AttributeError:
         >>> missing("Domain", "fromdict")
         AttributeError("Domain has no 'fromdict': here it is Domain({name: size}); see docs/migration.md.")
     """
-    own = _OF_CLASS.get((owner, name))
-    here = f": here it is {MBI[name]}; see docs/migration.md" if name in MBI else ""
-    here = here if own is None else f": here it is {own}"
-    here = here or (f": here it is {_OTHERS[name]}" if name in _OTHERS else "")
+    page = "; see docs/migration.md" if name in MBI and (owner, name) not in _OF_CLASS else ""
+    found = _OF_CLASS.get((owner, name)) or MBI.get(name) or _OTHERS.get(name)
+    here = f": here it is {found}{page}" if found else ""
     meant = "" if here else checks.did_you_mean(name, known)
     return AttributeError(f"{owner} has no {name!r}{here}.{meant}", name=name)
 
@@ -164,11 +163,9 @@ def answer(module: dict[str, Any]) -> None:
     """Make a package answer an unknown name with what to write here; it is given its globals."""
 
     def unknown(name: str) -> Any:
-        raise (
-            AttributeError(name)
-            if name.startswith("_")
-            else missing(module["__name__"], name, module["__all__"])
-        )
+        if name.startswith("_"):  # asked for by Python and its tools
+            raise AttributeError(name)
+        raise missing(module["__name__"], name, module["__all__"])
 
     module["__getattr__"] = unknown
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import math
 import pathlib
@@ -46,7 +47,7 @@ def run(arguments: argparse.Namespace) -> None:
             "Every table lacks some cells, so the number of records cannot be estimated. Give it "
             "with --total N."
         )
-    estimator = release.estimator_of(arguments)
+    estimator = dataclasses.replace(release.estimator_of(arguments), approximate=arguments.approximate)
     fit = estimator.fit(domain, found.measurements, arguments.total, constraints=facts, prior=earlier)
     rows: dict[str, Any] = {"synthetic_rows": arguments.rows, "synthetic_format": arguments.synthetic}
     rows |= {"method": arguments.method, "codes": arguments.codes}

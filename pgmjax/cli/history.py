@@ -137,7 +137,9 @@ def _read(arguments: argparse.Namespace) -> History:
             )
         return History.load(path)
     if files.is_ledger(path):
-        raise ValueError(f"{path} is a ledger: pgmjax session export makes a history of its session.")
+        raise ValueError(
+            f"{path} is no file of answers. If it is a ledger, pgmjax session export makes a history of it."
+        )
     if arguments.domain is None:
         raise ValueError(f"--domain is missing: the domain file of the answers in {path}.")
     domain = Domain.read(arguments.domain)

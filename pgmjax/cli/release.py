@@ -443,7 +443,6 @@ def estimator_of(arguments: argparse.Namespace) -> Estimator:
         solver=arguments.solver,
         loss=arguments.loss,
         oracle=arguments.oracle,
-        approximate=getattr(arguments, "approximate", False),
         dtype=arguments.dtype,
         progress=show_progress(arguments),
         regularisation=_regularisation(arguments.regularisation),

@@ -8,6 +8,7 @@ import json
 import pathlib
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from pgmjax._internal import files
 from pgmjax.cli import perturb, process
@@ -77,28 +78,39 @@ def _responses(names: Sequence[str]) -> Iterator[PerturbedRecord]:
     """Yield the responses of files.
 
     Raises:
-        ValueError: a file is absent or empty, or a line holds no response; the message has its number.
+        ValueError: a file is absent or empty, or an entry is no response; the message has its number.
     """
     for name in names:
         if not pathlib.Path(name).is_file():
             raise ValueError(files.absent("file of responses", name))
-        text = files.read_text(pathlib.Path(name))
-        lines = text.splitlines()
-        if pathlib.Path(name).suffix == ".json":  # one response, or a list of them
-            with contextlib.suppress(ValueError):
-                whole = files.parse_json(text)
-                lines = [json.dumps(each) for each in (whole if isinstance(whole, list) else [whole])]
-        for number, line in enumerate(lines, start=1):
-            if line.strip():
-                try:
-                    yield PerturbedRecord.from_dict(files.parse_json(line))
-                except ValueError as error:
-                    why = (
-                        "it is not JSON"
-                        if isinstance(error, json.JSONDecodeError)
-                        else str(error).rstrip(".")
-                    )
-                    raise ValueError(
-                        f"{name}, line {number}, is no response of pgmjax respond: {why}. Give the files "
-                        "that respondents sent."
-                    ) from error
+        for place, entry in _entries(name):
+            try:
+                yield PerturbedRecord.from_dict(entry)
+            except ValueError as error:
+                why = str(error).rstrip(".")
+                raise ValueError(
+                    f"{name}, {place}, is no response of pgmjax respond: {why}. {_GIVE}"
+                ) from error
+
+
+_GIVE = "Give the files that respondents sent."
+
+
+def _entries(name: str) -> Iterator[tuple[str, Any]]:
+    """Yield what a file holds: JSON of one response or a list of them, or a response on each line."""
+    text, whole = files.read_text(pathlib.Path(name)), None
+    if pathlib.Path(name).suffix == ".json":
+        with contextlib.suppress(ValueError):  # or one on each line, whatever its name says
+            whole = files.parse_json(text)
+    if whole is not None:
+        listed = isinstance(whole, list)
+        yield from (
+            ((f"entry {n}", each) for n, each in enumerate(whole, 1)) if listed else [("line 1", whole)]
+        )
+        return
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip():
+            try:
+                yield f"line {number}", files.parse_json(line)
+            except ValueError as error:
+                raise ValueError(f"{name}, line {number}, is not JSON. {_GIVE}") from error

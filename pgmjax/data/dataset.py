@@ -152,11 +152,11 @@ class Dataset(Named):
         encoded = {
             name: code_coder(domain[name], clip).encode_numbers(array) for name, array in arrays.items()
         }
-        valued = {name for name in domain if domain.attribute(name).labels or domain.attribute(name).bins}
-        for name in valued if rows_outside is None else ():
-            if encoded[name].outside:
+        for name, found in encoded.items() if rows_outside is None else ():
+            attribute = domain.attribute(name)
+            if found.outside and (attribute.labels or attribute.bins):
                 raise ValueError(
-                    f"Column {name!r} must hold codes, 0..{domain[name] - 1}, and {encoded[name].outside} "
+                    f"Column {name!r} must hold codes, 0..{domain[name] - 1}, and {found.outside} "
                     "rows have others: write Dataset.from_frame(domain, frame), which encodes values."
                 )
         given = None

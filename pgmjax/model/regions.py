@@ -187,14 +187,11 @@ class RegionModel(Named):
         if method not in (None, ROUND):
             raise ValueError(f"method must be {ROUND!r}: rows of regions are moved together, got {method!r}.")
         rows = round(self.total) if rows is None else checks.integer("rows", rows, low=0)
-        row_file.check_decode(decode)
-        target = row_file.check_target(path, overwrite=overwrite)
-        row_file.check_escape(escape_formulas, target.suffix)
-        drawn = [[*self.sample(rows, seed, progress=show_progress).values()]]
+        draw = functools.partial(self.sample, rows, seed, progress=show_progress)
         return row_file.write(
-            target,
+            path,
             self.domain,
-            drawn,
+            ([*drawn().values()] for drawn in (draw,)),  # drawn once the file is known to be possible
             rows,
             decode=decode,
             seed=seed,

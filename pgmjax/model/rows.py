@@ -137,14 +137,10 @@ class ModelRows(Named):
                 before any row is drawn.
         """
         rows = self._number_of_rows(rows)
-        row_file.check_decode(decode)
-        target = row_file.check_target(path, overwrite=overwrite)
-        row_file.check_escape(escape_formulas, target.suffix)
-        blocks = self._row_blocks(rows, seed, method, device)
         return row_file.write(
-            target,
+            path,
             self.domain,
-            blocks,
+            self._row_blocks(rows, seed, method, device),
             rows,
             decode=decode,
             seed=seed,

@@ -473,7 +473,7 @@ def _other_command(where: pathlib.Path) -> str:
     """Return which command reads what was given in place of a release, or ""."""
     if (where / "history.json").is_file():
         return " It is a history of answers, which pgmjax history ask reads."
-    ledger = " It is a ledger, which pgmjax ledger show and pgmjax session ask read."
+    ledger = " If it is a ledger, pgmjax ledger show and pgmjax session ask read it."
     return ledger if is_ledger(where) else ""
 
 

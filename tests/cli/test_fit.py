@@ -265,3 +265,13 @@ def test_what_no_exact_model_holds_is_fitted_approximately_if_asked(table, capsy
     assert "of 3,000.0 rows" in capsys.readouterr().out
     assert main(["release", "f", "--add-rows", "50"]) == 0
     assert len([*pathlib.Path("f").glob("synthetic*")]) == 2
+
+
+def test_a_share_of_a_given_total_is_a_share_of_it(table, capsys):
+    """The noisy counts add up to 3,900, and 4,000 records are known: shares are of these."""
+    pathlib.Path("counts.csv").write_text("a,value,stddev\n0,1300,5\n1,1300,5\n2,1300,5\n")
+    assert main(["fit", "counts.csv", "--domain", "d.json", "--total", "4000", "--out", "f", "--quiet"]) == 0
+    capsys.readouterr()
+    assert main(["query", "f", "a=0", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["answers"]
+    np.testing.assert_allclose(np.array(found["interval"]) / 4000, found["share_interval"], rtol=1e-9)

@@ -3,6 +3,7 @@ import gzip
 import inspect
 import itertools
 import pathlib
+import re
 
 import numpy as np
 import pandas
@@ -428,3 +429,24 @@ def test_coded_tables_by_name(data_dir, name, rows):
     for clique, table in zip(cliques, data.marginals(cliques), strict=True):
         assert np.array_equal(table, plain_count(domain, codes, clique))
     assert data.count() == rows == len(next(iter(codes.values())))
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("numbers", [[1, 2], [1, 99], [1, 2.5], ["1", "x"], [1, None]])
+@pytest.mark.parametrize("labels", [["F", "M"], ["F", "Q"], ["F", None]])
+def test_the_remedies_that_are_offered_are_those_that_help(missing, numbers, labels):
+    """Each way to treat records outside the domain is tried; the message offers all that work and no other."""
+    low, high = {"min": 0, "max": 9, "missing": missing}, {"labels": ["F", "M"], "missing": missing}
+    domain = Domain({"a": low, "s": high})
+    frame = pandas.DataFrame({"a": numbers, "s": labels})
+
+    def refusal(rows_outside):
+        try:
+            Dataset.from_frame(domain, frame, rows_outside=rows_outside).count()
+        except ValueError as error:
+            return str(error)
+        return ""
+
+    said = refusal(None)
+    works = {word for word in ("clip", "missing", "drop") if not refusal(word)}
+    assert not said or set(re.findall(r'"(clip|missing|drop)"', said)) == works

@@ -282,6 +282,7 @@ KINDS = {
     "Parquet": written(FRAME.to_parquet),
     "Feather": written(FRAME.to_feather),
     "NumPy": written(lambda held: np.save(held, np.zeros((3, 2), int))),
+    "HTML": b"\n<!DOCTYPE html>\n<html><body>please log in</body></html>\n" * 20,
     "old Excel": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600),
 }
 
@@ -297,6 +298,16 @@ def test_a_name_that_lies_is_found_out(tmp_path, kind, name):
     for read in (counts, lambda path, _: files.column_names(path)):
         with pytest.raises(ValueError, match=f"(is|by|an?) .*{kind}.*, whatever its name says: "):
             read(tmp_path / name, ["v"])
+
+
+def test_a_table_on_another_sheet_is_told_as_such(tmp_path):
+    with pd.ExcelWriter(tmp_path / "t.xlsx") as book:
+        pd.DataFrame({"notes": ["of 2024"]}).to_excel(book, sheet_name="Notes", index=False)
+        pd.DataFrame({"v": [1], "w": [2]}).to_excel(book, sheet_name="Data", index=False)
+    with pytest.raises(
+        ValueError, match=r"The first sheet of .* has no column named 'v', and no other is read"
+    ):
+        counts(tmp_path / "t.xlsx", ["v", "w"])
 
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.npy", "t.xlsx", "t.csv.gz"])
