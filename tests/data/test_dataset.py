@@ -435,7 +435,7 @@ def test_coded_tables_by_name(data_dir, name, rows):
 @pytest.mark.parametrize("numbers", [[1, 2], [1, 99], [1, 2.5], ["1", "x"], [1, None]])
 @pytest.mark.parametrize("labels", [["F", "M"], ["F", "Q"], ["F", None]])
 def test_the_remedies_that_are_offered_are_those_that_help(missing, numbers, labels):
-    """Each way to treat records outside the domain is tried; the message offers all that work and no other."""
+    """Each way to treat records outside the domain is tried; the message offers all that work, no other."""
     low, high = {"min": 0, "max": 9, "missing": missing}, {"labels": ["F", "M"], "missing": missing}
     domain = Domain({"a": low, "s": high})
     frame = pandas.DataFrame({"a": numbers, "s": labels})
