@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from pgmjax._internal import checks
@@ -29,6 +30,23 @@ def check(mesh: Any) -> Mesh | None:
         "write jax.make_mesh((jax.device_count(),), ('rows',))",
     )
     return None if mesh is None else Mesh(mesh.devices, mesh.axis_names)
+
+
+def of_devices(count: int) -> Mesh | None:
+    """Return the mesh of the first devices of this process; None for one, which needs no mesh.
+
+    Raises:
+        ValueError: there are fewer devices.
+    """
+    if count == 1:
+        return None
+    found = jax.local_devices()
+    if count > len(found):
+        raise ValueError(
+            f"devices={count} is more than JAX finds here, {len(found)} ({found[0].platform}): ask for at "
+            "most that many."
+        )
+    return Mesh(np.array(found[:count]), ("devices",))
 
 
 def row_sharding(mesh: Mesh) -> NamedSharding:

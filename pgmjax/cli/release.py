@@ -443,6 +443,7 @@ def estimator_of(arguments: argparse.Namespace) -> Estimator:
         solver=arguments.solver,
         loss=arguments.loss,
         oracle=arguments.oracle,
+        devices=arguments.devices,
         dtype=arguments.dtype,
         progress=show_progress(arguments),
         regularisation=_regularisation(arguments.regularisation),

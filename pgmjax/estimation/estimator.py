@@ -126,6 +126,8 @@ class Estimator(Named):
             the noise. Only the loss l2 has it; a `prior` switches it off. Then, and for
             other losses with "auto", `Fit.regularisation` is None. Approximate fits sum the relative entropy
             over regions (`estimation.region_divergence`).
+        devices: how many devices of this process share the rows of a batch, and a fit that only fits in
+            memory slice by slice; everything else runs on one. A `mesh` comes before it.
 
     Example:
         >>> import pgmjax as pj
@@ -145,9 +147,10 @@ class Estimator(Named):
     progress: bool | None = None
     approximate: bool | str = False
     regularisation: float | str = "auto"
+    devices: int = 1
 
     def __post_init__(self) -> None:
-        checks.set_integers(self, "max_steps", low=1)
+        checks.set_integers(self, "max_steps", "devices", low=1)
         if self.tol is not None:
             checks.number("tol", self.tol, at_least=0)
         checks.set_integers(self, "max_bytes", low=1, optional=True)
@@ -189,7 +192,8 @@ class Estimator(Named):
             batch: plan for `fit_batch`, which runs compiled programs only.
 
         Raises:
-            ValueError: an unknown or repeated attribute, or a batch with `oracle="host"`.
+            ValueError: an unknown or repeated attribute, a batch with `oracle="host"`, or fewer devices than
+                the estimator asks for.
             ModelTooLargeError: the forecast exceeds the memory (a ValueError).
         """
         domain = as_domain(domain, "Estimator().plan(domain, cliques)", cliques)
@@ -211,7 +215,8 @@ class Estimator(Named):
         calls = min(self.max_steps, FIT_STEPS) if self.tol is None else self.max_steps
         if newton.takes_over(self.solver, sum(map(domain.size, measured))):
             calls = min(calls, newton.AFTER)
-        return oracles.plan(
+        planned = functools.partial(
+            oracles.plan,
             structure,
             attributes,
             self.oracle,
@@ -219,11 +224,14 @@ class Estimator(Named):
             copies=solver.copies,
             max_bytes=self.max_bytes,
             finite=known.finite,
-            mesh=mesh,
             calls=calls,
             compiled=batch or not solver.runs_on_host,
             bounded=self.regularisation != "none",
         )
+        own = None if mesh is not None else sharding.of_devices(self.devices)
+        found = planned(mesh=mesh)
+        sliced = found.oracle.shares_devices and solver.runs_on_host and not batch
+        return planned(mesh=own) if own is not None and sliced else found
 
     def fit(
         self,
@@ -333,7 +341,7 @@ class Estimator(Named):
             prior: as in `fit`, for all rows.
             prior_weight: as in `fit`, for all rows.
             mesh: devices to share the rows, of this process or of several; each process calls this with
-                the same arguments and gets all results. None for the default device.
+                the same arguments and gets all results. None for those of the estimator's `devices`.
 
         Returns:
             The fits in the order of the rows, with arrays [rows] of their status, steps, loss and gap.
@@ -350,7 +358,7 @@ class Estimator(Named):
         """
         domain = as_domain(domain, "Estimator().fit_batch(domain, measurements)", measurements)
         known = self._known(domain, warm_start, constraints, prior, prior_weight)
-        mesh = sharding.check(mesh)
+        mesh = sharding.of_devices(self.devices) if mesh is None else sharding.check(mesh)
         rows = batch.same_structure(domain, measurements)
         if not rows[0] and known.fixed:
             rows = [tuple(_exact(one) for one in known.fixed)] * len(rows)

@@ -39,7 +39,6 @@ from pgmjax.inference import oracles
 from pgmjax.inference.ops.tables import host_join, split
 from pgmjax.inference.oracles import Oracle
 from pgmjax.inference.oracles.host import HostModel
-from pgmjax.inference.oracles.host_contraction import HostContraction
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.model.graphical import GraphicalModel
 
@@ -130,7 +129,7 @@ def fit_steps(problem: FitProblem, start: GraphicalModel | None) -> FitSteps[Fit
             problem.accept(plan)
         precise = solvers.build(problem.estimator.solver).in_float64
         # tables of the host are float64 in any case
-        if isinstance(plan.oracle, HostContraction) or (precise and problem.fits_in_float64(loss.cliques)):
+        if plan.oracle.runs_on_host or (precise and problem.fits_in_float64(loss.cliques)):
             dtype = "float64"
         earlier = problem.known.start(start)
         tables: Sequence[np.ndarray] = [np.zeros(shape) for shape in loss.shapes]

@@ -15,8 +15,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from pgmjax import random
+from pgmjax._internal import sharding
 from pgmjax._internal.jit import jit
 from pgmjax._internal.memory import readable_bytes
 from pgmjax.inference.oracles.host import HostModel
@@ -50,7 +52,7 @@ class Tables(NamedTuple):
 
 
 def blocks(
-    model: HostModel, rows: int, seed: int, block_rows: int = BLOCK_ROWS
+    model: HostModel, rows: int, seed: int, block_rows: int = BLOCK_ROWS, mesh: Mesh | None = None
 ) -> Iterator[list[np.ndarray]]:
     """Draw independent rows of a model in blocks; the next block is drawn while the current one is used.
 
@@ -59,6 +61,7 @@ def blocks(
         rows: number of rows.
         seed: below 2**63. The same seed gives the same rows, but not the rows that the host draws.
         block_rows: rows per block.
+        mesh: devices of this process that share each block; the rows are those of one device.
 
     Returns:
         An iterator over blocks: the codes of each variable [at most block_rows], int32.
@@ -66,7 +69,7 @@ def blocks(
     Raises:
         ValueError: the tables are too large in total; raised at the call, before iteration.
     """
-    key = random.key(seed, jax)
+    key, mesh = random.key(seed, jax), sharding.check(mesh)
     order = sampling.conditionals(model.buckets(), model.structure.sizes)
     cells = sum(conditional.groups * conditional.size for conditional in order)
     if cells > MOST_CELLS:
@@ -74,10 +77,12 @@ def blocks(
             f"the tables of this model take {readable_bytes(8 * cells)}, and the device is given at most "
             f"{readable_bytes(8 * MOST_CELLS)}: leave device=False; the host makes large tables in pieces."
         )
-    return _blocks(order, key, rows, block_rows)
+    return _blocks(order, key, rows, block_rows, mesh)
 
 
-def _blocks(order: Sequence[Conditional], key: Any, rows: int, block_rows: int) -> Iterator[list[np.ndarray]]:
+def _blocks(
+    order: Sequence[Conditional], key: Any, rows: int, block_rows: int, mesh: Mesh | None
+) -> Iterator[list[np.ndarray]]:
     with jax.enable_x64(True):
         tables = Tables(*map(jnp.asarray, _tables(order)))
     # a power of two, so that few programs are compiled for all numbers of rows
@@ -87,7 +92,7 @@ def _blocks(order: Sequence[Conditional], key: Any, rows: int, block_rows: int) 
         drawn = None
         if start < rows:
             with jax.enable_x64(True):  # not across the yield
-                drawn = _draw(tables, random.fold(key, number, jax), width)
+                drawn = _draw(tables, random.fold(key, number, jax), sharding.padded(width, mesh), mesh)
         if ahead is not None:
             yield list(np.asarray(ahead)[:, : rows - (start - block_rows)])
         if drawn is None:
@@ -114,7 +119,7 @@ def _tables(order: Sequence[Conditional]) -> tuple[np.ndarray, ...]:
     )
 
 
-def _block(tables: Tables, key: Any, rows: int) -> Any:
+def _block(tables: Tables, key: Any, rows: int, mesh: Mesh | None) -> Any:
     """Codes of a block [variables, rows]: each variable given those drawn before it."""
 
     def one(i: Any, columns: Any) -> Any:
@@ -128,7 +133,11 @@ def _block(tables: Tables, key: Any, rows: int) -> Any:
         return columns.at[tables.variable[i]].set(codes)
 
     number = len(tables.size)
-    return jax.lax.fori_loop(0, number, one, jnp.zeros((number, rows), jnp.int32))
+    columns = jnp.zeros((number, rows), jnp.int32)
+    if mesh is not None:  # the compiler shares the loop as it shares what the loop begins with
+        shared = NamedSharding(mesh, PartitionSpec(None, mesh.axis_names))
+        columns = jax.lax.with_sharding_constraint(columns, shared)
+    return jax.lax.fori_loop(0, number, one, columns)
 
 
 def _inverse(cumulated: Any, base: Any, size: Any, position: Any) -> Any:
@@ -143,4 +152,4 @@ def _inverse(cumulated: Any, base: Any, size: Any, position: Any) -> Any:
     return jax.lax.fori_loop(0, steps, halve, jnp.zeros_like(base))
 
 
-_draw = jit(_block, static_argnums=2)
+_draw = jit(_block, static_argnums=(2, 3))

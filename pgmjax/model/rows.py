@@ -65,6 +65,7 @@ class ModelRows(Named):
         *,
         method: str | None = None,
         device: bool = False,
+        mesh: Any = None,
     ) -> dict[str, np.ndarray]:
         """Draw synthetic rows.
 
@@ -78,6 +79,7 @@ class ModelRows(Named):
                 Default: `round`, and `multinomial` on the device.
             device: draw `multinomial` rows on JAX's default device. They have the same distribution as
                 those drawn on the host, but differ from them for a given seed. All devices agree.
+            mesh: devices of this process that share the drawing: the same rows as with `device=True`.
 
         Returns:
             Codes [rows] of each attribute; `domain.decode` converts them to labels. To sample records that
@@ -94,7 +96,7 @@ class ModelRows(Named):
                 f"rows: {rows:,} rows of {len(self.domain)} attributes need {memory.readable_bytes(need)}, "
                 f"and {memory.readable_bytes(free)} are free: draw them to a file with sample_to, or fewer."
             )
-        drawn = self._row_blocks(rows, seed, method, device)
+        drawn = self._row_blocks(rows, seed, method, device, mesh)
         columns = sampling.joined(drawn, len(self.domain))
         return dict(zip(self.domain.attributes, columns, strict=True))
 
@@ -106,6 +108,7 @@ class ModelRows(Named):
         *,
         method: str | None = None,
         device: bool = False,
+        mesh: Any = None,
         decode: bool | str = False,
         overwrite: bool = False,
         show_progress: bool | None = None,
@@ -120,6 +123,7 @@ class ModelRows(Named):
             seed: the same seed gives the same rows as in `sample`.
             method: as in `sample`.
             device: as in `sample`.
+            mesh: as in `sample`.
             decode: False writes codes. True writes names: labels, bins as text, null where missing.
                 "values" writes rows as a table of the domain holds them: labels as they are, numbers drawn
                 uniformly within their bin (on the attribute's grid, if it has one), dates, null where
@@ -140,7 +144,7 @@ class ModelRows(Named):
         return row_file.write(
             path,
             self.domain,
-            self._row_blocks(rows, seed, method, device),
+            self._row_blocks(rows, seed, method, device, mesh),
             rows,
             decode=decode,
             seed=seed,
@@ -212,10 +216,10 @@ class ModelRows(Named):
         return tuple(compare_rows(clique, self._probabilities(clique), codes) for clique in checked)
 
     def _row_blocks(
-        self, rows: int, seed: int, method: str | None, device: bool
+        self, rows: int, seed: int, method: str | None, device: bool, mesh: Any
     ) -> Iterator[list[np.ndarray]]:
         """Blocks of rows of the domain's attributes, drawn on the host or on the device."""
-        if not device:
+        if not device and mesh is None:
             method = sampling.ROUND if method is None else method
             return map(self._visible, sampling.blocks(self._host, rows, seed, method))
         method = sampling.INDEPENDENT if method is None else method
@@ -223,7 +227,7 @@ class ModelRows(Named):
             raise ValueError(
                 f"the device draws method={sampling.INDEPENDENT!r}, got {method!r}: leave device=False."
             )
-        return map(self._visible, device_sampling.blocks(self._host, rows, seed))
+        return map(self._visible, device_sampling.blocks(self._host, rows, seed, mesh=mesh))
 
     def _visible(self, columns: list[np.ndarray]) -> list[np.ndarray]:
         """The columns of the domain's attributes; hidden variables come after them."""

@@ -205,7 +205,7 @@ class RunFolder(SingleProcess):
         given = {
             field.name: _public(getattr(estimator, field.name))
             for field in dataclasses.fields(estimator)
-            if field.name != "progress"
+            if field.name not in ("progress", "devices")  # no answer depends on them
         }
         record = files.read(self.folder / RUN, formats.RUN)
         if "estimator" not in record:

@@ -32,6 +32,7 @@ _ESTIMATOR = {
     "dtype": str,
     "solver": str,
     "regularisation": str,
+    "devices": int,
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pgmjax._internal import checks
@@ -17,13 +17,14 @@ _AHEAD = 4  # tasks in flight per core, so that no worker waits for the next
 _CALLS = 100  # calls per worker; it is then replaced, since compiled programs hold memory
 
 
-def on_ray(address: str, *, gpus: float = 0.0, retries: int = 3) -> Workers:
+def on_ray(address: str, *, gpus: float | None = None, retries: int = 3) -> Workers:
     """Return workers that run groups on a Ray cluster.
 
     Args:
         address: address of an existing cluster ("auto" finds one on this machine), or "local" to start one
             here for the duration of the sweep.
-        gpus: GPUs per task; with a fraction, tasks share a GPU.
+        gpus: GPUs per task; with a fraction, tasks share a GPU. Default: on a cluster that has GPUs as many
+            as the estimator's `devices`, so that each card has a worker of its own; elsewhere none.
         retries: how often a task is retried if its worker is lost, before its cells count as failed.
 
     Raises:
@@ -31,7 +32,8 @@ def on_ray(address: str, *, gpus: float = 0.0, retries: int = 3) -> Workers:
         ConnectionError: no cluster was found at the address.
     """
     ray = checks.optional("ray", extra="ray")
-    checks.number("gpus", gpus, at_least=0)
+    if gpus is not None:
+        checks.number("gpus", gpus, at_least=0)
     retries = checks.integer("retries", retries, low=0)
 
     def work_on_ray(jobs: Sequence[Job], tables: dict[str, Table]) -> Iterator[tuple[Group, list[Row], str]]:
@@ -40,13 +42,19 @@ def on_ray(address: str, *, gpus: float = 0.0, retries: int = 3) -> Workers:
         quiet: dict[str, Any] = {"include_dashboard": False} if address == "local" else {}
         ray.init(address=address, log_to_driver=False, **quiet)
         try:
-            task = ray.remote(num_gpus=gpus, max_retries=retries, max_calls=_CALLS)(_on_worker)
+            each = _gpus(ray.cluster_resources(), jobs) if gpus is None else gpus
+            task = ray.remote(num_gpus=each, max_retries=retries, max_calls=_CALLS)(_on_worker)
             stored = {name: ray.put(table) for name, table in tables.items()}
             yield from _collect(ray, task, jobs, stored)
         finally:
             ray.shutdown()
 
     return work_on_ray
+
+
+def _gpus(resources: Mapping[str, float], jobs: Sequence[Job]) -> float:
+    """Return the GPUs of a task where nobody says: those that its fits share, if the cluster has any."""
+    return max(group.estimator.get("devices", 1) for group, _ in jobs) if resources.get("GPU") else 0
 
 
 def _collect(ray: Any, task: Any, jobs: Sequence[Job], stored: dict[str, Any]) -> Iterator[Any]:

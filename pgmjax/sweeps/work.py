@@ -190,7 +190,7 @@ def forecast(group: Group, domain: Domain) -> MemoryForecast:
         group: the group.
         domain: domain of the table.
     """
-    estimator = Estimator(**group.estimator)
+    estimator = Estimator(**{**group.estimator, "devices": 1})  # a worker has them
     cliques = [entry.clique for entry in group.asked.entries]
     if group.mechanism.options.get("strategy") == "kron":
         cliques = [tuple(sorted({name for clique in cliques for name in clique}))]

@@ -156,6 +156,64 @@ def test_slices_shared_by_eight_devices_equal_those_of_one(eight_devices):
     """)
 
 
+def test_the_devices_of_an_estimator_share_batches_and_slices_and_nothing_else(eight_devices):
+    out = eight_devices.run(
+        COMMON
+        + textwrap.dedent("""
+        import itertools
+        several = pj.Estimator(max_steps=60, dtype="float64", tol=0.0, devices=3)
+        alone = pj.Estimator(max_steps=60, dtype="float64", tol=0.0)
+        one, many = (e.fit_batch(domain, rows, totals) for e in (alone, several))
+        assert many.steps.tolist() == one.steps.tolist()
+        np.testing.assert_allclose(many.loss, one.loss, rtol=1e-9)
+
+        wide = pj.Domain({c: 4 for c in "abcd"})
+        measured = [pj.LinearMeasurement(c, rng.random((4, 4)) * 100, 5.0)
+                    for c in itertools.combinations("abcd", 2)]
+        assert not several.fit(wide, measured, total=800.0).plan.oracle.shares_devices
+        settings = dict(max_steps=60, dtype="float64", tol=0.0, oracle="sliced")
+        one, many = (pj.Estimator(devices=d, **settings).fit(wide, measured, total=800.0) for d in (1, 3))
+        assert many.plan.oracle.mesh.size == 3 and one.plan.oracle.mesh is None
+        np.testing.assert_allclose(many.loss, one.loss, rtol=1e-9)
+
+        data = pj.Dataset.from_columns(domain, {"a": [0, 1, 2] * 9, "b": [0, 1, 3] * 9, "c": [0, 1, 1] * 9})
+        few, enough = (pj.Estimator(devices=d, oracle="sliced", progress=False) for d in (9, 8))
+        settings = dict(epsilon=1, relation="add-remove")
+        try:
+            pj.mechanisms.Marginals(estimator=few, **settings).run(data, pj.Workload([["a", "b"]]))
+        except ValueError as error:
+            print(error)
+        release = pj.mechanisms.Marginals(estimator=enough, **settings).run(data, pj.Workload([["a", "b"]]))
+        print(release.fit.plan.oracle.mesh.size)
+    """)
+    )
+    assert out.splitlines() == [
+        "devices=9 is more than JAX finds here, 8 (cpu): ask for at most that many.",
+        "8",
+    ]
+
+
+def test_rows_drawn_on_several_devices_are_those_of_one(eight_devices):
+    out = eight_devices.run(
+        COMMON
+        + textwrap.dedent("""
+        from pgmjax.model import device_sampling
+        model = pj.Estimator(max_steps=50).fit(domain, rows[0], totals[0]).model
+        one = model.sample(5000, 3, device=True)
+        for devices in (3, 8):
+            mesh = jax.make_mesh((devices,), ("rows",), devices=jax.devices()[:devices])
+            many = model.sample(5000, 3, mesh=mesh)
+            assert all(np.array_equal(one[name], many[name]) for name in one)
+        tables = device_sampling.Tables(*map(jnp.asarray, device_sampling._tables(
+            device_sampling.sampling.conditionals(model._host.buckets(), model._host.structure.sizes))))
+        with jax.enable_x64(True):
+            drawn = device_sampling._draw(tables, jax.random.key(0), 1024, sharding.check(mesh))
+        print(len(drawn.sharding.device_set), drawn.addressable_shards[0].data.shape)
+    """)
+    )
+    assert out.strip() == "8 (3, 128)"
+
+
 def test_slices_that_are_impossible_count_nothing():
     def one_slice(i):
         value = jax.numpy.where(i == 1, 2.0, -jax.numpy.inf)

@@ -36,6 +36,16 @@ def test_bad_settings_are_refused(settings):
         sweeps.on_ray("local", **settings)
 
 
+def test_each_card_has_a_worker_and_each_mesh_its_cards(write_grid):
+    from pgmjax.sweeps.remote import _gpus
+
+    plain = write_grid().read_text()
+    for text, cards in ((plain, 1), (plain + "[estimator]\ndevices = 4\n", 4)):
+        grid = sweeps.SweepGrid.read(write_grid(text))
+        jobs = [(group, group.cells) for group, _ in sweeps.listing(grid)]
+        assert (_gpus({"CPU": 8.0, "GPU": 8.0}, jobs), _gpus({"CPU": 8.0}, jobs)) == (cards, 0)
+
+
 @pytest.mark.slow
 def test_a_cluster_that_loses_a_worker_ends_with_the_rows_of_an_undisturbed_sweep(write_grid, tmp_path):
     pytest.importorskip("ray")

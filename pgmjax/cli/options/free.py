@@ -366,7 +366,10 @@ def _add_bench_run(commands: Any) -> None:
         help="run on a Ray cluster: its address, auto, or local to start one on this machine",
     )
     parser.add_argument(
-        "--gpus", type=float, default=0.0, metavar="N", help="with --ray: GPUs for each task (0)"
+        "--gpus",
+        type=float,
+        metavar="N",
+        help="with --ray: GPUs for each task (default: one where the cluster has any, or the grid's devices)",
     )
     parser.add_argument(
         "--retries",

@@ -312,6 +312,14 @@ def _add_fit_options(group: Any) -> None:
         "chain, sliced or message_passing",
     )
     group.add_argument(
+        "--devices",
+        type=int,
+        default=1,
+        metavar="N",
+        help="how many devices of this machine share a fit that only fits in memory in slices, and the fits "
+        "of error bars (1)",
+    )
+    group.add_argument(
         "--regularisation",
         default="auto",
         metavar="W",

@@ -25,7 +25,6 @@ from pgmjax._internal.jit import jit, precision
 from pgmjax.estimation.solvers.certificate import CertificateRequest, evaluate
 from pgmjax.estimation.solvers.problem import Evaluation, Problem, Solver, Vector, negligible
 from pgmjax.estimation.solvers.stopping import Status, StoppingRule, excess_of
-from pgmjax.inference.oracles.host_contraction import HostContraction
 
 THREADS_FROM = 0.1
 """Forecast seconds of a call of the host's oracle from which its products may use several threads."""
@@ -203,7 +202,7 @@ def run_single(fit: FitSteps[T]) -> T:
 
 def runs_on_host(request: StepRequest) -> bool:
     """Return whether a fit that starts here runs in NumPy: if its oracle does."""
-    return isinstance(request.problem.oracle, HostContraction) and request.solver.runs_on_host
+    return request.problem.oracle.runs_on_host and request.solver.runs_on_host
 
 
 class _DeviceRun:

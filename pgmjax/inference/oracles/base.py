@@ -85,6 +85,7 @@ class Oracle(abc.ABC):
         name: name for `Estimator(oracle=...)`. Oracles of belief propagation cannot be selected by name and
             have none.
         shares_devices: whether one call can be shared by the devices of a mesh.
+        runs_on_host: whether its calls take NumPy arrays and run on the host, in float64 and never compiled.
         structure: sizes and cliques, as a field or a property.
         fast: whether the error bound may exceed rounding error, in which case `exact()` should be used.
             Potentials must then be finite.
@@ -92,6 +93,7 @@ class Oracle(abc.ABC):
 
     name: ClassVar[str]
     shares_devices: ClassVar[bool] = False
+    runs_on_host: ClassVar[bool] = False
     structure: Any
     fast: bool = False
 

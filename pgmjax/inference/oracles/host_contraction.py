@@ -47,6 +47,7 @@ class HostContraction(Contraction):
     logarithms: bool = False
 
     name: ClassVar[str] = "host"
+    runs_on_host: ClassVar[bool] = True
 
     @classmethod
     def build(cls, structure: Structure, fast: bool = False) -> HostContraction:

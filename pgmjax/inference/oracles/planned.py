@@ -70,14 +70,12 @@ class Plan:
     def step_seconds(self) -> float:
         """Forecast of a step of a fit: a call, and the solver's own passes over its vectors (s)."""
         cost = self.oracle.forecast
-        if isinstance(self.oracle, HostContraction):
-            return cost.seconds + VECTOR_PASSES * rates.of_host().cell * cost.inputs
-        return cost.seconds + VECTOR_PASSES * rates.of_device().cell * cost.inputs
+        return cost.seconds + VECTOR_PASSES * self.rates.cell * cost.inputs
 
     @property
     def rates(self) -> Rates | HostRates:
         """The rates that its forecasts of time follow."""
-        return rates.of_host() if isinstance(self.oracle, HostContraction) else rates.of_device()
+        return rates.of_host() if self.oracle.runs_on_host else rates.of_device()
 
     def infer(self, tables: Sequence[Any]) -> tuple[float, list[Any]]:
         """Log-partition and marginals of a model given by plain arrays, on the device.
