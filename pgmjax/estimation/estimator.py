@@ -98,9 +98,8 @@ class Estimator(Named):
         solver: `auto` (accelerated), `accelerated`, `mirror_descent`, `dual_averaging`, `lbfgs`, or a
             configured solver.
         oracle: `auto` (the cheapest by forecast, compiling included), or one by name: `contraction`,
-            `levels`, `chain`, `sliced`, `message_passing`, `brute_force` (compiled), `host` (NumPy in
-            float64, for one fit at a time), or a class of oracles. For the same fit again and again a
-            compiled one may be faster.
+            `levels`, `chain`, `sliced`, `message_passing` (compiled), `host` (NumPy in float64, for one fit
+            at a time), or a class of oracles. For the same fit again and again a compiled one may be faster.
         max_steps: maximum number of solver steps, >= 1.
         tol: stop when the certified gap is at most `tol * max(1, loss)`; above 0.01 it counts as 0.01. None
             for what noise makes invisible: the certified gap, or an estimate of the excess loss from its last

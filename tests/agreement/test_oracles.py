@@ -6,8 +6,9 @@ import pytest
 from pgmjax.inference import oracles
 from pgmjax.inference.plan.structure import Structure
 from tests.agreement.structures import DRAWS, STRUCTURES, case
+from tests.brute_force import BruteForce
 
-EXACT = ("contraction", "levels", "chain", "sliced", "message_passing", "brute_force")
+EXACT = ("contraction", "levels", "chain", "sliced", "message_passing", BruteForce)
 # compiled anew for every structure: some of them quickly, the others where slow tests run
 QUICKLY = ("cycle of four", "tree with triples", "parts")
 OTHERS = [name for name in STRUCTURES if name not in QUICKLY]

@@ -3,15 +3,14 @@
 - `base`: the interface. `choose`: selects the oracle for a structure, by name or by cost;
   `planned`: that oracle with its forecasts.
 - Exact: `contraction`, `levels` (many small cliques), `chain` (cliques in a row, few launches), `sliced`
-  (little memory), `message_passing`, `host_contraction` (NumPy, nothing compiled), and `brute_force`, the
-  reference for all others.
+  (little memory), `host_contraction` (NumPy, nothing compiled), and `message_passing`, which reads like a
+  textbook: open it first.
 - Approximate: `belief_propagation`.
 - On the host, one query at a time, without compilation: `host`.
 """
 
 from pgmjax.inference.oracles.base import Oracle
 from pgmjax.inference.oracles.belief_propagation import ConvexBP, LoopyBP
-from pgmjax.inference.oracles.brute_force import BruteForce
 from pgmjax.inference.oracles.choose import kind as kind
 from pgmjax.inference.oracles.choose import names as names
 from pgmjax.inference.oracles.choose import plan
@@ -20,7 +19,6 @@ from pgmjax.inference.oracles.planned import Plan
 from pgmjax.inference.plan.growth import candidate_cells
 
 __all__ = [
-    "BruteForce",
     "ConvexBP",
     "LoopyBP",
     "MessagePassing",

@@ -15,7 +15,6 @@ from jax.sharding import Mesh
 
 from pgmjax._internal import checks, device, sharding
 from pgmjax.inference.oracles.base import Limits, Oracle
-from pgmjax.inference.oracles.brute_force import BruteForce
 from pgmjax.inference.oracles.chain import Chain
 from pgmjax.inference.oracles.contraction import Contraction
 from pgmjax.inference.oracles.host_contraction import HostContraction
@@ -35,7 +34,6 @@ EXACT: tuple[type[Oracle], ...] = (
     Chain,
     Sliced,
     MessagePassing,
-    BruteForce,
     HostContraction,
 )
 _BY_NAME = {each.name: each for each in EXACT}
@@ -66,7 +64,7 @@ def kind(oracle: str | type[Oracle]) -> type[Oracle]:
     """
     if isinstance(oracle, type) and issubclass(oracle, Oracle):
         return oracle
-    checks.kind(oracle, str, "oracle must be a name or a class such as BruteForce")
+    checks.kind(oracle, str, "oracle must be a name or a class such as MessagePassing")
     return _BY_NAME[checks.choice("oracle", oracle, _BY_NAME, "a class of oracles")]
 
 

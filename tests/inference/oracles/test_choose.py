@@ -12,7 +12,6 @@ import pytest
 import pgmjax as pj
 from pgmjax.inference import oracles
 from pgmjax.inference.oracles import choose
-from pgmjax.inference.oracles.brute_force import BruteForce
 from pgmjax.inference.oracles.contraction import Contraction
 from pgmjax.inference.oracles.host_contraction import HostContraction
 from pgmjax.inference.oracles.levels import Levels
@@ -21,6 +20,7 @@ from pgmjax.inference.plan import cost
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.structure import Structure
 from tests import models
+from tests.brute_force import BruteForce
 
 
 def named(sizes, cliques):

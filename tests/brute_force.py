@@ -1,4 +1,4 @@
-"""Inference on the whole joint table: the reference that every other oracle is tested against."""
+"""An oracle on the whole joint table: the reference that every other oracle is tested against."""
 
 from __future__ import annotations
 
