@@ -136,6 +136,9 @@ def _learned(
     encodings = rows(query, cells)
     if learner in ("linear", "ridge"):
         return as_learner(learner).fit(encodings, values).predict
+    if learner == "gaussian-basis":
+        fitted = as_learner(learner).fit(_corners(encodings), values)
+        return lambda asked: fitted.predict(_corners(asked))
     return _scikit(learner, encodings, values, seeds)
 
 

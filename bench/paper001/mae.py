@@ -24,15 +24,16 @@ from common import LARGE, NAMES, histogram, rows, sampled, sensitivity
 
 COUNTS = (1, 5, 10, 25, 50, 100, 200, 400, 1000)
 TESTS = (1, 5, 10, 30, 100, 300, 500, 1000)
-EPSILONS = ("0.1", "0.3", "1")
+EPSILONS = ("0.1", "0.2", "0.3", "0.4", "0.5", "0.6", "0.7", "0.8", "0.9", "1")
 PMWS = tuple(f"pmw:{c}:{t}" for c, t in ((16, 1), (64, 1)))
+SIZES = (25, 50, 100, 200, 400, 1000)  # of the training sets that learners are compared on
 KEYS = ("data", "method", "tests", "epsilon")
-LEARNERS = ("linear", "ridge", "svr", "network", "bagging", "boosting")
+LEARNERS = ("linear", "ridge", "gaussian-basis", "svr", "network", "bagging", "boosting")
 
 
 def runs(method: str) -> tuple[int, int]:
     """Return how many sets of test (and training) queries are drawn, and runs of noise for each."""
-    if method.startswith("pmw") or method.split(":")[-1] in LEARNERS[2:]:
+    if method.startswith("pmw") or method.split(":")[-1] in LEARNERS[3:]:
         return 2, 3
     return {"laplace": (10, 10), "matrix": (2, 20), "wavelet": (2, 4)}.get(method, (5, 10))
 
@@ -49,7 +50,7 @@ def plan(which: str) -> list[tuple[str, str, int, str]]:
         methods = ("laplace", "hb", "wavelet", "identity", "matrix", "random:100:linear", *PMWS)
         return list(itertools.product(NAMES, methods, (500,), EPSILONS))
     if which == "learners":
-        methods = [f"random:{m}:{each}" for m in (100, 400) for each in LEARNERS]
+        methods = [f"random:{m}:{each}" for m in SIZES for each in LEARNERS]
         return list(itertools.product(("NETTRACE", "FACEBOOK"), methods, (500,), ("1",)))
     raise SystemExit(f"experiments are training, test, epsilon and learners, got {which!r}")
 

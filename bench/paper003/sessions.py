@@ -1,18 +1,20 @@
 """Online answering (Section 6.4 of Xiao and Xiong 2012): cost, answering ratio, reliability, relative error.
 
-    PGMJAX_DATA=... python bench/paper003/sessions.py [--queries 1000] [--seed 0] [--out FILE.jsonl]
-        [--tables NETTRACE SEARCHLOGS] [--settings unbounded bounded] [--plot]
+    PGMJAX_DATA=... python bench/paper003/sessions.py [--queries 1000] [--tables NETTRACE SEARCHLOGS]
+        [--settings unbounded bounded] [--seeds N] [--plot]
 
 Each table of DPBench, 4096 cells, is added up to 40 neighbouring groups. A query draws 1 to 10 cells from
 P_j proportional to 10^-floor((j-1)/10) (the paper's P_j do not sum to 1). `unbounded`: 2 epsilon uniform in
 [50, 1000], a binary tree bought at 0.3 to begin with, whose cost counts; `bounded`: a cap of 1, 2 epsilon
 uniform in [1, 1000], nothing to begin with. delta is 0.2. Methods: `session`; `baseline`, the least
 budget for every query, nothing inferred; `ols`, the session's answers with point estimates by unweighted
-least squares. Noise is seeded: nothing here is a release. What FILE holds already is left out.
+least squares. Noise is seeded: nothing here is a release. Sessions that bench/results/paper003-sessions.jsonl
+has are not run again.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import pathlib
@@ -35,6 +37,8 @@ from pgmjax.privacy.seeded import SeededBackend
 CELLS, DELTA = 40, 0.2
 DOMAIN = pj.Domain({"cell": CELLS})
 SETTINGS = {"unbounded": (10**4, 50), "bounded": (1, 1)}  # cap, least 2 epsilon
+SEEDS = {"unbounded": 5, "bounded": 50}  # those under a cap differ more
+NAME = "paper003-sessions"
 
 
 def counts_of(name):
@@ -185,25 +189,26 @@ def main():
     """Run what is missing."""
     parser = harness.parser(__doc__)
     parser.add_argument("--queries", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seeds", type=int, help="seeds 0, 1, ... (5, and 50 under a cap)")
     parser.add_argument("--tables", nargs="+", default=["NETTRACE", "SEARCHLOGS"])
     parser.add_argument("--settings", nargs="+", default=list(SETTINGS), choices=list(SETTINGS))
-    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("paper003-sessions.jsonl"))
     parser.add_argument("--plot", action="store_true", help="draw what the file has")
     options = parser.parse_args()
-    lines, about = harness.read(options.out), harness.provenance()
-    for setting in options.settings:
-        for table in options.tables:
-            key = {"table": table, "setting": setting, "number": options.queries, "seed": options.seed}
-            if any(all(line[name] == value for name, value in key.items()) for line in lines):
-                continue
-            made = list(run(table, setting, options.queries, options.seed))
-            with options.out.open("a") as file:  # at once: what is there is whole
-                file.write("".join(json.dumps({**about, **line}) + "\n" for line in made))
-            lines += made
+    path, about = harness.RESULTS / f"{NAME}.jsonl", harness.provenance()
+    lines = harness.read(path)
+    known = {(line["table"], line["setting"], line["number"], line["seed"]) for line in lines}
+    for setting in [] if options.plot else options.settings:
+        seeds = range(options.seeds or SEEDS[setting])
+        for key in itertools.product(options.tables, [setting], [options.queries], seeds):
+            if key not in known:
+                made = [{**about, **line} for line in run(*key)]
+                with path.open("a") as file:  # at once: what is there is whole
+                    file.write("".join(json.dumps(line) + "\n" for line in made))
+                lines += made
+                harness.say(f"{key}: {made[-1]['method']}, cost {made[-1]['cost']:.3g}")
     if options.plot:
         size = (4 * len({(line["setting"], line["table"]) for line in lines}), 8)
-        harness.figure("paper003-sessions", lambda canvas: draw(lines, canvas), size)
+        harness.figure(NAME, lambda canvas: draw(lines, canvas), size)
 
 
 if __name__ == "__main__":
