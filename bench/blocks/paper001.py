@@ -106,11 +106,11 @@ def epsilon(lines: Sequence[Line]) -> str:
 def learners(lines: Sequence[Line]) -> str:
     """Learners on random ranges, 500 test queries, epsilon 1."""
     kept = Lines(lines)
-    names = ("linear", "ridge", "svr", "network", "bagging", "boosting")
+    names = ("linear", "ridge", "gaussian-basis", "svr", "network", "bagging", "boosting")
     rows = [
         [data, str(count), *(spread(kept.get(data, f"random:{count}:{name}", 500)) for name in names)]
         for data in ("NETTRACE", "FACEBOOK")
-        for count in (100, 400)
+        for count in (25, 50, 100, 200, 400, 1000)
     ]
     return markdown(["data", "m", *names], rows)
 

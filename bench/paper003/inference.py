@@ -1,13 +1,14 @@
 """Running time and error of inference (Sections 6.2 and 6.3 of Xiao and Xiong 2012), coverage of intervals.
 
-    python bench/paper003/inference.py [--parts blue size beta error coverage] [--out FILE.jsonl] [--small]
+    python bench/paper003/inference.py [--parts blue size beta error coverage] [--small]
 
 `blue`: seconds of the best linear unbiased estimate against answers m and cells n. `size`: of the methods
 for the distribution of one answer against m and n. `beta`: the same against beta =
 (sum of abs(A_k) S_k / alpha_k)^2, with probability calculation at the paper's step 1 and gamma 0.01, and the
 mass it loses. `error`: time and error of Monte Carlo against the number of draws. `coverage`: how often 95 %
-intervals hold the truth over 100,000 simulated histories with the noise that is really released. Each line is
-JSON; times are of one run after one that compiles. Noise is seeded NumPy: nothing here is a release.
+intervals hold the truth over 100,000 simulated histories with the noise that is really released. Times are
+medians of three runs after one that compiles. Noise is seeded NumPy: nothing here is a release. Parts that
+bench/results/paper003-inference.jsonl has are not run again; --small prints a few lines and keeps none.
 """
 
 from __future__ import annotations
@@ -56,11 +57,11 @@ def timed(work, repeats=REPEATS):
 
 def blue(small):
     """Figure 5: m at n = 100, and n at m = 2 n."""
-    sizes = [(m, 100) for m in (200, 500, 1000, 2000)] + [(2 * n, n) for n in (200, 500, 1000)]
+    sizes = [(m, 100) for m in range(200, 2001, 200)] + [(2 * n, n) for n in (200, 500, 1000, 2000)]
     for answers, cells in sizes[: 2 if small else None]:
         matrix, scales, values = problem(np.random.default_rng(0), answers, cells, 10)
         history.BestLinearUnbiased.from_matrix(matrix, values, scales)
-        taken = timed(lambda: history.BestLinearUnbiased.from_matrix(matrix, values, scales).estimate, 1)  # noqa: B023
+        taken = timed(lambda: history.BestLinearUnbiased.from_matrix(matrix, values, scales).estimate)  # noqa: B023
         yield {"part": "blue", "m": answers, "n": cells, **taken}
 
 
@@ -76,7 +77,7 @@ def methods(distribution, draws=20_000):
         result = work()
         yield {
             "method": name,
-            **timed(work, 1),
+            **timed(work),
             "half_width": result.half_width(0.95),
             "mass": result.accuracy.mass,
             "shift_over_stddev": result.accuracy.shift / distribution.stddev,
@@ -85,7 +86,7 @@ def methods(distribution, draws=20_000):
 
 def size(small):
     """Figure 6: m at n = 100, n at m = 500; discrete noise and the paper's."""
-    sizes = [(m, 100) for m in (200, 500, 1000)] + [(500, n) for n in (50, 200)]
+    sizes = [(m, 100) for m in range(200, 1001, 200)] + [(500, n) for n in (50, 100)]
     for answers, cells in sizes[: 1 if small else None]:
         matrix, scales, values = problem(np.random.default_rng(1), answers, cells, 5)
         for continuous in (False, True):
@@ -97,11 +98,12 @@ def size(small):
 
 def beta(small):
     """Figure 7: the same history with all budgets divided."""
-    matrix, scales, values = problem(np.random.default_rng(2), 200, 50, 5)
+    answers, cells = (200, 50) if small else (1000, 100)
+    matrix, scales, values = problem(np.random.default_rng(2), answers, cells, 5)
     for factor in (1, 4) if small else (1, 4, 16, 64):
         estimator = history.BestLinearUnbiased.from_matrix(matrix, values, factor * scales, continuous=True)
-        combination = estimator.combination(np.eye(50)[0])[0]
-        distribution = estimator.answer(np.eye(50)[0]).distribution
+        combination = estimator.combination(np.eye(cells)[0])[0]
+        distribution = estimator.answer(np.eye(cells)[0]).distribution
         exact = invert(distribution)
         for line in methods(distribution):
             if line["method"] != "monte-carlo":
@@ -121,7 +123,7 @@ def error(small):
         .distribution
     )
     exact = invert(distribution)
-    for draws in (10_000, 100_000) if small else (10_000, 40_000, 160_000):
+    for draws in (10_000, 100_000) if small else (100_000, 200_000, 500_000, 1_000_000):
         errors = []
         for seed in range(5):
             simulated = monte_carlo.simulate(distribution, draws, seed)
@@ -132,7 +134,7 @@ def error(small):
         yield {
             "part": "error",
             "draws": draws,
-            **timed(lambda: monte_carlo.simulate(distribution, draws), 1),  # noqa: B023
+            **timed(lambda: monte_carlo.simulate(distribution, draws)),  # noqa: B023
             "root_error": float(np.sqrt(np.mean(errors))),
             "root_bound": float(np.sqrt(simulated.expected_error())),
         }
@@ -180,17 +182,19 @@ PARTS = {"blue": blue, "size": size, "beta": beta, "error": error, "coverage": c
 
 
 def main():
-    """Run the parts asked for and print a line each."""
+    """Run the parts that are missing and print their lines."""
     parser = harness.parser(__doc__)
     parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
-    parser.add_argument("--out", type=pathlib.Path)
     parser.add_argument("--small", action="store_true", help="few small sizes, to see that it runs")
     options = parser.parse_args()
+    path = harness.RESULTS / "paper003-inference.jsonl"
+    known = set() if options.small else {line["part"] for line in harness.read(path)}
     for part in options.parts:
-        for line in PARTS[part](options.small):
-            print(json.dumps(line), flush=True)
-            if options.out is not None:
-                harness.append(options.out, {**harness.provenance(), **line})
+        if part not in known:
+            for line in [*PARTS[part](options.small)]:  # a part is there as a whole, or not at all
+                print(json.dumps(line), flush=True)
+                if not options.small:
+                    harness.append(path, {**harness.provenance(), **line})
 
 
 if __name__ == "__main__":
