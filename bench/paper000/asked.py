@@ -64,7 +64,11 @@ def general(domain: pj.Domain, pairs: dict, count: int, seed: int) -> Asked:
 def history(domain: pj.Domain, asked: Asked, scale: float, seed: int) -> History:
     """Noisy answers: Laplace noise of a scale (counts), rounded to the integers as released."""
     noise = np.random.default_rng(seed).laplace(0, scale, len(asked.truth))
-    values = np.round(asked.truth + noise).astype(np.int64)
+    return noisy(domain, asked, np.round(asked.truth + noise).astype(np.int64), scale)
+
+
+def noisy(domain: pj.Domain, asked: Asked, values: np.ndarray, scale: float) -> History:
+    """Answers that were given to the queries, as they are."""
     return History.from_answers(domain, asked.queries, values, distribution=DiscreteLaplace(scale))
 
 

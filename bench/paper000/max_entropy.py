@@ -2,15 +2,17 @@
 
     OPENBLAS_NUM_THREADS=1 PGMJAX_DATA=... python bench/paper000/max_entropy.py alpha|learner|queries
 
-`alpha` prints the RMSE of past and of new queries for each alpha, with and without a prior. `learner` runs
-both solvers one after the other and evaluates their ends exactly. `queries` varies the number of queries.
-Each line is JSON. One thread for OpenBLAS: its products are small, and JAX has threads of its own.
+`alpha` finds the RMSE of past queries, of new ranges, and what 5-fold cross-validation estimates, at each
+alpha, with and without a prior. `learner` runs both solvers one after the other and evaluates their ends
+exactly. `queries` varies the number of queries. Lines are kept in bench/results/paper000-max-entropy.jsonl;
+what has one is not run again. One thread for OpenBLAS: its products are small, and JAX has its own threads.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
+import dataclasses
+import pathlib
+import sys
 import time
 
 import asked
@@ -20,8 +22,15 @@ import table
 
 from pgmjax.history import MaxEntropy, ProductPrior
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+
+import harness
+
 SCALE = 5000.0
 PRIOR_EPSILON = 0.02
+FOLDS = 5
+ONE_ALPHA = 3e-3  # of the parts that do not vary it
+KEYS = ("task", "kind", "prior", "alpha", "queries", "solver")
 
 
 def prior_of(domain, columns, seed):
@@ -35,46 +44,76 @@ def prior_of(domain, columns, seed):
     return ProductPrior(domain, tables)
 
 
-def tell(**line):
-    """Print a line."""
-    print(json.dumps({k: round(v, 6) if isinstance(v, float) else v for k, v in line.items()}), flush=True)
+def tell(kept, **line):
+    """Keep a line."""
+    kept.add(line)
+    harness.say(str({k: round(v, 6) if isinstance(v, float) else v for k, v in line.items()}))
 
 
-def run_alpha(options, domain, columns, pairs):
+def validated(settings, options, domain, past, values):
+    """The RMSE that 5-fold cross-validation estimates; the noise of what it leaves out is subtracted."""
+    folds, missed = np.random.default_rng(5).integers(FOLDS, size=len(values)), []
+    for fold in range(FOLDS):
+        inside, outside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+        few = dataclasses.replace(past, queries=[past.queries[k] for k in inside], truth=past.truth[inside])
+        model = settings.fit(asked.noisy(domain, few, values[inside], SCALE), options.rows).model
+        answers = [float(model.answer(past.queries[k]).reshape(())) for k in outside]
+        missed.extend(np.array(answers) - values[outside])
+    return float(np.sqrt(max(np.mean(np.square(missed)) - 2 * SCALE**2, 0.0)))
+
+
+def run_alpha(kept, options, domain, columns, pairs):
     """RMSE of past and new queries for each alpha and prior."""
     kind = getattr(asked, options.kind)
     past, new = kind(domain, pairs, options.queries, 1), asked.ranges(domain, pairs, options.queries, 2)
     history = asked.history(domain, past, SCALE, 3)
     priors = {"uniform": None, "bought": prior_of(domain, columns, 4)}
-    tell(kind=options.kind, queries=options.queries, raw=asked.rmse(history.values, past.truth))
     for name in options.priors:
         for alpha in options.alphas:
+            if ("alpha", options.kind, name, alpha, options.queries, "chains") in kept:
+                continue
             start, cpu = time.perf_counter(), time.process_time()
-            fit = MaxEntropy(
+            settings = MaxEntropy(
                 alpha=alpha,
                 prior=priors[name],
                 solver="chains",
                 chain_steps=options.steps,
                 chains=options.chains,
-            ).fit(history, options.rows)
+            )
+            fit = settings.fit(history, options.rows)
             of_new = [float(fit.model.answer(query).reshape(())) for query in new.queries]
+            seconds = time.perf_counter() - start, time.process_time() - cpu
             tell(
+                kept,
+                task="alpha",
                 kind=options.kind,
                 prior=name,
                 alpha=alpha,
+                queries=options.queries,
+                solver="chains",
+                raw=asked.rmse(history.values, past.truth),
                 past=asked.rmse(fit.answers, past.truth),
                 new=asked.rmse(np.array(of_new), new.truth),
+                estimate=validated(settings, options, domain, past, history.values),
                 at_box=float(np.mean(np.abs(fit.weights) >= 0.999 * alpha * options.rows / SCALE)),
-                seconds=time.perf_counter() - start,
-                cpu_seconds=time.process_time() - cpu,
+                steps=options.steps,
+                seconds=seconds[0],
+                cpu_seconds=seconds[1],
             )
 
 
-def run_learner(options, domain, columns, pairs):
+def run_learner(kept, options, domain, columns, pairs):
     """Both solvers on one history, their ends evaluated by the same exact dual."""
     past = asked.ranges(domain, pairs, options.queries, 1)
     history = asked.history(domain, past, SCALE, 3)
-    (alpha,) = options.alphas
+    alpha = ONE_ALPHA
+    about = {
+        "task": "learner",
+        "kind": "ranges",
+        "prior": "uniform",
+        "alpha": alpha,
+        "queries": options.queries,
+    }
     settings = MaxEntropy(
         alpha=alpha,
         solver="newton",
@@ -87,8 +126,9 @@ def run_learner(options, domain, columns, pairs):
     start, cpu = time.perf_counter(), time.process_time()
     fit = settings.fit(history, options.rows)
     tell(
+        kept,
+        **about,
         solver="exact gradients",
-        alpha=alpha,
         primal=fit.objective,
         dual=fit.objective - fit.gap,
         gap=fit.gap,
@@ -105,8 +145,9 @@ def run_learner(options, domain, columns, pairs):
     cpu = time.process_time() - cpu
     point = settings.dual(history, options.rows).at(np.clip(weights, -box, box))
     tell(
+        kept,
+        **about,
         solver="paper's learner",
-        alpha=alpha,
         primal=point.primal,
         dual=point.value,
         gap=point.gap,
@@ -117,10 +158,12 @@ def run_learner(options, domain, columns, pairs):
     )
 
 
-def run_queries(options, domain, columns, pairs):
+def run_queries(kept, options, domain, columns, pairs):
     """RMSE and seconds by the number of queries; the noise grows with it, so that all spend the same."""
-    (alpha,) = options.alphas
+    alpha = ONE_ALPHA
     for count in options.counts:
+        if ("queries", "ranges", "uniform", alpha, count, "chains") in kept:
+            continue
         past = asked.ranges(domain, pairs, count, 1)
         history = asked.history(domain, past, SCALE * count / 5000, 3)
         start = time.perf_counter()
@@ -128,9 +171,14 @@ def run_queries(options, domain, columns, pairs):
             history, options.rows
         )
         tell(
-            queries=count,
-            scale=SCALE * count / 5000,
+            kept,
+            task="queries",
+            kind="ranges",
+            prior="uniform",
             alpha=alpha,
+            queries=count,
+            solver="chains",
+            scale=SCALE * count / 5000,
             raw=asked.rmse(history.values, past.truth),
             past=asked.rmse(fit.answers, past.truth),
             seconds=time.perf_counter() - start,
@@ -139,12 +187,12 @@ def run_queries(options, domain, columns, pairs):
 
 def main():
     """Run one of the experiments."""
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options = harness.parser(__doc__)
     options.add_argument("task", choices=("alpha", "learner", "queries"))
     options.add_argument("--queries", type=int, default=5000)
     options.add_argument("--counts", type=int, nargs="+", default=[500, 1000, 2000, 5000, 10000])
     options.add_argument("--kind", choices=("ranges", "general"), default="ranges")
-    options.add_argument("--alphas", type=float, nargs="+", default=[1e-3, 3e-3, 1e-2, 3e-2, 0.1])
+    options.add_argument("--alphas", type=float, nargs="+", default=[3e-4, 1e-3, 3e-3, 1e-2, 3e-2])
     options.add_argument("--priors", nargs="+", choices=("uniform", "bought"), default=["uniform", "bought"])
     options.add_argument("--rows", type=int, default=table.ROWS)
     options.add_argument("--chains", type=int, default=5000)
@@ -155,7 +203,8 @@ def main():
     chosen = options.parse_args()
     columns = table.table(chosen.rows)
     run = {"alpha": run_alpha, "learner": run_learner, "queries": run_queries}[chosen.task]
-    run(chosen, table.domain(), columns, table.pair_counts(columns))
+    kept = harness.Results("paper000-max-entropy", KEYS)
+    run(kept, chosen, table.domain(), columns, table.pair_counts(columns))
 
 
 if __name__ == "__main__":

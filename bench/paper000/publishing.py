@@ -96,7 +96,9 @@ def of_rows(truth: Columns, made: Columns) -> harness.Line:
 def of_joint(truth: Columns, joint: Joint) -> harness.Line:
     """Errors of pairs and triples."""
     pairs, triples = of_tables(truth, joint, PAIRS), of_tables(truth, joint, TRIPLES)
-    return {"pairs": float(np.mean(pairs)), "worst_pair": max(pairs), "triples": float(np.mean(triples))}
+    each = {"each_pair": pairs, "each_triple": triples}
+    means = {"pairs": float(np.mean(pairs)), "worst_pair": max(pairs), "triples": float(np.mean(triples))}
+    return means | each
 
 
 def measured(truth: Columns, epsilon: float, seed: int) -> dict[tuple[str, str], np.ndarray]:
