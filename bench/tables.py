@@ -132,6 +132,7 @@ BLOCKS = (
     Block(PAPERS[1], "learners", paper001.learners, ("paper001-mae",)),
     Block(PAPERS[1], "online-weights", paper001.online_weights, ("paper001-online-weights",)),
     Block("bench/paper001/similarity.md", "similarity", paper001.similarity, ("paper001-similarity",)),
+    Block("bench/paper001/similarity.md", "learners", paper001.similarity_learners, ("paper001-similarity",)),
     Block(PAPERS[2], "facebook", paper002.facebook, ("paper002-facebook",)),
     Block(PAPERS[2], "scaling", paper002.scaling, ("paper002-scaling",)),
     Block(PAPERS[2], "slope", paper002.scaling_numbers, ("paper002-scaling",)),

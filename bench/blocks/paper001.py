@@ -155,7 +155,7 @@ TRAINING = (335, 671, 2013)
 def similarity(lines: Sequence[Line]) -> str:
     """Mean absolute errors of similarities of fresh pairs of users."""
     keys, rows = ("measure", "protect", "epsilon", "method", "training", "tests"), []
-    errors = {tuple(line[key] for key in keys): line["mae"] for line in lines}
+    errors = {tuple(x[key] for key in keys): x["mae"] for x in lines if x["learner"] == "ridge"}
     for kind in MEASURES:
         for budget in ("0.1", "1", "10"):
             for count in (10, 500, 2000):
@@ -167,6 +167,23 @@ def similarity(lines: Sequence[Line]) -> str:
                 rows.append([*kind, budget, str(count), *shown[:3], f"{shown[3]} ({best})"])
     head = ["similarity", "protected", "epsilon", "m_t", "Laplace", "within the range", "mean", "MLDP (m)"]
     return markdown(head, rows)
+
+
+def similarity_errors(lines: Sequence[Line]) -> dict[tuple[str, int], float]:
+    """Errors of learners on cosines of 500 fresh pairs, epsilon 1, a record protected, by training pairs."""
+    wanted = {"measure": "cosine", "protect": "record", "epsilon": "1", "method": "mldp", "tests": 500}
+    found = [x for x in lines if all(x[key] == value for key, value in wanted.items())]
+    return {(x["learner"], x["training"]): x["mae"] for x in found}
+
+
+def similarity_learners(lines: Sequence[Line]) -> str:
+    """The learners of the paper, and ridge regression."""
+    errors = similarity_errors(lines)
+    rows = [
+        [name.removeprefix("sklearn."), *(f"{errors[name, count]:.3f}" for count in TRAINING)]
+        for name in dict.fromkeys(learner for learner, _ in errors)
+    ]
+    return markdown(["learner", *(f"m = {count:,}" for count in TRAINING)], rows)
 
 
 def batch(lines: Sequence[Line]) -> dict[str, str]:

@@ -71,14 +71,15 @@ def error(lines: Sequence[Line]) -> str:
 FIGURES = ("cost", "answering_ratio", "reliability", "coverage", "relative_error")
 
 
-def _ends(lines: Sequence[Line]) -> dict[tuple, list[Line]]:
+def ends(lines: Sequence[Line]) -> dict[tuple, list[Line]]:
+    """Return the last line of each session, by table, setting and method."""
     last = [line for line in lines if line["queries"] == line["number"] == 1000]
     return by(newest(last, "table", "setting", "method", "seed"), "table", "setting", "method")
 
 
 def sessions(lines: Sequence[Line]) -> str:
     """The end of every method, means over seeds with the least and largest reliability."""
-    groups, rows = _ends(lines), []
+    groups, rows = ends(lines), []
     order = itertools.product(
         ("unbounded", "bounded"), ("NETTRACE", "SEARCHLOGS"), ("baseline", "session", "ols")
     )
@@ -96,7 +97,7 @@ def sessions_nettrace(lines: Sequence[Line]) -> str:
     """Cost and share of answered questions on NETTRACE."""
     settings = {"unbounded": "unlimited budget", "bounded": "cap of 1"}
     methods = {"baseline": "buy every answer", "session": "session"}
-    groups, rows = _ends(lines), []
+    groups, rows = ends(lines), []
     for setting, method in itertools.product(settings, methods):
         runs = groups["NETTRACE", setting, method]
         cost, ratio = (statistics.mean(run[name] for run in runs) for name in FIGURES[:2])

@@ -9,8 +9,13 @@ import argparse
 import json
 import math
 import pathlib
+import sys
 
 import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import harness
 
 from pgmjax import history
 from pgmjax.history.session.costs import cell_costs
@@ -57,8 +62,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--input", type=pathlib.Path, help="a JSON file with H, y, alpha, Q and level")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--keep", action="store_true", help="add the paper's example to bench/results")
     options = parser.parse_args()
     result = solve(PAPER if options.input is None else json.loads(options.input.read_text()))
+    if options.keep and options.input is None:
+        harness.keep("paper003-example", result)
     if options.json:
         print(json.dumps(result))
         return
