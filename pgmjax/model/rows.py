@@ -90,12 +90,7 @@ class ModelRows(Named):
                 or tables too large for it.
         """
         rows = self._number_of_rows(rows)
-        need, free = rows * len(self.domain) * _BYTES_A_CODE, memory.available_bytes()
-        if need > free:
-            raise ValueError(
-                f"rows: {rows:,} rows of {len(self.domain)} attributes need {memory.readable_bytes(need)}, "
-                f"and {memory.readable_bytes(free)} are free: draw them to a file with sample_to, or fewer."
-            )
+        require_room(rows, self.domain)
         drawn = self._row_blocks(rows, seed, method, device, mesh)
         columns = sampling.joined(drawn, len(self.domain))
         return dict(zip(self.domain.attributes, columns, strict=True))
@@ -238,6 +233,20 @@ class ModelRows(Named):
         if rows > MOST_ROWS:
             raise ValueError(f"rows must be at most {MOST_ROWS:,}, got {rows:,}.")
         return rows
+
+
+def require_room(rows: int, domain: Domain) -> None:
+    """Refuse rows that do not fit in memory.
+
+    Raises:
+        ValueError: they need more than is free.
+    """
+    need, free = rows * len(domain) * _BYTES_A_CODE, memory.available_bytes()
+    if need > free:
+        raise ValueError(
+            f"rows: {rows:,} rows of {len(domain)} attributes need {memory.readable_bytes(need)}, "
+            f"and {memory.readable_bytes(free)} are free: draw them to a file with sample_to, or fewer."
+        )
 
 
 def known_codes(domain: Domain, columns: Mapping[str, Any], *, unknown: bool = True) -> dict[int, np.ndarray]:

@@ -17,6 +17,7 @@ from pgmjax.measurements.inputs import MEASURED, Input
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.row_file import decoded_rows
+from pgmjax.model.rows import require_room
 from pgmjax.model.sampling import INDEPENDENT
 from pgmjax.uncertainty.posterior import Combined, around, draws_of
 
@@ -77,10 +78,11 @@ class Analysis:
             rows: of each table, None for as many as its model has.
 
         Raises:
-            ValueError: m is below 2, or rows below 1.
+            ValueError: m is below 2, rows below 1, or more than fit in memory.
         """
         m = checks.integer("m", m, low=2)
         rows = None if rows is None else checks.integer("rows", rows, low=1)
+        require_room(round(self.model.total) if rows is None else rows, self.model.domain)
         return _with_rows(self._models(m, seed, people=True)[1], seed, rows)
 
     def estimate(

@@ -133,3 +133,12 @@ def test_a_function_that_fails_on_some_draws_says_on_how_many():
             made.estimate(lambda model: 1.0, draws)
     with pytest.raises(ValueError, match="level must be"):
         made.estimate(lambda model: 1.0, 3, level=1)
+
+
+def test_tables_that_no_memory_holds_are_refused_before_a_draw_is_fitted(monkeypatch):
+    def fitted(*given, **more):
+        raise AssertionError("a draw was fitted")
+
+    monkeypatch.setattr("pgmjax.release.analysis.draws_of", fitted)
+    with pytest.raises(ValueError, match=r"rows of 3 attributes need .* are free"):
+        released(0, [("a",)]).tables(3, rows=10**15)
