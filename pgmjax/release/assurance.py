@@ -1,4 +1,4 @@
-"""What a release answers to its evaluator: its claim in native parameters, and NIST SP 800-226's hazards.
+"""The answers of a release to its evaluator: its claim in native parameters, and NIST SP 800-226's hazards.
 
 `HAZARDS` is the one table of them: `assurance.json`, the report and docs/privacy-officer.md are made from it.
 All answers follow from the record of the release and its noisy answers, so they cost no further privacy.
@@ -86,7 +86,7 @@ COMMON = (
 
 @dataclasses.dataclass(frozen=True)
 class Told:
-    """What a release says of itself.
+    """A release as it is told, for its answers.
 
     Attributes:
         record: content of `release.json`.
@@ -109,7 +109,7 @@ class Told:
 
     @functools.cached_property
     def inputs(self) -> tuple[Input, ...]:
-        """What the release was computed from."""
+        """All that the release was computed from."""
         return inputs.from_list(self.record["inputs"])
 
     @property
@@ -119,7 +119,7 @@ class Told:
 
     @functools.cached_property
     def accounting(self) -> str:
-        """What the claim follows from: "pure" (epsilons), "zcdp" (rhos) or "approximate" (with delta)."""
+        """The account of the claim: "pure" (epsilons), "zcdp" (rhos) or "approximate" (with delta)."""
         delta = exact("delta", self.spent["delta"])
         if delta == 0:
             return "pure"

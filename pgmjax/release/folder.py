@@ -177,10 +177,6 @@ def fill(
     drawn = {"synthetic": "codes" if codes else "values", "method": method}
     record = {**_facts(release), **drawn, **({"source": source} if source else {})}
 
-    def answer_evaluators(path: pathlib.Path) -> None:
-        content = assurance.of(record, release.estimates)
-        path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-
     def report(path: pathlib.Path) -> None:
         failed: dict[str, Exception] = {}
         shown = (record, release.asked, release.estimates)
@@ -197,7 +193,7 @@ def fill(
     parts[f"synthetic.{synthetic_format}"] = lambda path: release.model.sample_to(
         path, rows, synthetic_seed, **draw, escape_formulas=escape_formulas
     )
-    parts[assurance.NAME] = answer_evaluators
+    parts[assurance.NAME] = lambda path: _write_assurance(path, record, release.estimates)
     parts["report.html"] = report
     parts["answers.parquet"] = lambda path: tables.write_answers(release, path)
     record["files"] = [name for name in ("release.json", *parts) if name in assurance.FILES]
@@ -233,6 +229,10 @@ def _optional_parts(release: Release) -> dict[str, Callable[[pathlib.Path], Any]
         trained, seed = release.predictor, release.training_seed
         parts["predictor"] = lambda path: predictor.write(trained, path, seed=seed)
     return parts
+
+
+def _write_assurance(path: pathlib.Path, record: Mapping[str, Any], estimates: CountEstimates) -> None:
+    path.write_text(json.dumps(assurance.of(record, estimates), indent=2) + "\n", encoding="utf-8")
 
 
 def _write_noisy_answers(release: Release, path: pathlib.Path) -> None:

@@ -17,6 +17,7 @@ from pgmjax.data.population import Population
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.sampling import INDEPENDENT
+from pgmjax.privacy.exact import exact
 from pgmjax.release import accuracy, assurance, explorer, figures
 from pgmjax.release import text as report_text
 from pgmjax.release.accuracy import CountEstimates
@@ -222,18 +223,21 @@ def _spent(record: Mapping[str, Any]) -> str:
 def _assurance(record: Mapping[str, Any], estimates: CountEstimates) -> str:
     """The hazards of NIST SP 800-226, with what this release answers to each."""
     told = assurance.of(record, estimates)
-    heads = {"": "n", "section": "", "hazard": "", "status": "", "evidence": ""}
+    heads = {"hazard": "", "section": "", "status": "", "evidence": "wide"}
     rows = [
-        (str(each["number"]), *(each[name] for name in ("section", "title", "status", "evidence")))
+        (f"{each['number']}. {each['title']}", each["section"], each["status"], each["evidence"])
         for each in told["hazards"]
     ]
-    curve = [(each["delta"], each["epsilon"]) for each in told["curve"]]
+    curve = [(f"{float(exact('delta', each['delta'])):g}", each["epsilon"]) for each in told["curve"]]
     words = page.paragraphs(
-        [f"The hazards are those of {told['source']}. {assurance.NAME} has them for programs."]
+        [f"The hazards are those of {told['source']}. {assurance.NAME} has the same for programs."]
     )
-    means = page.named(told["statuses"].items())
-    points = page.table({"delta": "n", "epsilon at that delta": "n"}, curve)
-    return page.section("Answers to an evaluator", f"{words}{page.table(heads, rows)}{means}{points}")
+    points = page.table({"delta": "n", "epsilon": "n"}, curve)
+    return page.section(
+        "Answers to an evaluator",
+        f"{words}{page.table(heads, rows)}<h3>What a status means</h3>"
+        f"{page.named(told['statuses'].items())}<h3>Epsilon at several deltas</h3>{points}",
+    )
 
 
 def _certificate(record: Mapping[str, Any], values: int) -> str:
