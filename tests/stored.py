@@ -137,6 +137,12 @@ FOLDERS = (
     Kept(formats.TABLE, save_perturbed, "perturbed.json", pj.local.load),
     Kept(formats.RELEASE, save_release, "release.json", release_folder.read),
     Kept(
+        formats.ASSURANCE,
+        save_release,
+        "assurance.json",
+        lambda folder: release_folder.read(folder).assurance(),
+    ),
+    Kept(
         formats.TRANSCRIPT,
         lambda folder: save_release(folder, "dual-query"),
         "transcript.json",

@@ -79,6 +79,7 @@ def unpublished(path: Any) -> str:
 
 
 RELEASE = Format("release", "a release of pgmjax")
+ASSURANCE = Format("assurance", "what a release answers to its evaluator")
 FIT = Format("fit", "a fit of pgmjax")
 RUN = Format("run", "a run of pgmjax")
 TRANSCRIPT = Format("transcript", "a transcript of pgmjax")
@@ -95,6 +96,7 @@ LEDGER = Format("ledger", "a ledger of pgmjax")
 SWEEP = Format("sweep", "results of a sweep")
 ALL = (
     RELEASE,
+    ASSURANCE,
     FIT,
     RUN,
     TRANSCRIPT,

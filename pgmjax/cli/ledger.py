@@ -93,6 +93,12 @@ def _add_another(arguments: argparse.Namespace) -> None:
         _print_account(arguments, ledger, account)
 
 
+def _note_exact(arguments: argparse.Namespace) -> None:
+    with _open(arguments.file) as ledger:
+        account = ledger.note_exact(arguments.name, arguments.what)
+        _print_account(arguments, ledger, account)
+
+
 def _check_table(arguments: argparse.Namespace) -> None:
     if pathlib.Path(arguments.file).suffix in _TABLES:
         raise ValueError(f"The ledger stands before the table, got {arguments.file}: exchange the two.")
@@ -218,6 +224,8 @@ def _show(arguments: argparse.Namespace) -> None:
         print(account.statement())
         for line in _lines(account, charges):
             print("\t".join(line))
+        for figure in account.exact:
+            print(f"  exact    {figure.noted[:19]}  {figure.what}")
 
 
 def _write_domain(arguments: argparse.Namespace, accounts: list[Account]) -> None:

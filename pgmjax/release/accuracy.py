@@ -49,6 +49,8 @@ VERDICTS = ("good", "coarse", NOT_WHOLE, "noise", NOT_DETERMINED)
 MODEL, LEARNER = "the model", "the trained model"
 """What gives the answers of a release, besides its noisy counts."""
 _FIGURES = ("half_width", "relative", "small", "moved", "share")
+SIZES = (0, 1, 10, 100, 1_000, 10_000)
+"""Counts at which a class of group sizes begins."""
 _SMALL = 5  # the small groups are one fifth of the values
 _MOST_WORK = 3e10  # multiplications for answers without closed forms: some ten seconds
 
@@ -391,6 +393,8 @@ class TableAccuracy:
         share: half-width of the 95 % interval of the share that a typical record is in, over that share.
         share_verdict: the verdict on shares, by the same rules.
         merged: whether it is not determined because it was measured with rare values merged.
+        sizes: of the cells in each class of `SIZES` by the model's count, the sums that `by_size` needs: of
+            ones, of the model's counts, of half-widths, and of the model's counts minus the noisy ones.
     """
 
     clique: Clique
@@ -403,6 +407,7 @@ class TableAccuracy:
     share: float = math.nan
     share_verdict: str = VERDICTS[-1]
     merged: bool = False
+    sizes: tuple[tuple[float, float, float, float], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the accuracy for JSON; null where nothing is determined."""
@@ -460,7 +465,18 @@ def table_accuracy(
         moved,
         share=share,
         share_verdict=VERDICTS[-1] if math.isnan(share) else _verdict(share, moved),
+        sizes=_sizes(fitted, half, found.values),
     )
+
+
+def _sizes(
+    fitted: np.ndarray, half: np.ndarray, noisy: np.ndarray
+) -> tuple[tuple[float, float, float, float], ...]:
+    """Return the sums of `TableAccuracy.sizes`, a row for each class."""
+    place = np.searchsorted(SIZES, fitted, side="right") - 1
+    parts = (np.ones_like(fitted), fitted, half, fitted - noisy)
+    sums = [np.bincount(place, part, minlength=len(SIZES)).tolist() for part in parts]
+    return tuple(zip(*sums, strict=True))
 
 
 def _is_merged(estimates: CountEstimates, clique: Clique) -> bool:
@@ -503,11 +519,30 @@ class ReleaseAccuracy:
     columns: tuple[TableAccuracy, ...]
     tables: tuple[TableAccuracy, ...]
 
+    def by_size(self) -> list[dict[str, float | None]]:
+        """Return the accuracy of groups by their size, over all determined columns and tables.
+
+        Each class of `SIZES` that has a cell tells the count from which it is (`least`), its number of
+        `cells`, the sum of the half-widths of their 95 % intervals over the sum of the model's counts
+        (`relative`), and the mean of the model's counts minus the noisy ones (`excess`): what non-negativity
+        and the agreement of all counts add to a cell of that size.
+        """
+        sums = [each.sizes for each in (*self.columns, *self.tables) if each.sizes]
+        found: list[dict[str, float | None]] = []
+        for least, row in zip(SIZES, np.sum(sums, axis=0).tolist() if sums else (), strict=False):
+            cells, counts, half, excess = row
+            if cells:
+                relative = round(half / counts, 4) if counts > 0 else None
+                told = {"relative": relative, "excess": round(excess / cells, 4)}
+                found.append({"least": least, "cells": int(cells), **told})
+        return found
+
     def to_dict(self) -> dict[str, Any]:
         """Return the accuracy for JSON."""
         return {
             "columns": [each.to_dict() for each in self.columns],
             "tables": [each.to_dict() for each in self.tables],
+            "sizes": self.by_size(),
         }
 
 

@@ -39,7 +39,7 @@ from pgmjax.model.regions import RegionModel
 from pgmjax.model.sampling import METHODS, ROUND
 from pgmjax.privacy.exact import as_text
 from pgmjax.queries.query import Query
-from pgmjax.release import tables
+from pgmjax.release import assurance, tables
 from pgmjax.release.accuracy import CountEstimates, NoisyDistance, Reported
 from pgmjax.release.analysis import Analysed, Analysis
 from pgmjax.release.release import Release
@@ -99,7 +99,8 @@ def write(
 
     Returns:
         The folder: `release.json`, `model/`, `measurements.parquet`, `answers.parquet`, `synthetic.parquet`
-        (or `.csv`) and `report.html`; `transcript.json` or `predictor/` if the release has one.
+        (or `.csv`), `assurance.json` and `report.html`; `transcript.json` or `predictor/` if the release has
+        one.
 
     Raises:
         ValueError: the folder exists or an argument is out of range; nothing is written.
@@ -192,8 +193,10 @@ def fill(
     parts[f"synthetic.{synthetic_format}"] = lambda path: release.model.sample_to(
         path, rows, synthetic_seed, **draw, escape_formulas=escape_formulas
     )
+    parts[assurance.NAME] = lambda path: _write_assurance(path, record, release.estimates)
     parts["report.html"] = report
     parts["answers.parquet"] = lambda path: tables.write_answers(release, path)
+    record["files"] = [name for name in ("release.json", *parts) if name in assurance.FILES]
     with Progress("writing", len(parts), show_progress) as progress:
         for done, (name, write_part) in enumerate(parts.items(), start=1):
             try:
@@ -226,6 +229,10 @@ def _optional_parts(release: Release) -> dict[str, Callable[[pathlib.Path], Any]
         trained, seed = release.predictor, release.training_seed
         parts["predictor"] = lambda path: predictor.write(trained, path, seed=seed)
     return parts
+
+
+def _write_assurance(path: pathlib.Path, record: Mapping[str, Any], estimates: CountEstimates) -> None:
+    path.write_text(json.dumps(assurance.of(record, estimates), indent=2) + "\n", encoding="utf-8")
 
 
 def _write_noisy_answers(release: Release, path: pathlib.Path) -> None:
@@ -439,6 +446,15 @@ class SavedRelease(Analysed):
     def _learned(self) -> Predictor | None:
         """The trained model, of a release that answers by it."""
         return self.predictor() if self.record.get("answered_by") == "learner" else None
+
+    def assurance(self) -> dict[str, Any] | None:
+        """Return what the release answers to its evaluator; None if it was made before there was such a file.
+
+        Raises:
+            ValueError: the file is damaged.
+        """
+        path = self.folder / assurance.NAME
+        return files.read(path, formats.ASSURANCE) if path.is_file() else None
 
     def answers(self) -> Any:
         """Return the workload's answers as an Arrow table, with the columns of `tables.write_answers`."""

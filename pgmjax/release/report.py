@@ -17,7 +17,8 @@ from pgmjax.data.population import Population
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.sampling import INDEPENDENT
-from pgmjax.release import accuracy, explorer, figures
+from pgmjax.privacy.exact import exact
+from pgmjax.release import accuracy, assurance, explorer, figures
 from pgmjax.release import text as report_text
 from pgmjax.release.accuracy import CountEstimates
 from pgmjax.release.asked import AskedModel
@@ -65,6 +66,7 @@ def render(
         part("attributes", lambda: figures.one_way(model, estimates)),
         part("pairs", lambda: figures.two_way(model, estimates)),
         part("measured tables", lambda: figures.measured(model, measurements)),
+        part("answers to an evaluator", lambda: _assurance(record, estimates)),
         _asking(model, record),
         _versions(record),
     ]
@@ -218,6 +220,26 @@ def _spent(record: Mapping[str, Any]) -> str:
     return page.section("What was spent", page.named(report_text.spent_rows(record)))
 
 
+def _assurance(record: Mapping[str, Any], estimates: CountEstimates) -> str:
+    """The hazards of NIST SP 800-226, with what this release answers to each."""
+    told = assurance.of(record, estimates)
+    heads = {"hazard": "", "section": "", "status": "", "evidence": "wide"}
+    rows = [
+        (f"{each['number']}. {each['title']}", each["section"], each["status"], each["evidence"])
+        for each in told["hazards"]
+    ]
+    curve = [(f"{float(exact('delta', each['delta'])):g}", each["epsilon"]) for each in told["curve"]]
+    words = page.paragraphs(
+        [f"The hazards are those of {told['source']}. {assurance.NAME} has the same for programs."]
+    )
+    points = page.table({"delta": "n", "epsilon": "n"}, curve)
+    return page.section(
+        "Answers to an evaluator",
+        f"{words}{page.table(heads, rows)}<h3>What a status means</h3>"
+        f"{page.named(told['statuses'].items())}<h3>Epsilon at several deltas</h3>{points}",
+    )
+
+
 def _certificate(record: Mapping[str, Any], values: int) -> str:
     rows = report_text.fit_rows(record, values)
     words = page.paragraphs(report_text.certificate(record, values))
@@ -246,15 +268,9 @@ def _asking(model: AskedModel | GraphicalModel, record: Mapping[str, Any]) -> st
     written = values if record.get("synthetic") == "values" else "codes of the domain"
     independent = record.get("method") == INDEPENDENT
     drawn = "independent of one another" if independent else "as close to the model as whole rows allow"
-    files = {
-        "measurements.parquet": "the noisy answers, with the columns clique, row, value, stddev and noise",
-        "answers.parquet": "the answers to the workload, with the columns query, one for each attribute, "
-        "clique, cell, estimate, stddev, noise_stddev, low and high",
-        "synthetic.*": f"rows drawn from the model, as {written}; {drawn}",
-        "model/": "the fitted model",
-        "release.json": "the guarantee, the budget spent and the fit, for programs",
-    }
-    items = "".join(f"<li><code>{name}</code>: {words}</li>\n" for name, words in files.items())
+    shown = {name: assurance.FILES[name][0] for name in record.get("files", assurance.COMMON)}
+    shown |= {name: f"{shown[name]}, as {written}; {drawn}" for name in shown if name.startswith("synthetic")}
+    items = "".join(f"<li><code>{name}</code>: {words}</li>\n" for name, words in shown.items())
     by = record.get("answered_by", "engine")
     own = {
         "engine": "Answers come from the model",

@@ -104,6 +104,44 @@ def test_show(file, table, capsys):
     assert line.split("\t")[1:] == ["run 1", "2 pure", "0.08", "0.08", "1"]
 
 
+def test_exact_figures_are_noted_and_every_later_release_names_them(file, tmp_path, capsys):
+    domain, table = tmp_path / "d.json", tmp_path / "t.csv"
+    Domain({"age": 2, "sex": 2}).write(domain)
+    table.write_text("age,sex\n" + "0,1\n1,0\n" * 30)
+    assert init(file, table, "--domain", str(domain), epsilon="2") == 0
+    asked = [str(table), "--domain", str(domain), "--all-kway", "1", "--epsilon", "0.5", "--quiet"]
+    asked += ["--relation", "add-remove", "--steps", "20", "--rows", "5", "--ledger", str(file)]
+    assert main(["release", *asked, "--out", str(tmp_path / "before")]) == 0
+    notes = ["people a ward, yearbook, page 12", "people a region, press release"]
+    for note in notes:
+        assert main(["ledger", "note-exact", str(file), "people", note]) == 0
+    assert "Beside them 2 exact figures were published" in capsys.readouterr().out
+    assert main(["release", *asked, "--key", "two", "--out", str(tmp_path / "after")]) == 0
+    listed = {
+        name: json.loads((tmp_path / name / "release.json").read_text())["ledger"]["exact"]
+        for name in ("before", "after")
+    }
+    assert listed["before"] == [] and [each["what"] for each in listed["after"]] == notes
+    assert main(["ledger", "show", str(file)]) == 0
+    out = capsys.readouterr().out
+    assert all(note in out for note in notes) and "1 is spent, in 2 charges" in out  # notes cost nothing
+    assert main(["ledger", "show", str(file), "--json"]) == 0
+    account = json.loads(capsys.readouterr().out)["accounts"][0]
+    assert [each["what"] for each in account["exact"]] == notes
+    assert main(["ledger", "verify", str(file)]) == 0
+
+
+def test_a_bad_note_is_refused_and_nothing_is_noted(file, table, capsys):
+    assert init(file, table) == 0
+    assert main(["ledger", "note-exact", str(file), "nobody", "a count"]) == 2
+    assert "There is no account 'nobody'" in capsys.readouterr().err
+    for note in ("", " a count", "two\nlines", "x" * 201):
+        assert main(["ledger", "note-exact", str(file), "people", note]) == 2
+        assert "The note must be 1 to 200 printable characters" in capsys.readouterr().err
+    with Ledger.open(file) as ledger:
+        assert ledger.account("people").exact == () and ledger.verify().ok
+
+
 def test_show_one_account_as_json(file, table, tmp_path, capsys):
     init(file, table)
     other = tmp_path / "other.csv"

@@ -25,6 +25,7 @@ def test_all_parts_are_there_and_nothing_else(folder):
     names = sorted(os.listdir(folder))
     files = [
         "answers.parquet",
+        "assurance.json",
         "measurements.parquet",
         "model",
         "release.json",

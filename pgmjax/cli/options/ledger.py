@@ -26,6 +26,7 @@ def add_parser(commands: Any) -> None:
     _add_init(parts)
     _add_version(parts)
     _add_set_domain(parts)
+    _add_note_exact(parts)
     _add_show(parts)
     _add_verify(parts)
 
@@ -127,6 +128,24 @@ def _add_version(parts: Any) -> None:
     _add_table(parser, needed=True)
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
     parser.set_defaults(run="ledger:_add_another")
+
+
+def _add_note_exact(parts: Any) -> None:
+    parser = parts.add_parser(
+        "note-exact",
+        help="note that an exact figure about the same people was published",
+        description="Note that an exact figure about the people of an account was published. It costs "
+        "nothing, because no budget covers it. The note is sealed in the ledger, stands in ledger show, and "
+        "is named by every release that is made later.",
+        epilog="Example: pgmjax ledger note-exact budgets.ledger people 'patients a ward, yearbook, page 12'",
+    )
+    parser.add_argument("file", metavar="FILE", help="the ledger")
+    parser.add_argument("name", metavar="NAME", help="name of the account")
+    parser.add_argument(
+        "what", metavar="WHAT", help="what was published and where, without its value; it is public"
+    )
+    parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
+    parser.set_defaults(run="ledger:_note_exact")
 
 
 def _add_table(parser: argparse.ArgumentParser, needed: bool = False) -> None:

@@ -17,6 +17,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.data.unit import Unit, change
 from pgmjax.privacy.exact import as_text, exact, exact_delta, exact_epsilon
+from pgmjax.privacy.ledger.database import keeps_figures
 from pgmjax.privacy.ledger.meter import Meter
 
 _BUDGET = (
@@ -33,6 +34,23 @@ _CHARGE = (
 
 _LONGEST = 200
 _MOST_ATTEMPTS = 10**6
+
+
+@dataclasses.dataclass(frozen=True)
+class ExactFigure:
+    """A note that an exact figure about the people of an account was published; no budget covers it.
+
+    Attributes:
+        what: what was published and where, without its value.
+        noted: time of the note, UTC.
+    """
+
+    what: str
+    noted: str
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the note for JSON."""
+        return dataclasses.asdict(self)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,6 +79,7 @@ class Account:
         unit: what one record is of, such as "person", in words, for the records; "" if nobody said. The
             unit of privacy is the definition's.
         versions: digests of further tables of the same people.
+        exact: the exact figures about these people that were noted beside the releases, the oldest first.
     """
 
     name: str
@@ -82,6 +101,7 @@ class Account:
     open: OpenDefinition | None = None
     found_by: int | None = None
     label_delta: Fraction = Fraction(0)
+    exact: tuple[ExactFigure, ...] = ()
 
     @property
     def unit_of_privacy(self) -> Unit | None:
@@ -111,6 +131,9 @@ class Account:
             said += f" {self._discovered(self.open)}"
         if self.unit:
             said += f" One record is of one {self.unit}."
+        if number := len(self.exact):
+            figures = "1 exact figure was" if number == 1 else f"{number} exact figures were"
+            said += f" Beside them {figures} published, which no budget covers."
         if self.research:
             said += " For research: noise that can be repeated is let in, and such releases protect nobody."
         return said
@@ -139,6 +162,7 @@ class Account:
         else:
             record |= {"open": self.open.to_dict(), "label_delta": as_text(self.label_delta)}
         record["versions"] = list(self.versions)
+        record["exact"] = [each.to_dict() for each in self.exact]
         exact_numbers = ("epsilon", "delta", "cap", "spent")
         texts = {name: as_text(getattr(self, name)) for name in exact_numbers}
         left = {"remaining": as_text(self.remaining), "statement": self.statement()}
@@ -206,7 +230,8 @@ def _holding(connection: sqlite3.Connection, account: str) -> dict[str, Any]:
     """Return what an account's holder, and a discovery, said of the table: fields of `Account`."""
     query = "SELECT digest FROM version WHERE account = ? ORDER BY id"
     fields: dict[str, Any] = {
-        "versions": tuple(digest for (digest,) in connection.execute(query, (account,)))
+        "versions": tuple(digest for (digest,) in connection.execute(query, (account,))),
+        "exact": _figures(connection, account),
     }
     row = last_definition(connection, account)
     if row is None:
@@ -220,6 +245,13 @@ def _holding(connection: sqlite3.Connection, account: str) -> dict[str, Any]:
     if found is not None:
         fields |= {"definition": TableDefinition.from_dict(json.loads(found[0])), "found_by": found[1]}
     return {**fields, "open": OpenDefinition.from_dict(record)}
+
+
+def _figures(connection: sqlite3.Connection, account: str) -> tuple[ExactFigure, ...]:
+    if not keeps_figures(connection):
+        return ()
+    query = "SELECT what, created FROM exact_figure WHERE account = ? ORDER BY id"
+    return tuple(ExactFigure(*row) for row in connection.execute(query, (account,)))
 
 
 def last_definition(connection: sqlite3.Connection, account: str) -> tuple[int, str, str] | None:

@@ -85,7 +85,16 @@ CREATE TABLE discovery(
     definition TEXT NOT NULL, created TEXT NOT NULL) STRICT;
 """
 
-KINDS = ("ledger", "budget", "charge", "attempt", "answer", "definition", "version", "discovery")
+_FIGURES = """
+CREATE TABLE exact_figure(
+    id INTEGER PRIMARY KEY, account TEXT NOT NULL REFERENCES budget(account),
+    what TEXT NOT NULL, created TEXT NOT NULL) STRICT;
+"""
+
+KINDS = (
+    *("ledger", "budget", "charge", "attempt", "answer", "definition", "version", "discovery"),
+    "exact_figure",
+)
 
 # INSERT OR REPLACE deletes without a DELETE trigger, so that what it would replace is looked for here
 _UNIQUE = {
@@ -135,6 +144,8 @@ BEGIN SELECT RAISE(ABORT, 'noise that protects nobody'); END;
 """
 
 
+FIGURES = _FIGURES + _KEPT.format(table="exact_figure", unique="id = NEW.id")
+"""What the first note of an exact figure adds, so that a ledger made before there were notes takes it."""
 SCHEMA = _TABLES + "".join(_KEPT.format(table=table, unique=each) for table, each in _UNIQUE.items()) + _RULES
 
 MOUNTS = pathlib.Path("/proc/mounts")
@@ -413,10 +424,10 @@ def _after_fork() -> None:
     _ALL_LOCK.release()
 
 
-def statements() -> list[str]:
-    """Return the schema statement by statement, to be run in one transaction."""
+def statements(schema: str = SCHEMA) -> list[str]:
+    """Return a schema statement by statement, to be run in one transaction."""
     found, rest = [], ""
-    for piece in SCHEMA.split(";"):
+    for piece in schema.split(";"):
         rest += piece + ";"
         if sqlite3.complete_statement(rest):
             found.append(rest.strip())
@@ -424,11 +435,15 @@ def statements() -> list[str]:
     return found
 
 
-def expected() -> dict[str, str]:
-    """Return what the schema of a ledger must hold: the SQL of every table, index and trigger by name."""
+def expected(figures: bool = False) -> dict[str, str]:
+    """Return what the schema of a ledger must hold: the SQL of every table, index and trigger by name.
+
+    Args:
+        figures: whether it keeps notes of exact figures.
+    """
     connection = sqlite3.connect(":memory:")
     try:
-        connection.executescript(SCHEMA)
+        connection.executescript(SCHEMA + FIGURES * figures)
         return present(connection)
     finally:
         connection.close()
@@ -438,6 +453,11 @@ def present(connection: sqlite3.Connection) -> dict[str, str]:
     """Return the schema of a file: the SQL of every table, index and trigger by name."""
     rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
     return dict(rows.fetchall())
+
+
+def keeps_figures(connection: sqlite3.Connection) -> bool:
+    """Return whether an exact figure was ever noted in a ledger."""
+    return "exact_figure" in present(connection)
 
 
 def resolve(path: str | os.PathLike[str]) -> pathlib.Path:

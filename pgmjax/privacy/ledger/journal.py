@@ -218,13 +218,18 @@ class LedgerJournal:
         return self._secure
 
     def receipt(self) -> dict[str, Any]:
-        """Return the ledger's part of a release: account, key, number of the charge, head of the chain."""
+        """Return the ledger's part of a release: account, key, number of the charge, head of the chain.
+
+        `exact` are the notes of exact figures about the same people that were published.
+        """
         number = None if self._charge is None else self._charge.id
+        figures = self._ledger.account(self._account.name).exact
         return {
             "account": self._account.name,
             "key": self._key,
             "charge": number,
             "head": self._ledger.head(),
+            "exact": [each.to_dict() for each in figures],
         }
 
     def choice_key(self) -> bytes:

@@ -352,6 +352,29 @@ class Ledger:
             chain.add(connection, "version", {"account": name, "digest": digest, "created": now()})
         return self.account(name)
 
+    def note_exact(self, name: str, what: str) -> Account:
+        """Note that an exact figure about the people of an account was published, now or at any time.
+
+        It costs nothing, because no budget covers it: whoever adds up what is known of these people must see
+        it beside the charges. A release that is made later lists it.
+
+        Args:
+            name: the account.
+            what: what was published and where, without its value, such as "visits a ward, yearbook, page 12".
+
+        Raises:
+            TypeError: a note that is no string.
+            ValueError: no such account, or a note that is empty or longer than a line of 200 characters.
+        """
+        row = {"account": name, "what": word("The note", what), "created": now()}
+        with self._file.writing("given the note", "Nothing was noted.") as connection:
+            self._account(connection, name)
+            if not database.keeps_figures(connection):
+                for statement in database.statements(database.FIGURES):
+                    connection.execute(statement)
+            chain.add(connection, "exact_figure", row)
+        return self.account(name)
+
     def account(self, name: str) -> Account:
         """Return the current state of an account.
 

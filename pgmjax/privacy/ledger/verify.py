@@ -98,7 +98,8 @@ def _pages(connection: sqlite3.Connection) -> Iterator[str]:
 
 
 def _rules(connection: sqlite3.Connection) -> Iterator[str]:
-    wanted, present = database.expected(), database.present(connection)
+    present = database.present(connection)
+    wanted = database.expected("exact_figure" in present)
     for name in wanted:
         if name not in present:
             yield f"The rule or table {name} was removed."
@@ -111,7 +112,7 @@ def _rules(connection: sqlite3.Connection) -> Iterator[str]:
 
 def _chain(connection: sqlite3.Connection, seen: dict[str, Any]) -> Iterator[str]:
     last, number = chain.BEGINNING, 0
-    key = _key(connection)
+    key, tables = _key(connection), database.present(connection)
     if isinstance(key, str):
         yield key
         return
@@ -127,8 +128,10 @@ def _chain(connection: sqlite3.Connection, seen: dict[str, Any]) -> Iterator[str
         if kind not in KINDS:
             yield f"Link {seq} is of an unknown kind."
             continue
-        cursor = connection.execute(f"SELECT * FROM {kind} WHERE id = ?", (row,))
-        values = cursor.fetchone()
+        values = None
+        if kind in tables:
+            cursor = connection.execute(f"SELECT * FROM {kind} WHERE id = ?", (row,))
+            values = cursor.fetchone()
         if values is None:
             yield f"The {kind} {row} is missing: it was removed after it was recorded."
             continue
@@ -150,7 +153,8 @@ def _key(connection: Any) -> bytes | str:
 
 
 def _unsealed(connection: sqlite3.Connection) -> Iterator[str]:
-    for kind in KINDS:
+    tables = database.present(connection)
+    for kind in filter(tables.__contains__, KINDS):
         for (row,) in connection.execute(
             f"SELECT id FROM {kind} WHERE id NOT IN (SELECT row FROM chain WHERE kind = ?)", (kind,)
         ):

@@ -262,6 +262,7 @@ def test_a_replaced_file_grants_nothing(path):
 def test_rows_are_only_added(path, statement, table):
     with Ledger.open(path) as ledger:
         reserve(ledger).answer(0, {}, lambda: b"1")
+        ledger.note_exact("table", "a count")
     connection = sqlite3.connect(path, isolation_level=None)
     first = "seq" if table == "chain" else "id"
     with pytest.raises(sqlite3.IntegrityError, match="a ledger is only added to"):
@@ -269,10 +270,11 @@ def test_rows_are_only_added(path, statement, table):
     connection.close()
 
 
-@pytest.mark.parametrize("table", ["budget", "charge", "attempt", "answer", "chain"])
+@pytest.mark.parametrize("table", ["budget", "charge", "attempt", "answer", "chain", "exact_figure"])
 def test_rows_are_not_replaced(path, table):
     with Ledger.open(path) as ledger:
         reserve(ledger).answer(0, {}, lambda: b"1")
+        ledger.note_exact("table", "a count")
     connection = sqlite3.connect(path, isolation_level=None)
     before = connection.execute(f"SELECT * FROM {table}").fetchall()
     with pytest.raises(sqlite3.IntegrityError):

@@ -108,6 +108,34 @@ def test_only_the_changed_row_is_named(path):
     assert faults(path) == "The answer 2 was changed after it was recorded."
 
 
+def test_notes_of_exact_figures_are_sealed(path):
+    with Ledger.open(path) as ledger:
+        rows = ledger.verify().rows
+        account = ledger.note_exact("table", "a count, yearbook")
+        assert [each.what for each in account.exact] == ["a count, yearbook"]
+        assert account.spent == ledger.account("table").spent and ledger.verify().rows == rows + 1
+    untouched = path.read_bytes()
+    cases = {
+        "UPDATE exact_figure SET what = 'nothing'": "The exact_figure 1 was changed after it was recorded",
+        "DELETE FROM exact_figure": "The exact_figure 1 is missing",
+        "DROP TABLE exact_figure": "The exact_figure 1 is missing",
+    }
+    for change, said in cases.items():
+        path.write_bytes(untouched)
+        tamper(
+            path,
+            "DROP TRIGGER exact_figure_is_not_changed",
+            "DROP TRIGGER exact_figure_is_not_deleted",
+            change,
+        )
+        assert said in faults(path)
+    path.write_bytes(untouched)
+    with pytest.raises(sqlite3.IntegrityError, match="only added to"):
+        tamper(path, "DELETE FROM exact_figure")
+    tamper(path, "INSERT INTO exact_figure (account, what, created) VALUES ('table', 'x', '')")
+    assert "no link seals it" in faults(path)
+
+
 def test_rules_that_were_changed_or_added(path):
     tamper(
         path,
