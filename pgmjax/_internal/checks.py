@@ -111,6 +111,7 @@ def integer_of_text(text: str) -> int:
         >>> integer_of_text("1e6"), integer_of_text("1_000_000")
         (1000000, 1000000)
     """
+    not_grouped(text)
     try:
         value = Decimal(short_number("a whole number", text.strip()))
         if value.is_finite() and value == value.to_integral_value():
@@ -118,6 +119,19 @@ def integer_of_text(text: str) -> int:
     except (ArithmeticError, ValueError):
         pass
     raise ValueError(f"expected a whole number such as 1000, 1_000 or 1e3, got {text[:40]!a}")
+
+
+def not_grouped(text: str) -> None:
+    """Refuse a number such as 10.000: ten thousand to some, and ten to others.
+
+    Raises:
+        ValueError: it is one.
+    """
+    text = text.strip()
+    if re.fullmatch(r"[1-9]\d{0,2}(\.\d{3})+", text):
+        plain, whole = text.replace(".", ""), text.partition(".")[0]
+        other = f" or {whole}" if set(plain.removeprefix(whole)) == {"0"} else ", without the point"
+        raise ValueError(f"{text[:40]!a} may be thousands or a fraction: write {plain}{other}")
 
 
 def set_integers(
@@ -143,6 +157,11 @@ def new_path(path: str | os.PathLike[str], unless: str = "") -> pathlib.Path:
     kind(path, str | os.PathLike, "path must be the name of a file or folder")
     if not os.fspath(path):
         raise ValueError("The name of what is to be written is empty: give one.")
+    if pathlib.Path(path).parts[:1] == ("~",):
+        raise ValueError(
+            f"{os.fspath(path)} begins with ~, which a shell replaces only where it stands alone: write "
+            "the name of the folder instead."
+        )
     target = pathlib.Path(path).absolute()
     if os.path.lexists(target):
         also = unless or ", nothing is ever overwritten"

@@ -42,6 +42,7 @@ _PLAIN = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 # raised by code that uses damaged records or arrays
 _DAMAGE = (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
+_PATTERN = "A shell replaces * and ? by names only without quotes: leave them off, or list the names."
 _PARTIAL = re.compile(r"\.[0-9a-f]{12}\.partial")
 _UNREADABLE = (*_DAMAGE, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
@@ -60,6 +61,10 @@ def absent(what: str, path: str | os.PathLike[str]) -> str:
     file = pathlib.Path(path)
     if file.is_dir():
         return f"{os.fspath(path)} is a folder: give a {what}."
+    if file.parts[:1] == ("~",):
+        return f"There is no {what} {os.fspath(path)}. A shell replaces ~ only without quotes."
+    if re.search(r"[*?]", file.name):
+        return f"There is no {what} {os.fspath(path)}. {_PATTERN}"
     beside: list[str] = []
     with contextlib.suppress(OSError):
         beside = os.listdir(file.parent)

@@ -17,7 +17,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from pgmjax._internal import checks
@@ -39,11 +39,16 @@ _NEEDED = {
 """What a required option is."""
 _OPTIONS: Mapping[str, tuple[str, ...]] = {"epsilon": ("cap",)}
 """What a command calls an option of other commands: session ask has a cap in place of epsilon."""
+_NO_SEED = (
+    ". Noise that protects has no seed. For research there is --insecure-seed N; its release protects nobody"
+)
 _COMMANDS: Mapping[str, str] = {
     **dict.fromkeys(("synthesize", "synthesise", "generate", "run", "measure"), "release"),
     **dict.fromkeys(("sample", "draw"), "release FOLDER --add-rows N"),
     **dict.fromkeys(("compare", "list"), "mechanisms"),
 }
+_PARTS: Mapping[str, str] = dict.fromkeys(("start", "open", "begin", "new", "init", "create"), "ask")
+"""What begins a session, for words that one may try."""
 """Commands for words that one may try."""
 _SETTINGS = (
     "accounting answer cliques compress count_share degree encoding estimate expected_records first "
@@ -116,17 +121,24 @@ class _Parser(argparse.ArgumentParser):
         self.register("action", "once", _Once)
         self._negative_number_matcher = _NEGATIVE
         self.given: set[str] = set()
+        self.words: list[str] = []
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         """Return the value of an argument; of a choice in another case, the choice."""
         if not arg_string and action.option_strings and action.dest not in _MAY_BE_EMPTY:
             raise argparse.ArgumentError(action, f"is empty: {_wanted(action)}")
+        if action.dest == "total":
+            try:
+                checks.not_grouped(arg_string)
+            except ValueError as error:
+                raise argparse.ArgumentError(action, str(error)) from None
         value = super()._get_value(action, arg_string)
         chosen = action.choices is not None and not isinstance(action, argparse._SubParsersAction)
         return (checks.same_word(value, action.choices or ()) or value) if chosen else value
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Parse arguments; the command itself, and not `pgmjax`, refuses those that it does not have."""
+        self.words = [*(_words(None) if args is None else args)]
         found, strange = super().parse_known_args(args, namespace)
         if strange and (self._subparsers is None or self.get_default("run")):
             words = _words(None) if args is None else args
@@ -138,6 +150,10 @@ class _Parser(argparse.ArgumentParser):
         if usage.count("\n") > _MOST_LINES:  # the error would be lost below it
             usage = f"usage: {self.prog} ... (all options: {self.prog} --help)\n"
         print(usage, end="", file=sys.stderr)
+        strange = [word for word in self.words if re.match(r"--\w", word)]
+        strange = [word for word in strange if word.partition("=")[0] not in self._option_string_actions]
+        if "arguments are required" in message and strange and self.get_default("run"):
+            message = f"unrecognized arguments: {strange[0]}{_instead(strange[:1], self, self.words)}"
         if "arguments are required" in message:
             for option, meaning in _NEEDED.items():
                 message = re.sub(rf"{option}\b", f"{option} {meaning}", message)
@@ -222,6 +238,8 @@ def _meant(message: str, parser: argparse.ArgumentParser) -> str:
         return ""
     word, known = choice[1], [*re.findall(r"[\w.-]+", choice[2]), "--help", "--version"]
     option = parser._option_string_actions.get(message.partition(":")[0].removeprefix("argument "))
+    if word in _PARTS and "ask" in known and "status" in known:
+        return f". {parser.prog} {_PARTS[word]} begins a session with its first question"
     if word in _COMMANDS and "release" in known:
         return f". Did you mean {parser.prog} {_COMMANDS[word]}?"
     if "--text-encoding" in parser._option_string_actions and _is_codec(word):
@@ -271,6 +289,8 @@ def _instead(words: Sequence[str], parser: argparse.ArgumentParser, given: Seque
             return f". Did you mean --domain {words[0]}?"
         return f". That is one too many: {takes}, and an option takes one value at most"
     name = option.lstrip("-").replace("-", "_")
+    if name in ("seed", "random_seed", "random_state") and "--insecure-seed" in known:
+        return _NO_SEED
     if "--option" in known and name in _SETTINGS.split():
         return f". Did you mean --option {name}=VALUE?"
     name = option.lstrip("-")
@@ -280,7 +300,21 @@ def _instead(words: Sequence[str], parser: argparse.ArgumentParser, given: Seque
     close = [each for each in close if each in known] or _close(option, known)
     if len(name) == 1:
         close = [each for each in known if each.startswith(f"--{name}")]
-    return f". Did you mean {' or '.join(close)}?" if close else f". {takes}; --help lists these"
+    if close:
+        return f". Did you mean {' or '.join(close)}?"
+    others = [*_having(option, _parser())]
+    also = f"It is an option of {' and '.join(others[:2])}" if others else f"{takes}; --help lists these"
+    return f". {also}"
+
+
+def _having(option: str, parser: argparse.ArgumentParser) -> Iterator[str]:
+    """Yield the commands that have an option."""
+    if option in parser._option_string_actions:
+        yield parser.prog
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for each in action.choices.values():
+                yield from _having(option, each)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -116,6 +116,9 @@ def mechanisms_named(text: str) -> list[type[Any]]:
         raise argparse.ArgumentTypeError(
             f"invalid choice: {text!r} (choose from all, {', '.join(known)}, or write module:Class)"
         )
+    if module.endswith(".py"):
+        right = f"{module.removesuffix('.py').replace('/', '.')}:{name}"
+        raise argparse.ArgumentTypeError(f"a module is named without .py: write {right}")
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:

@@ -197,6 +197,9 @@ def _finite(text: str) -> float:
     return float(text)
 
 
+_SPREADSHEET_DATE = re.compile(r"\d{1,2}[-. ](?:[A-Z][a-z]{2}|[A-Z]{3})|(?:[A-Z][a-z]{2}|[A-Z]{3})[-. ]\d{2}")
+
+
 @dataclass
 class _Findings:
     """Rows of one column that a domain has no place for.
@@ -379,6 +382,9 @@ def _tell(findings: dict[str, _Findings], lacking: list[str], left_out: list[str
                 print(f"    {remedy}")
         if found.others and found.others == found.readable:
             print(f"  {name}: all {found.others:,} rows with a value count as other: none is a label")
+    once = [name for name, found in findings.items() if found.outside + found.unreadable == 1]
+    if len(once) > 1:
+        print(f"  a row in each of {', '.join(once)}: is a line of units or notes below the names?")
     if lacking:
         print(f"  not in the table: {', '.join(lacking)}")
     if left_out:
@@ -404,10 +410,16 @@ def _remedies(found: _Findings) -> list[str]:
         elif found.attribute.bins is not None:
             said += _for_out_of_range(found.attribute, outside)
         else:
-            said.append("use a larger size if these are codes; use `labels: [...]` if they are not")
+            said.append(_for_no_code(outside))
     if found.missing:
         said.append("`missing: true` gives rows without a value a bucket of their own")
     return said
+
+
+def _for_no_code(texts: collections.Counter[str]) -> str:
+    if not any(_number(text) is not None for text in texts):
+        return "these are no codes: use `labels: [...]` if all values are such texts, or correct the table"
+    return "use a larger size if these are codes; use `labels: [...]` if they are not"
 
 
 def _for_unreadable(attribute: Attribute, texts: collections.Counter[str]) -> list[str]:
@@ -421,6 +433,12 @@ def _for_unreadable(attribute: Attribute, texts: collections.Counter[str]) -> li
     rest = [text.strip() for text, _ in texts.most_common(_TRIED + len(marks)) if text.strip() not in marks]
     if not rest:
         return said
+    if attribute.time is not None and all(_is_serial(text) for text in rest):
+        return [
+            *said,
+            "whole numbers near 45,000 are how a spreadsheet counts days: give the column the form of a date "
+            "there, such as 2024-03-31, and save the table anew",
+        ]
     if attribute.time is None:
         forms = [(_written(form), Notation(**form)) for form in _NUMBERS]
     else:
@@ -446,6 +464,11 @@ def _for_unreadable(attribute: Attribute, texts: collections.Counter[str]) -> li
     return said
 
 
+def _is_serial(text: str) -> bool:
+    number = _number(text)
+    return number is not None and 20_000 <= number < 60_000
+
+
 def _written(form: dict[str, str]) -> str:
     """Return the entry for a way of writing numbers."""
     parts = [f"{key}: {json.dumps(value)}" for key, value in form.items() if (key, value) != ("decimal", ".")]
@@ -468,7 +491,13 @@ def _for_no_label(attribute: Attribute, texts: collections.Counter[str]) -> list
         )
     quoted = {_number(label) for label in labels if isinstance(label, str)} - {None}
     if any(_number(text) in quoted for text in texts):
-        said.append("some labels are quoted numbers: without quotes, the label 1 also reads 1.0 and 01")
+        plain = ", ".join(
+            f"{number:g}" for number in map(_number, map(text_of, labels[:4])) if number is not None
+        )
+        said.append(
+            "some labels are quoted numbers, which only the same text matches. Numbers without quotes and "
+            f"without zeros before them also read 1.0 and 01: `labels: [{plain}, ...]`"
+        )
     elif len({isinstance(label, str) for label in labels}) > 1:
         said.append(
             "the labels mix text with numbers or true and false: in YAML, put quotes around the "
@@ -480,13 +509,26 @@ def _for_no_label(attribute: Attribute, texts: collections.Counter[str]) -> list
             f"`missing: {json.dumps([*attribute.missing_markers, *marks])}` reads these texts as "
             "missing values"
         )
-    labels = attribute.labels or ()
+    if any(_SPREADSHEET_DATE.fullmatch(text.strip()) for text in texts):
+        said.append("some look like dates that a spreadsheet made of ranges such as 5-9: correct the table")
+    if any(_in_utf8(text) in labels for text in texts):
+        said.append("read as UTF-8, some are labels: leave out --encoding, or save the table in UTF-8")
     if len(labels) == 1 and " " in str(labels[0]):
         said.append(f"its only label is {labels[0]!r}: is a comma missing?")
     return [
         *said,
-        "add the missing labels, if they are public; or `other: true` counts all others as one",
+        "add the missing labels, if they are public; or `other: true` counts all others as one; or correct "
+        "the table (--holder-log lists the values)",
     ]
+
+
+def _in_utf8(text: str) -> str | None:
+    """Return what a text that was read in a Western encoding says in UTF-8, None if it says nothing else."""
+    for encoding in ("latin-1", "cp1252"):
+        with contextlib.suppress(UnicodeError):
+            read = text.strip().encode(encoding).decode("utf-8")
+            return None if read == text else read
+    return None
 
 
 def _number(text: str) -> float | None:

@@ -41,6 +41,7 @@ from pgmjax.release.statement import not_secure
 
 _APART = 20.0
 """Standard deviations by which noise does not move an answer away from the others."""
+_RARE = 1e-3  # chance of noise that is told to be unlikely
 _CHECKED = 2000  # answers: as many are compared with one another within seconds
 
 
@@ -180,14 +181,25 @@ def _row_names(query: Query, domain: Domain) -> Iterator[str]:
 
 def _check_agreement(history: History, total: float | None) -> None:
     """Reject answers that noise of the stated size cannot explain, such as exact ones that contradict."""
-    fitted = KernelPCA.of(history, total=total).fitted().values
-    apart = np.abs(history.values - fitted) / history.stddevs
+    fitted = KernelPCA.of(history, total=total).fitted()
+    left = history.values - fitted.values
+    apart = np.abs(left) / history.stddevs
     worst = int(np.argmax(apart))
     if apart[worst] > _APART:
         raise ValueError(
             f"The answers contradict one another{'' if total is None else ' or --total'}: answer {worst + 1} "
             f"of {len(apart):,} is {apart[worst]:,.0f} standard deviations of its noise away from what all "
             "say together. Correct it or the standard deviations."
+        )
+    # a residual varies by less than its noise, and that by nothing where an answer stands alone
+    free = history.stddevs**2 - fitted.stddevs**2
+    own = np.abs(left) / np.sqrt(np.maximum(free, 1e-9 * history.stddevs**2))
+    most = float(np.max(own, where=free > 1e-9 * history.stddevs**2, initial=0.0))
+    if most > (math.log(len(left)) - math.log(_RARE)) / math.sqrt(2):  # of Laplace noise, the heavier tail
+        process.say(
+            f"The answers hardly agree: one is {most:.1f} standard deviations away from what the others "
+            "say, which "
+            f"their noise explains less than once in {1 / _RARE:,.0f} times. Is a number or a scale mistyped?"
         )
 
 
@@ -269,6 +281,11 @@ def _prior(text: str, history: History) -> ProductPrior | None:
         raise ValueError(f"--prior must be uniform or a JSON file; there is no file {text}.")
     try:
         given = files.parse_json(files.read_text(pathlib.Path(text)))
+        if isinstance(given, dict) and any(isinstance(each, dict) for each in given.values()):
+            raise ValueError(
+                "the probabilities of an attribute are a list in the order of the domain's values, without "
+                'their names, as in {"sex": [0.5, 0.5]}.'
+            )
         return ProductPrior(history.domain, given)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{text}: {error}") from error

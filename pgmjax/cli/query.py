@@ -11,6 +11,8 @@ import argparse
 import csv
 import itertools
 import json
+import pathlib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -51,6 +53,7 @@ def run(arguments: argparse.Namespace) -> None:
         )
     if arguments.condition and arguments.marginal:
         raise ValueError("Give either conditions or --marginal, not both.")
+    _check_conditions(arguments.condition)
     draws = None if arguments.draws is None else checks.integer("--draws", arguments.draws, low=2)
     perturbed = perturb.read(arguments.folder)
     if perturbed is not None:
@@ -68,6 +71,17 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         _conditions(saved, arguments.condition, draws, arguments.json)
     _warn(saved.model.inputs)
+
+
+def _check_conditions(texts: Sequence[str]) -> None:
+    """Refuse what is no condition: a second folder.
+
+    Raises:
+        ValueError: a text is the name of a folder.
+    """
+    for text in texts:
+        if "=" not in text and pathlib.Path(text).is_dir():
+            raise ValueError(f"{text} is a folder, and one is queried at a time: ask each by itself.")
 
 
 def _by_draws(
@@ -214,8 +228,10 @@ def read_names(text: str, domain: Domain) -> Clique:
         ValueError: none is named, one is unknown, or one is named twice.
     """
     names = next(csv.reader([text], skipinitialspace=True), [])
-    if len(names) == 1 and names[0] not in domain and set(names[0].split()) <= set(domain):
-        raise ValueError(f"Expected names joined by commas, got {text!r}: write {','.join(text.split())}.")
+    if len(names) == 1 and names[0] not in domain:
+        parts = [part for part in re.split(r"[\s*+~:&/;|]+", text.strip()) if part]
+        if len(parts) > 1 and set(parts) <= set(domain):
+            raise ValueError(f"Expected names joined by commas, got {text!r}: write {','.join(parts)}.")
     return as_clique(domain, names)
 
 

@@ -10,6 +10,7 @@ from pgmjax._internal import checks
 from pgmjax.cli.release import unit_of
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
+from pgmjax.history.session.requirement import AccuracyRequirement
 from pgmjax.history.session.session import Session
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import Ledger
@@ -59,7 +60,8 @@ def _session(arguments: argparse.Namespace) -> Session:
             raise ValueError(f"There is no file {path}: check the path.")
     unit = unit_of(arguments)
     domain = Domain.read(arguments.domain)
-    query_text.parse(arguments.condition, domain)  # reject a bad condition before the cap is charged
+    asked = query_text.parse(arguments.condition, domain)
+    AccuracyRequirement.of(asked, arguments.half_width, arguments.delta, domain)  # before the cap is charged
     checks.optional("duckdb", extra="tables")
     seed = arguments.insecure_seed
     return Session.open(

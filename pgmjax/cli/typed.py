@@ -34,6 +34,7 @@ PHRASES = {
     "of target": "of query",
 }
 """What is said otherwise in Python; an option in it counts only if the command has it."""
+_WAYS = re.compile(r", or say what happens to such records: (?:--rows-outside|rows_outside) [^.]*\.")
 _LISTED = re.compile(r'--[\w-]+ "[\w-]+"(?:(?:, | or |, or )"[\w-]+")*')
 _ADVICE = "|".join(f"(?<={word} )" for word in ("raise", "lower", "give", "set", "pass", "out", "or"))
 _NUMBER = re.compile(r"[-+.\de]+|nan|inf")
@@ -62,6 +63,10 @@ def as_typed(
     words = list(argv)
     command = _command(parser, words)
     known = command._option_string_actions
+    if "--rows-outside" not in known:
+        message = _WAYS.sub(".", message)
+    elif "--no-header" in words and _WAYS.search(message):
+        message += " If the first line holds names, leave out --no-header."
     for phrase, other in PHRASES.items():
         if all(option in known for option in re.findall(r"--[\w-]+", other)):
             message = message.replace(phrase, other)

@@ -54,6 +54,9 @@ def read_domain_file(path: str | os.PathLike[str], make: Callable[[Any], _Made])
         content = (
             parse_json(text, object_pairs_hook=_unique) if kind == "json" else _Yaml(text, places).content
         )
+        if isinstance(content, dict) and str(content.get("format", "")).startswith("pgmjax:"):
+            what = str(content["format"]).removeprefix("pgmjax:")
+            raise ValueError(f"This is the record of a {what}: give the domain file of its table.")
         return make(_with_label_files(content, file.parent))
     except FileNotFoundError as error:
         raise error if file.exists() else FileNotFoundError(absent("domain file", path)) from None

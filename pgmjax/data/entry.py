@@ -427,6 +427,9 @@ def _hint(name: str, key: Key, types: list[str], value: Any) -> str:
         return f"Write {name}: {switch}{marker}."
     if _NUMBER.fullmatch(text) and ({*types} <= {"integer", "number"} or name in ("bins", "within")):
         return f"Write it as a number without quotes: {text.lstrip('0') or '0'}."
+    span = re.fullmatch("(-?[0-9]+)(?:-|\u2013|to|[.][.]+|:)(-?[0-9]+)", text)
+    if span and name == "labels":
+        return f"Write whole numbers in a row as {{min: {span[1]}, max: {span[2]}}}."
     if text and name in ("labels", "dates"):
         return f"Write a list: {name}: [{', '.join(filter(None, re.split('[,;| ]+', value)))}]."
     if isinstance(value, Mapping) and name == "labels":

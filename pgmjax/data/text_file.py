@@ -41,6 +41,12 @@ _NOT_CP1252 = frozenset(b"\x81\x8d\x8f\x90\x9d")
 _LINE = r"[^\r\n]*(?:\r*\n|\r|$)"  # CR CR LF, which a doubled conversion leaves, is one end
 _SIGNATURES = (  # how files begin, what they are, the suffix of those that are read, what to do else
     (rb"\x1f\x8b", "gzip-compressed", ".gz", "end its name in .csv.gz"),
+    (
+        rb"PK\x03\x04(?s:.{0,26})mimetypeapplication/vnd\.oasis",
+        "a LibreOffice file (.ods)",
+        "",
+        "save the sheet as CSV in UTF-8, or as .xlsx",
+    ),
     (rb"PK\x03\x04", "a zip archive, as Excel files are", EXCEL, "unpack it, or end its name in .xlsx"),
     (rb"PAR1[^ -~\t\r\n]", "a Parquet file", ".parquet", "end its name in .parquet"),
     (rb"\x93NUMPY", "a NumPy file", ".npy", "end its name in .npy"),
@@ -70,7 +76,7 @@ def file_and_kind(path: str | os.PathLike[str]) -> tuple[pathlib.Path, str]:
     """
     file = pathlib.Path(path).absolute()
     if not file.exists():
-        raise FileNotFoundError(absent("table at", file))
+        raise FileNotFoundError(absent("table", path))
     if file.is_dir():
         return file, ""
     if not file.is_file():

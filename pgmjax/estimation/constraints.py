@@ -296,8 +296,10 @@ class FixedMarginal:
         """
         expected = domain.shape_of(as_clique(domain, self.clique, exact=True))
         if self.counts.shape != expected:
+            cells = [f"{name} ({', '.join(domain.attribute(name).code_names()[:6])})" for name in self.clique]
             raise ValueError(
-                f"the fixed marginal over {self.clique} must have shape {expected}, got {self.counts.shape}."
+                f"the fixed marginal over {self.clique} must have shape {expected}, got {self.counts.shape}: "
+                f"a count for each value of {' and '.join(cells)}, in this order."
             )
 
     def zeros(self, domain: Domain) -> StructuralZeros | None:
@@ -375,11 +377,32 @@ def _constraint(where: str, entry: Any) -> Any:
             f'for example, {{"kind": "{entry["kind"]}", "{names[0]}": ["..."], {example}}}.'
         )
     try:
+        _check_forms(given)
         if kind is FunctionalDependency and isinstance(given["mapping"], list):
             given["mapping"] = {_key(one): value for one, value in map(_pair, given["mapping"])}
         return kind(**given)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{where}: {error}") from error
+
+
+def _check_forms(given: Mapping[str, Any]) -> None:
+    """Refuse what JSON writes otherwise, before the classes speak of Python."""
+    for name in ("clique", "determining"):
+        if isinstance(given.get(name), str):
+            raise ValueError(f'{name} is a list of names, as in "{name}": ["{given[name]}"].')
+    counts = given.get("counts")
+    if isinstance(counts, Mapping):
+        raise ValueError(
+            "counts are a list in the order of the domain's values, without their names, as in "
+            '"counts": [60, 40].'
+        )
+    if isinstance(counts, list) and any(isinstance(each, str) for each in counts):
+        raise ValueError('counts are numbers without quotes, as in "counts": [60, 40].')
+    if isinstance(given.get("mapping"), Mapping) and any(key.isdecimal() for key in given["mapping"]):
+        raise ValueError(
+            "a key of JSON is a text, and no code: write the mapping as pairs, as in "
+            '"mapping": [[0, "MA"], [1, "NY"]].'
+        )
 
 
 def _pair(value: Any) -> tuple[Any, Any]:

@@ -326,7 +326,8 @@ def _read(path: pathlib.Path) -> Any:
             kinds = csv.ConvertOptions(column_types=dict.fromkeys(names, arrow.string()))
             return csv.read_csv(path, convert_options=kinds)
     except (arrow.ArrowException, OSError) as error:
-        raise ValueError(f"{path} cannot be read: {error}") from error
+        quotes = " Put quotes around a condition that has a comma." if "columns, got" in str(error) else ""
+        raise ValueError(f"{path} cannot be read: {error}{quotes}") from error
     raise ValueError(f"{path} must be a .csv, .parquet or .json file of published numbers.")
 
 

@@ -373,6 +373,21 @@ class Merge(AttributeQuery):
         return self.groups.array.tolist()
 
 
+def _require_quantities(block: Mean | Moments, attribute: Attribute) -> None:
+    """Refuse to sum the codes of labels, or of a bucket for missing values.
+
+    Raises:
+        ValueError: the block has no values of its own, and the attribute's codes are no quantities.
+    """
+    if block.values is None and (attribute.labels is not None or attribute.missing):
+        why = "has labels" if attribute.labels is not None else "has a code for missing values"
+        raise ValueError(
+            f"{attribute.name!r} {why}, whose codes are no quantities: give {block.kind} the value of "
+            "each of its "
+            f"{attribute.size} codes, {', '.join(attribute.code_names()[:6])}."
+        )
+
+
 @dataclasses.dataclass(frozen=True, init=False)
 class Mean(AttributeQuery):
     """The sum of a value over the records, one row: an unnormalised mean."""
@@ -382,6 +397,11 @@ class Mean(AttributeQuery):
 
     def __init__(self, values: ArrayLike | FrozenArray | None = None) -> None:
         object.__setattr__(self, "values", _optional(values, "the values of a mean"))
+
+    def over(self, attribute: Attribute) -> Mean:
+        """Same as `AttributeQuery.over`; refuse codes that are no quantities."""
+        _require_quantities(self, attribute)
+        return self
 
     def _check(self, size: int, attribute: str) -> None:
         if self.values is not None:
@@ -417,6 +437,11 @@ class Moments(AttributeQuery):
     def __init__(self, order: int, values: ArrayLike | FrozenArray | None = None) -> None:
         object.__setattr__(self, "order", checks.integer("the number of moments", order, low=1))
         object.__setattr__(self, "values", _optional(values, "the values of moments"))
+
+    def over(self, attribute: Attribute) -> Moments:
+        """Same as `AttributeQuery.over`; refuse codes that are no quantities."""
+        _require_quantities(self, attribute)
+        return self
 
     def _check(self, size: int, attribute: str) -> None:
         if self.values is not None:

@@ -123,6 +123,10 @@ def conditions(text: str, domain: Domain, *, interpolate: bool = False) -> Condi
     checks.kind(text, str, "A query is a text such as 'sex=Male,age<30'", "write one")
     if not text.strip():
         raise ValueError("The query is empty: write conditions such as  sex=Male,age<30  (see --help).")
+    quoted = _QUOTED.fullmatch(text.strip())
+    inner = quoted.group(2) if quoted else ""
+    if quoted and quoted.group(1) not in inner and inner not in domain and _OPERATOR.search(inner):
+        text = inner  # of a shell that leaves single quotes where they are
     chosen: dict[str, _Counted] = {}
     position = 0
     while position < len(text):
@@ -138,7 +142,7 @@ def conditions(text: str, domain: Domain, *, interpolate: bool = False) -> Condi
             meant = f" Write {_MEANT[given]} for {given}." if given in _MEANT else ""
             raise ValueError(f"{error}{joined}{meant}") from None
         if not counted.shares.any():
-            raise ValueError(f"No value of {name!r} satisfies the conditions on it: the answer is 0.")
+            raise ValueError(f"No value of {name!r} satisfies what {text.strip()!r} asks: the answer is 0.")
         if position < len(text):
             if text[position] != ",":
                 raise ValueError(f"Expected a comma before {text[position:].strip()!r}.")
@@ -226,6 +230,12 @@ def _read_name(text: str, position: int, domain: Domain) -> tuple[str, int]:
 
 def _no_operator(name: str, rest: str) -> str:
     got = repr(rest.strip()) if rest.strip() else "nothing (put the condition in quotes in a shell)"
+    if not rest.strip() or rest.lstrip().startswith(","):
+        return (
+            f"{name!r} alone is no condition: write, for example, {name}=VALUE, in quotes in a shell. All "
+            "counts of "
+            "some attributes are a marginal: pgmjax query DIR --marginal age,sex."
+        )
     return f"Expected an operator ({' '.join(_OPERATORS)}, or in {{a|b}}) behind {name!r}, got {got}."
 
 
@@ -234,6 +244,14 @@ def _unknown(name: str, domain: Domain) -> str:
     turned = ""
     if name[:1].isdigit():
         turned = " A condition begins with a name: write age>=20,age<40 for a range, and decimals as 25.5."
+    if call := re.match(r"\s*(\w+)\s*\(", name):
+        what = "P, a probability" if call[1] in ("P", "p", "Pr") else call[1]
+        return (
+            f"A query counts records and knows no {what}: write conditions such as sex=Male,age<30. A "
+            "share among "
+            "some of the records is one count over another; a mean or a median follows from the counts "
+            "of --marginal."
+        )
     if name.lower().startswith("not "):
         return f"There is no not before a condition: write {name[4:].strip()}!=VALUE for all other values."
     return f"Unknown attribute {name!r}; the model has {known}.{checks.did_you_mean(name, domain)}{turned}"

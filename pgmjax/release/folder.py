@@ -506,6 +506,9 @@ def read(folder: str | os.PathLike[str]) -> SavedRelease:
     name = os.fspath(folder)
     if not where.is_dir():
         said = f"{name} is a file" if where.exists() else f"There is no folder {name}"
+        partial = where.with_name(f"{where.name}.partial")
+        if not where.exists() and partial.is_dir():
+            raise ValueError(f"{said}; {partial} is not finished: go on with --resume {partial}.")
         raise ValueError(f"{said}: expected a folder written by `pgmjax release`.{_other_command(where)}")
     path = where / "release.json"
     if not path.is_file():

@@ -107,6 +107,38 @@ def test_a_check_says_that_no_value_is_a_label(tmp_path, capsys):
     )
 
 
+SPREADSHEET = {  # what a spreadsheet made of values: what is said of it
+    "joined": (
+        {"from": "2024-01-01", "to": "2024-12-31", "step": "month"},
+        ["45333", "45360"],
+        "counts days",
+    ),
+    "size": ({"labels": ["1-4", "5-9"]}, ["1-4", "05-Sep"], "dates that a spreadsheet made of ranges"),
+    "town": (
+        {"labels": ["Z\u00fcrich"]},
+        ["Z\u00fcrich", "Z\u00c3\u00bcrich"],
+        "read as UTF-8, some are labels",
+    ),
+    "dept": ({"labels": ["01", "02"]}, ["1", "2"], "without zeros before them"),
+}
+
+
+@pytest.mark.parametrize("name", SPREADSHEET)
+def test_what_a_spreadsheet_did_is_told(name, tmp_path, capsys):
+    entry, values, said = SPREADSHEET[name]
+    pj.Domain({name: entry}).write(tmp_path / "d.json")
+    (tmp_path / "t.csv").write_text("\n".join([name, *values]) + "\n", encoding="utf-8")
+    assert main(["domain", "check", str(tmp_path / "t.csv"), str(tmp_path / "d.json")]) == 1
+    assert said in capsys.readouterr().out
+
+
+def test_a_line_of_units_is_told(tmp_path, capsys):
+    pj.Domain({"age": {"bins": [0, 50, 100]}, "region": 3}).write(tmp_path / "d.json")
+    (tmp_path / "t.csv").write_text("age,region\nyears,code\n3,1\n4,2\n", encoding="utf-8")
+    assert main(["domain", "check", str(tmp_path / "t.csv"), str(tmp_path / "d.json")]) == 1
+    assert "a row in each of age, region: is a line of units" in capsys.readouterr().out
+
+
 def test_dates_in_two_forms_are_told_from_dates_in_one_other(tmp_path, capsys):
     domain = {"on": {"from": "2019-01-01", "to": "2023-12-31", "step": "year", "missing": True}}
     pj.Domain(domain).write(tmp_path / "d.json")
@@ -205,7 +237,12 @@ TOLD = {
         *("2 not among the labels", "differ from a label only in capitals"),
         *('`missing: ["?"]`', "`other: true`"),
     ),
-    "grade": ("2 not among the labels", "some labels are quoted numbers: without quotes", "`other: true`"),
+    "grade": (
+        "2 not among the labels",
+        "some labels are quoted numbers",
+        "`labels: [1, 2, ...]`",
+        "`other: true`",
+    ),
     "mixed": (
         "1 not among the labels",
         "only in capitals",

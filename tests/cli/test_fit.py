@@ -189,13 +189,23 @@ def test_a_fit_keeps_to_facts_from_a_file(table, capsys):
         ('[{"kind": "fixed-marginal", "clique": ["a"]}]', "a fixed-marginal has clique, counts, got clique"),
         (
             '[{"kind": "fixed-marginal", "clique": ["a"], "counts": ["x"]}]',
-            "entry 1: the fixed marginal over",
+            "entry 1: counts are numbers without quotes",
         ),
         (
             '[{"kind": "functional-dependency", "determining": ["a"], "determined": "b", "mapping": [0]}]',
             "entry 1: a mapping is a list of pairs",
         ),
         ('[{"kind": "fixed-marginal", "clique": ["z"], "counts": [1]}]', "'z'"),
+        ('[{"kind": "fixed-marginal", "clique": "a", "counts": [1]}]', 'in "clique": ["a"]'),
+        (
+            '[{"kind": "fixed-marginal", "clique": ["a"], "counts": {"x": 1}}]',
+            "counts are a list in the order",
+        ),
+        (
+            '[{"kind": "functional-dependency", "determining": ["a"], "determined": "b", '
+            '"mapping": {"0": 1}}]',
+            "write the mapping as pairs",
+        ),
     ],
 )
 def test_what_is_no_constraint_is_said(table, capsys, text, said):

@@ -176,3 +176,20 @@ def test_bad_input(folder, capsys, words, message):
     assert main(["history", "ask", *words]) == 2
     said = capsys.readouterr()
     assert message in said.err and not said.out
+
+
+def test_answers_that_hardly_agree_are_told(folder, capsys):
+    """A zero less: 7 standard deviations, which is said; noise of two is not."""
+    for total, said in ((19, True), (200, False)):
+        answers = ('"b=y,a=u",97', '"b=y,a=v",93', f"b=y,{total}")
+        text = "".join(
+            f"{line}\n" for line in ("query,value,scale,noise", *(f"{a},10,laplace" for a in answers))
+        )
+        (folder / "h.csv").write_text(text)
+        domain = pj.Domain({"a": ["u", "v"], "b": ["y", "z"]})
+        (folder / "ab.json").unlink(missing_ok=True)
+        domain.write(folder / "ab.json")
+        assert (
+            main(["history", "ask", str(folder / "h.csv"), "b=y", "--domain", str(folder / "ab.json")]) == 0
+        )
+        assert ("hardly agree: one is 7.0 standard deviations" in capsys.readouterr().err) is said

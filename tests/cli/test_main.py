@@ -169,3 +169,29 @@ def test_numbers_and_names_are_read_as_they_are_typed():
 def test_a_number_that_is_not_whole_is_said(capsys):
     assert main(["release", "t.csv", "--steps", "1.5"]) == 2
     assert "--steps: expected a whole number such as 1000, 1_000 or 1e3, got '1.5'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["release", "t.csv", "--seed", "4"], "Noise that protects has no seed"),
+        (["release", "t.csv", "--constraints", "f.json"], "It is an option of pgmjax fit"),
+        (["perturb", "t.csv", "--each", "--dry-run"], "It is an option of pgmjax release"),
+        (["session", "start", "b.ledger"], "session ask begins a session"),
+        (["release", "t.csv", "--rows", "10.000"], "write 10000 or 10"),
+        (["fit", "t.csv", "--total", "2.500"], "write 2500, without the point"),
+        (["audit", "--mechanism", "mine.py:Mine"], "write mine:Mine"),
+        (["collect", "a*.json", "--domain", "d.json", "--out", "o"], "A shell replaces * and ?"),
+        (["domain", "draft", "https://example.org/t.csv"], "is an address: download"),
+        (
+            ["release", "--demo", "--epsilon", "1", "--relation", "add-remove", "--out", "~/o"],
+            "begins with ~",
+        ),
+    ],
+)
+def test_what_to_write_instead_is_said(words, said, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "d.json").write_text('{"a": 2}')
+    assert main(words) == 2
+    assert said in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["d.json"]

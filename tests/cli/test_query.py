@@ -199,3 +199,21 @@ def test_corrupt_model(folder, tmp_path, capsys):
     (tmp_path / "r" / "model" / "model.npz").write_bytes(b"not a zip file")
     assert main(["query", str(tmp_path / "r"), "sex=Male"]) == 2
     assert "corrupt" in capsys.readouterr().err
+
+
+def test_a_shell_that_keeps_its_quotes_and_names_that_are_joined_otherwise(folder, capsys):
+    for text in ("sex=Male,age<40", "'sex=Male,age<40'"):
+        assert main(["query", str(folder), text, "--json"]) == 0
+    one, two = (json.loads(line)["answers"][0]["estimate"] for line in capsys.readouterr().out.splitlines())
+    assert one == two
+    for text in ("~ age + sex", "age*sex", "age:sex"):
+        assert main(["query", str(folder), "--marginal", text]) == 2
+        assert "write age,sex." in capsys.readouterr().err
+    assert main(["query", str(folder), str(folder), "sex=Male"]) == 2
+    assert "one is queried at a time" in capsys.readouterr().err
+
+
+def test_a_release_that_is_not_finished_is_told(tmp_path, capsys):
+    (tmp_path / "r.partial").mkdir()
+    assert main(["query", str(tmp_path / "r"), "sex=Male"]) == 2
+    assert "is not finished: go on with --resume" in capsys.readouterr().err

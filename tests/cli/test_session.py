@@ -89,9 +89,18 @@ def test_bad_input(folder, capsys, words, message):
     assert message in capsys.readouterr().err
 
 
-def test_a_bad_condition_is_refused_before_the_cap_is_charged(folder, capsys):
-    assert ask(folder, *table(folder), condition="height=3") == 2
-    assert "height" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"condition": "height=3"}, "height"),
+        (("--delta", "0"), "--delta must be"),
+        (("--half-width", "-50"), "--half-width must be"),
+    ],
+)
+def test_a_bad_question_is_refused_before_the_cap_is_charged(folder, capsys, words, said):
+    given, settings = ((), words) if isinstance(words, dict) else (words, {})
+    assert ask(folder, *table(folder), *given, **settings) == 2
+    assert said in capsys.readouterr().err
     assert main(["ledger", "show", str(folder / "b.ledger"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["accounts"][0]["spent"] == "0"
     assert main(["session", "status", str(folder / "none")]) == 2

@@ -206,7 +206,7 @@ def test_a_file_that_changes_is_checked_again(tmp_path):
 @pytest.mark.parametrize(
     ("name", "kind", "message"),
     [
-        ("gone.csv", FileNotFoundError, r"There is no table at .*gone\.csv"),
+        ("gone.csv", FileNotFoundError, r"There is no table .*gone\.csv"),
         (
             "t.xls",
             ValueError,

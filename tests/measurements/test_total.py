@@ -209,6 +209,10 @@ def test_shares_given_as_counts_are_told_and_noisy_counts_are_not():
     for values, total in (([0.7, 0.1, 0.1, 0.1], 400), ([70, 10, 10, 10], 400), ([300.0] * 4, 400)):
         with pytest.warns(UserWarning, match="if these are shares or percent"):
             pj.Estimator(max_steps=5).fit(domain, [pj.LinearMeasurement(("a",), values, 1.0)], total)
+    # cells that were not published have a standard deviation of all records: those that were exceed the total
+    apart = pj.LinearMeasurement(("a",), [70.0, 60.0, 0.0, 0.0], [1.0, 1.0, 1e5, 1e5])
+    with pytest.warns(UserWarning, match="add up to about 130, and the total given"):
+        check_counts(domain, apart, 20)
     with pytest.warns(UserWarning, match="add up to about 1 record"):
         pj.Estimator(max_steps=5).fit(domain, [pj.LinearMeasurement(("a",), [0.7, 0.1, 0.1, 0.1], 0.01)])
     rng = np.random.default_rng(0)
@@ -217,3 +221,5 @@ def test_shares_given_as_counts_are_told_and_noisy_counts_are_not():
         for _ in range(200):
             noisy = pj.LinearMeasurement(("a",), rng.normal(100, 40, 4), 40.0)
             check_counts(domain, noisy, 400)
+        check_counts(domain, apart, 140)
+        check_counts(domain, apart, 1000)  # the others may have the rest
