@@ -383,7 +383,7 @@ def _tell(findings: dict[str, _Findings], lacking: list[str], left_out: list[str
         if found.others and found.others == found.readable:
             print(f"  {name}: all {found.others:,} rows with a value count as other: none is a label")
     once = [name for name, found in findings.items() if found.outside + found.unreadable == 1]
-    if len(once) > 1:
+    if len(once) > 1 and 2 * len(once) >= len(findings):
         print(f"  a row in each of {', '.join(once)}: is a line of units or notes below the names?")
     if lacking:
         print(f"  not in the table: {', '.join(lacking)}")

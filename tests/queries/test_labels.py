@@ -141,11 +141,11 @@ def test_arguments_in_another_order_are_told_apart_by_their_types(act, call):
         act()
 
 
-@pytest.mark.parametrize("block", [queries.mean(), queries.moments(2)])
+@pytest.mark.parametrize("block", [q.mean(), q.moments(2)])
 def test_codes_that_are_no_quantities_are_not_summed(block):
     domain = pj.Domain({"sex": ["F", "M"], "age": {"size": 3, "missing": True}, "rooms": 4})
     for name, why in (("sex", "has labels"), ("age", "has a code for missing values")):
         with pytest.raises(ValueError, match=f"'{name}' {why}, whose codes are no quantities"):
-            queries.Product({name: block}).over(domain)
-    assert queries.Product({"rooms": block}).over(domain).num_rows(domain) == block.rows(4)
-    assert queries.Product({"sex": queries.mean([0, 1])}).over(domain).num_rows(domain) == 1
+            q.Product({name: block}).over(domain)
+    assert q.Product({"rooms": block}).over(domain).num_rows(domain) == block.rows(4)
+    assert q.Product({"sex": q.mean([0, 1])}).over(domain).num_rows(domain) == 1
