@@ -182,7 +182,8 @@ def _row_names(query: Query, domain: Domain) -> Iterator[str]:
 def _check_agreement(history: History, total: float | None) -> None:
     """Reject answers that noise of the stated size cannot explain, such as exact ones that contradict."""
     fitted = KernelPCA.of(history, total=total).fitted()
-    left = history.values - fitted.values
+    left, known = history.values - fitted.values, fitted.stddevs
+    assert known is not None  # of all methods that fit by the spectrum
     apart = np.abs(left) / history.stddevs
     worst = int(np.argmax(apart))
     if apart[worst] > _APART:
@@ -192,7 +193,7 @@ def _check_agreement(history: History, total: float | None) -> None:
             "say together. Correct it or the standard deviations."
         )
     # a residual varies by less than its noise, and that by nothing where an answer stands alone
-    free = history.stddevs**2 - fitted.stddevs**2
+    free = history.stddevs**2 - known**2
     own = np.abs(left) / np.sqrt(np.maximum(free, 1e-9 * history.stddevs**2))
     most = float(np.max(own, where=free > 1e-9 * history.stddevs**2, initial=0.0))
     if most > (math.log(len(left)) - math.log(_RARE)) / math.sqrt(2):  # of Laplace noise, the heavier tail

@@ -239,7 +239,6 @@ TOLD = {
     ),
     "grade": (
         "2 not among the labels",
-        "some labels are quoted numbers",
         "`labels: [1, 2, ...]`",
         "`other: true`",
     ),
