@@ -24,7 +24,7 @@ from pgmjax._internal.files import is_ledger, reserve
 from pgmjax._internal.progress import Progress
 from pgmjax._version import __version__
 from pgmjax.data.population import Population
-from pgmjax.estimation.estimator import Fit
+from pgmjax.estimation.estimator import MAX_ENTROPY, Fit
 from pgmjax.learning import predictor
 from pgmjax.learning.predictor import Predictor
 from pgmjax.measurements import inputs, transcript
@@ -327,6 +327,7 @@ def record_of(fit: Fit) -> dict[str, Any]:
         "steps": int(fit.steps),
         "loss": _finite(fit.loss),
         "gap": _finite(fit.gap),
+        **({"method": fit.method} if fit.method == MAX_ENTROPY else {}),
         **({"regularisation": pulled} if pulled else {}),
     }
 
