@@ -328,7 +328,7 @@ class MeasureOnce(Mechanism):
         """Measure, fit and return the release."""
         return self._measured(run).release()
 
-    def fitted(self, run: Run, measurements: Sequence[LinearMeasurement]) -> Fit:
+    def _fitted(self, run: Run, measurements: Sequence[LinearMeasurement]) -> Fit:
         """Fit the measured answers: by the run's estimator, if a mechanism has no fit of its own.
 
         Raises:
@@ -366,7 +366,7 @@ class Measured:
         Raises:
             FitError: the fit failed. The error carries the measurements, whose cost is spent.
         """
-        fit = self.mechanism.fitted(self.run, self.measurements) if fit is None else fit
+        fit = self.mechanism._fitted(self.run, self.measurements) if fit is None else fit
         return self.run.release(self.measurements, fit, answered_by=self.run.plan.answered_by)
 
     @property
@@ -396,7 +396,7 @@ def release_together(runs: Sequence[Measured]) -> list[Release]:
     several = checks.several("runs", runs, "Measured")
     if not several:
         raise ValueError("a batch needs at least one run, got none.")
-    if type(several[0].mechanism).fitted is not MeasureOnce.fitted:
+    if type(several[0].mechanism)._fitted is not MeasureOnce._fitted:
         return [each.release() for each in several]
     request = several[0].run.request
     totals = [each.run.total for each in several]

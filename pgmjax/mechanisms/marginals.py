@@ -120,7 +120,7 @@ class MaximumEntropy(MeasureOnce):
         """Return nothing: alpha has no part in what is measured."""
         return {}
 
-    def fitted(self, run: Run, measurements: Sequence[LinearMeasurement]) -> Fit:
+    def _fitted(self, run: Run, measurements: Sequence[LinearMeasurement]) -> Fit:
         """Return the distribution of maximum entropy, with its objective as the loss (nats)."""
         domain, estimator = run.request.domain, run.estimator
         with carry_measurements(measurements):
