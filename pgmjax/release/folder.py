@@ -539,6 +539,8 @@ def _other_command(where: pathlib.Path) -> str:
     """Return which command reads what was given in place of a release, or ""."""
     if (where / "history.json").is_file():
         return " It is a history of answers, which pgmjax history ask reads."
+    if (where / predictor.FOLDER.record).is_file():
+        return " It is a trained model, which pgmjax history ask reads."
     ledger = " If it is a ledger, pgmjax ledger show and pgmjax session ask read it."
     return ledger if is_ledger(where) else ""
 
