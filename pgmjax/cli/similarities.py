@@ -44,9 +44,8 @@ def run(arguments: argparse.Namespace) -> None:
         backend=None if seed is None else SeededBackend(seed, insecure=True),
     )
     found = mechanism.run(_read(arguments))
-    lines = [
-        (a, b, value) for (a, b), value in zip(pairs.tolist(), found.predict(pairs).tolist(), strict=True)
-    ]
+    predicted = zip(pairs.tolist(), found.predict(pairs).tolist(), strict=True)
+    lines = [(a, b, value) for (a, b), value in predicted]
     if out is not None:
         with open(out, "x", encoding="utf-8") as file:
             file.write("record,other,similarity\n")
@@ -94,8 +93,8 @@ def _read(arguments: argparse.Namespace) -> Ratings:
         raise ValueError(f"There is no file {path}: check the path.")
     columns = tuple(zip(*_rows(path), strict=True)) or ((), (), ())
     shape, scale = (arguments.records, arguments.items), _scale(arguments.scale)
-    codes = [np.array(each, np.int64) for each in columns[:2]]
-    return Ratings(*codes, np.array(columns[2], np.float64), shape=shape, scale=scale)
+    records, items = (np.array(each, np.int64) for each in columns[:2])
+    return Ratings(records, items, np.array(columns[2], np.float64), shape, scale)
 
 
 def _rows(path: pathlib.Path) -> Iterator[tuple[int, int, float]]:

@@ -71,13 +71,7 @@ def _add_ask(parts: Any) -> None:
         choices=[relation.value for relation in Relation],
         help="with --table: the relation of the table's account",
     )
-    parser.add_argument(
-        "--insecure-seed",
-        type=int,
-        metavar="N",
-        help="make the noise from this seed, so that it can be repeated. Such answers protect nobody: for "
-        "research only",
-    )
+    _add_seed(parser)
     parser.set_defaults(run="session:_ask")
 
 
@@ -147,6 +141,12 @@ def _add_online_weights(parts: Any) -> None:
         metavar="N",
         help="correct by all measurements so far, N times each (default: by the newest, once)",
     )
+    _add_seed(parser)
+    parser.add_argument("--json", action="store_true", help="print each answer as one line of JSON")
+    parser.set_defaults(run="session:_online_weights")
+
+
+def _add_seed(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--insecure-seed",
         type=int,
@@ -154,8 +154,6 @@ def _add_online_weights(parts: Any) -> None:
         help="make the noise from this seed, so that it can be repeated. Such answers protect nobody: for "
         "research only",
     )
-    parser.add_argument("--json", action="store_true", help="print each answer as one line of JSON")
-    parser.set_defaults(run="session:_online_weights")
 
 
 def _add(parts: Any, command: str, help: str, description: str, example: str) -> argparse.ArgumentParser:
