@@ -83,6 +83,10 @@ def example_tables(folder: pathlib.Path) -> None:
     rows = zip(rng.integers(0, 120, 2000), sexes, rng.integers(0, 12, 2000), strict=True)
     with gzip.open(folder / "people.csv.gz", "wt") as table:
         table.write("age,sex,region\n" + "".join(f"{a},{s},{r}\n" for a, s, r in rows))
+    rated = np.argwhere(rng.random((40, 30)) < 0.5)
+    scores = 1 + (rated.sum(axis=1) + rng.integers(0, 2, len(rated))) % 5
+    ratings = "".join(f"{a},{b},{score}\n" for (a, b), score in zip(rated, scores, strict=True))
+    (folder / "ratings.csv").write_text("record,item,rating\n" + ratings)
     asked = ["*", "age<35", "sex=Female", "age<35,sex=Female", "age>=50,sex=Male", "region<6,age<25"]
     noisy = zip(asked, [2003, 571, 659, 197, 402, 214], strict=True)
     lines = "".join(f'"{text}",{value},10,laplace\n' for text, value in noisy)

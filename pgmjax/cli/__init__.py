@@ -51,7 +51,7 @@ _PARTS: Mapping[str, str] = dict.fromkeys(("start", "open", "begin", "new", "ini
 """What begins a session, for words that one may try."""
 """Commands for words that one may try."""
 _SETTINGS = (
-    "accounting answer cliques compress count_share degree encoding estimate expected_records first "
+    "accounting alpha answer cliques compress count_share degree encoding estimate expected_records first "
     "history kept_noise learner max_candidates max_cells penalty repeat restart_seed restarts rounds "
     "samples score seed select share split start step steps strategy structure_share sweeps taxonomies "
     "theta total_share training training_count training_seed universe useless validation "

@@ -1,14 +1,15 @@
-"""`pgmjax history ask`: answers to new queries from noisy answers that were given before."""
+"""`pgmjax history`: answers to new queries from noisy answers that were given before."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import itertools
 import json
 import math
 import pathlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from pgmjax import job as jobs
 from pgmjax._internal import checks, files
 from pgmjax.cli import process
 from pgmjax.cli.options.free import LEVEL
-from pgmjax.cli.options.history import TAKES
+from pgmjax.cli.options.history import METHODS, TAKES
 from pgmjax.cli.query import read_names
 from pgmjax.data.domain import Domain
 from pgmjax.history.bayes.blue import BestLinearUnbiased
@@ -31,7 +32,9 @@ from pgmjax.history.max_entropy.fit import MaxEntropy
 from pgmjax.history.prior import ProductPrior
 from pgmjax.history.rows import Rows
 from pgmjax.history.storage import DESCRIPTION
-from pgmjax.measurements.inputs import of_measurements
+from pgmjax.learning import Learner, as_learner, predictor
+from pgmjax.learning.encodings import as_encoding
+from pgmjax.measurements.inputs import are_secure, of_measurements
 from pgmjax.measurements.published import read_published
 from pgmjax.measurements.total import estimate_total
 from pgmjax.queries import Product, Query, marginal
@@ -63,8 +66,12 @@ class _Found:
 
 
 def ask(arguments: argparse.Namespace) -> None:
-    """Read the history, compute the answers and print them."""
-    _check_options(arguments)
+    """Read the history, or a model trained on one, compute the answers and print them."""
+    trained = (pathlib.Path(arguments.history) / predictor.FOLDER.record).is_file()
+    _check_options(arguments, trained)
+    if trained:
+        _ask_predictor(arguments)
+        return
     history = _read(arguments)
     if not len(history):
         raise ValueError(f"{arguments.history} holds no answer yet: ask the session for some first.")
@@ -73,12 +80,74 @@ def ask(arguments: argparse.Namespace) -> None:
     if len(history) <= _CHECKED:
         _check_agreement(history, arguments.total)
     found = _METHODS[arguments.method](history, [query for _, query in asked], arguments)
+    told = {"method": arguments.method, "answers_used": len(history), "secure": history.secure}
+    _print(found, names, arguments, told)
+    inputs = of_measurements(history.measurements)
+    if not history.secure:
+        process.say(not_secure(inputs))
+
+
+def train(arguments: argparse.Namespace) -> None:
+    """Train a model on the noisy answers of a history, write it into a folder, and print where it lies."""
+    out = files.check_target(arguments.out)
+    history = _read(arguments)
+    learners = [learner_named(text) for text in arguments.learner or ["linear"]]
+    encoding = as_encoding(arguments.encoding)
+    for learner in learners:
+        predictor.check_writable(learner, encoding)
+    settings: dict[str, Any] = {"encoding": encoding, "universe": arguments.universe, "seed": arguments.seed}
+    settings["folds"] = 5 if arguments.folds is None else arguments.folds
+    found, errors = predictor.learn(history.domain, history.measurements, learners, **settings)
+    with files.reserve(out) as folder:
+        found.save(folder, seed=arguments.seed)
+    name = found.parts[0].fitted.learner.name
+    if arguments.json:
+        tried = [{"learner": one, "error": error} for one, error in errors]
+        told = {"learner": name, "answers_used": history.num_rows, "tried": tried, "secure": history.secure}
+        print(json.dumps({"out": str(out), **told}))
+        return
+    print(f"Trained model written to {out}: {name} on {history.num_rows:,} noisy answers.")
+    for one, error in errors:
+        print(f"  {one}: misses answers that it was not trained on by about {error:,.1f}")
+    print(f"  ask  pgmjax history ask {out} CONDITION")
+    if not history.secure:
+        process.say(not_secure(found.inputs))
+
+
+def learner_named(text: str) -> Learner:
+    """Return the learner that an option names, by its name or by its settings as JSON."""
+    return as_learner(files.parse_json(text) if text.startswith("{") else text)
+
+
+def _ask_predictor(arguments: argparse.Namespace) -> None:
+    """Print the answers of a trained model, with a bound of the noise in them where one is known."""
+    found = predictor.read(arguments.history)
+    asked = _asked(arguments, found.domain)
+    values = [found.predict(query) for _, query in asked]
+    columns: dict[str, np.ndarray] = {}
+    with contextlib.suppress(ValueError):  # a learner that is not linear in its answers
+        bounds = [found.half_widths(query, 1 - arguments.level) for _, query in asked]
+        columns["noise"], columns["determined"] = map(np.concatenate, zip(*bounds, strict=True))
+    learner, secure = found.parts[0].fitted.learner.name, are_secure(found.inputs)
+    number = sum(part.answers.size for part in found.parts)
+    note = f"Predicted by {learner}, trained on {number:,} noisy answers."
+    told = {"method": "predictor", "answers_used": number, "secure": secure}
+    names = [name for named, _ in asked for name in named]
+    shown = _Found(np.concatenate(values), columns, {"learner": learner, "level": arguments.level}, (note,))
+    _print(shown, names, arguments, told)
+    if not secure:
+        process.say(not_secure(found.inputs))
+
+
+def _print(
+    found: _Found, names: Sequence[str], arguments: argparse.Namespace, told: Mapping[str, Any]
+) -> None:
+    """Print answers under the names of their queries."""
     if arguments.json:
         listed = [
             {"query": name, "estimate": float(value), **_plain({k: v[i] for k, v in found.columns.items()})}
             for i, (name, value) in enumerate(zip(names, found.values, strict=True))
         ]
-        told = {"method": arguments.method, "answers_used": len(history), "secure": history.secure}
         print(json.dumps({**told, **found.facts, "answers": listed}))
     else:
         for i, (name, value) in enumerate(zip(names, found.values, strict=True)):
@@ -86,15 +155,21 @@ def ask(arguments: argparse.Namespace) -> None:
             print(f"{name}: {', '.join(said)}")
         for note in found.notes:
             print(note)
-    inputs = of_measurements(history.measurements)
-    if not history.secure:
-        process.say(not_secure(inputs))
 
 
-def _check_options(arguments: argparse.Namespace) -> None:
-    """Reject options of another method, and set the defaults of this one."""
+def _check_options(arguments: argparse.Namespace, trained: bool) -> None:
+    """Reject options of another method or of a history, and set the defaults of this one."""
+    if trained:
+        named = [name for name in ("method", "domain", "stddev", "rounded_to", *TAKES) if name != "level"]
+        for name in named:
+            if getattr(arguments, name) not in (None, False):
+                raise ValueError(
+                    f"--{name.replace('_', '-')} is for a history, and {arguments.history} is a trained "
+                    "model: leave it out."
+                )
+    arguments.method = METHODS[0] if arguments.method is None else arguments.method
     for name, methods in TAKES.items():
-        given = getattr(arguments, name) not in (None, False)
+        given = getattr(arguments, name) not in (None, False) and not trained
         if given and arguments.method not in methods:
             raise ValueError(
                 f"--{name.replace('_', '-')} is of --method {' and '.join(methods)}, and the method is "
@@ -384,6 +459,8 @@ def _words(columns: dict[str, Any], arguments: argparse.Namespace) -> Iterator[s
     """Yield numbers of an answer in words."""
     if "stddev" in columns:
         yield f"standard error {columns['stddev']:,.1f}"
+    if "noise" in columns:
+        yield f"of which noise at most {columns['noise']:,.1f} with a probability of {arguments.level:.0%}"
     if "bias" in columns:
         yield f"bias of about {columns['bias']:,.1f}"
     if "interval" in columns:

@@ -38,8 +38,13 @@ from pgmjax.release.accuracy import Reported
 from pgmjax.release.folder import SavedRelease
 from pgmjax.release.statement import not_secure
 
+_OPEN = "what was measured does not determine it"
 _IF_RIGHT = "if the model is right about what was not measured together"
-_NO_INTERVAL = "no interval, because what was measured does not determine it: it rests on {} alone"
+_NO_INTERVAL = f"no interval, because {_OPEN}: it rests on {{}} alone"
+_LACKING = {
+    "laplace": "a bound of the model affects it, which laplace does not know",
+    "bootstrap": "bootstrap tells bias from noise over 100 determined answers or more",
+}
 _LEARNED = "Answers are those of the trained model in predictor/ where it learned the attributes together."
 
 
@@ -57,8 +62,9 @@ def run(arguments: argparse.Namespace) -> None:
     draws = None if arguments.draws is None else checks.integer("--draws", arguments.draws, low=2)
     perturbed = perturb.read(arguments.folder)
     if perturbed is not None:
-        if draws is not None:
-            raise ValueError("--draws is for a release: each answer of a perturbed table has an interval.")
+        if draws is not None or arguments.error_bars:
+            named = "--draws" if draws is not None else "--error-bars"
+            raise ValueError(f"{named} is for a release: each answer of a perturbed table has an interval.")
         if arguments.marginal:
             _perturbed_marginal(perturbed, arguments.marginal, arguments.json)
         else:
@@ -66,7 +72,11 @@ def run(arguments: argparse.Namespace) -> None:
         _warn(perturbed.inputs)
         return
     saved = release_folder.opened(arguments.folder)
-    if arguments.marginal:
+    if arguments.error_bars:
+        if draws is not None:
+            raise ValueError("--draws and --error-bars are two ways to an interval: give one of them.")
+        _with_error_bars(saved, arguments)
+    elif arguments.marginal:
         _marginal(saved, arguments.marginal, draws, arguments.json)
     else:
         _conditions(saved, arguments.condition, draws, arguments.json)
@@ -163,6 +173,57 @@ def _conditions(saved: SavedRelease, texts: list[str], draws: int | None, as_jso
     if any(one.given_by == accuracy.LEARNER for one in found):
         print(_LEARNED)
     _print_population(population, _codes_of(asked))
+
+
+def _with_error_bars(saved: SavedRelease, arguments: argparse.Namespace) -> None:
+    """Print the answers to conditions, or the cells of a marginal, with error bars by one method."""
+    model = saved.model
+    clique: Clique = ()
+    asked: list[query_text.Conditions] = []
+    if arguments.marginal:
+        clique = read_names(arguments.marginal, model.domain)
+        queries: list[Query] = [marginal(clique)]
+        names = list(itertools.product(*(model.domain.attribute(each).code_names() for each in clique)))
+        labels = [",".join(map("=".join, zip(clique, cell, strict=True))) for cell in names]
+    else:
+        asked = [query_text.conditions(text, model.domain, interpolate=True) for text in arguments.condition]
+        queries, labels = [each.query for each in asked], arguments.condition
+    bars = saved.error_bars(queries, method=arguments.error_bars, level=LEVEL)
+    columns = bars.values, bars.stddevs, bars.biases, bars.intervals, bars.determined
+    numbers = zip(labels, *columns, strict=True)
+    if arguments.json:
+        answers = [
+            {
+                "query": label,
+                "estimate": float(value),
+                "stddev": _finite(stddev),
+                "bias": _finite(bias),
+                "interval": _ends(ends[None]),
+                "determined": bool(sure),
+            }
+            for label, value, stddev, bias, ends, sure in numbers
+        ]
+        told = {"method": bars.method, "level": LEVEL, "answers": answers}
+        print(json.dumps({**_facts(model.total, saved.population, model.inputs), **told}))
+        return
+    for label, value, stddev, bias, (low, high), sure in numbers:
+        said = f"{label}: {value:,.1f}"
+        said += f", standard error {stddev:,.1f}" * bool(np.isfinite(stddev))
+        said += f" (of which bias {bias:,.1f})" * bool(bias > 0)
+        interval = f"{LEVEL:.0%} interval {low:,.1f} to {high:,.1f}"
+        lacking = f"no interval, because {_LACKING.get(bars.method) if sure else _OPEN}"
+        print(f"{said}; {interval if np.isfinite(low) else lacking}")
+    for each in asked:
+        for note in each.notes:
+            print(f"  {note} {query_text.NOT_COVERED}")
+    print(f"Error bars by {bars.method}, of the model that was fitted to the noisy counts.")
+    every: dict[str, Iterable[int]] = {name: range(model.domain[name]) for name in clique}
+    _print_population(saved.population, _codes_of(asked) if asked else every)
+
+
+def _finite(value: float) -> float | None:
+    """Return a number as JSON has it, None if there is none."""
+    return float(value) if np.isfinite(value) else None
 
 
 def _ends(intervals: np.ndarray) -> list[float] | None:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import argparse
 import json
 import pathlib
+import sys
 
 from pgmjax._internal import checks
+from pgmjax.cli import process
 from pgmjax.cli.release import unit_of
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.history.session.requirement import AccuracyRequirement
 from pgmjax.history.session.session import Session
+from pgmjax.mechanisms.online_weights import OnlineAnswers, OnlineWeights
 from pgmjax.privacy.exact import as_text
-from pgmjax.privacy.ledger import Ledger
+from pgmjax.privacy.ledger import IdempotencyConflict, Ledger
 from pgmjax.privacy.seeded import SeededBackend
+from pgmjax.queries import Query
 from pgmjax.queries import text as query_text
 from pgmjax.release import text as report_text
 
@@ -55,29 +59,86 @@ def _session(arguments: argparse.Namespace) -> Session:
     missing = [name for name in with_table if getattr(arguments, name) is None]
     if missing:
         raise ValueError(f"--{missing[0]} is missing: --table needs --domain, --cap and --relation.")
-    for path in (arguments.table, arguments.domain):
-        if not pathlib.Path(path).exists():
-            raise ValueError(f"There is no file {path}: check the path.")
-    unit = unit_of(arguments)
-    domain = Domain.read(arguments.domain)
+    domain = _domain(arguments)
     asked = query_text.parse(arguments.condition, domain)
     AccuracyRequirement.of(asked, arguments.half_width, arguments.delta, domain)  # before the cap is charged
-    checks.optional("duckdb", extra="tables")
-    seed = arguments.insecure_seed
     return Session.open(
         _ledger(arguments.file),
-        Dataset.read(
-            arguments.table,
-            domain,
-            header=not arguments.no_header,
-            unit=unit,
-            encoding=arguments.text_encoding,
-        ),
+        _table(arguments, domain),
         cap=arguments.cap,
         relation=arguments.relation,
         name=arguments.name,
-        backend=None if seed is None else SeededBackend(seed, insecure=True),
+        backend=_backend(arguments),
     )
+
+
+def _domain(arguments: argparse.Namespace) -> Domain:
+    """Read the domain of the table, once both files are there."""
+    for path in (arguments.table, arguments.domain):
+        if not pathlib.Path(path).exists():
+            raise ValueError(f"There is no file {path}: check the path.")
+    return Domain.read(arguments.domain)
+
+
+def _table(arguments: argparse.Namespace, domain: Domain) -> Dataset:
+    """Return the table that the options name."""
+    unit = unit_of(arguments)
+    checks.optional("duckdb", extra="tables")
+    header, encoding = not arguments.no_header, arguments.text_encoding
+    return Dataset.read(arguments.table, domain, header=header, unit=unit, encoding=encoding)
+
+
+def _backend(arguments: argparse.Namespace) -> SeededBackend | None:
+    """Return the source of repeatable noise, None for secure noise."""
+    seed = arguments.insecure_seed
+    return None if seed is None else SeededBackend(seed, insecure=True)
+
+
+def _online_weights(arguments: argparse.Namespace) -> None:
+    """Answer conditions as they come, from an estimate that is corrected where it is far off."""
+    names = ("updates", "threshold", "expected_queries", "sweeps")
+    settings = {name: getattr(arguments, name) for name in names}
+    mechanism = OnlineWeights(arguments.epsilon, arguments.relation, backend=_backend(arguments), **settings)
+    domain = _domain(arguments)
+    for text in arguments.condition:
+        query_text.parse(text, domain)  # reject a bad condition before anything is charged
+    data = _table(arguments, domain)
+    refused = False
+    with _ledger(arguments.file) as ledger:
+        opened = mechanism.open(data, ledger=ledger, key=arguments.name)
+        for text in arguments.condition or filter(None, map(str.strip, sys.stdin)):
+            try:
+                query = query_text.parse(text, domain)
+            except ValueError as error:  # of standard input, which goes on
+                process.say(str(error))
+                refused = True
+                continue
+            try:
+                _tell(opened, text, query, arguments.json)
+            except IdempotencyConflict as error:
+                raise ValueError(
+                    "Under this --name other conditions were answered before: repeat them in their order, or "
+                    "give another --name."
+                ) from error
+    if not opened.secure:
+        process.say("The noise is repeatable: these answers protect nobody, use them for research only.")
+    if refused:
+        raise ValueError("Some conditions were not answered: see above.")
+
+
+def _tell(opened: OnlineAnswers, text: str, query: Query, as_json: bool) -> None:
+    """Answer one condition and print it at once."""
+    measured, late = len(opened.measurements), opened.late
+    value = float(opened.answer(query)[0])
+    source = "measured" if len(opened.measurements) > measured else "estimate"
+    compared = opened.late == late
+    spent, whole = as_text(opened.spent.epsilon), as_text(opened.settings.epsilon)
+    if as_json:
+        told = {"query": text, "value": value, "source": source, "compared": compared, "cost": spent}
+        print(json.dumps({**told, "epsilon": whole, "secure": opened.secure}), flush=True)
+        return
+    note = "" if compared else ", no longer compared with the table"
+    print(f"{text}: {value:,.0f}, {source}{note}; epsilon {spent} of {whole} is spent", flush=True)
 
 
 def _status(arguments: argparse.Namespace) -> None:

@@ -38,6 +38,8 @@ from pgmjax.measurements.total import check_counts, estimate_total
 from pgmjax.model.clique_vector import CliqueVector, summed
 from pgmjax.model.graphical import GraphicalModel
 
+MAX_ENTROPY = "maximum entropy"
+"""Method of a fit whose loss is that of `history.MaxEntropy` (nats)."""
 FIT_STEPS = 300  # steps that an oracle is chosen for, without a tolerance and unless fewer are allowed
 
 
@@ -59,7 +61,8 @@ class Fit(FitPictures, Named):
         trace: (steps so far, objective, certified gap) after each block of steps; the objective is the loss,
             smoothed if it has kinks, plus the terms of constraints and prior. Empty if no solver ran.
         method: `exact`, or the kind of approximation: `convex belief propagation` (`loss - gap` bounds the
-            loss of every table from below) or `mixture of products` (infinite gap: no certificate).
+            loss of every table from below) or `mixture of products` (infinite gap: no certificate), or
+            `maximum entropy`, whose loss is in nats.
         regularisation: what the fit was pulled towards, and how much; None if it was not. If it was, the gap
             is that of loss plus weighted relative entropy.
     """

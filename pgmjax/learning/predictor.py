@@ -6,23 +6,25 @@ It is saved as JSON settings and NumPy arrays, never pickle.
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from pgmjax import random
 from pgmjax._internal import checks, files, formats
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
-from pgmjax.learning import as_learner
 from pgmjax.learning.base import FittedLearner, Learner
 from pgmjax.learning.encodings import ENCODINGS, CellWeights, Encoding, as_encoding
+from pgmjax.learning.learners import as_learner, as_learners
 from pgmjax.learning.selection import Validation, best_of, noise_bound
-from pgmjax.learning.training_set import TrainingSet
+from pgmjax.learning.training_set import TrainingSet, group_cliques
 from pgmjax.measurements import inputs
 from pgmjax.measurements.inputs import Input
-from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement, over_domain
 from pgmjax.measurements.noise import DiscreteNoise, read_noise
 from pgmjax.queries import Query
 from pgmjax.queries.workload import Workload
@@ -117,6 +119,10 @@ class Predictor:
             )
         return min(able, key=lambda part: self.domain.size(part.clique))
 
+    def save(self, folder: str | os.PathLike[str], *, seed: int = 0) -> None:
+        """Write the predictor into a folder, which `pgmjax.load` reads; see `write`."""
+        write(self, folder, seed=seed)
+
     def _predict(self, query: Query) -> np.ndarray:
         part = self.serving(query)
         return part.fitted.predict(self.encoding.encode(query, self.domain, part.clique))
@@ -159,14 +165,7 @@ class Part:
         Raises:
             ValueError: the number of answers differs from the number of training queries.
         """
-        answers = np.concatenate([each.flat_values() for each in measurements])
-        stddevs = np.concatenate([each.row_stddevs() for each in measurements])
-        if answers.size != len(training_set.encodings):
-            raise ValueError(
-                f"the training set on {training_set.clique} has {len(training_set.encodings)} training "
-                f"queries, got {answers.size} answers."
-            )
-        answers, stddevs = answers / training_set.scales, stddevs / training_set.scales
+        answers, stddevs = _scaled(training_set, measurements)
         distributions = {each.distribution for each in measurements}
         distribution = distributions.pop() if len(distributions) == 1 else None
         fitted = learner.fit(training_set.encodings, answers, weights=weights_of(stddevs), seed=seed)
@@ -202,6 +201,101 @@ class Part:
         units = np.vstack([np.zeros(self.answers.size), np.eye(self.answers.size)])
         said = learner.fit(self.encodings, units, weights=weights).predict(encodings)
         return (said[1:] - said[0]).T
+
+
+def _scaled(
+    training_set: TrainingSet, measurements: Sequence[LinearMeasurement]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the answers to a training set's queries and the standard deviations of their noise."""
+    answers = np.concatenate([each.flat_values() for each in measurements])
+    stddevs = np.concatenate([each.row_stddevs() for each in measurements])
+    if answers.size != len(training_set.encodings):
+        raise ValueError(
+            f"the training set on {training_set.clique} has {len(training_set.encodings)} training "
+            f"queries, got {answers.size} answers."
+        )
+    return answers / training_set.scales, stddevs / training_set.scales
+
+
+def learn(
+    domain: Domain,
+    measurements: Sequence[LinearMeasurement],
+    learner: Any = "linear",
+    *,
+    encoding: Any = "cells",
+    universe: str = "auto",
+    folds: int = 5,
+    seed: int = 0,
+) -> tuple[Predictor, tuple[tuple[str, float], ...]]:
+    """Train on noisy answers that are there already, such as those of a history: post-processing.
+
+    Args:
+        domain: the attributes.
+        measurements: the noisy answers; each is weighted by one over the variance of its noise.
+        learner: a name, a `learning.Learner`, or several of them, of which the one of least error in
+            cross-validation is trained.
+        encoding: encoding of queries as vectors, as in `mechanisms.MLDP`.
+        universe: grouping of attributes for learning, see `training_set.group_cliques`.
+        folds: parts of the cross-validation, >= 2.
+        seed: of the learners' starts and orders, and of the parts.
+
+    Returns:
+        The trained model, and the error of each learner if there are several: the root mean square error in
+        cross-validation, weighted as the answers are, of answers without noise (counts).
+
+    Raises:
+        TypeError: a learner, encoding or measurement is invalid.
+        ValueError: there are no answers, fewer than folds, a query that cannot be encoded, or a number out of
+            range.
+
+    Example:
+        >>> from pgmjax.queries import Product, range
+        >>> noisy = [LinearMeasurement(("a",), [5.0, 7.0, 1.0, 3.0], stddev=2.0)]
+        >>> predictor, _ = learn(Domain({"a": 4}), noisy)
+        >>> predictor.predict(Product({"a": range(1, 2)})).round(6).tolist()
+        [8.0]
+    """
+    learners, encoding, noisy = as_learners(learner), as_encoding(encoding), over_domain(domain, measurements)
+    folds, seed = checks.integer("folds", folds, low=2), checks.integer("seed", seed, low=0)
+    if not noisy:
+        raise ValueError("there are no answers to learn from: give at least one.")
+    groups = group_cliques([each.clique for each in noisy], domain, encoding, universe)
+    taught = [[each for each in noisy if set(each.clique) <= set(clique)] for clique in groups]
+    sets = [
+        TrainingSet.of(clique, [each.query for each in own], encoding, domain)
+        for clique, own in zip(groups, taught, strict=True)
+    ]
+    errors: tuple[float, ...] = ()
+    if len(learners) > 1:
+        parts = [(each, *_scaled(each, own)) for each, own in zip(sets, taught, strict=True)]
+        errors = tuple(_cross_validated(parts, each, folds, seed) for each in learners)
+    best = learners[int(np.argmin(errors)) if errors else 0]
+    fitted = [Part.fit(each, own, best, seed) for each, own in zip(sets, taught, strict=True)]
+    predictor = Predictor(domain, encoding, tuple(fitted), inputs.of_measurements(noisy))
+    roots = [math.sqrt(max(0.0, error)) for error in errors]
+    return predictor, tuple(zip([each.name for each in learners], roots, strict=True)) if errors else ()
+
+
+def _cross_validated(
+    parts: Sequence[tuple[TrainingSet, np.ndarray, np.ndarray]], learner: Learner, folds: int, seed: int
+) -> float:
+    """Return the mean squared error of predictions of answers that were held out, without their noise."""
+    found, weights = [], []
+    for training_set, answers, stddevs in parts:
+        if len(answers) < folds:
+            raise ValueError(
+                f"cross-validation in {folds} parts needs as many answers about {training_set.clique}, got "
+                f"{len(answers)}: name one learner, or fewer folds."
+            )
+        place = random.generator(seed).permutation(len(answers)) % folds
+        for fold in range(folds):
+            kept, held = place != fold, place == fold
+            given = training_set.encodings[kept], answers[kept]
+            fitted = learner.fit(*given, weights=weights_of(stddevs[kept]), seed=seed)
+            missed = fitted.predict(training_set.encodings[held]) - answers[held]
+            found.append((missed**2 - stddevs[held] ** 2) * training_set.scales[held] ** 2)
+            weights.append((stddevs[held] * training_set.scales[held]) ** -2.0)
+    return float(np.average(np.concatenate(found), weights=np.concatenate(weights)))
 
 
 def train(

@@ -19,10 +19,10 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.learning.encodings import CellWeights, Encoding, Factors, cell_rows
-from pgmjax.queries import AttributeQuery, Product, Query, identity, marginal, ranges
+from pgmjax.queries import AttributeQuery, DenseMatrix, Product, Query, identity, marginal, ranges
 from pgmjax.queries.query import MAX_MATRIX_ENTRIES
 from pgmjax.queries.random import check_matrix, distinct_ranges, random_subsets, ranges_there_are
-from pgmjax.queries.workload import Workload
+from pgmjax.queries.workload import Entry, Workload
 from pgmjax.strategies import fixed
 from pgmjax.strategies.choose import strategy
 
@@ -35,6 +35,9 @@ COVERING = ("identity", "tree", "hb", "opt_0")
 
 RANDOM = ("random", "random_subsets")
 """Trainings that draw a given number of random queries."""
+
+TRAININGS = (*COVERING, "workload", *RANDOM)
+"""All trainings; "workload" are the queries of the workload themselves."""
 
 _ASKED = 256
 _OTHER_SEED = 1 << 31  # fresh queries use another seed than those of training
@@ -141,11 +144,12 @@ def training_query(
 
     Args:
         training: "identity" (every cell), "tree" (binary trees with roots), "hb" (trees of the best
-            branching), "opt_0" (optimised for `workload`, OPT_kron for several attributes), "random" (ranges)
-            or "random_subsets" (of cells).
+            branching), "opt_0" (optimised for `workload`, OPT_kron for several attributes), "workload" (its
+            queries), "random" (ranges) or "random_subsets" (of cells).
         clique: the attributes.
         domain: the domain.
-        workload: for "opt_0", the queries to be answered; entries on other attributes are ignored.
+        workload: for "opt_0" and "workload", the queries to be answered; entries on other attributes are
+            ignored.
         count: number of random queries; required by "random" and "random_subsets".
         norm: for "opt_0", "l1" for Laplace, "l2" for Gaussian noise.
         relation: for "opt_0", which tables are neighbours.
@@ -166,13 +170,18 @@ def training_query(
         >>> query.num_rows(Domain({"a": 4})), query.l1_sensitivity(Relation.ADD_REMOVE, Domain({"a": 4}))
         (7, 3)
     """
-    training = checks.choice("training", training, (*COVERING, *RANDOM))
+    training = checks.choice("training", training, TRAININGS)
     if training == "identity":
         return marginal(clique)
     if training in ("tree", "hb"):
         return Product({name: _tree(training, domain[name]) for name in clique})
-    if training == "opt_0":
-        return _optimised(clique, domain, workload, norm, relation, seed)
+    if training in ("opt_0", "workload"):
+        served = _served(training, clique, workload)
+        if training == "workload":
+            rows = np.concatenate([cell_rows(entry.query, domain, clique) for entry in served])
+            return DenseMatrix(clique, np.unique(rows, axis=0))
+        (query,) = strategy("kron", Workload(served), domain, norm, relation, seed=seed).queries
+        return query
     if count is None:
         raise ValueError(f"the training {training!r} needs a count of queries.")
     return (distinct_ranges if training == "random" else random_subsets)(domain, clique, count, seed)
@@ -235,15 +244,13 @@ def _tree(training: str, size: int) -> AttributeQuery:
     return ranges(np.stack([low, above - 1], axis=1).tolist())
 
 
-def _optimised(
-    clique: Clique, domain: Domain, workload: Workload | None, norm: str, relation: Relation, seed: int
-) -> Query:
+def _served(training: str, clique: Clique, workload: Workload | None) -> list[Entry]:
+    """Return the entries of a workload on some of the attributes."""
     entries = () if workload is None else workload.entries
     served = [entry for entry in entries if set(entry.clique) <= set(clique)]
     if not served:
-        raise ValueError(f"the training 'opt_0' needs a workload that asks for some of {clique}.")
-    (query,) = strategy("kron", Workload(served), domain, norm, relation, seed=seed).queries
-    return query
+        raise ValueError(f"the training {training!r} needs a workload that asks for some of {clique}.")
+    return served
 
 
 def _top(size: int, depth: int) -> AttributeQuery:

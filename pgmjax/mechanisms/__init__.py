@@ -5,7 +5,7 @@ defines its `name` (on the command line), its `summary`, its `plan` and its `exe
 only through a `privacy.private_table.PrivateTable`. Contract tests run over `names()`.
 
 - `auto`: all marginals where noise and memory allow it, else a choice.
-- `marginals`, `hdmm`: measure once. `randomized_response`: each record randomises its own answer.
+- `marginals` (`MaximumEntropy` too), `hdmm`: measure once. `randomized_response`: each record lies at times.
 - `mst`, `aim`, `batch_aim`, `mwem`: select, measure and fit. `mwem_baselines` is a part of `mwem`.
 - `privbayes`: a Bayesian network, whose search and models are in `bayes_network`.
 - `dual_query`: synthetic records, from the game in `dual_query_game`.
@@ -31,7 +31,7 @@ from pgmjax.mechanisms.batch_aim import BatchAIM
 from pgmjax.mechanisms.comparison import compare
 from pgmjax.mechanisms.dual_query import DualQuery
 from pgmjax.mechanisms.hdmm import HDMM
-from pgmjax.mechanisms.marginals import Marginals
+from pgmjax.mechanisms.marginals import Marginals, MaximumEntropy
 from pgmjax.mechanisms.mldp import MLDP
 from pgmjax.mechanisms.mldp_similarity import SimilarityMLDP
 from pgmjax.mechanisms.mst import MST
@@ -52,6 +52,7 @@ __all__ = [
     "BatchAIM",
     "DualQuery",
     "Marginals",
+    "MaximumEntropy",
     "Mechanism",
     "NotKept",
     "OnlineWeights",
@@ -66,7 +67,10 @@ __all__ = [
     "options",
 ]
 
-RELEASING = (Auto, AIM, BatchAIM, HDMM, MLDP, MST, MWEM, DualQuery, Marginals, PrivBayes, RandomizedResponse)
+RELEASING = (
+    *(Auto, AIM, BatchAIM, HDMM, MLDP, MST, MWEM, DualQuery),
+    *(Marginals, MaximumEntropy, PrivBayes, RandomizedResponse),
+)
 """The mechanisms that turn a table and a workload into a release."""
 
 

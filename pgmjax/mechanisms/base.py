@@ -14,7 +14,7 @@ import itertools
 import logging
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from pgmjax._internal import checks
 from pgmjax.data.dataset import Dataset
@@ -328,6 +328,14 @@ class MeasureOnce(Mechanism):
         """Measure, fit and return the release."""
         return self._measured(run).release()
 
+    def _fitted(self, run: Run, measurements: Sequence[LinearMeasurement]) -> Fit:
+        """Fit the measured answers: by the run's estimator, if a mechanism has no fit of its own.
+
+        Raises:
+            FitError: the fit failed. The error carries the measurements, whose cost is spent.
+        """
+        return run.fit(measurements)
+
     def work(self, request: Request, plan: MeasurementPlan) -> Work:
         """Return the work of measuring the plan's queries."""
         return Work.of_queries(request.domain, plan.queries)
@@ -358,7 +366,13 @@ class Measured:
         Raises:
             FitError: the fit failed. The error carries the measurements, whose cost is spent.
         """
+        fit = self.mechanism._fitted(self.run, self.measurements) if fit is None else fit
         return self.run.release(self.measurements, fit, answered_by=self.run.plan.answered_by)
+
+    @property
+    def mechanism(self) -> MeasureOnce:
+        """The mechanism that measured."""
+        return cast(MeasureOnce, self.run.mechanism)
 
 
 def release_together(runs: Sequence[Measured]) -> list[Release]:
@@ -382,6 +396,8 @@ def release_together(runs: Sequence[Measured]) -> list[Release]:
     several = checks.several("runs", runs, "Measured")
     if not several:
         raise ValueError("a batch needs at least one run, got none.")
+    if type(several[0].mechanism)._fitted is not MeasureOnce._fitted:
+        return [each.release() for each in several]
     request = several[0].run.request
     totals = [each.run.total for each in several]
     public = [total for total in totals if total is not None]

@@ -1,14 +1,21 @@
-"""The plain mechanism: measure every query of the workload once, then fit one model to the answers."""
+"""The plain mechanisms: measure every query of the workload once, then fit one model to the answers."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar, cast
 
 from pgmjax._internal import checks
+from pgmjax.estimation.estimator import MAX_ENTROPY, Estimator, Fit
+from pgmjax.history.history import History
+from pgmjax.history.max_entropy import fit as max_entropy
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.total import estimate_total
 from pgmjax.mechanisms.base import MeasurementPlan, MeasureOnce
-from pgmjax.mechanisms.run import Request
+from pgmjax.mechanisms.run import Request, Run, carry_measurements
+from pgmjax.model.graphical import GraphicalModel
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,3 +60,83 @@ class Marginals(MeasureOnce):
         entries = request.workload.entries
         weights = [Fraction(1) if self.split == "equal" else Fraction(entry.weight) for entry in entries]
         return MeasurementPlan(request.measurable([entry.query for entry in entries]), weights)
+
+
+@dataclasses.dataclass(frozen=True)
+class MaximumEntropy(MeasureOnce):
+    """Measure the workload's queries once with equal budget, and publish the distribution of maximum entropy.
+
+    Of all distributions the release takes the one that is closest to the uniform one among those that the
+    noise makes likely, see `pgmjax.history.MaxEntropy`. The paper asks for all pairs of attributes.
+
+    Args:
+        alpha: weight of the likelihood of the answers relative to the entropy, > 0. Default: chosen from the
+            noise.
+
+    Raises:
+        ValueError: `alpha` is not above 0, or the estimator has its own loss, solver, regularisation or class
+            of oracles: of its settings those of steps, tolerance, oracle and memory apply.
+
+    Guarantees:
+        Those of `Marginals` with equal budgets: the distribution is post-processing. The total is public or
+        estimated as there.
+
+    References:
+        Chen, Zhou and Bhowmick 2012, sections 4 and 5.2. The paper's noise for all pairs, of scale
+        d (d - 1) / 2, costs epsilon = 1 under ADD_REMOVE and 2 under REPLACE_ONE, for which it is stated.
+
+    Example:
+        >>> from pgmjax.data.relation import Relation
+        >>> MaximumEntropy(epsilon=1, relation=Relation.ADD_REMOVE, alpha=0.01).alpha
+        0.01
+    """
+
+    alpha: float | None = None
+
+    follows: ClassVar[bool] = False
+    name: ClassVar[str] = "maximum-entropy"
+    summary: ClassVar[str] = "measure every query of the workload once, and take the most even distribution"
+    audited_values: ClassVar[dict[str, tuple[Any, ...]]] = {"alpha": (None, 0.1)}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.alpha is not None:
+            self._set(alpha=checks.number("alpha", self.alpha, above=0))
+        own, plain = self.estimator or Estimator(), Estimator()
+        for setting in ("loss", "solver", "regularisation", "oracle"):
+            given = getattr(own, setting)
+            if given != getattr(plain, setting) and not (setting == "oracle" and isinstance(given, str)):
+                raise ValueError(
+                    f"maximum entropy has no {setting} to choose: leave it out; alpha says how closely the "
+                    "noisy answers are followed."
+                )
+
+    def plan(self, request: Request) -> MeasurementPlan:
+        """Return the workload's queries with equal weights."""
+        queries = request.measurable([entry.query for entry in request.workload.entries])
+        return MeasurementPlan(queries, [1] * len(queries))
+
+    def describe(self, plan: MeasurementPlan) -> dict[str, Any]:
+        """Return nothing: alpha has no part in what is measured."""
+        return {}
+
+    def _fitted(self, run: Run, measurements: Sequence[LinearMeasurement]) -> Fit:
+        """Return the distribution of maximum entropy, with its objective as the loss (nats)."""
+        domain, estimator = run.request.domain, run.estimator
+        with carry_measurements(measurements):
+            plan = estimator.plan(domain, [each.clique for each in measurements])
+            slow = plan.oracle.forecast.seconds > max_entropy.SLOW
+            settings = max_entropy.MaxEntropy(
+                alpha=self.alpha,
+                solver="newton" if slow else "exact",
+                oracle=str(estimator.oracle),
+                max_steps=estimator.max_steps,
+                tol=max_entropy.CLOSE if estimator.tol is None else estimator.tol,
+                max_bytes=estimator.max_bytes,
+                progress=estimator.progress,
+            )
+            total = estimate_total(domain, measurements)[0] if run.total is None else run.total
+            history = History(domain, measurements, relation=run.request.relation)
+            found = settings.fit(history, total)
+        model = cast(GraphicalModel, found.model)
+        return Fit(model, found.status, found.steps, found.objective, found.gap, plan, method=MAX_ENTROPY)

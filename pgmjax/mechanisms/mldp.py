@@ -10,13 +10,13 @@ from typing import Any, ClassVar, cast
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.relation import Relation
-from pgmjax.learning import as_learners
 from pgmjax.learning.encodings import as_encoding
+from pgmjax.learning.learners import as_learners
 from pgmjax.learning.predictor import Predictor, train
 from pgmjax.learning.selection import Validation
 from pgmjax.learning.training_set import (
-    COVERING,
     RANDOM,
+    TRAININGS,
     UNIVERSES,
     TrainingSet,
     check_answerable,
@@ -44,8 +44,8 @@ class MLDP(Mechanism):
 
     Args:
         training: the measured queries: "identity" (every cell), "tree" (binary trees), "hb" (trees with the
-            best branching factor), "opt_0" (optimised for the workload), "random" (ranges), "random_subsets"
-            (of cells), or the rows of an integral query.
+            best branching factor), "opt_0" (optimised for the workload), "workload" (its queries), "random"
+            (ranges), "random_subsets" (of cells), or the rows of an integral query.
         training_count: number of random queries. Default: balances the two error terms, see
             `learning.training_set.error_terms`.
         expected_records: public guess of the number of records, for that balance. Default: the exact number
@@ -102,7 +102,7 @@ class MLDP(Mechanism):
     name: ClassVar[str] = "mldp"
     summary: ClassVar[str] = "train a regressor on noisy answers to few queries, which then answers any other"
     audited_values: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "training": (*COVERING, *RANDOM),
+        "training": TRAININGS,
         "training_count": (None, 5),
         "expected_records": (None, 20),
         "learner": ("linear", "ridge", ("linear", "ridge")),
@@ -116,7 +116,7 @@ class MLDP(Mechanism):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.training, Query):
-            checks.set_choice(self, "training", (*COVERING, *RANDOM))
+            checks.set_choice(self, "training", TRAININGS)
         checks.set_integers(self, "training_count", "expected_records", low=1, optional=True)
         as_encoding(self.encoding)
         as_learners(self.learner)

@@ -15,20 +15,22 @@ import os
 import pathlib
 import platform
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from pgmjax._internal import checks, files, formats
 from pgmjax._internal.files import is_ledger, reserve
 from pgmjax._internal.progress import Progress
 from pgmjax._version import __version__
 from pgmjax.data.population import Population
-from pgmjax.estimation.estimator import Fit
+from pgmjax.estimation.estimator import MAX_ENTROPY, Estimator, Fit
 from pgmjax.learning import predictor
 from pgmjax.learning.predictor import Predictor
 from pgmjax.measurements import inputs, transcript
-from pgmjax.measurements.inputs import Input, are_secure
+from pgmjax.measurements.inputs import MEASURED, Input, are_secure
 from pgmjax.measurements.published import read_measurements
 from pgmjax.measurements.transcript import Transcript
 from pgmjax.model import row_file
@@ -45,6 +47,7 @@ from pgmjax.release.analysis import Analysed, Analysis
 from pgmjax.release.release import Release
 from pgmjax.release.report import render
 from pgmjax.release.trained import TrainedRelease, reported
+from pgmjax.uncertainty.intervals import ErrorBars, error_bars
 
 FIT_RECORD = "fit.json"
 SYNTHETIC_FORMATS = ("parquet", "csv")
@@ -327,13 +330,16 @@ def _facts(release: Release) -> dict[str, Any]:
 def record_of(fit: Fit) -> dict[str, Any]:
     """Return how a fit ended, for JSON."""
     pull = fit.regularisation
-    pulled = {} if pull is None else {"weight": pull.weight, "divergence": pull.divergence}
+    pulled: dict[str, Any] = {}
+    if pull is not None:
+        pulled = {"weight": pull.weight, "divergence": pull.divergence, "automatic": pull.automatic}
     return {
         "status": fit.status.name,
         "meaning": fit.status.text,
         "steps": int(fit.steps),
         "loss": _finite(fit.loss),
         "gap": _finite(fit.gap),
+        **({"method": fit.method} if fit.method == MAX_ENTROPY else {}),
         **({"regularisation": pulled} if pulled else {}),
     }
 
@@ -406,6 +412,66 @@ class SavedRelease(Analysed):
         path, domain = self.folder / "measurements.parquet", self.model.domain
         noisy = read_measurements(path, domain) if path.is_file() else ()
         return CountEstimates(domain, noisy, self.model.total if self.record.get("total_public") else None)
+
+    def error_bars(
+        self, queries: Sequence[Any], *, method: str = "linear", level: float = 0.95, seed: int = 0
+    ) -> ErrorBars:
+        """Return answers with error bars by a method of `uncertainty.error_bars`, at no cost.
+
+        Args:
+            queries: queries, or tuples of attribute names for all cells of a marginal.
+            method: "linear", "laplace" or "bootstrap".
+            level: of the intervals.
+            seed: of the bootstrap.
+
+        Raises:
+            ValueError: nothing was measured, or the method is not for this fit: "linear" is for all exact
+                ones, the others know neither a prior, public facts, another loss nor (laplace) a pull.
+        """
+        noisy, model = self.estimates.measurements, self.model
+        if not noisy or not isinstance(model, GraphicalModel):
+            raise ValueError(
+                "Error bars need noisy counts and an exact model of them, and this release has none: release "
+                "with a mechanism that measures, such as marginals."
+            )
+        pull = self.record["fit"].get("regularisation")
+        if method != "linear":
+            self._check_fit(method, pull)
+        weight = "none" if pull is None else "auto" if pull.get("automatic", True) else pull["weight"]
+        return error_bars(
+            model,
+            noisy,
+            queries,
+            method=method,
+            level=level,
+            total=model.total if self.record.get("total_public") else None,
+            seed=seed,
+            estimator=Estimator(regularisation=weight, progress=False),
+        )
+
+    def _check_fit(self, method: str, pull: Mapping[str, Any] | None) -> None:
+        """Refuse a method of error bars that does not know what the model was fitted to."""
+        other = sorted({each.name for each in inputs_in(self.folder, self.record) if each.role != MEASURED})
+        if other:
+            reason = f"fitted also to {other[0]!r}"
+        elif pull is not None and method == "laplace":
+            reason = "pulled towards independence (--regularisation none does not pull)"
+        elif not self._is_least_squares():
+            reason = "not fitted by least squares"
+        else:
+            return
+        raise ValueError(
+            f"The method {method} is for a model of noisy counts alone, and this one was {reason}: take "
+            "linear."
+        )
+
+    def _is_least_squares(self) -> bool:
+        """Return whether the loss of the fit is that of least squares."""
+        apart = (
+            (np.ravel(self.model.answer(each.query)) - each.flat_values()) / each.row_stddevs()
+            for each in self.estimates.measurements
+        )
+        return bool(np.isclose(sum(np.square(one).sum() for one in apart) / 2, self.record["fit"]["loss"]))
 
     def analysis(self) -> Analysis:
         """Return the release as its draws see it; refused where no draws can be made."""
@@ -489,6 +555,8 @@ def _other_command(where: pathlib.Path) -> str:
     """Return which command reads what was given in place of a release, or ""."""
     if (where / "history.json").is_file():
         return " It is a history of answers, which pgmjax history ask reads."
+    if (where / predictor.FOLDER.record).is_file():
+        return " It is a trained model, which pgmjax history ask reads."
     ledger = " If it is a ledger, pgmjax ledger show and pgmjax session ask read it."
     return ledger if is_ledger(where) else ""
 

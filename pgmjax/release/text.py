@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pgmjax.estimation.estimator import MAX_ENTROPY
 from pgmjax.measurements.inputs import PRIOR, Input
 from pgmjax.privacy.exact import exact
 from pgmjax.release.statement import WEAK
@@ -164,6 +165,14 @@ def certificate(record: Mapping[str, Any], values: int) -> list[str]:
     """
     loss, gap = record["fit"]["loss"], record["fit"]["gap"]
     said = [record["fit"]["meaning"]] if "meaning" in record["fit"] else []
+    if record["fit"].get("method") == MAX_ENTROPY:
+        said.append(
+            _plain("""The model is the distribution of maximum entropy. Its loss is the relative entropy to
+                the uniform distribution plus a weight times the distance from the noisy answers, in nats. The
+                gap bounds how far this sum is from its least value. It does not say how close the model is to
+                the table.""")
+        )
+        return [*said, *filter(None, [ending(record)])]
     if pull := record["fit"].get("regularisation"):
         said.append(
             _plain(f"""The model was pulled towards the product of its own one-way marginals, so that it

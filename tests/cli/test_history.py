@@ -123,6 +123,102 @@ def test_the_folder_of_a_session(folder, capsys):
     assert "protects nothing" in said.err or "NOT FOR PUBLICATION" in said.err
 
 
+def test_a_trained_model_answers_by_weighted_least_squares(folder, capsys):
+    """The encoding by cells and the linear learner: the least-norm solution of weighted least squares."""
+    words = ["history", "train", "h.csv", "--domain", "d.json", "--out", "trained"]
+    assert main(words) == 0
+    assert "linear on 4 noisy answers" in capsys.readouterr().out
+    found = answers(capsys, "trained", "a<=1,b>0", "a=3", "--level", "0.9")
+    cells = np.linalg.pinv(ROWS / STDDEVS[:, None]) @ (VALUES / STDDEVS)
+    queries = np.stack([LOW & ~SMALL, np.arange(12) // 3 == 3]).astype(float)
+    assert [one["estimate"] for one in found["answers"]] == pytest.approx(queries @ cells, rel=1e-6)
+    assert found["answers_used"] == 4 and found["learner"] == "linear" and found["level"] == 0.9
+    predictor = pj.load("trained")
+    assert predictor.predict(pj.queries.marginal(["a"]))[3] == found["answers"][1]["estimate"]
+    assert main(["history", "ask", "trained", "--marginal", "a,b"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) == 13 and said[-1] == "Predicted by linear, trained on 4 noisy answers."
+
+
+def test_noise_of_one_scale_has_a_bound(folder, capsys):
+    lines = [*(f'"a={code}",{10 * code},5,laplace' for code in range(4)), '"b=0",20,5,laplace']
+    (folder / "h.csv").write_text("\n".join(["query,value,scale,noise", *lines]) + "\n")
+    assert main(["history", "train", "h.csv", "--domain", "d.json", "--out", "trained", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["learner"] == "linear"
+    asked = answers(capsys, "trained", "a<=1", "a=0,b=0")["answers"]
+    expected = pj.learning.selection.noise_bound(pj.privacy.DiscreteLaplace(5.0), np.array([1.0, 1.0]))
+    assert asked[0]["noise"] == pytest.approx(expected) and asked[0]["determined"]
+    assert not asked[1]["determined"]
+    assert main(["history", "ask", "trained", "a<=1", "a=0,b=0"]) == 0
+    first, second, _ = capsys.readouterr().out.splitlines()
+    assert "of which noise at most" in first and "not determined by the history" in second
+
+
+def test_of_several_learners_the_best_one_is_trained(folder, capsys):
+    """Answers along a wave, which a line misses: held-out answers tell."""
+    rng = np.random.default_rng(0)
+    pj.Domain({"x": 60}).write("x.json")
+    kept = rng.permutation(60)[:45]
+    wave = 1000 + 200 * np.sin(np.arange(60) / 8)
+    lines = [f'"x={code}",{wave[code] + rng.normal(0, 5):.2f},5' for code in kept]
+    (folder / "x.csv").write_text("\n".join(["query,value,stddev", *lines]) + "\n")
+    words = ["history", "train", "x.csv", "--domain", "x.json", "--encoding", "corners", "--out", "trained"]
+    learners = ["--learner", "linear", "--learner", '{"name": "gaussian-basis", "width": 0.3}']
+    assert main([*words, *learners, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    errors = {one["learner"]: one["error"] for one in told["tried"]}
+    assert told["learner"] == "gaussian-basis" == min(errors, key=errors.get)
+    left = [code for code in range(60) if code not in kept]
+    found = answers(capsys, "trained", *[f"x={code}" for code in left])["answers"]
+    missed = [one["estimate"] - wave[code] for one, code in zip(found, left, strict=True)]
+    assert np.sqrt(np.mean(np.square(missed))) < 4 * max(errors["gaussian-basis"], 5)
+
+
+def test_what_repeatable_noise_taught_says_so(folder, capsys):
+    measured = pj.LinearMeasurement(("a",), [40, 30, 20, 10], stddev=2.0)
+    pj.history.History(pj.Domain(SIZES), [measured], secure=False).save("history")
+    assert main(["history", "train", "history", "--out", "trained", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["secure"] is False
+    assert main(["history", "ask", "trained", "a=1", "--json"]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["secure"] is False and "NOT FOR PUBLICATION" in said.err
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["--learner", "forest"], "--learner must be one of"),
+        (["--learner", "sklearn.Nothing"], "Nothing"),
+        (["--learner", '{"name": "ridge", "penalty": -1}'], "penalty"),
+        (["--learner", "linear", "--learner", "ridge"], "cross-validation in 5 parts"),
+        (["--learner", "linear", "--learner", "ridge", "--folds", "1"], "--folds must be"),
+        (["--encoding", "words"], "invalid choice"),
+        (["--out", "d.json"], "already exists"),
+        (["--stddev", "3"], "has a column stddev"),
+        (["--seed", "-1"], "seed"),
+    ],
+)
+def test_a_model_that_cannot_be_trained(folder, capsys, words, message):
+    before = sorted(folder.iterdir())
+    out = [] if "--out" in words else ["--out", "trained"]
+    assert main(["history", "train", "h.csv", "--domain", "d.json", *out, *words]) == 2
+    said = capsys.readouterr()
+    assert message in said.err and not said.out and sorted(folder.iterdir()) == before
+
+
+def test_what_a_trained_model_refuses(folder, capsys):
+    assert main(["history", "train", "h.csv", "--domain", "d.json", "--out", "trained"]) == 0
+    assert main(["history", "ask", "trained", "a=0", "--method", "ridge"]) == 2
+    assert "--method is for a history, and trained is a trained model" in capsys.readouterr().err
+    assert main(["history", "ask", "trained", "town=0"]) == 2
+    assert "Unknown attribute 'town'" in capsys.readouterr().err
+    assert main(["query", "trained", "a=0"]) == 2
+    assert "which pgmjax history ask reads" in capsys.readouterr().err
+    (folder / "trained" / "part-0.npz").write_bytes(b"nothing")
+    assert main(["history", "ask", "trained", "a=0"]) == 2
+    assert "damaged" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "words, message",
     [

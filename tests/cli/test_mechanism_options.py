@@ -70,6 +70,7 @@ WORDS = {
     ],
     "hdmm": ["strategy=union", "split=equal", "restarts=2", "restart_seed=3", "answer=local"],
     "marginals": ["split=weighted"],
+    "maximum-entropy": ["alpha=0.5"],
     "mldp": [
         "training=identity",
         "training_count=5 training=random",

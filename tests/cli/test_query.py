@@ -65,6 +65,65 @@ def test_what_is_not_determined_gets_an_interval_of_draws(folder, capsys):
     assert "--draws must be an integer >= 2" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("method", ["linear", "laplace", "bootstrap"])
+def test_error_bars_are_those_of_the_method(method, tmp_path, capsys):
+    """As `uncertainty.error_bars` gives them for the fit in memory, pulled or not."""
+    domain, rng = pj.Domain({"a": 12, "b": 12, "c": 2}), np.random.default_rng(0)
+    data = pj.Dataset.from_columns(domain, {name: rng.integers(0, domain[name], 4000) for name in domain})
+    estimator = pj.Estimator(regularisation="none" if method == "laplace" else "auto", progress=False)
+    backend = SeededBackend(1, insecure=True)
+    mechanism = pj.mechanisms.Marginals(
+        epsilon=1, relation="replace-one", estimator=estimator, backend=backend
+    )
+    release = mechanism.run(data, pj.Workload([["a", "b"], ["c"]]))
+    out = str(release_folder.write(release, tmp_path / "r", synthetic_rows=1, show_progress=False))
+    asked = [("a", "b")]
+    bars = pj.uncertainty.error_bars(
+        release.fit, release.measurements, asked, method=method, total=release.model.total
+    )
+    assert main(["query", out, "--marginal", "a,b", "--error-bars", method, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["method"] == method and told["answers"][13]["query"] == "a=1,b=1"
+    for name, expected in (("estimate", bars.values), ("stddev", bars.stddevs), ("bias", bars.biases)):
+        found = np.array([np.nan if each[name] is None else each[name] for each in told["answers"]])
+        np.testing.assert_allclose(found, expected, rtol=0.02, atol=1e-9)
+    assert (bars.biases > 0).any() == (method == "bootstrap")
+    assert main(["query", out, "a=0,c=1", "b=0", "--error-bars", method]) == 0
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert "no interval, because what was measured does not determine it" in first
+    assert ("95% interval" in second) == (method != "bootstrap") and "standard error" in second
+    if method == "bootstrap":
+        assert "over 100 determined answers" in second
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["sex=Male", "--error-bars", "laplace"], "this one was pulled towards independence"),
+        (["sex=Male", "--error-bars", "exact"], "invalid choice"),
+        (["sex=Male", "--error-bars", "linear", "--draws", "5"], "give one of them"),
+    ],
+)
+def test_error_bars_that_cannot_be(folder, capsys, words, message):
+    assert main(["query", str(folder), *words]) == 2
+    said = capsys.readouterr()
+    assert message in said.err and not said.out
+
+
+def test_only_least_squares_is_bootstrapped(tmp_path, capsys):
+    domain = pj.Domain({"a": 3, "b": 2})
+    data = pj.Dataset.from_columns(domain, {"a": [0, 1, 1, 2] * 50, "b": [0, 1] * 100})
+    mechanism = pj.mechanisms.MaximumEntropy(
+        epsilon=1, relation="replace-one", backend=SeededBackend(1, insecure=True)
+    )
+    release = mechanism.run(data, pj.Workload([["a", "b"]]))
+    out = str(release_folder.write(release, tmp_path / "r", synthetic_rows=1, show_progress=False))
+    assert main(["query", out, "a=1", "--error-bars", "bootstrap"]) == 2
+    assert "not fitted by least squares: take linear" in capsys.readouterr().err
+    assert main(["query", out, "a=1", "--error-bars", "linear"]) == 0
+    assert "95% interval" in capsys.readouterr().out
+
+
 def test_a_bound_within_a_bin_is_interpolated_and_says_so(folder, small_release, capsys):
     low, high = small_release.domain.attribute("age").bins[1:3]
     middle = (3 * low + high) / 4

@@ -1,12 +1,15 @@
 """`pgmjax session`: ask, look, export."""
 
+import io
 import json
 
 import pandas
 import pytest
 
+import pgmjax as pj
 from pgmjax.cli import main
 from pgmjax.history import History
+from pgmjax.queries import text as query_text
 
 CONDITION = "a=0"
 
@@ -127,3 +130,76 @@ def test_repeatable_noise_is_named_in_every_output(folder, capsys):
     assert not History.load(folder / "h").secure
     assert call(folder, "export", "--out", folder / "again") == 0
     assert "for research only" in capsys.readouterr().out
+
+
+def online(folder, *words, epsilon="1", relation="replace-one"):
+    given = ["--table", folder / "t.csv", "--domain", folder / "d.json", "--epsilon", epsilon]
+    return call(folder, "online-weights", *words, *given, "--relation", relation, "--updates", 2)
+
+
+@pytest.fixture
+def replaced(folder, capsys):
+    """The same table, with an account under replace-one."""
+    for old in folder.glob("b.ledger*"):
+        old.unlink()
+    init = ["ledger", "init", folder / "b.ledger", folder / "t.csv", "--name", "small", "--epsilon", "2"]
+    assert main([*map(str, init), "--relation", "replace-one", "--domain", str(folder / "d.json")]) == 0
+    capsys.readouterr()
+    return folder
+
+
+def spent(folder, capsys):
+    assert main(["ledger", "show", str(folder / "b.ledger"), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)["accounts"][0]["spent"]
+
+
+def test_online_weights_answer_as_in_python_and_again_for_free(replaced, small_domain, capsys):
+    """A threshold of 1 makes every count far off: two are measured, the third is the estimate's."""
+    first = small_domain.attribute(small_domain.attributes[0])
+    asked = [f"{first.name}={name}" for name in first.code_names()[:3]]
+    assert online(replaced, *asked, "--threshold", 1, "--json") == 0
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [one["query"] for one in told] == asked
+    assert {one["source"] for one in told} <= {"measured", "estimate"} and told[0]["secure"]
+    assert sum(one["source"] == "measured" for one in told) <= 2 and told[-1]["epsilon"] == "1"
+    assert spent(replaced, capsys) == "1"
+    assert online(replaced, *asked, "--threshold", 1, "--json") == 0
+    again = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [one["value"] for one in again] == [one["value"] for one in told]
+    assert spent(replaced, capsys) == "1"
+    assert online(replaced, *asked[::-1], "--threshold", 1) == 2
+    assert "repeat them in their order, or give another --name" in capsys.readouterr().err
+    data = pj.Dataset.read(replaced / "t.csv", small_domain)
+    with pj.privacy.Ledger.open(replaced / "b.ledger") as ledger:
+        mechanism = pj.mechanisms.OnlineWeights(1, "replace-one", updates=2, threshold=1)
+        opened = mechanism.open(data, ledger=ledger)
+        for one in told:
+            assert opened.answer(query_text.parse(one["query"], small_domain))[0] == one["value"]
+
+
+def test_online_weights_read_standard_input_and_go_on_after_a_bad_line(replaced, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"height=3\n\n{CONDITION}\n"))
+    assert online(replaced, "--name", "typed") == 2
+    said = capsys.readouterr()
+    assert "height" in said.err and "Some conditions were not answered" in said.err
+    assert said.out.startswith(f"{CONDITION}: ") and "of 1 is spent" in said.out
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        ({"epsilon": "-1"}, "--epsilon must be > 0"),
+        ({"relation": "add-remove"}, "works under replace-one only"),
+        ({"epsilon": "5"}, "5"),
+    ],
+)
+def test_online_weights_that_cannot_be_spend_nothing(replaced, capsys, words, message):
+    assert online(replaced, CONDITION, **words) == 2
+    assert message in capsys.readouterr().err and spent(replaced, capsys) == "0"
+    assert online(replaced, CONDITION, "height=3") == 2
+    assert "height" in capsys.readouterr().err and spent(replaced, capsys) == "0"
+
+
+def test_a_cap_below_zero_is_refused_before_anything_is_charged(folder, capsys):
+    assert ask(folder, *table(folder, cap="-0.5")) == 2
+    assert "--cap -0.5: epsilon must be > 0" in capsys.readouterr().err and spent(folder, capsys) == "0"

@@ -409,6 +409,7 @@ def resume(world, mechanism, context, tmp_path):
     out, partial = tmp_path / "out", tmp_path / "out.partial"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Estimator, "fit", interrupted)
+        patch.setattr(pj.history.MaxEntropy, "fit", interrupted)
         said = call(*world.words(mechanism, context), "--insecure-seed", "3", "--out", out)
     if said.code == 2:
         raise worlds.CommandError(2, said.err)
@@ -508,7 +509,7 @@ REFUSED = [
     (["Synthesizer"], [PERTURB], None, "mechanism must be one of"),
     (["Synthesizer"], None, ["weights"], "the domain lacks 'w'"),
     (["Synthesizer"], None, ["drop", "clip"], "lie outside its bins"),
-    (["prior to"], ["dual-query", "mldp"], None, "cannot follow an earlier release"),
+    (["prior to"], ["dual-query", "mldp", "maximum-entropy"], None, "cannot follow an earlier release"),
     (["prior to"], ["privbayes", "randomized-response"], None, "do not add up to one promise"),
     (None, [PERTURB], ["drop"], "rows-outside"),
     (["prior to"], [PERTURB], ["plain", "unit", "clip", "weights", "discovery"], "--from"),

@@ -69,7 +69,7 @@ def test_fresh_queries_cost_nothing_and_do_not_depend_on_the_workload():
     assert np.array_equal(release.predict(query), other.predict(query)) and release.spent == spent
 
 
-TRAININGS = ["identity", "tree", "hb", "opt_0", "random", "random_subsets"]
+TRAININGS = ["identity", "tree", "hb", "opt_0", "random", "random_subsets", "workload"]
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ OPTIONS = {
     "dual-query": {"samples": 5, "rounds": 3},
     "mldp": {},
     "marginals": {},
+    "maximum-entropy": {},
     "auto": {},
     "randomized-response": {"useless": "answer"},
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pgmjax.cli.options import free, history, ledger, perturb, release, respond, session
+from pgmjax.cli.options import free, history, ledger, perturb, release, respond, session, similarities
 
 
 def add_parsers(commands: Any, main: Callable[[Sequence[str]], int]) -> None:
@@ -27,5 +27,6 @@ def add_parsers(commands: Any, main: Callable[[Sequence[str]], int]) -> None:
     ledger.add_parser(commands)
     session.add_parser(commands)
     history.add_parser(commands)
+    similarities.add_parser(commands)
     free.add_audit(commands, main)
     free.add_bench(commands)

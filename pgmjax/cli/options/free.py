@@ -11,6 +11,7 @@ from pgmjax.cli.options.release import MECHANISMS
 
 LEVEL = 0.95
 """Coverage of the intervals that `pgmjax query` prints."""
+BARS = ("linear", "laplace", "bootstrap")
 AUDITED = (
     *MECHANISMS,
     *("table-calls", "online-weights", "session", "private-ratings", "similarity-mldp", "discovery"),
@@ -194,6 +195,14 @@ def add_query(commands: Any) -> None:
         action="once",
         metavar="NAMES",
         help="print the counts of all cells of these attributes, such as age,income",
+    )
+    parser.add_argument(
+        "--error-bars",
+        action="once",
+        choices=BARS,
+        help="give each answer with its standard error by this method: linear (least squares, without "
+        "bias), laplace (the curvature of the loss) or bootstrap (fits to noise that is drawn anew, and "
+        "their bias)",
     )
     parser.add_argument(
         "--draws",

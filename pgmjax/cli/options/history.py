@@ -7,6 +7,13 @@ from typing import Any
 from pgmjax.cli.options.free import LEVEL
 
 METHODS = ("kernel-pca", "ridge", "maximum-entropy", "best-linear", "posterior")
+LEARNERS = ("linear", "ridge", "gaussian-basis", "mlp", "engine")
+ENCODINGS = ("cells", "factors", "corners")
+UNIVERSES = ("auto", "joint", "cliques")
+_HISTORY = (
+    "a folder that pgmjax session export wrote, or a file of published answers: .csv, .parquet or .json, as "
+    "pgmjax fit reads it"
+)
 TAKES = {
     "alpha": METHODS[:3],
     "prior": METHODS[:3],
@@ -30,7 +37,49 @@ def add_parser(commands: Any) -> None:
         "budget is spent.",
         epilog="Example: pgmjax history ask history 'sex=Male,age<30'",
     )
-    _add_ask(parser.add_subparsers(title="commands", required=True, metavar="COMMAND"))
+    parts = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    _add_ask(parts)
+    _add_train(parts)
+
+
+def _add_train(parts: Any) -> None:
+    parser = parts.add_parser(
+        "train",
+        help="train a model on noisy answers, which then answers any query",
+        description="Train a regressor on the noisy answers of a history, and write it into a folder that "
+        "pgmjax history ask reads and that you may publish like the answers.",
+        epilog="Example: pgmjax history train answers.csv --domain people.yaml --learner ridge --out trained",
+    )
+    parser.add_argument("history", metavar="HISTORY", help=_HISTORY)
+    parser.add_argument("--out", required=True, metavar="DIR", help="the folder to make; it must not exist")
+    _add_file(parser.add_argument_group("a file of published answers"))
+    group = parser.add_argument_group("how to learn")
+    group.add_argument(
+        "--learner",
+        action="append",
+        metavar="NAME",
+        help=f"{', '.join(LEARNERS)} or sklearn.NAME, or settings such as "
+        '\'{"name": "ridge", "penalty": 2}\' (default: linear). Can be repeated: the one of least error in '
+        "cross-validation is taken",
+    )
+    group.add_argument(
+        "--encoding",
+        default=ENCODINGS[0],
+        choices=ENCODINGS,
+        help="how queries become vectors: by the weights of cells (default), of each attribute's values, or "
+        "by the corners of ranges",
+    )
+    group.add_argument(
+        "--universe",
+        default=UNIVERSES[0],
+        choices=UNIVERSES,
+        help="whether one model learns all attributes together (joint) or each set that was asked about has "
+        "its own (cliques); auto (default) is joint where that is small",
+    )
+    group.add_argument("--folds", type=int, metavar="K", help="the parts of the cross-validation (5)")
+    group.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the learner (0)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run="history:train")
 
 
 def _add_ask(parts: Any) -> None:
@@ -47,8 +96,7 @@ def _add_ask(parts: Any) -> None:
     parser.add_argument(
         "history",
         metavar="HISTORY",
-        help="a folder that pgmjax session export wrote, or a file of published answers: .csv, .parquet or "
-        ".json, as pgmjax fit reads it",
+        help=f"{_HISTORY}; or a model that pgmjax history train wrote",
     )
     group = parser.add_argument_group("what to ask")
     group.add_argument(
@@ -85,9 +133,7 @@ def _add_file(group: Any) -> None:
 
 
 def _add_method(group: Any) -> None:
-    group.add_argument(
-        "--method", default=METHODS[0], choices=METHODS, help="kernel-pca (default), or another"
-    )
+    group.add_argument("--method", choices=METHODS, help="kernel-pca (default), or another")
     group.add_argument(
         "--alpha",
         metavar="A",

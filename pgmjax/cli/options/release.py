@@ -19,6 +19,7 @@ MECHANISMS = (
     "mwem",
     "dual-query",
     "marginals",
+    "maximum-entropy",
     "privbayes",
     "randomized-response",
 )

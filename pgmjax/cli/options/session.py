@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from pgmjax.cli.options.release import add_file_options, add_unit_options
+from pgmjax.cli.options.release import add_epsilon_options, add_file_options, add_unit_options
 from pgmjax.data.relation import Relation
 
 NAME = "session"
@@ -27,6 +27,7 @@ def add_parser(commands: Any) -> None:
     _add_ask(parts)
     _add_status(parts)
     _add_export(parts)
+    _add_online_weights(parts)
 
 
 def _add_ask(parts: Any) -> None:
@@ -70,13 +71,7 @@ def _add_ask(parts: Any) -> None:
         choices=[relation.value for relation in Relation],
         help="with --table: the relation of the table's account",
     )
-    parser.add_argument(
-        "--insecure-seed",
-        type=int,
-        metavar="N",
-        help="make the noise from this seed, so that it can be repeated. Such answers protect nobody: for "
-        "research only",
-    )
+    _add_seed(parser)
     parser.set_defaults(run="session:_ask")
 
 
@@ -101,6 +96,64 @@ def _add_export(parts: Any) -> None:
     )
     parser.add_argument("--out", required=True, metavar="DIR", help="the folder to make; it must not exist")
     parser.set_defaults(run="session:_export")
+
+
+def _add_online_weights(parts: Any) -> None:
+    parser = parts.add_parser(
+        "online-weights",
+        help="answer counts as they come from an estimate of the whole table",
+        description="Answer counts as they come, from an estimate of the whole table that starts even. A "
+        "count is measured only if a noisy test finds the estimate far off, and corrects it then. All "
+        "answers together cost at most epsilon. If no conditions are given they are read from standard "
+        "input, one a line, and answered at once. The same conditions under the same name are answered again "
+        "for free, and new ones behind them go on.",
+        epilog="Example: pgmjax session online-weights budgets.ledger 'age<30' 'sex=Male' --table "
+        "people.csv.gz --domain people.yaml --epsilon 1 --relation replace-one",
+    )
+    parser.add_argument("file", metavar="FILE", help="the ledger that the answers are charged to")
+    parser.add_argument("condition", nargs="*", metavar="CONDITION", help="such as 'sex=Male,age<30'")
+    parser.add_argument(
+        "--name", metavar="NAME", help="the run's name in the ledger (default: made from its settings)"
+    )
+    parser.add_argument("--table", required=True, metavar="TABLE", help="the table")
+    parser.add_argument("--domain", required=True, metavar="FILE", help="its domain file: .json or .yaml")
+    add_file_options(parser)
+    add_unit_options(parser)
+    add_epsilon_options(parser, required=True)
+    group = parser.add_argument_group("how to answer")
+    group.add_argument("--updates", type=int, default=10, metavar="N", help="the most measurements (10)")
+    group.add_argument(
+        "--threshold",
+        type=int,
+        metavar="N",
+        help="how far off the estimate may be, in records (default: so that noise seldom finds it far off)",
+    )
+    group.add_argument(
+        "--expected-queries",
+        type=int,
+        default=100,
+        metavar="N",
+        help="a guess of their number, for that (100)",
+    )
+    group.add_argument(
+        "--sweeps",
+        type=int,
+        metavar="N",
+        help="correct by all measurements so far, N times each (default: by the newest, once)",
+    )
+    _add_seed(parser)
+    parser.add_argument("--json", action="store_true", help="print each answer as one line of JSON")
+    parser.set_defaults(run="session:_online_weights")
+
+
+def _add_seed(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--insecure-seed",
+        type=int,
+        metavar="N",
+        help="make the noise from this seed, so that it can be repeated. Such answers protect nobody: for "
+        "research only",
+    )
 
 
 def _add(parts: Any, command: str, help: str, description: str, example: str) -> argparse.ArgumentParser:

@@ -48,7 +48,7 @@ LONG = 10.0
 UNKNOWN = 1.0
 """Alpha if nothing tells: no prior, and no query about several attributes."""
 CLOSE = 1e-4
-"""The least tolerance of a fit of regions, in shares of its loss."""
+"""The least tolerance of a fit of regions, and the usual one of a release, in shares of the loss."""
 AGAIN = 1.5
 """Regions are fitted again if alpha is more than so many times what their one-way marginals ask for."""
 

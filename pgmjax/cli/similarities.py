@@ -1,0 +1,123 @@
+"""`pgmjax similarities`: learn how alike records are from noisy similarities of pairs, and predict others."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import itertools
+import json
+import pathlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from pgmjax._internal import files
+from pgmjax.cli import process
+from pgmjax.cli.history import learner_named
+from pgmjax.data.ratings import Ratings, check_pairs
+from pgmjax.mechanisms.mldp_similarity import SimilarityMLDP, SimilarityPredictor
+from pgmjax.privacy.exact import as_text
+from pgmjax.privacy.seeded import SeededBackend
+
+_COLUMNS = ["record", "item", "rating"]
+_MOST = 2000  # records of which all pairs are written
+_PROTECTED = {"record": "all ratings of one record", "rating": "one rating"}
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Measure, learn, and print the similarities that are asked for or write those of all pairs."""
+    out = None if arguments.out is None else files.check_target(arguments.out)
+    if (out is None) == (not arguments.pair):
+        raise ValueError("Say what to predict: pairs such as 3,17, or --out FILE for all pairs.")
+    if out is not None and arguments.records > _MOST:
+        raise ValueError(f"--out writes all pairs of at most {_MOST:,} records: name pairs such as 3,17.")
+    pairs = _pairs(arguments.pair, arguments.records)
+    seed = arguments.insecure_seed
+    mechanism = SimilarityMLDP(
+        epsilon=arguments.epsilon,
+        relation=arguments.relation,
+        protect=arguments.protect,
+        measure=arguments.measure,
+        training_count=arguments.training_count,
+        learner=learner_named(arguments.learner),
+        backend=None if seed is None else SeededBackend(seed, insecure=True),
+    )
+    found = mechanism.run(_read(arguments))
+    predicted = zip(pairs.tolist(), found.predict(pairs).tolist(), strict=True)
+    lines = [(a, b, value) for (a, b), value in predicted]
+    if out is not None:
+        with open(out, "x", encoding="utf-8") as file:
+            file.write("record,other,similarity\n")
+            file.writelines(f"{a},{b},{value:.6f}\n" for a, b, value in lines)
+    _tell(arguments, found, [] if out is not None else lines)
+
+
+def _tell(
+    arguments: argparse.Namespace, found: SimilarityPredictor, lines: list[tuple[int, int, float]]
+) -> None:
+    """Print similarities, what they rest on and what they cost."""
+    number, cost = len(found.released.pairs), as_text(found.epsilon)
+    if arguments.json:
+        told = {"epsilon": cost, "protect": found.protect, "secure": found.secure, "trained_on": number}
+        listed = [{"pair": [a, b], "similarity": value} for a, b, value in lines]
+        print(json.dumps({**told, "similarities": listed, "out": arguments.out}))
+    else:
+        for a, b, value in lines:
+            print(f"{a},{b}: {value:.3f}")
+        if arguments.out is not None:
+            print(f"The similarities of all pairs are in {arguments.out}.")
+        print(f"Predicted from {number:,} noisy similarities.")
+        print(f"Spent: epsilon = {cost} under replace-one, protecting {_PROTECTED[found.protect]}.")
+    if not found.secure:
+        process.say("The noise is repeatable: this protects nobody, use it for research only.")
+
+
+def _pairs(texts: list[str], records: int) -> np.ndarray:
+    """Return the pairs that are asked for [pairs, 2], all of them if none is named."""
+    if not texts:
+        return np.array(list(itertools.combinations(range(records), 2)))
+    try:
+        found = [[int(part) for part in text.split(",")] for text in texts]
+        if any(len(pair) != 2 for pair in found):
+            raise ValueError
+    except ValueError:
+        raise ValueError("A pair is two numbers of records, such as 3,17.") from None
+    return check_pairs(np.array(found), records)
+
+
+def _read(arguments: argparse.Namespace) -> Ratings:
+    """Read the ratings; what is wrong with them is told without a value of theirs."""
+    path = pathlib.Path(arguments.ratings)
+    if not path.is_file():
+        raise ValueError(f"There is no file {path}: check the path.")
+    columns = tuple(zip(*_rows(path), strict=True)) or ((), (), ())
+    shape, scale = (arguments.records, arguments.items), _scale(arguments.scale)
+    records, items = (np.array(each, np.int64) for each in columns[:2])
+    return Ratings(records, items, np.array(columns[2], np.float64), shape, scale)
+
+
+def _rows(path: pathlib.Path) -> Iterator[tuple[int, int, float]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        table = csv.reader(file)
+        if [word.strip() for word in next(table, [])] != _COLUMNS:
+            raise ValueError(f"The first line of {path} must be {','.join(_COLUMNS)}.")
+        for line in filter(None, table):
+            try:
+                record, item, rating = line
+                yield int(record), int(item), float(rating)
+            except ValueError:
+                raise ValueError(
+                    f"A line of {path} is not two whole numbers from 0, record and item, and a rating."
+                ) from None
+
+
+def _scale(text: str | None) -> Any:
+    """Return the least and the largest rating."""
+    if text is None:
+        return None
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        raise ValueError("--scale must be the least and the largest rating, such as 1,5.") from None
+    return low, high
