@@ -34,7 +34,7 @@ from pgmjax.data.unit import Unit
 from pgmjax.discovery import Discovery, Draft, OpenTable
 from pgmjax.discovery.open_table import key_column
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, DiscreteNoise
-from pgmjax.mechanisms.marginals import Marginals
+from pgmjax.mechanisms.measure_once import Marginals
 from pgmjax.mechanisms.parameters import Keeping
 from pgmjax.privacy import partition
 from pgmjax.privacy.backend import NoiseBackend

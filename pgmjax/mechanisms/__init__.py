@@ -31,7 +31,7 @@ from pgmjax.mechanisms.batch_aim import BatchAIM
 from pgmjax.mechanisms.comparison import compare
 from pgmjax.mechanisms.dual_query import DualQuery
 from pgmjax.mechanisms.hdmm import HDMM
-from pgmjax.mechanisms.marginals import Marginals, MaximumEntropy
+from pgmjax.mechanisms.measure_once import Marginals, MaximumEntropy
 from pgmjax.mechanisms.mldp import MLDP
 from pgmjax.mechanisms.mldp_similarity import SimilarityMLDP
 from pgmjax.mechanisms.mst import MST

@@ -1,9 +1,9 @@
-"""The parts that every mechanism shares: what it declares, how it runs, and what is measured once.
+"""The parts that every mechanism shares: what it declares, and how it runs.
 
 `Mechanism.run` is the same for all. It calls `plan`, which sees public information only and raises if the run
 is infeasible. It then opens the table under the budget and passes a `Run` to `execute`, which measures and
-constructs the release. A mechanism whose queries do not depend on the records is a `MeasureOnce`, which only
-has to plan its queries.
+constructs the release. A mechanism whose queries do not depend on the records only has to plan them, see
+`mechanisms.measure_once`.
 """
 
 from __future__ import annotations
@@ -14,22 +14,19 @@ import itertools
 import logging
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
-from pgmjax._internal import checks
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.unit import Unit
 from pgmjax.discovery import Discovery, OpenTable
 from pgmjax.discovery.run import DiscoveryRun
-from pgmjax.estimation.estimator import Estimator, Fit
-from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms.parameters import Keeping, PrivacyParameters, workload_over
-from pgmjax.mechanisms.run import Request, Run, Work, carry_measurements
+from pgmjax.mechanisms.run import Request, Run, Work
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import Ledger
-from pgmjax.queries import Query
 from pgmjax.queries.workload import KWay, Workload
 from pgmjax.release.release import Release
 from pgmjax.release.run_folder import RunFolder
@@ -274,140 +271,6 @@ class Mechanism(PrivacyParameters):
     def _log_begin(self, columns: int) -> None:
         budget = ", ".join(f"{name} {as_text(getattr(self, name))}" for name in ("epsilon", "delta"))
         _LOG.info("%s: begun on %d columns, %s, %s", self.name, columns, budget, self._neighbours.value)
-
-
-@dataclasses.dataclass(frozen=True)
-class MeasurementPlan:
-    """Queries that do not depend on the records, with their weights.
-
-    Attributes:
-        queries: the queries, each measured once.
-        weights: integer or exact weights > 0. The cost of query i is proportional to its weight.
-        name: the name of their strategy, if any.
-        answered_by: how the release answers its workload, one of `release.ANSWERS`.
-    """
-
-    queries: Sequence[Query]
-    weights: Sequence[Any]
-    name: str = ""
-    answered_by: str = "engine"
-
-
-@dataclasses.dataclass(frozen=True)
-class MeasureOnce(Mechanism):
-    """A mechanism whose measured queries depend on public information only, so that it only plans them.
-
-    Many runs, such as trials or budgets, can be measured first and fitted together with `release_together`.
-    """
-
-    adapts: ClassVar[bool] = False
-
-    @abc.abstractmethod
-    def plan(self, request: Request) -> MeasurementPlan:
-        """Return the queries to measure, with weights that divide the budget.
-
-        Raises:
-            ValueError: the run is infeasible. The message states the reason and the remedy.
-        """
-
-    def measure(
-        self,
-        data: Dataset,
-        workload: Workload,
-        *,
-        ledger: Ledger | None = None,
-        key: str | None = None,
-        show_progress: bool | None = None,
-        folder: RunFolder | None = None,
-    ) -> Measured:
-        """Measure like `run`, without the fit; see `release_together`. Answers are kept as they are there."""
-        with self._keeping(ledger, key, folder) as keeping:
-            return self._measured(self._start(data, workload, keeping, show_progress))
-
-    def execute(self, run: Run) -> Release:
-        """Measure, fit and return the release."""
-        return self._measured(run).release()
-
-    def _fitted(self, run: Run, measurements: Sequence[LinearMeasurement]) -> Fit:
-        """Fit the measured answers: by the run's estimator, if a mechanism has no fit of its own.
-
-        Raises:
-            FitError: the fit failed. The error carries the measurements, whose cost is spent.
-        """
-        return run.fit(measurements)
-
-    def work(self, request: Request, plan: MeasurementPlan) -> Work:
-        """Return the work of measuring the plan's queries."""
-        return Work.of_queries(request.domain, plan.queries)
-
-    def _measured(self, run: Run) -> Measured:
-        costs = run.budget.split(run.plan.weights)
-        return Measured(run, tuple(run.measure(run.plan.queries, costs)))
-
-
-@dataclasses.dataclass(frozen=True)
-class Measured:
-    """Measured noisy answers, with everything that a release needs except the model.
-
-    Attributes:
-        run: the run in which they were measured.
-        measurements: the noisy answers.
-    """
-
-    run: Run
-    measurements: tuple[LinearMeasurement, ...]
-
-    def release(self, fit: Fit | None = None) -> Release:
-        """Return the release.
-
-        Args:
-            fit: a fit to these answers. Default: a new fit.
-
-        Raises:
-            FitError: the fit failed. The error carries the measurements, whose cost is spent.
-        """
-        fit = self.mechanism._fitted(self.run, self.measurements) if fit is None else fit
-        return self.run.release(self.measurements, fit, answered_by=self.run.plan.answered_by)
-
-    @property
-    def mechanism(self) -> MeasureOnce:
-        """The mechanism that measured."""
-        return cast(MeasureOnce, self.run.mechanism)
-
-
-def release_together(runs: Sequence[Measured]) -> list[Release]:
-    """Fit the answers of many runs in one batch and return their releases, in the same order.
-
-    Args:
-        runs: runs over one domain that measured the same queries; values and noise may differ.
-
-    Raises:
-        ValueError: there is no run, or the runs did not measure the same queries.
-        FitError: the fit failed. The error carries the measurements of all runs, whose cost is spent.
-
-    Example:
-        >>> import pgmjax as pj
-        >>> data = pj.Dataset.from_columns(pj.Domain({"a": 2}), {"a": [0, 1, 1]})
-        >>> plain = pj.mechanisms.Marginals(epsilon=1, relation=pj.Relation.REPLACE_ONE)
-        >>> runs = [plain.measure(data, pj.Workload([["a"]])) for _ in range(3)]
-        >>> [release.model.total for release in release_together(runs)]
-        [3.0, 3.0, 3.0]
-    """
-    several = checks.several("runs", runs, "Measured")
-    if not several:
-        raise ValueError("a batch needs at least one run, got none.")
-    if type(several[0].mechanism)._fitted is not MeasureOnce._fitted:
-        return [each.release() for each in several]
-    request = several[0].run.request
-    totals = [each.run.total for each in several]
-    public = [total for total in totals if total is not None]
-    with carry_measurements([measurement for each in several for measurement in each.measurements]):
-        fits = several[0].run.estimator.fit_batch(
-            request.domain,
-            [each.measurements for each in several],
-            totals=public if len(public) == len(several) else None,
-        )
-    return [each.release(fit) for each, fit in zip(several, fits, strict=True)]
 
 
 def options(mechanism: type[Any]) -> dict[str, Any]:

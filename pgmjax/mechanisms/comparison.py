@@ -32,7 +32,7 @@ from pgmjax.data.relation import AnyRelation, Relation
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.inference.plan.junction_tree import total_cells
 from pgmjax.mechanisms.base import Mechanism
-from pgmjax.mechanisms.marginals import Marginals
+from pgmjax.mechanisms.measure_once import Marginals
 from pgmjax.mechanisms.run import FitError
 from pgmjax.privacy.exact import as_text, exact_delta, exact_epsilon
 from pgmjax.privacy.measuring import plan_measurements

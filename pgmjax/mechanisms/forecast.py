@@ -24,7 +24,8 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.unit import Unit
 from pgmjax.inference.oracles import Plan
 from pgmjax.inference.plan import rates
-from pgmjax.mechanisms.base import MeasurementPlan, MeasureOnce, Mechanism, options
+from pgmjax.mechanisms.base import Mechanism, options
+from pgmjax.mechanisms.measure_once import MeasurementPlan, MeasureOnce
 from pgmjax.mechanisms.run import Request, Work
 from pgmjax.privacy.backend import default_backend
 from pgmjax.privacy.measuring import plan_measurements

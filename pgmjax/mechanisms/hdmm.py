@@ -17,7 +17,7 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
-from pgmjax.mechanisms.base import MeasurementPlan, MeasureOnce
+from pgmjax.mechanisms.measure_once import MeasurementPlan, MeasureOnce
 from pgmjax.mechanisms.run import Request, Work
 from pgmjax.queries import Query
 from pgmjax.queries.workload import Workload

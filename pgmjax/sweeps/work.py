@@ -21,7 +21,7 @@ from pgmjax.estimation import batch
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.job import Job
-from pgmjax.mechanisms.base import release_together
+from pgmjax.mechanisms.measure_once import release_together
 from pgmjax.release.release import Release
 from pgmjax.sweeps.cells import Cell, Group
 from pgmjax.sweeps.evaluate import Truth

@@ -350,7 +350,7 @@ FAULTS = (
     ),
     Fault(
         "the budget of plain marginals ignores weights",
-        "pgmjax.mechanisms.marginals",
+        "pgmjax.mechanisms.measure_once",
         "Marginals.plan",
         old="self.split == 'equal'",
         new="self.split in ('equal', 'weighted')",

@@ -6,7 +6,7 @@ from scipy.optimize import lsq_linear
 
 import pgmjax as pj
 from pgmjax.mechanisms import Marginals, MaximumEntropy
-from pgmjax.mechanisms.base import release_together
+from pgmjax.mechanisms.measure_once import release_together
 from pgmjax.privacy import SeededBackend
 
 DOMAIN = pj.Domain({"a": 3, "b": 2, "c": 2})

@@ -17,7 +17,7 @@ from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.mechanisms.bayes_network import conditional_fit, engine_model, network_model, paper_model
-from pgmjax.mechanisms.marginals import Marginals
+from pgmjax.mechanisms.measure_once import Marginals
 from pgmjax.mechanisms.privbayes import PrivBayes
 from pgmjax.mechanisms.run import FitError
 from pgmjax.privacy import Ledger

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.mechanisms.base import Measured, release_together
+from pgmjax.mechanisms.measure_once import Measured, release_together
 from pgmjax.mechanisms.run import FitError
 from pgmjax.privacy.seeded import SeededBackend
 

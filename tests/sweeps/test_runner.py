@@ -9,7 +9,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax import mechanisms, sweeps
-from pgmjax.mechanisms.marginals import Marginals
+from pgmjax.mechanisms.measure_once import Marginals
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.sweeps import work
 from pgmjax.sweeps.store import CIRCUMSTANCES, COLUMNS, ResultFile
