@@ -249,6 +249,8 @@ class _Named(abc.ABCMeta):
                 raise wrong from None
 
         def __getattr__(cls, name: str) -> Any:
+            if name.startswith("_"):  # asked for by Python and its tools
+                raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}", name=name)
             raise missing(cls.__name__, name)
 
 

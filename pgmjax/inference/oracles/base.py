@@ -116,6 +116,11 @@ class Oracle(abc.ABC):
     def forecast(self) -> Forecast:
         """The forecast cost of one call."""
 
+    @property
+    def details(self) -> tuple[str, ...]:
+        """Further lines for a summary of its plan."""
+        return ()
+
     @abc.abstractmethod
     def infer(self, potentials: Potentials) -> tuple[jax.Array, tuple[jax.Array, ...]]:
         """Log-partition (nats) and the marginal of each clique (probabilities)."""

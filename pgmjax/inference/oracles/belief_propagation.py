@@ -164,6 +164,11 @@ class RegionOracle(base.Oracle):
         """The forecast cost of one call."""
         return forecast(self._planned())
 
+    @property
+    def details(self) -> tuple[str, ...]:
+        """Further lines for a summary of its plan."""
+        return (self._planned().summary(),)
+
     def propagate(self, potentials: base.Potentials) -> Beliefs:
         """Run belief propagation until the marginals agree or the sweeps run out."""
         return _propagate(self, tuple(potentials))
@@ -235,7 +240,6 @@ def forecast(graph: RegionGraph) -> Forecast:
         largest_tables=tuple((region, cells) for cells, region in sizes[:3]),
         operations=OPERATIONS,
         seconds=SWEEPS * touched * TOUCHED * rates.of_device().cell,
-        details=(graph.summary(),),
     )
 
 

@@ -87,10 +87,12 @@ class Contraction(base.Oracle):
             largest_tables=tuple(largest[:3]),
             operations=spent.operations,
             seconds=spent.seconds(exact=not self.fast),
-            details=self._details(spent),
         )
 
-    def _details(self, spent: cost.Cost) -> tuple[str, ...]:
+    @property
+    def details(self) -> tuple[str, ...]:
+        """Further lines for a summary of its plan."""
+        spent = cost.of_path(self.path)
         form = "matrix product" if self.fast else "exact, in tiles"
         forms = {
             p.step: form if p.step in cost.large(self.path) else "exact, at once" for p in spent.products

@@ -136,7 +136,7 @@ class Plan:
             f"about {need} of {forecast.readable_bytes(limit)} available; {cost.work:,} exponentials a step",
             f"about {cost.seconds:.2g} s a call, {cost.compile_seconds:.2g} s to compile "
             f"{cost.operations:,} operations; rates: {self.rates.source}",
-            *(f"  {self._named(line)}" for line in cost.details),
+            *(f"  {self._named(line)}" for line in self.oracle.details),
         ]
         structure = self.oracle.structure
         given = f"{len(structure.sizes):,} attributes, {len(structure.cliques):,} cliques"

@@ -96,8 +96,12 @@ class Sliced(base.Oracle):
             cells=inner.cells + 2 * inner.inputs,
             work=inner.work * turns,
             seconds=inner.seconds * turns,
-            details=tuple(self.plan.lines()[1:]),
         )
+
+    @property
+    def details(self) -> tuple[str, ...]:
+        """Further lines for a summary of its plan."""
+        return tuple(self.plan.lines()[1:])
 
     def exact(self) -> Sliced:
         """The same oracle with every product in exact form."""

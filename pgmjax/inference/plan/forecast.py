@@ -91,7 +91,6 @@ class Forecast:
         largest_tables: variables and number of cells of the largest tables.
         operations: approximate number of operations to compile.
         seconds: approximate time of a call once compiled.
-        details: additional lines of text for reports.
         kernels: approximate number of kernels of a call on a GPU, one after the other; 0 if it is not known.
     """
 
@@ -103,7 +102,6 @@ class Forecast:
     largest_tables: tuple[tuple[tuple[int, ...], int], ...]
     operations: int = 0
     seconds: float = 0.0
-    details: tuple[str, ...] = ()
     kernels: int = 0
 
     @property

@@ -234,6 +234,6 @@ def test_marginals_within_a_clique_and_no_others():
 
 
 def test_the_forecast_is_of_the_regions():
-    forecast = LoopyBP.build(Structure(*GRID)).forecast
-    assert forecast.largest == 4 and forecast.inputs == 48
-    assert "12 outer regions" in forecast.details[0]
+    oracle = LoopyBP.build(Structure(*GRID))
+    assert oracle.forecast.largest == 4 and oracle.forecast.inputs == 48
+    assert "12 outer regions" in oracle.details[0]
