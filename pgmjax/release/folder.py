@@ -39,9 +39,11 @@ from pgmjax.model.regions import RegionModel
 from pgmjax.model.sampling import METHODS, ROUND
 from pgmjax.privacy.exact import as_text
 from pgmjax.queries.query import Query
+from pgmjax.queries.workload import Workload
 from pgmjax.release import assurance, tables, whole_table
 from pgmjax.release.accuracy import CountEstimates, NoisyDistance, Reported
 from pgmjax.release.analysis import Analysed, Analysis
+from pgmjax.release.look import Look, look
 from pgmjax.release.release import Release
 from pgmjax.release.report import render
 from pgmjax.release.trained import TrainedRelease, reported
@@ -375,6 +377,11 @@ class SavedRelease(Analysed):
     record: Mapping[str, Any]
 
     @property
+    def seed(self) -> int | None:
+        """The seed of insecure noise; None for secure noise."""
+        return self.record.get("seed")
+
+    @property
     def missing(self) -> Mapping[str, str]:
         """The parts that could not be written, with the reasons; empty if the release is complete."""
         return self.record.get("missing", {})
@@ -415,6 +422,12 @@ class SavedRelease(Analysed):
         path, domain = self.folder / "measurements.parquet", self.model.domain
         noisy = read_measurements(path, domain) if path.is_file() else ()
         return CountEstimates(domain, noisy, self.model.total if self.record.get("total_public") else None)
+
+    def look(self, table: Any, *, target: str | None = None) -> Look:
+        """Return the release beside its private table, NOT FOR PUBLICATION; see `Release.look`."""
+        asked = self.record.get("workload")
+        measured = [each.clique for each in self.estimates.measurements]
+        return look(self, table, None if asked is None else Workload(asked), measured, target)
 
     def analysis(self) -> Analysis:
         """Return the release as its draws see it; refused where no draws can be made."""
