@@ -30,6 +30,7 @@ from pgmjax.mechanisms.run import FitError
 from pgmjax.privacy.backend import NoiseBackend, default_backend, passes_on
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import Ledger
+from pgmjax.privacy.left_out import CountLeftOut
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import KWay, Workload
 from pgmjax.release import folder as release_folder
@@ -66,6 +67,8 @@ class Job:
         estimator: how the model is fitted. Default: `Estimator()`.
         insecure_seed: repeatable noise, which protects nobody. None: secure noise.
         prior: the folder of an earlier release, which the model follows where nothing is measured now.
+        count_left_out: the share of the budget for counting what is left out of the table, or a
+            `privacy.CountLeftOut`. None: it is not counted.
         check: called before noise is drawn and between stages; raises to stop.
 
     Guarantees:
@@ -93,6 +96,7 @@ class Job:
     estimator: Estimator | None = None
     insecure_seed: int | None = None
     prior: str | os.PathLike[str] | None = None
+    count_left_out: CountLeftOut | Any = None
     check: Callable[[], None] = lambda: None
 
     @functools.cached_property
@@ -142,7 +146,7 @@ class Job:
                 asked, max_cells=limit if asked.max_cells is None else asked.max_cells
             )
             if isinstance(known, Domain):
-                return choose(mechanism, known, asked, unit=self.unit, max_weight=self._weights())
+                return choose(mechanism, known, asked, **self._given)
             asked = dataclasses.replace(asked, max_cells=asked.max_cells or UNSEEN)
             return Recipe(with_limit(mechanism, asked.max_cells), asked, asked.max_cells)
         checks.kind(
@@ -154,6 +158,12 @@ class Job:
         if isinstance(known, Domain):
             asked = asked.over(known)
         return Recipe(with_limit(mechanism, limit), asked, limit)
+
+    @property
+    def _given(self) -> dict[str, Any]:
+        """What a forecast has to know of the table and its budget."""
+        counting = CountLeftOut.of(self.count_left_out)
+        return {"unit": self.unit, "max_weight": self._weights(), "counting": counting}
 
     def _weights(self) -> int | None:
         return None if self.reading.get("weights") is None else self.reading.get("max_weight")
@@ -231,8 +241,21 @@ class Job:
         if not (isinstance(domain, Domain) and isinstance(workload, Workload)):
             raise ValueError("A forecast needs a complete domain: describe the open columns.")
         number = RECORDS if records is None else records
-        weight = self._weights()
-        return forecast(self.chosen, domain, workload, unit=self.unit, max_weight=weight, records=number)
+        return forecast(self.chosen, domain, workload, **self._given, records=number)
+
+    def forecast_left_out(self) -> list[str]:
+        """Return what would be counted of what is left out of the table, with its cost and noise, in words.
+
+        Raises:
+            ValueError: nothing can be left out, as far as is known without a ledger's account.
+        """
+        counting, named = CountLeftOut.of(self.count_left_out), self.named
+        if counting is None:
+            return []
+        drops, relation = self.reading.get("rows_outside") == "drop", Relation.parse(named.relation)
+        weighted = self._weights() is not None
+        planned = counting.plan(relation, self.unit, drops=drops, weighted=weighted)
+        return counting.lines(planned, relation, named.budget(), named.backend or default_backend())
 
     @property
     def population(self) -> Population:
@@ -268,6 +291,7 @@ class Job:
             key=key,
             show_progress=show_progress,
             folder=folder,
+            count_left_out=self.count_left_out,
         )
         if earlier is None:
             return release

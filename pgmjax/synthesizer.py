@@ -31,6 +31,7 @@ from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.parameters import PrivacyParameters
 from pgmjax.model.row_file import decoded_rows
 from pgmjax.model.sampling import ROUND
+from pgmjax.privacy.left_out import CountLeftOut
 from pgmjax.queries import text as query_text
 from pgmjax.queries.workload import KWay, Workload
 from pgmjax.release import folder as release_folder
@@ -38,6 +39,7 @@ from pgmjax.release.release import Release
 from pgmjax.release.report import render
 from pgmjax.release.run_folder import OtherRun, RunFolder
 from pgmjax.release.unfinished import UnfinishedRun
+from pgmjax.release.whole_table import in_words
 
 _ONE_FIT = threading.Lock()
 
@@ -54,6 +56,8 @@ class Answer(NamedTuple):
         share_high: its upper end.
         population: what count and share are of, with the cells that count other values too.
         interpolated: a sentence on each bin that a bound cuts; no interval covers how values lie in it.
+        whole: the ends of 95 % intervals of count and share in the whole table, if what it leaves out was
+            counted; None if nothing bounds them.
     """
 
     estimate: float
@@ -64,6 +68,7 @@ class Answer(NamedTuple):
     share_high: float | None
     population: Population
     interpolated: tuple[str, ...] = ()
+    whole: tuple[tuple[float, float], tuple[float, float]] | None = None
 
     @property
     def determined(self) -> bool:
@@ -80,7 +85,8 @@ class Answer(NamedTuple):
         if self.share_low is not None and self.share_high is not None:
             said += f" (95 % interval {self.share_low:.2%} to {self.share_high:.2%})"
         covered = (query_text.NOT_COVERED,) if self.interpolated else ()
-        return " ".join([f"{said}.", *self.interpolated, *covered, *self.population.sentences()])
+        whole = () if self.whole is None else (f"{in_words(*self.whole)}.",)
+        return " ".join([f"{said}.", *self.interpolated, *covered, *whole, *self.population.sentences()])
 
 
 class Synthesizer(Named):
@@ -95,6 +101,8 @@ class Synthesizer(Named):
         mechanism: a name such as "auto", "mst" or "aim", or a mechanism of `pj.mechanisms` with its own
             settings, whose privacy parameters must be these. See `mechanisms.Auto` for "auto".
         insecure_seed: repeatable noise, which protects nobody, for research. None: secure noise.
+        count_left_out: the share of the budget for counting what is left out of the frame, or a
+            `privacy.CountLeftOut`. None: it is not counted.
 
     Guarantees:
         `release`, rows, answers and report together are (epsilon, delta)-differentially private under the
@@ -122,6 +130,7 @@ class Synthesizer(Named):
         unit: Unit | None = None,
         mechanism: Any = "auto",
         insecure_seed: int | None = None,
+        count_left_out: CountLeftOut | Any = None,
     ):
         self.epsilon = epsilon
         self.relation = relation
@@ -129,6 +138,7 @@ class Synthesizer(Named):
         self.unit = unit
         self.mechanism = mechanism
         self.insecure_seed = insecure_seed
+        self.count_left_out = count_left_out
         self._release: Release | None = None
         self._frame: _Frame | None = None
         self._attempt: _Attempt | None = None
@@ -144,6 +154,7 @@ class Synthesizer(Named):
             checks.choice("mechanism", self.mechanism, mechanisms.names(), made)
         if self.insecure_seed is not None:
             checks.integer("insecure_seed", self.insecure_seed, low=0)
+        CountLeftOut.of(self.count_left_out)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the arguments by name, as scikit-learn's estimators do."""
@@ -366,8 +377,13 @@ class Synthesizer(Named):
         low, high = found.intervals[0].tolist() if found.determined[0] else (None, None)
         share = float(found.share(release.model.total)[0])
         least, most = found.shares[0].tolist() if np.isfinite(found.shares[0]).all() else (None, None)
-        population = release.population.of_cells(asked.codes)
-        return Answer(float(found.estimates[0]), low, high, share, least, most, population, asked.notes)
+        population, whole = release.population.of_cells(asked.codes), None
+        if population.omitted is not None and low is not None:
+            bounds = release.whole_table(asked.query)
+            whole = tuple(bounds.counts[0].tolist()), tuple(bounds.shares[0].tolist())
+        return Answer(
+            float(found.estimates[0]), low, high, share, least, most, population, asked.notes, whole
+        )
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write the report of the release, one HTML file that opens offline.

@@ -25,7 +25,7 @@ import threading
 import uuid
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -33,6 +33,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax._internal.formats import Format
 from pgmjax._internal.memory import available_bytes, readable_bytes
+from pgmjax._internal.private_files import open_private
 
 _LONGEST_NUMBER = 400  # digits; Python takes time that grows with their square
 _LARGEST_HEADER = 10_000
@@ -227,6 +228,20 @@ def sync(folder: pathlib.Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def write_private(path: pathlib.Path, write: Callable[[IO[bytes]], Any]) -> None:
+    """Write a file that only its owner may read, in full or not at all; it is on disk when this returns."""
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        with open_private(partial, "wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+        sync(path.parent)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def parse_json(text: str | bytes, **hooks: Any) -> Any:

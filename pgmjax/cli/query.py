@@ -32,11 +32,12 @@ from pgmjax.local.table import PerturbedTable
 from pgmjax.measurements.inputs import Input, are_secure
 from pgmjax.queries import Query, marginal
 from pgmjax.queries import text as query_text
-from pgmjax.release import accuracy
+from pgmjax.release import accuracy, whole_table
 from pgmjax.release import folder as release_folder
 from pgmjax.release.accuracy import Reported
 from pgmjax.release.folder import SavedRelease
 from pgmjax.release.statement import not_secure
+from pgmjax.release.whole_table import WholeTable
 
 _OPEN = "what was measured does not determine it"
 _IF_RIGHT = "if the model is right about what was not measured together"
@@ -139,7 +140,8 @@ def _conditions(saved: SavedRelease, texts: list[str], draws: int | None, as_jso
     ends = [_ends(each.intervals) for each in found]
     around = [_ends(each.shares) for each in found]
     drawn = _by_draws(saved, [each.query for each in asked], found, draws)
-    told = texts, estimates, ends, shares, around, found, asked, drawn
+    wholes = [_whole(saved, each.query, one) for each, one in zip(asked, found, strict=True)]
+    told = texts, estimates, ends, shares, around, found, asked, drawn, wholes
     if as_json:
         answers = [
             {
@@ -152,13 +154,14 @@ def _conditions(saved: SavedRelease, texts: list[str], draws: int | None, as_jso
                 "rests_on": accuracy.rests_on(interval is not None, one.given_by),
                 "interpolated": list(condition.notes),
                 **({} if draws is None else {"drawn_interval": None if ends is None else ends[0].tolist()}),
+                **({} if not _is_counted(population) else {"whole_table": _first(whole)}),
             }
-            for text, n, interval, share, near, one, condition, ends in zip(*told, strict=True)
+            for text, n, interval, share, near, one, condition, ends, whole in zip(*told, strict=True)
         ]
         print(json.dumps({**_facts(model.total, population, model.inputs), "answers": answers}))
         return
     rows = "rows" if population is None or population.max_weight is None else "in weight"
-    for text, estimate, interval, share, near, one, condition, by_draws in zip(*told, strict=True):
+    for text, estimate, interval, share, near, one, condition, by_draws, whole in zip(*told, strict=True):
         said = _NO_INTERVAL.format(one.given_by)
         if by_draws is not None:
             low, high = by_draws[0]
@@ -168,6 +171,8 @@ def _conditions(saved: SavedRelease, texts: list[str], draws: int | None, as_jso
         if near is not None:
             said += f", as a share {near[0]:.2%} to {near[1]:.2%}"
         print(f"{text}: {estimate:,.1f} of {model.total:,.1f} {rows} ({share:.2%}); {said}")
+        if whole is not None:
+            print(f"  {whole_table.in_words(whole.counts[0], whole.shares[0])}")
         for note in condition.notes:
             print(f"  {note} {query_text.NOT_COVERED}")
     if any(one.given_by == accuracy.LEARNER for one in found):
@@ -226,6 +231,26 @@ def _finite(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
+def _is_counted(population: Population | None) -> bool:
+    """Return whether a release counted what is left out of its table."""
+    return population is not None and bool(population.left_out)
+
+
+def _whole(saved: SavedRelease, query: Query, found: Reported) -> WholeTable | None:
+    """Return the intervals of answers in the whole table; None if nothing bounds them."""
+    population = saved.population
+    if population is None or population.omitted is None or not found.determined.all():
+        return None
+    return whole_table.of_query(saved.estimates, population, query, found)
+
+
+def _first(whole: WholeTable | None) -> dict[str, list[float]] | None:
+    """Return the first of some intervals for JSON."""
+    if whole is None:
+        return None
+    return {"interval": whole.counts[0].tolist(), "share_interval": whole.shares[0].tolist()}
+
+
 def _ends(intervals: np.ndarray) -> list[float] | None:
     """Return the ends of the first of some intervals, None if it is not determined."""
     return intervals[0].tolist() if np.isfinite(intervals[0]).all() else None
@@ -257,7 +282,10 @@ def _marginal(saved: SavedRelease, text: str, draws: int | None, as_json: bool) 
     found = saved.report(marginal(clique))
     sure = bool(found.determined.all())
     columns = {"estimate": found.estimates.reshape(shape)}
-    for kind, intervals in (("", found.intervals), ("share_", found.shares)):
+    told = [("", found.intervals), ("share_", found.shares)]
+    if (whole := _whole(saved, marginal(clique), found)) is not None:
+        told += [("whole_", whole.counts), ("share_of_whole_", whole.shares)]
+    for kind, intervals in told:
         if np.isfinite(intervals).all():
             low, high = np.moveaxis(intervals, -1, 0).reshape(2, *shape)
             columns |= {f"{kind}low": low, f"{kind}high": high}

@@ -30,6 +30,7 @@ from pgmjax.estimation.estimator import Estimator
 from pgmjax.job import Job
 from pgmjax.mechanisms.forecast import Recipe
 from pgmjax.privacy.ledger import Ledger
+from pgmjax.privacy.left_out import CountLeftOut
 from pgmjax.privacy.private_table import holder_log
 from pgmjax.queries.workload import KWay, Workload
 from pgmjax.release import accuracy, run_folder
@@ -175,10 +176,24 @@ def _job(arguments: argparse.Namespace) -> Job:
         discovery=None if arguments.discover is None else Discovery(arguments.discover),
         estimator=estimator_of(arguments),
         prior=arguments.prior,
+        count_left_out=_counting(arguments),
     )
     if isinstance(domain, Domain):
         _ = job.chosen, job.earlier
+        if arguments.ledger is None:  # whose account may name a unit, and says what happens to rows outside
+            job.forecast_left_out()
     return job
+
+
+def _counting(arguments: argparse.Namespace) -> CountLeftOut | None:
+    """Return what may be counted of what is left out, None for nothing."""
+    if arguments.count_left_out is None:
+        if arguments.largest_unit is not None:
+            raise ValueError(
+                "--largest-unit goes with --count-left-out: give the share that it may cost too."
+            )
+        return None
+    return CountLeftOut(arguments.count_left_out, arguments.largest_unit)
 
 
 def _draft(path: str) -> Draft:
@@ -205,15 +220,23 @@ def _dry_run(arguments: argparse.Namespace) -> None:
         raise ValueError(files.absent("table", arguments.table))
     job = _job(arguments)
     found = job.forecast(arguments.rows)
+    left_out = [] if arguments.ledger else job.forecast_left_out()
+    if job.count_left_out is not None and arguments.ledger:
+        left_out = ["  whatever the table's account in the ledger may leave out"]
     if arguments.json:
         told: dict[str, list[Any]] = {"left_out": [list(clique) for clique in job.recipe.left_out]}
         told["reasons"] = list(job.recipe.reasons)
         whose = {} if arguments.ledger else {"population": job.population.to_dict()}
-        print(json.dumps({**found.to_dict(), **told, **whose}))
+        counted = {"count_left_out": left_out} if left_out else {}
+        print(json.dumps({**found.to_dict(), **told, **whose, **counted}))
         return
     for line in found.lines(arguments.rows):
         print(line)
     _print_recipe(job.recipe)
+    if left_out:
+        print("Will be counted of what is left out of the table:")
+    for line in left_out:
+        print(line)
     for line in () if arguments.ledger else job.population.sentences():
         print(line)
     print("No record was read and no budget was spent.")

@@ -44,6 +44,10 @@ class UnitRecords:
 class LeftOut:
     """Records that are left out, a bit each.
 
+    Attributes:
+        number: of all of them.
+        of_units: the number of each unit that has any [units].
+
     Example:
         >>> some = LeftOut()
         >>> some.add(np.array([2, 9]))
@@ -53,6 +57,7 @@ class LeftOut:
 
     def __init__(self) -> None:
         self.number = 0
+        self.of_units = np.zeros(0, np.int64)
         self._bits = np.zeros(1 << 10, np.uint8)
 
     def add(self, places: np.ndarray) -> None:
@@ -95,6 +100,7 @@ def left_out(parts: Iterable[UnitRecords], most: int, key: bytes) -> LeftOut:
         order = np.lexsort((priorities, np.repeat(units, sizes)))
         places = part.places[np.repeat(starts, sizes) + within]
         result.add(places[order[within >= most]])
+        result.of_units = np.append(result.of_units, sizes - most)
     return result
 
 
@@ -147,12 +153,15 @@ class BoundedSource(DerivedSource):
 
     def batches(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
         """Yield the records that count in batches, always in order, with the named attributes."""
-        dropped = self._left_out()
+        beyond = self._left_out()
+        outside = int(beyond.of_units.sum()) - beyond.number  # that the source had dropped before
         first = 0
         for batch in self._source.unsettled(names, ordered=True):
-            kept = batch.without(dropped.within(first, batch.rows))
+            kept = batch.without(beyond.within(first, batch.rows))
             first += batch.rows
-            yield self._source.settled(kept, names)
+            found = self._source.settled(kept, names)
+            yield dataclasses.replace(found, dropped=found.dropped - outside)
+            outside = 0
 
     def unsettled(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
         """Yield what `batches` does."""
@@ -162,13 +171,18 @@ class BoundedSource(DerivedSource):
         """Return a batch as it is: it is settled."""
         return batch
 
+    def beyond(self) -> np.ndarray:
+        """Return how many records are left out of each unit that has more than its bound [units]. Private."""
+        return self._left_out().of_units
+
     def _left_out(self) -> LeftOut:
         place = (self._key, self._source.stamp())
         if place not in self._choices:
             found = left_out(self._records(self.unit.max_records), self.unit.max_records, self._key)
             if self._rows is not None:  # as numbers of the source's records
                 given = found.within(0, int(self._rows[-1]) + 1 if len(self._rows) else 0)
-                found = LeftOut()
+                of_units, found = found.of_units, LeftOut()
+                found.of_units = of_units
                 found.add(np.flatnonzero(np.isin(self._rows, given, assume_unique=True)))
             self._choices[place] = found
         return self._choices[place]

@@ -68,6 +68,7 @@ class Dataset(Named):
     registered = False
     _stamp: tuple[Any, ...] | None = None  # of the files, when the table was first looked at
     _unit: Unit | None = None  # of records that are bounded already
+    _beyond: np.ndarray | None = None  # the numbers of records that this left out of units
 
     def __init__(
         self,
@@ -89,10 +90,15 @@ class Dataset(Named):
     @property
     def unit(self) -> Unit | None:
         """The unit of privacy, None for one row. Records of it beyond the bound are never counted."""
+        bounded = self._bounded
+        return self._unit if bounded is None else bounded.unit
+
+    @property
+    def _bounded(self) -> BoundedSource | None:
         source = self._source
         while isinstance(source, RecodedSource):
             source = source._source
-        return source.unit if isinstance(source, BoundedSource) else self._unit
+        return source if isinstance(source, BoundedSource) else None
 
     @property
     def population(self) -> Population:
@@ -322,7 +328,7 @@ class Dataset(Named):
         columns = {name: column.codes for name, column in batch.columns.items()}
         given = None if batch.weights is None else batch.weights.codes
         named = None if bound is None else (name, bound)
-        source = ColumnSource(columns, given, domain, named, content, population)
+        source = ColumnSource(columns, given, domain, named, content, population, batch.dropped)
         if bounded is None:
             return cls(domain, source, bound, tally.total, rows_outside)
         unit, records = bounded
@@ -446,19 +452,20 @@ class Dataset(Named):
                 parts = parts if room >= 0 else None
         self._check_unchanged(before)
         tally.check(self.rows_outside, self._may_be_empty)
-        source = self._source if parts is None else self._collected(parts)
+        source = self._source if parts is None else self._collected(parts, tally.dropped)
         dataset = self._with(source, self.domain)
         dataset._unit = self.unit
+        dataset._beyond = None if self._bounded is None else self._bounded.beyond()
         dataset._total, dataset._stamp = tally.total, None if parts is not None else before
         return dataset
 
-    def _collected(self, parts: list[Batch]) -> ColumnSource:
+    def _collected(self, parts: list[Batch], dropped: int) -> ColumnSource:
         columns = {name: np.concatenate([part.columns[name].codes for part in parts]) for name in self.domain}
         weights = None
         if self.weighted:
             weights = np.concatenate([part.weights.codes for part in parts if part.weights is not None])
         bound = (None, self.max_weight) if self.weighted else None
-        return ColumnSource(columns, weights, self.domain, bound, population=self.population)
+        return ColumnSource(columns, weights, self.domain, bound, population=self.population, dropped=dropped)
 
     def _check_unchanged(self, stamp: tuple[Any, ...] | None) -> None:
         if stamp is not None and self._source.stamp() != stamp:
@@ -471,7 +478,7 @@ class Dataset(Named):
         """Return a dataset of the same kind with another source."""
         bound = self.max_weight if self.weighted else None
         dataset = Dataset(domain, source, bound, self._total, self.rows_outside, self.registered)
-        dataset._stamp, dataset._unit = self._stamp, self._unit
+        dataset._stamp, dataset._unit, dataset._beyond = self._stamp, self._unit, self._beyond
         return dataset
 
     @property
@@ -485,6 +492,26 @@ class Dataset(Named):
             self._scan(None)
         assert self._total is not None
         return self._total
+
+    def left_out(self) -> tuple[int, np.ndarray]:
+        """Return how many records are left out, for a value and of units. Private.
+
+        Returns:
+            The number of records that were dropped for a value outside the domain, of those within the bound
+            of their unit; and how many records are beyond it, of each unit that has any [units].
+
+        Raises:
+            ValueError: records do not fit the domain (see `validate`).
+        """
+        tally = ScanTally(self.domain, self.max_weight)
+        for batch in self._source.batches(self.domain.attributes):
+            tally.add(batch)
+        self._check_unchanged(self._stamp)
+        tally.check(self.rows_outside, self._may_be_empty)
+        bounded, beyond = self._bounded, self._beyond
+        if beyond is None:
+            beyond = np.zeros(0, np.int64) if bounded is None else bounded.beyond()
+        return tally.dropped, beyond
 
     def marginals(self, cliques: Iterable[Sequence[str]]) -> list[np.ndarray]:
         """Return the exact counts over every clique, in one scan of the table. Private.

@@ -103,7 +103,8 @@ class FileSource:
     def settled(self, batch: Batch, names: Sequence[str]) -> Batch:
         """Return a batch of `unsettled` with what happens to rows outside the domain."""
         found = without_rows_outside(batch, self.domain, self.rows_outside)
-        return Batch({name: found.columns[name] for name in names}, found.weights, found.rows)
+        columns = {name: found.columns[name] for name in names}
+        return Batch(columns, found.weights, found.rows, found.dropped)
 
     def unsettled(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
         """Yield batches with every record as it lies there; of all attributes if rows are dropped."""
@@ -631,7 +632,7 @@ class NpySource:
     def settled(self, batch: Batch, names: Sequence[str]) -> Batch:
         """Return a batch with what happens to rows outside the domain."""
         batch = without_rows_outside(batch, self.domain, self.rows_outside)
-        return Batch({name: batch.columns[name] for name in names}, None, batch.rows)
+        return Batch({name: batch.columns[name] for name in names}, None, batch.rows, batch.dropped)
 
     @property
     def layout(self) -> dict[str, str]:

@@ -2,7 +2,8 @@
 
 It follows from what was said in public before any record was read: the unit of privacy and its bound, what
 happens to values outside the domain, the bound on weights, the domain. Whether a record really was left out
-is private, so nothing here depends on the records.
+is private, so nothing here depends on the records, but for noisy numbers of what is left out that a run has
+measured (`left_out`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.unit import Unit
 
 _SHOWN = 3  # cells named in a sentence; release.json lists all
+OUTSIDE, UNITS, BEYOND = KINDS = ("records outside the domain", "units beyond the bound", "records beyond it")
+"""What is counted: records dropped for a value, of those within the bound of their unit; units with more
+records than their bound; and the records that they have beyond it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +42,67 @@ class MergedCell:
 
 
 @dataclasses.dataclass(frozen=True)
+class LeftOutCount:
+    """A number of records or units that are left out of all counts.
+
+    Attributes:
+        kind: one of `KINDS`.
+        value: the number, with noise.
+        stddev: of the noise; 0 if the number is public.
+        half_width: of its 95 % interval.
+        noise: the family of the noise; None if the number is public.
+        cost: what it cost, as exact texts.
+        largest_unit: of `BEYOND`, the number of records from which on those of a unit are not counted; None
+            where all are.
+
+    Example:
+        >>> some = LeftOutCount(OUTSIDE, 37, 2.8, 6, "laplace", {"epsilon": "0.5"})
+        >>> some.interval, some.sentence(None)
+        ((31, 43), '37 records with a value outside the domain (95 % interval 31 to 43)')
+    """
+
+    kind: str
+    value: int
+    stddev: float = 0.0
+    half_width: int = 0
+    noise: str | None = None
+    cost: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    largest_unit: int | None = None
+
+    @property
+    def interval(self) -> tuple[int, int]:
+        """The ends of the 95 % interval, as of a count: from 0 on, to half a width above 0 at least."""
+        return max(self.value - self.half_width, 0), max(self.value, 0) + self.half_width
+
+    def sentence(self, unit: Unit | None) -> str:
+        """Return the number in words, with its interval.
+
+        Args:
+            unit: the unit of privacy; None for one record.
+        """
+        number = max(self.value, 0)
+        one, bound = ("", 0) if unit is None else (unit.column, unit.max_records)
+        said = {
+            OUTSIDE: f"{number:,} records with a value outside the domain",
+            UNITS: f"{number:,} values of {one} with more than {_records(bound)}",
+            BEYOND: f"{number:,} records beyond the {bound:,} of each {one} that count",
+        }[self.kind]
+        if self.largest_unit is not None:
+            said += f", where no {one} has more than {_records(self.largest_unit)}"
+        low, high = self.interval
+        return f"{said} (95 % interval {low:,} to {high:,})" if self.noise else f"{said} (exactly)"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the number for JSON, with the ends of its interval; `from_dict` reads it back."""
+        return {**dataclasses.asdict(self), "cost": dict(self.cost), "interval": list(self.interval)}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> LeftOutCount:
+        """Return the number that `to_dict` wrote."""
+        return cls(**{field.name: record[field.name] for field in dataclasses.fields(cls)})
+
+
+@dataclasses.dataclass(frozen=True)
 class Population:
     """The records that counts are about.
 
@@ -48,6 +113,7 @@ class Population:
         max_weight: the bound on a record's weight; None if records have no weights.
         caps_weights: whether weights beyond the bound count as the bound; otherwise there is none such.
         merged: the cells that count other values with their own.
+        left_out: how much is left out, as far as it was measured.
 
     Example:
         >>> some = Population(unit=Unit("person_id", 4), drops=True)
@@ -63,6 +129,7 @@ class Population:
     max_weight: int | None = None
     caps_weights: bool = False
     merged: tuple[MergedCell, ...] = ()
+    left_out: tuple[LeftOutCount, ...] = ()
 
     @classmethod
     def of_table(
@@ -120,6 +187,20 @@ class Population:
         return not (self.unit is not None or self.drops or self.caps_weights)
 
     @property
+    def omitted(self) -> tuple[float, float, bool] | None:
+        """How many records are left out in all: the number, its variance, whether its noise is Laplace.
+
+        None if that was not measured, or not of all that may be left out: of the records beyond the bound of
+        a unit it takes a public bound on those that a unit has (`CountLeftOut.largest_unit`).
+        """
+        wanted = {*([OUTSIDE] if self.drops else ()), *([BEYOND] if self.unit is not None else ())}
+        parts = [each for each in self.left_out if each.kind in wanted]
+        if not parts or self.caps_weights or {each.kind for each in parts} != wanted:
+            return None
+        laplace = any(each.noise == "laplace" for each in parts)
+        return sum(each.value for each in parts), sum(each.stddev**2 for each in parts), laplace
+
+    @property
     def phrase(self) -> str:
         """The population as a noun phrase."""
         bounded = "" if self.unit is None else _at_most(self.unit)
@@ -150,11 +231,28 @@ class Population:
         if self.caps_weights:
             yield f"A weight above {self.max_weight:,} counts as {self.max_weight:,}, one below 0 as 0."
         if not self.is_whole:
+            told = "" if self.left_out else ", and nothing here tells whether they are"
             yield (
-                "So counts may be smaller than those of the whole table, and nothing here tells whether they "
-                "are. Shares are shares of the records that count."
+                f"So counts may be smaller than those of the whole table{told}. Shares are shares of the "
+                "records that count."
             )
+        yield from self.of_left_out()
         yield from self._of_merged()
+
+    def of_left_out(self) -> Iterator[str]:
+        """Yield what was counted of what is left out, and what follows for the whole table."""
+        if not self.left_out:
+            return
+        noisy = ", counted with noise" if any(each.noise for each in self.left_out) else ""
+        yield f"Left out are{noisy}: {'; '.join(each.sentence(self.unit) for each in self.left_out)}."
+        if self.omitted is not None:
+            yield "A count of the whole table is at least the one here, and at most these records above it."
+        elif self.unit is not None:
+            one, bound = self.unit.column, _records(self.unit.max_records)
+            yield (
+                f"How many records these have beyond {bound} is not known, so that nothing here bounds a "
+                f"count of the whole table from above: that takes a number of records that no {one} exceeds."
+            )
 
     def _of_merged(self) -> Iterator[str]:
         groups: dict[str, list[MergedCell]] = {}
@@ -197,6 +295,7 @@ class Population:
             "max_weight": self.max_weight,
             "caps_weights": self.caps_weights,
             "merged": [dataclasses.asdict(cell) for cell in self.merged],
+            **({"left_out": [each.to_dict() for each in self.left_out]} if self.left_out else {}),
         }
 
     @classmethod
@@ -204,7 +303,9 @@ class Population:
         """Return the population that `to_dict` or `facts` wrote."""
         names = ("drops", "discovered", "max_weight", "caps_weights")
         merged = tuple(MergedCell(**cell) for cell in record["merged"])
-        return cls(Unit.from_dict(record["unit"]), **{name: record[name] for name in names}, merged=merged)
+        left_out = tuple(map(LeftOutCount.from_dict, record.get("left_out", ())))
+        known = {name: record[name] for name in names}
+        return cls(Unit.from_dict(record["unit"]), **known, merged=merged, left_out=left_out)
 
     def __str__(self) -> str:
         return self.phrase

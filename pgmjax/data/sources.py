@@ -34,11 +34,13 @@ class Batch:
         columns: codes [rows] and the number of rows without one, by requested attribute.
         weights: weights [rows] and the number of rows without one, or None.
         rows: the number of records.
+        dropped: the number of records that were dropped from it, for a value outside the domain.
     """
 
     columns: dict[str, Encoded]
     weights: Encoded | None
     rows: int
+    dropped: int = 0
 
     @property
     def bytes(self) -> int:
@@ -57,7 +59,7 @@ class Batch:
         keep[places] = False
         columns = {name: encoded.only(keep) for name, encoded in self.columns.items()}
         weights = None if self.weights is None else self.weights.only(keep)
-        return Batch(columns, weights, self.rows - len(places))
+        return Batch(columns, weights, self.rows - len(places), self.dropped)
 
 
 class TableChangedError(Error, RuntimeError):
@@ -126,6 +128,7 @@ class ColumnSource:
         content: digest of everything that the table was given as, see `fingerprint.content`; None if that was
             these columns alone.
         population: the records that they are of. Default: all of a table of codes of the domain.
+        dropped: number of records of the table that are not among them, for a value outside the domain.
     """
 
     def __init__(
@@ -136,6 +139,7 @@ class ColumnSource:
         weight_bound: tuple[str | None, int] | None = None,
         content: bytes | None = None,
         population: Population | None = None,
+        dropped: int = 0,
     ):
         bound = None if weight_bound is None else weight_bound[1]
         self.population = Population.of_table(domain, None, bound) if population is None else population
@@ -144,15 +148,16 @@ class ColumnSource:
         self._domain = domain
         self._weight_bound = weight_bound
         self._content = content
+        self._dropped = dropped
         self._rows = len(next(iter(columns.values())))
 
     def batches(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
         """Yield all records in batches, always in order, with the named attributes."""
-        for start in range(0, self._rows, BATCH_ROWS):
+        for start in range(0, max(self._rows, 1), BATCH_ROWS):
             part = slice(start, min(start + BATCH_ROWS, self._rows))
             columns = {name: Encoded(self._columns[name][part]) for name in names}
             weights = None if self._weights is None else Encoded(self._weights[part])
-            yield Batch(columns, weights, part.stop - start)
+            yield Batch(columns, weights, part.stop - start, 0 if start else self._dropped)
 
     unsettled = batches
 
@@ -203,7 +208,7 @@ def code_coder(size: int, clip: bool = False) -> Coder:
 
 @dataclass
 class ScanTally:
-    """Totals of a scan: records, their weight, and rows without a code.
+    """Totals of a scan: records, their weight, those that were dropped, and rows without a code.
 
     Args:
         domain: the domain of the records.
@@ -214,12 +219,14 @@ class ScanTally:
     max_weight: int
     rows: int = 0
     total: int = 0
+    dropped: int = 0
     _problems: dict[str, Encoded] = field(default_factory=dict)
     _bad_weights: int = 0
 
     def add(self, batch: Batch) -> bool:
         """Add a batch. Returns whether every record so far is valid."""
         self.rows += batch.rows
+        self.dropped += batch.dropped
         for name, encoded in batch.columns.items():
             if not encoded.is_complete:
                 seen = self._problems.get(name, Encoded(encoded.codes[:0]))
@@ -360,7 +367,7 @@ class RecodedSource(DerivedSource):
 
     def _recoded(self, batch: Batch) -> Batch:
         columns = {name: self._mapped(name, encoded) for name, encoded in batch.columns.items()}
-        return Batch(columns, batch.weights if self._weighted else None, batch.rows)
+        return Batch(columns, batch.weights if self._weighted else None, batch.rows, batch.dropped)
 
     def _mapped(self, name: str, encoded: Encoded) -> Encoded:
         if name not in self._tables:
@@ -408,13 +415,14 @@ def without_rows_outside(batch: Batch, domain: Domain, rows_outside: str | None)
     """
     if rows_outside == "missing":
         columns = {name: _as_missing(encoded, domain, name) for name, encoded in batch.columns.items()}
-        return Batch(columns, batch.weights, batch.rows)
+        return Batch(columns, batch.weights, batch.rows, batch.dropped)
     if rows_outside != "drop" or all(each.is_complete for each in batch.encoded()):
         return batch
     kept = kept_rows(batch)
     columns = {name: Encoded(encoded.codes[kept]) for name, encoded in batch.columns.items()}
     weights = None if batch.weights is None else Encoded(batch.weights.codes[kept])
-    return Batch(columns, weights, int(np.count_nonzero(kept)))
+    rows = int(np.count_nonzero(kept))
+    return Batch(columns, weights, rows, batch.dropped + batch.rows - rows)
 
 
 def kept_rows(batch: Batch) -> np.ndarray:

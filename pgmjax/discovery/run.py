@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from fractions import Fraction
 from typing import Any
 
 from pgmjax.data.dataset import Dataset
@@ -67,7 +68,11 @@ class DiscoveryRun:
         }
 
     def find(
-        self, opened: PrivateTable, ledger: Ledger | None, show_progress: bool | None
+        self,
+        opened: PrivateTable,
+        ledger: Ledger | None,
+        show_progress: bool | None,
+        kept: Fraction = Fraction(0),
     ) -> tuple[Found, PrivateTable]:
         """Find the domain, and return it with the table over it under the rest of the budget.
 
@@ -75,12 +80,13 @@ class DiscoveryRun:
             opened: the private table under the budget of discovery and run together.
             ledger: remembers the domain, if there is one.
             show_progress: None shows a bar in terminals only, False never.
+            kept: what of the rest goes to something else than measuring over the domain.
 
         Raises:
             ValueError, BudgetExceeded, TableChangedError: as `discover`.
         """
         whole, spends = opened.budget, opened.budget.cap * self.settings.share
-        purpose = Purpose(whole.unit, whole.cap - spends, opened.max_records)
+        purpose = Purpose(whole.unit, whole.cap - spends - kept, opened.max_records)
         part = opened.over(self.look, whole.part(spends, delta=whole.delta or None))
         found = discover(part, self.table, purpose, show_progress, self.look)
         receipt = opened.receipt()

@@ -17,6 +17,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from pgmjax.data.dataset import Dataset
+from pgmjax.data.definition import outside_of_found
 from pgmjax.data.domain import Domain
 from pgmjax.data.unit import Unit
 from pgmjax.discovery import Discovery, OpenTable
@@ -27,6 +28,7 @@ from pgmjax.mechanisms.run import Request, Run, Work
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import Ledger
+from pgmjax.privacy.left_out import CountLeftOut, count_left_out
 from pgmjax.queries.workload import KWay, Workload
 from pgmjax.release.release import Release
 from pgmjax.release.run_folder import RunFolder
@@ -80,6 +82,7 @@ class Mechanism(PrivacyParameters):
         key: str | None = None,
         show_progress: bool | None = None,
         folder: RunFolder | None = None,
+        count_left_out: CountLeftOut | Any = None,
     ) -> Release:
         """Run the mechanism and return a release.
 
@@ -96,6 +99,8 @@ class Mechanism(PrivacyParameters):
                 from it at no further cost. Default: the ledger keeps the answers, if there is one. Without,
                 they are in the user's state folder until this returns, see `release.unfinished`: the same
                 call goes on from there. Repeatable noise (a seed) is not kept.
+            count_left_out: the share of the budget for counting what the records that count leave out of the
+                table, or a `privacy.CountLeftOut`. Default: it is not counted.
 
         Raises:
             TypeError: an argument is not a table, a workload or a ledger.
@@ -108,7 +113,8 @@ class Mechanism(PrivacyParameters):
                 are, and carries the path as `folder`.
         """
         with self._keeping(ledger, key, folder) as keeping:
-            return self.execute(self._start(data, workload, keeping, show_progress, discover))
+            counting = CountLeftOut.of(count_left_out)
+            return self.execute(self._start(data, workload, keeping, show_progress, discover, counting))
 
     def asked(self, domain: Domain, every: KWay) -> Workload:
         """Return what all marginals of k attributes are over a domain, within the limit of cells.
@@ -193,10 +199,11 @@ class Mechanism(PrivacyParameters):
         keeping: Keeping,
         show_progress: bool | None = None,
         discover: Discovery | None = None,
+        counting: CountLeftOut | None = None,
     ) -> Run:
-        """Check and plan, then open the table. Nothing is spent yet but for the discovery of a domain."""
+        """Check and plan, then open the table, and find its domain and count what it leaves out, if asked."""
         if isinstance(data, OpenTable):
-            return self._discovered(data, workload, keeping, show_progress, discover)
+            return self._discovered(data, workload, keeping, show_progress, discover, counting)
         if discover is not None:
             raise ValueError(
                 "discover goes with an OpenTable, and this table's domain is given: leave it out."
@@ -208,18 +215,27 @@ class Mechanism(PrivacyParameters):
         data = keeping.unit_of(data)
         estimator = self._fitted_by(show_progress)
         max_weight = data.max_weight if data.weighted else None
-        request = self.request(
-            data.domain, workload, unit=data.unit, max_weight=max_weight, estimator=estimator
-        )
+        budget = self.budget()
+        kept, rest = self.parts(budget, counting)
+        given: dict[str, Any] = {"unit": data.unit, "max_weight": max_weight, "budget": rest}
+        request = self.request(data.domain, workload, estimator=estimator, **given)
         plan = self.plan(request)
         settings = {"mechanism": self.name, **self.describe(plan)}
-        table = self._open_table(data, workload, settings, keeping)
+        settings |= {} if counting is None else {"count_left_out": counting.to_dict()}
+        table = self._open_table(data, workload, settings, keeping, budget)
         began = self._began(estimator, keeping)
         if began != estimator:
             request = dataclasses.replace(request, estimator=began)
             plan = self.plan(request)
         self._log_begin(len(data.domain))
-        return Run(self, request, plan, table, show_progress, keeping.folder, last=estimator)
+        found = () if counting is None else count_left_out(table, counting, kept)
+        table = table if rest is budget else table.within(rest)
+        return Run(self, request, plan, table, show_progress, keeping.folder, last=estimator, left_out=found)
+
+    def parts(self, whole: Budget, counting: CountLeftOut | None) -> tuple[Fraction, Budget]:
+        """Return what of a budget is kept for counting what is left out, and the rest as a budget."""
+        kept = Fraction(0) if counting is None else counting.cost(self._neighbours, whole.cap)
+        return kept, whole.part(whole.remaining - kept) if kept else whole
 
     def _discovered(
         self,
@@ -228,6 +244,7 @@ class Mechanism(PrivacyParameters):
         keeping: Keeping,
         show_progress: bool | None,
         settings: Discovery | None,
+        counting: CountLeftOut | None = None,
     ) -> Run:
         """Find the domain of an open table for a part of the budget, and start a run with the rest of it."""
         if settings is None or not self.discovers:
@@ -241,11 +258,13 @@ class Mechanism(PrivacyParameters):
             **Mechanism.describe(self, None),
             **search.describe(),
             "workload": workload.to_dict() if isinstance(workload, KWay) else workload.to_list(),
+            **({} if counting is None else {"count_left_out": counting.to_dict()}),
         }
         budget = search.budget(self.epsilon, self.delta)
+        kept = self._kept_beside(search, counting, budget)
         opened = self._opened(search.look, asked, keeping, budget, search.held)
         self._log_begin(len(search.table.draft.columns))
-        found, rest = search.find(opened, keeping.ledger, show_progress)
+        found, rest = search.find(opened, keeping.ledger, show_progress, kept)
         domain = found.domain
         _LOG.info("%s: found the domain of %d columns", self.name, len(domain))
         try:
@@ -253,14 +272,35 @@ class Mechanism(PrivacyParameters):
             estimator = self._fitted_by(show_progress)
             began = self._began(estimator, keeping)
             over, unit = workload_over(over, domain), search.table.unit
-            request = self.request(domain, over, unit=unit, budget=rest.budget, estimator=began)
+            left = rest.budget.part(rest.budget.remaining - kept)
+            request = self.request(domain, over, unit=unit, budget=left, estimator=began)
             plan = self.plan(request)
         except ValueError as error:
             raise ValueError(
                 f"The domain that was found, at the cost of the discovery, does not allow this run: {error} "
                 f"Its columns are {', '.join(domain)}."
             ) from error
-        return Run(self, request, plan, rest, show_progress, keeping.folder, found, estimator)
+        left_out = () if counting is None else count_left_out(rest, counting, kept)
+        within, folder = rest.within(left), keeping.folder
+        return Run(self, request, plan, within, show_progress, folder, found, estimator, left_out)
+
+    def _kept_beside(self, search: DiscoveryRun, counting: CountLeftOut | None, whole: Budget) -> Fraction:
+        """Return what of a budget that discovery divides is kept for counting what is left out.
+
+        Raises:
+            ValueError: there will be nothing to count, or the two leave nothing of the budget.
+        """
+        if counting is None:
+            return Fraction(0)
+        drops = outside_of_found(self._neighbours) == "drop"
+        counting.plan(self._neighbours, search.table.unit, drops=drops, weighted=False)
+        kept = counting.cost(self._neighbours, whole.cap)
+        if kept + whole.cap * search.settings.share >= whole.cap:
+            raise ValueError(
+                "discover and count_left_out are shares of one budget, and "
+                "leave nothing of it to measure with: make them smaller. Nothing was spent."
+            )
+        return kept
 
     def _began(self, estimator: Estimator, keeping: Keeping) -> Estimator:
         """Return the estimator that a run in a folder began with, which decides what it measures."""

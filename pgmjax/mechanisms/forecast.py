@@ -28,6 +28,7 @@ from pgmjax.mechanisms.base import Mechanism, options
 from pgmjax.mechanisms.measure_once import MeasurementPlan, MeasureOnce
 from pgmjax.mechanisms.run import Request, Work
 from pgmjax.privacy.backend import default_backend
+from pgmjax.privacy.left_out import CountLeftOut
 from pgmjax.privacy.measuring import plan_measurements
 from pgmjax.queries.workload import KWay, Workload
 
@@ -179,6 +180,7 @@ def forecast(
     *,
     unit: Unit | None = None,
     max_weight: int | None = None,
+    counting: CountLeftOut | None = None,
     records: int = RECORDS,
 ) -> ReleaseForecast:
     """Return what a release will measure, with what noise, time and memory. Nothing is spent or read.
@@ -189,6 +191,7 @@ def forecast(
         workload: as for `Mechanism.run`.
         unit: the unit of privacy, None for one record.
         max_weight: bound on the records' weights, None without weights.
+        counting: the part of the budget for counting what is left out of the table, or None.
         records: number of records, for the time of counting them and of writing rows.
 
     Raises:
@@ -205,7 +208,9 @@ def forecast(
     """
     workload = workload.over(domain)
     estimator = mechanism._fitted_by(False)
-    request = mechanism.request(domain, workload, unit=unit, max_weight=max_weight, estimator=estimator)
+    _, budget = mechanism.parts(mechanism.budget(), counting)
+    given: dict[str, Any] = {"unit": unit, "max_weight": max_weight, "budget": budget}
+    request = mechanism.request(domain, workload, estimator=estimator, **given)
     plan = mechanism.plan(request)
     tables = _tables(mechanism, request, plan) if isinstance(mechanism, MeasureOnce) else ()
     work = mechanism.work(request, plan)
@@ -306,6 +311,7 @@ def choose(
     *,
     unit: Unit | None = None,
     max_weight: int | None = None,
+    counting: CountLeftOut | None = None,
 ) -> Recipe:
     """Return what a mechanism is asked for: marginals of k attributes. Nothing is read or spent.
 
@@ -317,6 +323,7 @@ def choose(
             and two gigabytes.
         unit: the unit of privacy, None for one record.
         max_weight: bound on the records' weights, None without weights.
+        counting: as for `forecast`.
 
     Raises:
         ValueError: no marginal is within the limit, or the run would be refused.
@@ -333,7 +340,7 @@ def choose(
     if asked.max_cells is not None:
         return _within(mechanism, domain, asked)
     most = min(BYTES, available_bytes() // 2)
-    given: dict[str, Any] = {"unit": unit, "max_weight": max_weight}
+    given: dict[str, Any] = {"unit": unit, "max_weight": max_weight, "counting": counting}
     kept: list[Recipe] = []
     refusal = None
     for limit in LIMITS:

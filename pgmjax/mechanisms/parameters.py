@@ -203,9 +203,14 @@ class PrivacyParameters(Named):
             yield kept
 
     def _open_table(
-        self, data: Dataset, workload: Workload | None, settings: Mapping[str, Any], keeping: Keeping
+        self,
+        data: Dataset,
+        workload: Workload | None,
+        settings: Mapping[str, Any],
+        keeping: Keeping,
+        budget: Budget | None = None,
     ) -> PrivateTable:
-        """Return the table under a new budget, with its charge and answers kept.
+        """Return the table under a budget, with its charge and answers kept.
 
         Args:
             data: the private table.
@@ -213,6 +218,7 @@ class PrivacyParameters(Named):
             settings: everything else that determines what is measured, public and JSON-serialisable, with
                 the name of the mechanism under "mechanism".
             keeping: where charge and answers are kept.
+            budget: of the run. Default: a new one.
 
         Raises:
             ValueError: a table that is not in the ledger, or a folder of another run.
@@ -226,7 +232,7 @@ class PrivacyParameters(Named):
             **({} if data.unit is None else {"unit": data.unit.to_dict()}),
             "workload": None if workload is None else workload.to_list(),
         }
-        return self._opened(data, asked, keeping, self.budget())
+        return self._opened(data, asked, keeping, self.budget() if budget is None else budget)
 
     def _opened(
         self,

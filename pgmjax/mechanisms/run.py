@@ -16,7 +16,7 @@ import numpy as np
 from pgmjax._internal.errors import Error
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.data.population import Population
+from pgmjax.data.population import LeftOutCount, Population
 from pgmjax.data.relation import Relation
 from pgmjax.discovery.discover import Found
 from pgmjax.estimation.estimator import Estimator, Fit
@@ -198,6 +198,7 @@ class Run:
         found: what discovery found before, or None.
         last: the estimator of the last fit. A run that goes on from its folder may be given another one than
             it began with, which is still the one that decides what it measures.
+        left_out: what was counted of what the records that count leave out.
     """
 
     mechanism: PrivacyParameters
@@ -208,6 +209,7 @@ class Run:
     folder: RunFolder | None = None
     found: Found | None = None
     last: Estimator | None = None
+    left_out: tuple[LeftOutCount, ...] = ()
 
     @property
     def estimator(self) -> Estimator:
@@ -227,7 +229,8 @@ class Run:
     @property
     def population(self) -> Population:
         """The records that all answers are of."""
-        return dataclasses.replace(self.table.population, discovered=self.found is not None)
+        found = self.found is not None
+        return dataclasses.replace(self.table.population, discovered=found, left_out=self.left_out)
 
     def measure(self, queries: Sequence[Query], costs: Sequence[Fraction]) -> list[LinearMeasurement]:
         """Measure queries, each at its own cost (epsilon or rho).
@@ -310,6 +313,7 @@ class Run:
             spent = Spent(mechanism.epsilon, mechanism.delta, self.budget.whole.spent)
         keys = "0" if self.found is None else self.found.cost["delta"]
         numbers, played = [each.values for each in measurements], fields.get("transcript")
+        numbers += [np.array([each.value]) for each in self.left_out]
         own = input_of(mechanism.name, table, spent, numbers, played, keys)
         inputs = (own, *(Input(fact, None, role=PUBLIC) for fact in facts))
         fit = dataclasses.replace(fit, model=with_inputs(fit.model, inputs))

@@ -89,11 +89,11 @@ def plan_measurements(
     sensitivity = Sensitivity.of(query, domain, relation, norm, max_weight).of_unit(records)
     # several records move other answers than one of their joint weight: only norms bound them
     shifts = shifts_of(query, domain, relation, max_weight) if records == 1 else None
-    distribution, event = _noise(backend, sensitivity, cost, shifts)
+    distribution, event = noise_for(backend, sensitivity, cost, shifts)
     return PlannedMeasurement(query, distribution, sensitivity, event, query.num_rows(domain))
 
 
-def _noise(
+def noise_for(
     backend: NoiseBackend, sensitivity: Sensitivity, cost: Fraction, shifts: tuple[int, ...] | None = None
 ) -> tuple[DiscreteNoise, Event]:
     """Return the noise for a cost, and the cost as an event: Laplace for "l1", Gaussian for "l2_squared"."""
@@ -264,7 +264,7 @@ def plan_scores(
     else:
         cost = exact_rho(rho)
         sensitivity = Sensitivity(number * each.value**2, "l2_squared", each.relation)
-    distribution, event = _noise(backend, sensitivity, cost)
+    distribution, event = noise_for(backend, sensitivity, cost)
     return PlannedScores(score, domain, distribution, sensitivity, event)
 
 

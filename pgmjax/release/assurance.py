@@ -404,6 +404,7 @@ def _mending(told: Told) -> HazardAnswer:
     method = told.record.get("method")
     said += f"; synthetic rows are drawn by the method {method!r}." if method else "."
     facts = {"whole_table": population.is_whole, "merged_cells": len(population.merged), "method": method}
+    facts |= _left_out(told)
     return HazardAnswer(SHOWN, said, facts)
 
 
@@ -426,16 +427,25 @@ def _bias(told: Told) -> HazardAnswer:
 
 def _contributions(told: Told) -> HazardAnswer:
     most, weight = 1 if told.unit is None else told.unit.max_records, told.record.get("max_weight", 1)
-    facts = {"max_records": most, "max_weight": weight, "factor": most * weight}
+    facts = {"max_records": most, "max_weight": weight, "factor": most * weight, **_left_out(told)}
     if most * weight == 1 and told.unit is None:
         return HazardAnswer(SHOWN, "Each record counts once, with weight 1: no bound was needed.", facts)
     bounds = [] if told.unit is None else [f"at most {most} records of one {told.unit.column} count"]
     bounds += [f"a weight is at most {weight}"] if told.record.get("weighted") else []
     said = (
         f"Bounds, which are public: {', '.join(bounds)}. The noise is {most * weight} times that of one "
-        "record of weight 1. Whether anything was left out or capped is private."
+        "record of weight 1. "
     )
-    return HazardAnswer(SHOWN, said, facts)
+    counted = " ".join(Population.from_dict(told.record["population"]).of_left_out())
+    return HazardAnswer(
+        SHOWN, said + (counted or "Whether anything was left out or capped is private."), facts
+    )
+
+
+def _left_out(told: Told) -> dict[str, Any]:
+    """Return what was counted of what is left out, with the records of the whole table; {} if nothing was."""
+    counted = told.record["population"].get("left_out")
+    return {"left_out": counted, **told.record.get("whole_table", {})} if counted else {}
 
 
 def _bins(told: Told) -> HazardAnswer:

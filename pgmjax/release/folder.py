@@ -41,12 +41,15 @@ from pgmjax.model.regions import RegionModel
 from pgmjax.model.sampling import METHODS, ROUND
 from pgmjax.privacy.exact import as_text
 from pgmjax.queries.query import Query
-from pgmjax.release import assurance, tables
+from pgmjax.queries.workload import Workload
+from pgmjax.release import assurance, tables, whole_table
 from pgmjax.release.accuracy import CountEstimates, NoisyDistance, Reported
 from pgmjax.release.analysis import Analysed, Analysis
+from pgmjax.release.look import Look, look
 from pgmjax.release.release import Release
 from pgmjax.release.report import render
 from pgmjax.release.trained import TrainedRelease, reported
+from pgmjax.release.whole_table import WholeTable
 from pgmjax.uncertainty.intervals import ErrorBars, error_bars
 
 FIT_RECORD = "fit.json"
@@ -189,7 +192,7 @@ def fill(
     parts: dict[str, Callable[[pathlib.Path], Any]] = {
         "measurements.parquet": functools.partial(_write_noisy_answers, release),
         "model": release.model.save,
-        "accuracy": lambda path: record.update(accuracy=release.count_accuracy.to_dict()),
+        "accuracy": lambda path: record.update(_accuracy(release)),
     }
     parts |= _optional_parts(release)
     draw: dict[str, Any] = {"method": method, "decode": False if codes else "values", "show_progress": False}
@@ -299,7 +302,15 @@ def check_packages() -> None:
 
 def describe(release: Release) -> dict[str, Any]:
     """Return the content of `release.json`; budget numbers are exact strings."""
-    return {**_facts(release), "accuracy": release.count_accuracy.to_dict()}
+    return {**_facts(release), **_accuracy(release)}
+
+
+def _accuracy(release: Release) -> dict[str, Any]:
+    """Return the verdicts, and how many records the whole table has if what it leaves out was counted."""
+    found: dict[str, Any] = {"accuracy": release.count_accuracy.to_dict()}
+    if release.population.left_out:
+        found["whole_table"] = whole_table.to_dict(release.estimates, release.population)
+    return found
 
 
 def _facts(release: Release) -> dict[str, Any]:
@@ -370,6 +381,11 @@ class SavedRelease(Analysed):
 
     folder: pathlib.Path
     record: Mapping[str, Any]
+
+    @property
+    def seed(self) -> int | None:
+        """The seed of insecure noise; None for secure noise."""
+        return self.record.get("seed")
 
     @property
     def missing(self) -> Mapping[str, str]:
@@ -473,6 +489,12 @@ class SavedRelease(Analysed):
         )
         return bool(np.isclose(sum(np.square(one).sum() for one in apart) / 2, self.record["fit"]["loss"]))
 
+    def look(self, table: Any, *, target: str | None = None) -> Look:
+        """Return the release beside its private table, NOT FOR PUBLICATION; see `Release.look`."""
+        asked = self.record.get("workload")
+        measured = [each.clique for each in self.estimates.measurements]
+        return look(self, table, None if asked is None else Workload(asked), measured, target)
+
     def analysis(self) -> Analysis:
         """Return the release as its draws see it; refused where no draws can be made."""
         path, model = self.folder / "measurements.parquet", self.model
@@ -507,6 +529,18 @@ class SavedRelease(Analysed):
     def report(self, query: Query) -> Reported:
         """Return the answers to a query with their intervals, as `pgmjax query` does."""
         return reported(self.model, self.estimates, query, self._learned)
+
+    def whole_table(self, query: Query) -> WholeTable:
+        """Return 95 % intervals of the answers to a query in the whole table, with the records left out.
+
+        Args:
+            query: of the domain, without negative weights.
+
+        Raises:
+            TypeError: no query.
+            ValueError: nothing that was counted bounds what is left out, or the query has negative weights.
+        """
+        return whole_table.of_query(self.estimates, self.population, query, self.report(query))
 
     @functools.cached_property
     def _learned(self) -> Predictor | None:

@@ -27,10 +27,13 @@ from pgmjax.privacy.exact import as_text
 from pgmjax.queries.query import Query
 from pgmjax.queries.spec import in_words
 from pgmjax.queries.workload import Workload
+from pgmjax.release import whole_table
 from pgmjax.release.accuracy import CountEstimates, NoisyDistance, ReleaseAccuracy, Reported, accuracy_of
 from pgmjax.release.analysis import Analysed, Analysis
 from pgmjax.release.asked import AskedModel
+from pgmjax.release.look import Look, look
 from pgmjax.release.statement import Spent, check_addable, not_secure, of_epsilon, of_inputs
+from pgmjax.release.whole_table import WholeTable
 from pgmjax.strategies import global_least_squares, local_least_squares
 
 ANSWERS = ("engine", "local", "global")
@@ -233,6 +236,37 @@ class Release(Analysed):
         )
         return self.estimates.report(query, self.asked.answer(query))
 
+    def whole_table(self, query: Query) -> WholeTable:
+        """Return 95 % intervals of the answers to a query in the whole table, with the records left out.
+
+        Args:
+            query: of the domain, without negative weights.
+
+        Raises:
+            TypeError: no query.
+            ValueError: nothing that was counted bounds what is left out, or the query has negative weights.
+        """
+        return whole_table.of_query(self.estimates, self.population, query, self.report(query))
+
+    def look(self, table: Any, *, target: str | None = None) -> Look:
+        """Return this release beside its private table, for the table's holder. NOT FOR PUBLICATION.
+
+        How far columns, pairs and some triples are from the table's; how many of the 95 % intervals hold the
+        true answer; the worst cells; and what a classifier that is trained on synthetic rows gets right. All
+        is computed without noise. Neither the release nor a ledger changes.
+
+        Args:
+            table: a `Dataset` over the release's domain, or a frame, which is read as the release says that
+                its table was.
+            target: the column that a classifier predicts. Default: the last one of 2 to 20 values.
+
+        Raises:
+            TypeError: no table, or no name.
+            ValueError: the table does not fit the release's domain, or there is no such target.
+        """
+        measured = [each.clique for each in self.measurements]
+        return look(self, table, self.workload, measured, target)
+
     def analysis(self) -> Analysis:
         """Return the release as its draws see it; refused where no draws can be made."""
         total = float(self.model.total) if self.total_public else None
@@ -293,6 +327,7 @@ class Release(Analysed):
         promise += f"{of_epsilon(self.spent.epsilon)} {self._public()}"
         made = f"It was made by the mechanism {self.mechanism!r} from {self._source()}. "
         made += f"All its counts and shares are of {self.population}. "
+        made += "".join(f"{said} " for said in self.population.of_left_out())
         if named := of_inputs(self.inputs):
             made += f"{named} "
         if self.secure:

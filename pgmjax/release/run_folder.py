@@ -186,7 +186,7 @@ class RunFolder(SingleProcess):
         """
         text = json.dumps(record)
         try:
-            _write(self.folder / RUN, lambda file: file.write(text.encode()))
+            files.write_private(self.folder / RUN, lambda file: file.write(text.encode()))
         except OSError as error:
             raise ValueError(
                 f"{self.folder} cannot be written: {_reason(error)}. Nothing was spent."
@@ -264,7 +264,7 @@ class RunFolder(SingleProcess):
         """
         path = self.folder / _ANSWERS / f"{number:06d}-{asked}-{_SECURE if secure else _INSECURE}.npy"
         try:
-            _write(path, lambda file: np.save(file, values, allow_pickle=False))
+            files.write_private(path, lambda file: np.save(file, values, allow_pickle=False))
         except OSError as error:
             raise NotKept(
                 f"An answer could not be written to {self.folder} ({_reason(error)}), and was not shown: "
@@ -338,7 +338,7 @@ class RunFolder(SingleProcess):
         """Write what was asked for, for whoever goes on: as the run began, and again once it succeeded."""
         command = {"asked": dict(asked), "output": dict(output)}
         text = json.dumps(command, indent=1) + "\n"
-        _write(self.folder / _COMMAND, lambda file: file.write(text.encode()))
+        files.write_private(self.folder / _COMMAND, lambda file: file.write(text.encode()))
 
     def to_write(self) -> pathlib.Path:
         """Return the empty folder for the release; what an earlier turn of the run wrote is gone."""
@@ -479,20 +479,6 @@ def _stands_at(handle: int, folder: pathlib.Path) -> bool:
     with contextlib.suppress(FileNotFoundError):
         return os.path.samestat(os.fstat(handle), folder.stat())
     return False
-
-
-def _write(path: pathlib.Path, write: Callable[[Any], Any]) -> None:
-    """Write a file that only its owner may read, in full or not at all; it is on disk when this returns."""
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        with open_private(partial, "wb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-        files.sync(path.parent)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def partial_of(out: pathlib.Path) -> pathlib.Path:

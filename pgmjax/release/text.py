@@ -132,6 +132,9 @@ def spent_rows(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         cost = record["discovery"]["cost"]
         parts = (f"{name} {cost[name]}" for name in ("epsilon", "rho", "delta") if cost.get(name, "0") != "0")
         yield "part spent on finding the domain", ", ".join(parts)
+    for each in record["population"].get("left_out", ()):
+        parts = (f"{name} {value}" for name, value in each["cost"].items())
+        yield f"part spent on counting {each['kind']}", ", ".join(parts) or "nothing: it is public"
     yield "neighbouring tables", record["relation"]
     yield "unit of privacy", unit_name(record)
     if record.get("weighted"):

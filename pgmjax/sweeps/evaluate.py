@@ -16,6 +16,7 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.model.graphical import GraphicalModel, many_marginals
 from pgmjax.queries import marginal
 from pgmjax.queries.workload import Workload
+from pgmjax.release.look import total_variation
 from pgmjax.release.release import Release
 
 
@@ -147,13 +148,3 @@ class Truth:
         else:
             ours = many_marginals(release.model, cliques)
         return [total_variation(each, true) for each, true in zip(ours, self.tables, strict=True)]
-
-
-def total_variation(ours: np.ndarray, true: np.ndarray) -> float:
-    """Return half the L1 distance between two tables, each divided by its sum.
-
-    Example:
-        >>> total_variation(np.array([1.0, 3.0]), np.array([5, 5]))
-        0.25
-    """
-    return float(np.abs(ours / ours.sum() - true / true.sum()).sum() / 2)

@@ -14,6 +14,7 @@ from pgmjax.data.relation import Relation
 from pgmjax.data.unit import Unit
 from pgmjax.history.session.costs import PLACES, CellAccount, units
 from pgmjax.privacy import measuring
+from pgmjax.privacy.left_out import CountLeftOut
 from pgmjax.privacy.scores import Counts, Distances
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.tape import distance
@@ -97,6 +98,39 @@ def test_no_person_moves_a_score_further_than_its_choice_is_for(score, relation)
     assert worst <= planned.sensitivity.value
     if isinstance(score, Counts):
         assert worst == planned.sensitivity.value
+
+
+@pytest.mark.parametrize("unit", ["epsilon", "rho"])
+@pytest.mark.parametrize(
+    ("relation", "drop"), [("add-remove", True), ("add-remove", False), ("replace-one", False)]
+)
+def test_no_person_moves_what_is_left_out_further_than_its_noise_is_for(relation, drop, unit):
+    """Of all cells, one may be outside the domain, and a person may have more records than any bound."""
+    relation, known, most = Relation.parse(relation), Domain({"a": 2}), 5
+    largest = 4 if relation is Relation.ADD_REMOVE else None
+    tables = {}
+    for mine in (each for number in range(most + 1) for each in itertools.product(range(3), repeat=number)):
+        columns = {"a": [0, 1, 1, 2, 0, *mine], "person": ["x", "x", "x", "y", "", *["me"] * len(mine)]}
+        if drop or 2 not in mine:
+            columns["a"][3] = 2 if drop else 1
+            outside = "drop" if drop else None
+            data = Dataset.from_columns(known, columns, unit=UNIT, rows_outside=outside)
+            tables[mine] = data.chosen_by(KEY).left_out()
+    planned = CountLeftOut("0.1", largest).plan(relation, UNIT, drops=drop, weighted=False)
+    exact = {mine: [each.exact(*found) for each in planned] for mine, found in tables.items()}
+    by_number = [tuple(group) for _, group in itertools.groupby(tables, key=len)]
+    near = [((), mine) for mine in tables if mine]
+    if relation is Relation.REPLACE_ONE:
+        near = [pair for group in by_number for pair in itertools.combinations(group, 2)]
+    for number, each in enumerate(planned):
+        worst = max(abs(exact[one][number] - exact[two][number]) for one, two in near)
+        assert worst == each.moved  # all of it is needed, and no more
+        if relation is Relation.ADD_REMOVE:
+            backend = SeededBackend(0, insecure=True)
+            sensitivity, noise, event = each.noise(backend, unit, Fraction(1, 4), relation)
+            assert sensitivity.value == (worst if unit == "epsilon" else worst**2)
+            paid = worst / noise.scale if unit == "epsilon" else (worst / noise.scale) ** 2 / 2
+            assert paid <= 0.25 and (event.epsilon if unit == "epsilon" else event.rho) == Fraction(1, 4)
 
 
 def test_at_most_as_many_records_answer_differently_as_count():

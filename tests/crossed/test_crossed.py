@@ -134,8 +134,16 @@ def query(world, mechanism, context, tmp_path):
         assert ("trained model" in answer["rests_on"]) == learned
         if answer["share_interval"]:
             assert answer["share_interval"][0] <= answer["share"] <= answer["share_interval"][1]
+        if has(context, "counted") and low is not None:
+            frame, names = FRAMES[context], dict(zip(clique, cell, strict=True))
+            all_of = [frame[name] == worlds.LABELS[name][code] for name, code in names.items()]
+            low, high = answer["whole_table"]["interval"]
+            assert abs(sum(np.logical_and.reduce(all_of)) - (low + high) / 2) <= CELLS * (high - low) / 2
     lines = good("query", place, *texts).out.splitlines()
-    for line, answer in zip(lines, said["answers"], strict=False):
+    of_answers = [line for line in lines if not line.startswith("  Of the whole table: between")]
+    counted = sum(1 for answer in said["answers"] if answer.get("whole_table"))
+    assert len(lines) - len(of_answers) == counted
+    for line, answer in zip(of_answers, said["answers"], strict=False):
         assert line.startswith(f"{answer['query']}: {answer['estimate']:,.1f} of ")
     told_population(lines, world, mechanism, context)
 

@@ -39,7 +39,17 @@ KEYED = re.compile(r"\b[0-9a-f]{16,}\b")
 CASES = [
     (mechanism, context)
     for mechanism in MECHANISMS
-    for context in ("plain", "unit", "drop", "clip", "weights", "discovery", "unit+drop", "unit+discovery")
+    for context in (
+        "plain",
+        "unit",
+        "drop",
+        "clip",
+        "weights",
+        "discovery",
+        "unit+drop",
+        "unit+discovery",
+        "unit+drop+counted",
+    )
     if not (has(context, "weights") and mechanism in NO_WEIGHTS)
     and not (has(context, "drop") and mechanism in ONLY_REPLACE)
     and not (has(context, "discovery") and mechanism in NO_DISCOVERY)
@@ -215,7 +225,9 @@ def test_the_type_of_one_value_is_not_seen(kind, declared, tmp_path):
     assert "rows" in seen[0] and not differing(*seen)
 
 
-@pytest.mark.parametrize("context", ["plain", "unit", "drop", "weights", "discovery", "unit+drop"])
+@pytest.mark.parametrize(
+    "context", ["plain", "unit", "drop", "weights", "discovery", "unit+drop", "unit+drop+counted"]
+)
 @pytest.mark.parametrize("mechanism", ["marginals", "aim"])
 def test_who_asks_a_ledger_sees_answers_only(mechanism, context, tmp_path):
     """The account's holder keeps its files; who asks sees the release, and what the ledger shows."""

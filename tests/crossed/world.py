@@ -26,7 +26,7 @@ PERTURB = "perturb"
 OPTIONS = {"randomized-response": {"useless": "answer"}, "aim": {"rounds": 5}}
 MECHANISMS = [*mechanisms.names(), PERTURB]
 CONTEXTS = ["plain", "unit", "drop", "clip", "weights", "discovery"]
-CONTEXTS += ["unit+drop", "weights+clip", "unit+discovery"]
+CONTEXTS += ["unit+drop", "weights+clip", "unit+discovery", "unit+drop+counted"]
 NO_WEIGHTS = ("dual-query", "privbayes", "randomized-response", PERTURB)
 ONLY_REPLACE = NO_WEIGHTS
 NO_DISCOVERY = ("dual-query", "randomized-response", PERTURB)
@@ -160,6 +160,7 @@ class World:
             given += ["--mechanism", mechanism, "--steps", "300"]
             given += ["--all-kway", "2"] if workload is None else ["--workload", workload]
             given += ["--rows", "40"] if has(context, "weights") else []
+        given += ["--count-left-out", "0.1", "--largest-unit", "4"] if has(context, "counted") else []
         for name, value in OPTIONS.get(mechanism, {}).items():
             given += ["--option", f"{name}={value}"]
         if has(context, "discovery"):

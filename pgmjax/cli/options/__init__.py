@@ -22,7 +22,7 @@ def add_parsers(commands: Any, main: Callable[[Sequence[str]], int]) -> None:
     release.add_parser(commands)
     perturb.add_parser(commands)
     respond.add_parsers(commands)
-    for add in (free.add_query, free.add_mechanisms, free.add_domain, free.add_fit):
+    for add in (free.add_query, free.add_look, free.add_mechanisms, free.add_domain, free.add_fit):
         add(commands)
     ledger.add_parser(commands)
     session.add_parser(commands)

@@ -8,6 +8,7 @@ from typing import Any
 
 from pgmjax.cli.options import release
 from pgmjax.cli.options.release import MECHANISMS
+from pgmjax.data.definition import ROWS_OUTSIDE
 
 LEVEL = 0.95
 """Coverage of the intervals that `pgmjax query` prints."""
@@ -215,6 +216,42 @@ def add_query(commands: Any) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run="query:run")
+
+
+def add_look(commands: Any) -> None:
+    """Add the command to the parser's subcommands."""
+    parser = commands.add_parser(
+        "look",
+        help="compare a release with its private table; for the holder of the table alone",
+        description="Compare the folder of a release with the table that it was made from: distances of "
+        "columns, pairs and some triples, how many intervals hold the true answer, the worst cells, and what "
+        "a classifier trained on synthetic rows gets right. NOT FOR PUBLICATION: everything is computed from "
+        "the table without noise. The page is for its owner alone and in no release; neither the release nor "
+        "a ledger changes.",
+        epilog="Example: pgmjax look people-release people.csv.gz --out look.html",
+    )
+    parser.add_argument("folder", metavar="DIR", help="folder written by `pgmjax release` or `pgmjax fit`")
+    parser.add_argument(
+        "table", metavar="TABLE", help="the table that it was made from: .csv, .csv.gz, .tsv, .parquet, .xlsx"
+    )
+    release.add_file_options(parser)
+    parser.add_argument(
+        "--weights", metavar="NAME", help="column with the weights of records, if it has some"
+    )
+    parser.add_argument(
+        "--rows-outside",
+        choices=ROWS_OUTSIDE,
+        help="what happens to values that are not in the domain (default: what the release says)",
+    )
+    parser.add_argument(
+        "--target",
+        metavar="NAME",
+        help="the column that a classifier of scikit-learn predicts from the others (default: the last one "
+        "of 2 to 20 values)",
+    )
+    parser.add_argument("--out", metavar="PAGE.html", help="the page to write; it must not exist yet")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run="look:run")
 
 
 def add_mechanisms(commands: Any) -> None:

@@ -182,6 +182,20 @@ def _add_privacy(parser: argparse.ArgumentParser) -> None:
         help="set an option of the mechanism, such as rounds=10. Can be repeated; pgmjax mechanisms lists "
         "the options",
     )
+    group.add_argument(
+        "--count-left-out",
+        action="once",
+        metavar="SHARE",
+        help="spend this share of the budget, such as 0.05, on counting what --max-records, --rows-outside "
+        "drop or --discover leave out of the table, so that bounds for the whole table follow",
+    )
+    group.add_argument(
+        "--largest-unit",
+        type=int,
+        metavar="M",
+        help="with --count-left-out and --unit under add-remove: a number of records that no unit exceeds, "
+        "known in public. The records beyond --max-records are counted too, with noise that grows with M",
+    )
     add_ledger_options(group)
 
 

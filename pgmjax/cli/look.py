@@ -1,0 +1,48 @@
+"""`pgmjax look`: a release beside its private table, for the holder of the table alone."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pathlib
+from typing import Any
+
+from pgmjax._internal import checks, files
+from pgmjax.data.dataset import Dataset
+from pgmjax.release import folder as release_folder
+from pgmjax.release.look import check_page, reading
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Compare, write the page if one is asked for, and print what is to be said."""
+    target = None if arguments.out is None else check_page(arguments.out)
+    saved = release_folder.opened(arguments.folder)
+    if not pathlib.Path(arguments.table).exists():
+        raise ValueError(files.absent("table", arguments.table))
+    checks.optional("duckdb", extra="tables")
+    domain, population = saved.model.domain, saved.population
+    known = reading(domain, population)
+    weighted = population is not None and population.max_weight is not None
+    if weighted != (arguments.weights is not None):
+        raise ValueError(
+            "The release counts weights: give their column with --weights."
+            if weighted
+            else "The release counts records without weights: leave --weights out."
+        )
+    given: dict[str, Any] = {
+        "header": False if arguments.no_header else None,
+        "weights": arguments.weights,
+        "encoding": arguments.text_encoding,
+        "rows_outside": arguments.rows_outside,
+    }
+    known |= {name: value for name, value in given.items() if value is not None}
+    found = saved.look(Dataset.read(arguments.table, domain, **known), target=arguments.target)
+    if target is not None:
+        found.save(target)
+    if arguments.json:
+        print(json.dumps(found.to_dict()))
+        return
+    for line in found.lines():
+        print(line)
+    if target is not None:
+        print(f"Page for the holder alone: {target}")
