@@ -7,11 +7,12 @@ import dataclasses
 import json
 import math
 import pathlib
+from collections.abc import Sequence
 from typing import Any
 
 from pgmjax import job as jobs
 from pgmjax._internal import files
-from pgmjax.cli import release
+from pgmjax.cli import process, release
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.constraints import FixedMarginal, read_constraints
 from pgmjax.estimation.estimator import Fit
@@ -19,6 +20,8 @@ from pgmjax.measurements.published import Published, read_published
 from pgmjax.release import folder as release_folder
 from pgmjax.release import published as published_folder
 from pgmjax.release import text as report_text
+
+_APART = 5.0  # standard deviations of a loss of squares, beyond which noise does not explain it
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -51,10 +54,22 @@ def run(arguments: argparse.Namespace) -> None:
     fit = estimator.fit(domain, found.measurements, arguments.total, constraints=facts, prior=earlier)
     rows: dict[str, Any] = {"synthetic_rows": arguments.rows, "synthetic_format": arguments.synthetic}
     rows |= {"method": arguments.method, "codes": arguments.codes}
-    rows |= {"escape_formulas": escape, "total_public": known}
+    rows |= {"escape_formulas": escape, "total_public": known, "facts": facts}
+    _check_facts(facts, fit, found)
     published_folder.write(found, fit, out, **rows)
     record = json.loads((out / release_folder.FIT_RECORD).read_text(encoding="utf-8"))
     release.tell(arguments, out, record, lambda: _print(out, found, fit, domain, record))
+
+
+def _check_facts(facts: Sequence[Any], fit: Fit, found: Published) -> None:
+    """Say that facts and counts disagree by more than noise explains."""
+    number = sum(each.values.size for each in found.measurements) - sum(found.absent)
+    if facts and fit.loss > number / 2 + _APART * math.sqrt(number / 2):
+        process.say(
+            f"The facts and the noisy counts disagree: with them the loss is {fit.loss:,.0f}, and noise "
+            "explains about "
+            f"{number / 2:,.0f}. The model keeps to the facts: are they about the same records?"
+        )
 
 
 def _print(out: pathlib.Path, found: Published, fit: Fit, domain: Domain, record: dict[str, Any]) -> None:

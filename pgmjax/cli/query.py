@@ -177,6 +177,10 @@ def _conditions(saved: SavedRelease, texts: list[str], draws: int | None, as_jso
             print(f"  {note} {query_text.NOT_COVERED}")
     if any(one.given_by == accuracy.LEARNER for one in found):
         print(_LEARNED)
+    if saved.record.get("facts"):
+        print(
+            f"Answers keep to {' and '.join(saved.record['facts'])}; intervals are of the noisy counts alone."
+        )
     _print_population(population, _codes_of(asked))
 
 

@@ -366,6 +366,11 @@ def read_constraints(path: str | os.PathLike[str]) -> list[Any]:
     return [_constraint(f"{path}, entry {number}", entry) for number, entry in enumerate(entries, 1)]
 
 
+def kind_of(constraint: Any) -> str:
+    """Return the kind of a constraint, as a file names it."""
+    return next(kind for kind, (made, _, _) in _KINDS.items() if isinstance(constraint, made))
+
+
 def _constraint(where: str, entry: Any) -> Any:
     if not isinstance(entry, Mapping) or entry.get("kind") not in _KINDS:
         raise ValueError(f"{where}: expected an object whose kind is one of {', '.join(_KINDS)}.")

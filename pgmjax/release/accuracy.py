@@ -132,6 +132,7 @@ class CountEstimates:
         domain: of the measurements.
         measurements: released answers.
         total: the number of records, where it is public.
+        facts: whether models keep to public facts beside these answers, which then correct nothing.
 
     Example:
         >>> domain = Domain({"a": 2, "b": 2})
@@ -144,8 +145,13 @@ class CountEstimates:
     """
 
     def __init__(
-        self, domain: Domain, measurements: Sequence[LinearMeasurement], total: float | None = None
+        self,
+        domain: Domain,
+        measurements: Sequence[LinearMeasurement],
+        total: float | None = None,
+        facts: bool = False,
     ) -> None:
+        self.facts = facts
         self.domain, self.measurements, self.total = domain, tuple(measurements), total
         laplace = any(each.noise == "laplace" for each in self.measurements)
         self.width = LAPLACE if laplace else NORMAL
@@ -197,7 +203,7 @@ class CountEstimates:
             nothing = np.full(fitted.size, np.nan)
             nowhere = np.stack([nothing, nothing], axis=-1)
             return Reported(fitted, nothing, nothing, nowhere, nowhere, given_by)
-        reach = CONTRADICTED * found.stddevs
+        reach = np.inf if self.facts else CONTRADICTED * found.stddevs
         bottom = np.maximum(found.values - reach, 0.0) if found.nonnegative else found.values - reach
         top = np.maximum(found.values, 0.0 if found.nonnegative else found.values) + reach
         best = np.where(found.determined, np.clip(fitted, bottom, top), fitted)

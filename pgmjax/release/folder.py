@@ -427,7 +427,8 @@ class SavedRelease(Analysed):
         """Unbiased answers from the noisy ones, with intervals."""
         path, domain = self.folder / "measurements.parquet", self.model.domain
         noisy = read_measurements(path, domain) if path.is_file() else ()
-        return CountEstimates(domain, noisy, self.model.total if self.record.get("total_public") else None)
+        total = self.model.total if self.record.get("total_public") else None
+        return CountEstimates(domain, noisy, total, facts=bool(self.record.get("facts")))
 
     def error_bars(
         self, queries: Sequence[Any], *, method: str = "linear", level: float = 0.95, seed: int = 0

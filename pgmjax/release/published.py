@@ -6,9 +6,11 @@ import json
 import os
 import pathlib
 from collections.abc import Sequence
+from typing import Any
 
 from pgmjax._internal import formats
 from pgmjax._internal.files import reserve
+from pgmjax.estimation.constraints import kind_of
 from pgmjax.estimation.estimator import Fit
 from pgmjax.measurements import inputs
 from pgmjax.measurements.inputs import Input
@@ -54,6 +56,7 @@ def write(
     codes: bool = False,
     escape_formulas: bool = False,
     total_public: bool = False,
+    facts: Sequence[Any] = (),
 ) -> pathlib.Path:
     """Write a fit to published answers as a folder.
 
@@ -68,6 +71,7 @@ def write(
         codes: write rows as codes of the domain instead of values.
         escape_formulas: in CSV, put an apostrophe before labels that a spreadsheet may take for formulas.
         total_public: whether the number of records was given, and not estimated.
+        facts: constraints that the fit keeps to.
 
     Returns:
         The folder: `fit.json`, `model/`, `measurements.parquet`, `synthetic.parquet` (or `.csv`) and
@@ -84,6 +88,7 @@ def write(
         "total": fit.model.total,
         "total_public": total_public,
         "absent": sum(published.absent),
+        "facts": [f"{kind_of(each)} over {', '.join(each.clique)}" for each in facts],
         "fit": release_folder.record_of(fit),
         "synthetic": "codes" if codes else "values",
         "method": method,

@@ -83,7 +83,7 @@ def render_fit(
         model: the fitted model.
         measurements: the published answers.
     """
-    estimates = CountEstimates(model.domain, measurements)
+    estimates = CountEstimates(model.domain, measurements, facts=bool(record.get("facts")))
     values = sum(np.size(measurement.values) for measurement in measurements)
     told = record.get("population")
     population = Population.from_dict(told) if told else None
