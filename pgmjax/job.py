@@ -161,7 +161,7 @@ class Job:
 
     @property
     def _given(self) -> dict[str, Any]:
-        """What a forecast has to know of the table and its budget."""
+        """The public facts of the table and its budget that a forecast takes."""
         counting = CountLeftOut.of(self.count_left_out)
         return {"unit": self.unit, "max_weight": self._weights(), "counting": counting}
 

@@ -91,6 +91,11 @@ def check_target(out: str | os.PathLike[str]) -> pathlib.Path:
         ValueError: the path exists, or its nearest existing parent is not a writable folder.
     """
     target = checks.new_path(out)
+    if target.suffix.lower() in (".csv", ".parquet", ".xlsx", ".tsv", ".html", ".json"):
+        raise ValueError(
+            f"{os.fspath(out)} is the name of a file, and a folder is made, with the files in it: write "
+            f"{os.fspath(out).removesuffix(target.suffix)}."
+        )
     above = next(parent for parent in target.parents if parent.exists())
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
         raise ValueError(

@@ -47,6 +47,40 @@ _COMMANDS: Mapping[str, str] = {
     **dict.fromkeys(("sample", "draw"), "release FOLDER --add-rows N"),
     **dict.fromkeys(("compare", "list"), "mechanisms"),
 }
+_ADVICE: Mapping[str, Mapping[str, str]] = {
+    "release": {
+        **dict.fromkeys(
+            ("marginals", "marginal", "cliques", "pairs"),
+            'Name marginals in a file: --workload FILE, [["age", "sex"]], or take all pairs: --all-kway 2',
+        ),
+        **dict.fromkeys(
+            ("columns", "cols", "attributes", "features", "select", "drop", "exclude"),
+            "The domain file chooses the columns: leave the others out of it",
+        ),
+        **dict.fromkeys(("format", "output-format", "csv", "type"), "Rows are written as --synthetic csv"),
+        **dict.fromkeys(("budget", "eps"), "Did you mean --epsilon?"),
+        **dict.fromkeys(("kway", "k", "ways", "degree"), "Did you mean --all-kway?"),
+    },
+    "query": {
+        **dict.fromkeys(("out", "output", "csv"), "Answers are printed: put > FILE behind them, or --json"),
+        **dict.fromkeys(
+            ("columns", "list", "attributes", "schema"), "pgmjax query DIR alone names the attributes"
+        ),
+    },
+    "": dict.fromkeys(
+        ("force", "overwrite", "replace", "clobber", "yes"),
+        "Nothing that exists is written over: give a new --out, or remove what is there",
+    ),
+}
+"""What to do instead of options that other programs have, by command; "" of all."""
+_PAGES: Mapping[str, str] = {
+    **dict.fromkeys(("report", "show", "open", "view"), "The report of a release is DIR/report.html"),
+    **dict.fromkeys(
+        ("evaluate", "validate", "quality", "check", "metrics", "score"),
+        "How good a release is says DIR/report.html; pgmjax look compares it with its table, for the holder",
+    ),
+}
+"""What to look at, for commands that one may try."""
 _PARTS: Mapping[str, str] = dict.fromkeys(("start", "open", "begin", "new", "init", "create"), "ask")
 """What begins a session, for words that one may try."""
 """Commands for words that one may try."""
@@ -154,6 +188,10 @@ class _Parser(argparse.ArgumentParser):
         strange = [word for word in strange if word.partition("=")[0] not in self._option_string_actions]
         if "arguments are required" in message and strange and self.get_default("run"):
             message = f"unrecognized arguments: {strange[0]}{_instead(strange[:1], self, self.words)}"
+        if "arguments are required" in message and self.prog.endswith(" release"):
+            made = [word for word in self.words if os.path.isfile(os.path.join(word, "release.json"))]
+            if made:
+                message = f"{made[0]} is a release: --add-rows N draws more rows from it, at no further cost"
         if "arguments are required" in message:
             for option, meaning in _NEEDED.items():
                 message = re.sub(rf"{option}\b", f"{option} {meaning}", message)
@@ -240,6 +278,8 @@ def _meant(message: str, parser: argparse.ArgumentParser) -> str:
     option = parser._option_string_actions.get(message.partition(":")[0].removeprefix("argument "))
     if word in _PARTS and "ask" in known and "status" in known:
         return f". {parser.prog} {_PARTS[word]} begins a session with its first question"
+    if word in _PAGES and "release" in known:
+        return f". {_PAGES[word]}"
     if word in _COMMANDS and "release" in known:
         return f". Did you mean {parser.prog} {_COMMANDS[word]}?"
     if "--text-encoding" in parser._option_string_actions and _is_codec(word):
@@ -288,6 +328,9 @@ def _instead(words: Sequence[str], parser: argparse.ArgumentParser, given: Seque
         if "--domain" in known and re.search(r"\.(json|ya?ml)$", words[0]):
             return f". Did you mean --domain {words[0]}?"
         return f". That is one too many: {takes}, and an option takes one value at most"
+    for command in (parser.prog.rpartition(" ")[2], ""):
+        if advice := _ADVICE.get(command, {}).get(option.lstrip("-")):
+            return f". {advice}"
     name = option.lstrip("-").replace("-", "_")
     if name in ("seed", "random_seed", "random_state") and "--insecure-seed" in known:
         return _NO_SEED

@@ -8,6 +8,7 @@ A release answers from its model, a perturbed table by unbiased estimates. Neith
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import itertools
 import json
@@ -53,9 +54,12 @@ def run(arguments: argparse.Namespace) -> None:
     """Compute the answers and print them."""
     if {"=", "==", "!=", "in"} & {*arguments.condition}:  # without quotes around it
         arguments.condition = [" ".join(arguments.condition)]
+    if not pathlib.Path(arguments.folder).exists() and re.search("[=<>]", arguments.folder):
+        raise ValueError(f"The folder stands before the conditions: pgmjax query DIR {arguments.folder!r}.")
     if not arguments.condition and not arguments.marginal:
         raise ValueError(
-            "Give a condition such as 'sex=Male,age<30', or give --marginal with attribute names."
+            "Give a condition such as 'sex=Male,age<30', or give --marginal with attribute names. "
+            + _attributes_of(arguments.folder)
         )
     if arguments.condition and arguments.marginal:
         raise ValueError("Give either conditions or --marginal, not both.")
@@ -82,6 +86,15 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         _conditions(saved, arguments.condition, draws, arguments.json)
     _warn(saved.model.inputs)
+
+
+def _attributes_of(folder: str) -> str:
+    """Return which attributes a release or a perturbed table has, as a sentence; nothing if it is none."""
+    with contextlib.suppress(ValueError):
+        table = perturb.read(folder)
+        domain = release_folder.opened(folder).model.domain if table is None else table.domain
+        return f"{folder} has {', '.join(domain)}."
+    return ""
 
 
 def _check_conditions(texts: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pgmjax._internal import files
+from pgmjax._internal import checks, files
 from pgmjax.cli import perturb, process
 from pgmjax.data.domain import Domain
 from pgmjax.local.channel import predicted_stddev
@@ -21,7 +21,7 @@ from pgmjax.release.statement import not_secure
 
 def respond_once(arguments: argparse.Namespace) -> None:
     """Print the response of a record, or write it to a new file."""
-    out = None if arguments.out is None else files.check_target(arguments.out)
+    out = None if arguments.out is None else checks.new_path(arguments.out)
     domain = Domain.read(arguments.domain)
     if out is not None and not out.parent.is_dir():
         raise ValueError(f"There is no folder {out.parent}: make it first. Nothing was answered.")

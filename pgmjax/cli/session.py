@@ -12,11 +12,13 @@ from pgmjax.cli import process
 from pgmjax.cli.release import unit_of
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.history.session.requirement import AccuracyRequirement
 from pgmjax.history.session.session import Session
 from pgmjax.mechanisms.online_weights import OnlineAnswers, OnlineWeights
-from pgmjax.privacy.exact import as_text
+from pgmjax.privacy.exact import as_text, exact_epsilon
 from pgmjax.privacy.ledger import IdempotencyConflict, Ledger
+from pgmjax.privacy.scales import laplace_for
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries import Query
 from pgmjax.queries import text as query_text
@@ -61,7 +63,8 @@ def _session(arguments: argparse.Namespace) -> Session:
         raise ValueError(f"--{missing[0]} is missing: --table needs --domain, --cap and --relation.")
     domain = _domain(arguments)
     asked = query_text.parse(arguments.condition, domain)
-    AccuracyRequirement.of(asked, arguments.half_width, arguments.delta, domain)  # before the cap is charged
+    wanted = AccuracyRequirement.of(asked, arguments.half_width, arguments.delta, domain)
+    _check_first(arguments, wanted, domain)  # before the cap is charged
     return Session.open(
         _ledger(arguments.file),
         _table(arguments, domain),
@@ -70,6 +73,30 @@ def _session(arguments: argparse.Namespace) -> Session:
         name=arguments.name,
         backend=_backend(arguments),
     )
+
+
+def _check_first(arguments: argparse.Namespace, wanted: AccuracyRequirement, domain: Domain) -> None:
+    """Refuse to begin a session with a question that the whole cap could not answer.
+
+    Raises:
+        ValueError: there is no such session yet, and the answer alone costs more.
+    """
+    try:
+        with _read(arguments):
+            return
+    except ValueError as error:
+        if "There is no session" not in str(error):  # of several accounts, or no ledger: opening it says so
+            return
+    unit = unit_of(arguments)
+    relation, records = Relation.parse(arguments.relation), 1 if unit is None else unit.max_records
+    _, epsilon, _ = wanted.price(domain, relation, laplace_for, records)
+    cap = exact_epsilon(arguments.cap)
+    if epsilon > cap:
+        raise ValueError(
+            f"--half-width {wanted.half_width:g} is in records, and an answer as close as that costs epsilon "
+            f"{float(epsilon):.3g}, more than the cap of {as_text(cap)}: ask for a larger one. Nothing "
+            "was charged."
+        )
 
 
 def _domain(arguments: argparse.Namespace) -> Domain:

@@ -338,9 +338,12 @@ def codes_of(attribute: Attribute, values: Iterable[Any], said: str) -> list[int
         code: int | None = known.get((type(value), value)) if value.__hash__ else None
         if code is None and type(value) is int and not numbered and 0 <= value < attribute.size:
             code = value
+        if code is None and attribute.bins is not None and value in (names := attribute.code_names()):
+            code = names.index(value)
         if code is None:
+            kinds = "labels" if attribute.bins is None else f"bins, such as {attribute.code_names()[0]!r},"
             other = "" if numbered else f" or a code in 0..{attribute.size - 1}"
             got = f", got {value!r:.40}" if isinstance(value, str | int) else f", got {type(value).__name__}"
-            raise ValueError(f"{said} on {attribute.name!r} must be one of its labels{other}{got}.")
+            raise ValueError(f"{said} on {attribute.name!r} must be one of its {kinds}{other}{got}.")
         codes.append(code)
     return codes

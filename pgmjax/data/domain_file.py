@@ -64,7 +64,10 @@ def read_domain_file(path: str | os.PathLike[str], make: Callable[[Any], _Made])
         place, reason = getattr(error, "place", None), f"{error!s:.1000}"
         if isinstance(error, json.JSONDecodeError):
             place, places[()] = (), (error.lineno, error.colno)
-            reason = f"This is not JSON: {error.msg}. Correct it there; a YAML file ends in .yaml."
+            comma = " Is there a comma before the bracket, or at the end of the line above?" * (
+                "property name" in error.msg or "Expecting value" in error.msg
+            )
+            reason = f"This is not JSON: {error.msg}.{comma} Correct it there; a YAML file ends in .yaml."
         elif isinstance(error, UnicodeDecodeError):
             reason = "It is not text in UTF-8. Save it in that encoding."
         elif isinstance(error, RecursionError):
@@ -142,6 +145,8 @@ class _Yaml:
             remedy = (
                 "Indent with spaces"
                 if "\\t" in found
+                else "Two colons in one line need braces, as in sex: {labels: [F, M]}"
+                if "mapping values" in found
                 else "Check colons, commas, brackets and indentation, and put quotes around text such as >50K"
             )
             with self._at((), mark):

@@ -425,6 +425,8 @@ def _hint(name: str, key: Key, types: list[str], value: Any) -> str:
         switch = "true" if text.lower() in ("yes", "on", "y", "true") else "false"
         marker = f', or {name}: ["{text}"] if the table writes missing values so' if key is _MISSING else ""
         return f"Write {name}: {switch}{marker}."
+    if name in ("bins", "within") and re.fullmatch("[0-9]{3}", text):
+        return "A comma separates numbers: write 10000, without a separator of thousands."
     if _NUMBER.fullmatch(text) and ({*types} <= {"integer", "number"} or name in ("bins", "within")):
         return f"Write it as a number without quotes: {text.lstrip('0') or '0'}."
     span = re.fullmatch("(-?[0-9]+)(?:-|\u2013|to|[.][.]+|:)(-?[0-9]+)", text)

@@ -188,7 +188,7 @@ class Population:
 
     @property
     def omitted(self) -> tuple[float, float, bool] | None:
-        """How many records are left out in all: the number, its variance, whether its noise is Laplace.
+        """The number of records that are left out in all, its variance, whether its noise is Laplace.
 
         None if that was not measured, or not of all that may be left out: of the records beyond the bound of
         a unit it takes a public bound on those that a unit has (`CountLeftOut.largest_unit`).

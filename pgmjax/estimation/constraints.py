@@ -377,9 +377,11 @@ def _constraint(where: str, entry: Any) -> Any:
     kind, names, example = _KINDS[entry["kind"]]
     given = {name: value for name, value in entry.items() if name != "kind"}
     if {*given} != {*names}:
+        possible = " Combinations are the possible ones: all others are impossible." * (kind is AllowedSet)
         raise ValueError(
-            f"{where}: a {entry['kind']} has {', '.join(names)}, got {', '.join(given) or 'none'}. Write, "
-            f'for example, {{"kind": "{entry["kind"]}", "{names[0]}": ["..."], {example}}}.'
+            f"{where}: the kind {entry['kind']} has {', '.join(names)}, got {', '.join(given) or 'none'}. "
+            "Write, "
+            f'for example, {{"kind": "{entry["kind"]}", "{names[0]}": ["..."], {example}}}.{possible}'
         )
     try:
         _check_forms(given)

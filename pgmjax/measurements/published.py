@@ -137,6 +137,8 @@ def read_published(
 def _conditions(table: Any, domain: Domain, given: Mapping[str, float | None]) -> Iterator[LinearMeasurement]:
     """Yield the answers of a file whose column `query` holds conditions."""
     strange = [name for name in table.column_names if name not in _OF_QUERIES]
+    if {"estimate", "determined"} <= {*table.column_names}:
+        raise ValueError("These are the answers of a release, from its model: give its measurements.parquet.")
     if strange or "value" not in table.column_names:
         raise ValueError(
             f"A file of answers to queries has the columns query and value, and {', '.join(_OF_QUERIES[2:])} "
@@ -170,7 +172,11 @@ def _listed(
         )
     for number, record in enumerate(entries, 1):
         if not isinstance(record, dict) or "values" not in record:
-            raise ValueError(f"Answer {number}: expected a mapping with the keys clique and values.")
+            raise ValueError(
+                f"Answer {number}: expected a mapping such as "
+                '{"clique": ["age"], "values": [12, 30], "stddev": 5}. '
+                "Conditions stand in a .csv file with the columns query, value and stddev."
+            )
         own = ("values", *_OF_QUERIES[2:])
         entry = as_entry(number, {name: value for name, value in record.items() if name not in own})
         try:

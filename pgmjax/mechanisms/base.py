@@ -216,7 +216,7 @@ class Mechanism(PrivacyParameters):
         estimator = self._fitted_by(show_progress)
         max_weight = data.max_weight if data.weighted else None
         budget = self.budget()
-        kept, rest = self.parts(budget, counting)
+        kept, rest = self._parts(budget, counting)
         given: dict[str, Any] = {"unit": data.unit, "max_weight": max_weight, "budget": rest}
         request = self.request(data.domain, workload, estimator=estimator, **given)
         plan = self.plan(request)
@@ -232,7 +232,7 @@ class Mechanism(PrivacyParameters):
         table = table if rest is budget else table.within(rest)
         return Run(self, request, plan, table, show_progress, keeping.folder, last=estimator, left_out=found)
 
-    def parts(self, whole: Budget, counting: CountLeftOut | None) -> tuple[Fraction, Budget]:
+    def _parts(self, whole: Budget, counting: CountLeftOut | None) -> tuple[Fraction, Budget]:
         """Return what of a budget is kept for counting what is left out, and the rest as a budget."""
         kept = Fraction(0) if counting is None else counting.cost(self._neighbours, whole.cap)
         return kept, whole.part(whole.remaining - kept) if kept else whole

@@ -208,7 +208,7 @@ def forecast(
     """
     workload = workload.over(domain)
     estimator = mechanism._fitted_by(False)
-    _, budget = mechanism.parts(mechanism.budget(), counting)
+    _, budget = mechanism._parts(mechanism.budget(), counting)
     given: dict[str, Any] = {"unit": unit, "max_weight": max_weight, "budget": budget}
     request = mechanism.request(domain, workload, estimator=estimator, **given)
     plan = mechanism.plan(request)

@@ -252,6 +252,11 @@ def _unknown(name: str, domain: Domain) -> str:
             "some of the records is one count over another; a mean or a median follows from the counts "
             "of --marginal."
         )
+    if name.lower() in ("total", "all", "count", "n", "*"):
+        return (
+            f"{name!r} is no condition: every answer tells the total beside it. Write, for example, "
+            f"{domain.attributes[0]}={domain.attribute(domain.attributes[0]).code_names()[0]}."
+        )
     if name.lower().startswith("not "):
         return f"There is no not before a condition: write {name[4:].strip()}!=VALUE for all other values."
     return f"Unknown attribute {name!r}; the model has {known}.{checks.did_you_mean(name, domain)}{turned}"

@@ -91,7 +91,7 @@ class CheckedAnswers:
 
     @property
     def held(self) -> np.ndarray:
-        """Whether the interval holds the true answer, bool [rows]; False where there is none."""
+        """The answers whose interval holds the true one, bool [rows]; False where there is none."""
         low, high = self.intervals.T
         return (low <= self.true) & (self.true <= high)
 
@@ -182,7 +182,7 @@ class Look:
 
     @property
     def held(self) -> tuple[int, int]:
-        """How many intervals hold the true answer, and how many there are."""
+        """The number of intervals that hold the true answer, and of all of them."""
         held, known = (sum(int(np.sum(part)) for part in parts) for parts in self._parts())
         return held, known
 

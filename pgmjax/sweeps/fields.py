@@ -83,7 +83,10 @@ class Fields:
             ValueError: there is such a key; the message names it and the known keys.
         """
         for name in self._left:
-            raise ValueError(f"{self.where}: unknown key {name!r}; known: {', '.join(self._known)}.")
+            table = f" Write [[{name}]] with double brackets, and what belongs to it below." * (
+                name in ("mechanisms", "tables", "workloads") and not self.where.startswith("[[")
+            )
+            raise ValueError(f"{self.where}: unknown key {name!r}; known: {', '.join(self._known)}.{table}")
 
 
 def entries(content: dict[str, Any], name: str) -> list[Any]:

@@ -179,6 +179,37 @@ def test_a_fit_keeps_to_facts_from_a_file(table, capsys):
     )
 
 
+def test_answers_keep_to_facts_that_the_counts_contradict(tmp_path, monkeypatch, capsys):
+    """The answer is the model's, and not one near the noisy counts; the disagreement is told."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "d.json").write_text('{"a": 2, "b": 2}')
+    (tmp_path / "c.csv").write_text("a,b,value\n0,0,50\n0,1,55\n1,0,45\n1,1,50\n")
+    for counts, said in (([105, 95], False), ([180, 20], True)):
+        (tmp_path / "f.json").write_text(
+            json.dumps([{"kind": "fixed-marginal", "clique": ["a"], "counts": counts}])
+        )
+        words = [
+            "fit",
+            "c.csv",
+            "--domain",
+            "d.json",
+            "--stddev",
+            "5",
+            "--constraints",
+            "f.json",
+            "--out",
+            f"o{said}",
+        ]
+        assert main(words) == 0
+        assert ("facts and the noisy counts disagree" in capsys.readouterr().err) is said
+        assert main(["query", f"o{said}", "a=0", "--json"]) == 0
+        answer = json.loads(capsys.readouterr().out)["answers"][0]
+        low, high = answer["interval"]
+        assert answer["estimate"] == pytest.approx(counts[0], abs=1e-3) and low <= answer["estimate"] <= high
+    assert main(["query", "oTrue", "a=0"]) == 0
+    assert "Answers keep to fixed-marginal over a" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -186,7 +217,10 @@ def test_a_fit_keeps_to_facts_from_a_file(table, capsys):
         ("{}", "facts.json must be a JSON list of constraints, got dict"),
         ('["a"]', "entry 1: expected an object whose kind is one of structural-zeros, allowed-set"),
         ('[{"kind": "zeros"}]', "entry 1: expected an object whose kind"),
-        ('[{"kind": "fixed-marginal", "clique": ["a"]}]', "a fixed-marginal has clique, counts, got clique"),
+        (
+            '[{"kind": "fixed-marginal", "clique": ["a"]}]',
+            "the kind fixed-marginal has clique, counts, got clique",
+        ),
         (
             '[{"kind": "fixed-marginal", "clique": ["a"], "counts": ["x"]}]',
             "entry 1: counts are numbers without quotes",

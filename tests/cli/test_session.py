@@ -98,6 +98,7 @@ def test_bad_input(folder, capsys, words, message):
         ({"condition": "height=3"}, "height"),
         (("--delta", "0"), "--delta must be"),
         (("--half-width", "-50"), "--half-width must be"),
+        (("--half-width", "0.01"), "is in records, and an answer as close as that costs epsilon"),
     ],
 )
 def test_a_bad_question_is_refused_before_the_cap_is_charged(folder, capsys, words, said):

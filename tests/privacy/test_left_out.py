@@ -13,6 +13,7 @@ from pgmjax.cli import main
 from pgmjax.data.population import BEYOND, OUTSIDE, UNITS
 from pgmjax.privacy import Budget, PrivateTable, SeededBackend
 from pgmjax.privacy.left_out import CountLeftOut, count_left_out
+from pgmjax.queries.workload import KWay
 from pgmjax.release import whole_table
 from pgmjax.release.run_folder import RunFolder
 
@@ -245,3 +246,79 @@ def test_a_dry_run_tells_the_cost_and_reads_nothing(tmp_path, capsys):
     assert (
         main(["fit", f"{tmp_path}/t.csv", "--domain", f"{tmp_path}/d.json", "--count-left-out", "0.1"]) == 2
     )
+
+
+def test_after_discovery_what_the_found_domain_leaves_out_is_counted():
+    """Shares of one budget: of discovery, of counting, and the rest; together no more than it."""
+    table = frame(5, rows=3000, ids=2500).drop(columns="b")
+    opened = pj.discovery.OpenTable.from_frame(table, unit=pj.Unit("id", 2))
+    noise = SeededBackend(1, insecure=True)
+    made = pj.mechanisms.Marginals(4, "add-remove", 1e-6, backend=noise)
+    given = {"discover": pj.discovery.Discovery("0.4"), "show_progress": False}
+    release = made.run(opened, KWay(1), count_left_out=CountLeftOut("0.2", 9), **given)
+    kinds = [each.kind for each in release.population.left_out]
+    assert kinds == [OUTSIDE, UNITS, BEYOND] and release.population.discovered
+    costs = [Fraction(each.cost["rho"]) for each in release.population.left_out]
+    whole = Fraction(release.spent.rho)
+    assert sum(costs) == whole / 5
+    low, high = whole_table.records(release.estimates, release.population)
+    assert abs(3000 - (low + high) / 2) < 2 * (high - low)
+    with pytest.raises(ValueError, match="leave nothing of it to measure with"):
+        made.run(opened, KWay(1), count_left_out="0.6", **given)
+    alone = pj.discovery.OpenTable.from_frame(table[["a"]])
+    once = pj.mechanisms.Marginals(4, "replace-one", 1e-6, backend=noise)
+    with pytest.raises(ValueError, match="Nothing is left out"):
+        once.run(alone, KWay(1), count_left_out="0.1", **given)
+
+
+def test_a_ledger_is_charged_once_and_gives_the_same_numbers_again(tmp_path):
+    """The account's holder said what is dropped, and whoever asks counts it without naming that."""
+    frame(6, rows=300).to_csv(tmp_path / "t.csv", index=False)
+    DOMAIN.write(tmp_path / "d.json")
+    made = f"ledger init {tmp_path}/b.ledger {tmp_path}/t.csv --domain {tmp_path}/d.json --name t --epsilon 3"
+    made += " --relation add-remove --rows-outside drop --unit id --max-records 2"
+    assert main(made.split()) == 0
+    words = (
+        f"release {tmp_path}/t.csv --domain {tmp_path}/d.json --all-kway 1 --epsilon 1 --relation add-remove"
+    )
+    words += f" --ledger {tmp_path}/b.ledger --count-left-out 0.25 --mechanism marginals --quiet"
+    told = []
+    for out in ("one", "two"):
+        assert main([*words.split(), "--out", f"{tmp_path}/{out}"]) == 0
+        told.append(json.loads((tmp_path / out / "release.json").read_text()))
+    assert told[0]["population"]["left_out"] == told[1]["population"]["left_out"]
+    assert [each["kind"] for each in told[0]["population"]["left_out"]] == [OUTSIDE, UNITS]
+    assert told[0]["whole_table"]["records"] is None and "id" in told[0]["whole_table"]["why"]
+    with pj.privacy.Ledger.open(tmp_path / "b.ledger") as ledger:
+        assert ledger.account("t").remaining == 2
+    # another share is another run
+    assert main([*words.replace("0.25", "0.5").split(), "--out", f"{tmp_path}/three"]) == 0
+    with pj.privacy.Ledger.open(tmp_path / "b.ledger") as ledger:
+        assert ledger.account("t").remaining == 1
+
+
+def test_a_table_that_memory_does_not_hold_is_read_again(tmp_path, monkeypatch):
+    table = frame(7)
+    data = stored(table, "csv", tmp_path, pj.Unit("id", 1)).chosen_by(KEY)
+    expected = data.snapshot().left_out()
+    monkeypatch.setattr("pgmjax.data.dataset.available_bytes", lambda: 0)
+    found = data.snapshot()
+    assert not found.in_memory
+    assert found.left_out()[0] == expected[0] and (found.left_out()[1] == expected[1]).all()
+    (tmp_path / "t.csv").write_text(table.head(5).to_csv(index=False))
+    with pytest.raises(pj.privacy.TableChangedError):
+        found.left_out()
+
+
+def test_a_synthesizer_counts_and_its_answers_say_what_follows():
+    table = frame(8, rows=2000, ids=1500)[["id", "b"]].assign(b=lambda t: t["b"].clip(upper=9))
+    given = {"epsilon": 4, "relation": "add-remove", "unit": pj.Unit("id", 1), "insecure_seed": 2}
+    synth = pj.Synthesizer(**given, count_left_out=CountLeftOut("0.2", 12))
+    synth.fit(table, {"b": {"min": 0, "max": 9, "step": 5}}, show_progress=False)
+    answer = synth.query("b<5")
+    (low, high), (least, most) = answer.whole
+    assert low <= (table["b"] < 5).sum() <= high and least <= (table["b"] < 5).mean() <= most
+    assert f"Of the whole table: between {low:,.1f} and {high:,.1f} (95 %)" in str(answer)
+    assert pj.Synthesizer(**synth.get_params()).count_left_out.share == Fraction(1, 5)
+    with pytest.raises(ValueError, match=r"share in \(0, 1\)"):
+        pj.Synthesizer(**given, count_left_out=2)

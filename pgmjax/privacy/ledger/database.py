@@ -477,7 +477,8 @@ def resolve(path: str | os.PathLike[str]) -> pathlib.Path:
         )
     place = pathlib.Path(os.path.realpath(text))
     if place.is_dir():
-        raise no_ledger(f"{place} is a folder: name a file in it for the ledger.")
+        made = "a release, whose cost its report tells" if (place / "release.json").is_file() else "a folder"
+        raise no_ledger(f"{place} is {made}: name a file for the ledger.")
     if place.suffix == ".key" and place.with_suffix("").is_file():
         raise no_ledger(f"{place} is the key of a ledger: name the ledger, such as {place.with_suffix('')}.")
     if not place.parent.is_dir():
