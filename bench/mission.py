@@ -148,7 +148,7 @@ def similarities() -> str:
     """With a large budget the released similarities are the exact ones."""
     rng = np.random.default_rng(0)
     rated = np.argwhere(rng.random((8, 6)) < 0.9)
-    ratings = pj.mechanisms.mldp_similarity.Ratings(
+    ratings = pj.mechanisms.Ratings(
         rated[:, 0], rated[:, 1], rng.integers(1, 6, len(rated)), shape=(8, 6), scale=(1, 5)
     )
     mechanism = pj.mechanisms.SimilarityMLDP(

@@ -1,8 +1,7 @@
-"""Pages of the documentation site made from `notebooks/`, which are kept without outputs and shown with them.
+"""Pages of the documentation site made from `notebooks/`, which are stored with their outputs.
 
-Each notebook is run and written as Markdown with its figures. Runs take minutes at full size, so copies that
-are already executed are used where `PGMJAX_EXECUTED` names a folder that has them: the tests of the notebooks
-leave theirs there. `PGMJAX_NOTEBOOKS=small` runs them at the size of the tests.
+`python docs/notebook_pages.py [NAME ...]` runs all notebooks, or some, and stores them with what they gave.
+With `PGMJAX_NOTEBOOKS=small` a notebook computes less, as in the tests, which store nothing.
 """
 
 from __future__ import annotations
@@ -11,13 +10,15 @@ import base64
 import os
 import pathlib
 import re
+import sys
 import tempfile
 from collections.abc import Iterator
 from typing import Any
 
 FOLDER = pathlib.Path(__file__).parent.parent / "notebooks"
 SIZE = "PGMJAX_NOTEBOOKS"
-_SMALL = "It was run here at the reduced size of the tests, so some figures are rough."
+LARGEST_FIGURE = 60_000
+"""Bytes of a stored figure."""
 _html: dict[str, list[str]] = {}  # outputs in HTML, by page
 
 
@@ -41,18 +42,29 @@ def run(path: pathlib.Path, size: str) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         client = nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": folder}})
         client.execute(env=environment)
-    notebook.metadata[SIZE] = size
     return notebook
 
 
-def executed(path: pathlib.Path) -> Any:
-    """Return a notebook with outputs: the copy in `PGMJAX_EXECUTED` if there is one, or a run of it."""
+def store(path: pathlib.Path) -> None:
+    """Run a notebook at its full size and write it with its outputs, without progress and times.
+
+    Raises:
+        CellExecutionError: a cell raised an exception.
+        ValueError: a figure is too large to be stored; the notebook stays as it was.
+    """
     import nbformat
 
-    copy = pathlib.Path(os.environ.get("PGMJAX_EXECUTED", "")) / path.name
-    if "PGMJAX_EXECUTED" in os.environ and copy.is_file():
-        return nbformat.read(copy, as_version=4)
-    return run(path, os.environ.get(SIZE, "full"))
+    notebook = run(path, "full")
+    for cell in notebook.cells:
+        cell.metadata = {}
+        if cell.cell_type == "code":
+            cell.outputs = [each for each in cell.outputs if each.get("name") != "stderr"]
+    _, figures, _ = page(notebook, path.stem)
+    large = {name: len(content) for name, content in figures.items() if len(content) > LARGEST_FIGURE}
+    if large:
+        raise ValueError(f"Figures may have {LARGEST_FIGURE:,} bytes at most, and these have more: {large}.")
+    notebook.metadata = {"kernelspec": notebook.metadata["kernelspec"], "language_info": {"name": "python"}}
+    nbformat.write(notebook, path)
 
 
 def page(notebook: Any, name: str) -> tuple[str, dict[str, bytes], list[str]]:
@@ -81,8 +93,6 @@ def page(notebook: Any, name: str) -> tuple[str, dict[str, bytes], list[str]]:
             elif output.get("text/plain", "").strip():
                 lines.append(f"```text\n{output['text/plain'].strip()}\n```")
     told = f"This page is the notebook `notebooks/{name}.ipynb` with its outputs."
-    if notebook.metadata.get(SIZE) == "small":
-        told = f"{told} {_SMALL}"
     return "\n\n".join([*lines, f"*{told}*"]) + "\n", figures, html
 
 
@@ -102,11 +112,12 @@ def _links(markdown: str) -> str:
 
 def on_files(files: Any, *, config: Any) -> Any:
     """Add a page and the figures of each notebook."""
+    import nbformat
     from mkdocs.structure.files import File
 
     for path in sorted(FOLDER.glob("*.ipynb")):
         uri = f"notebooks/{path.stem}.md"
-        markdown, figures, _html[uri] = page(executed(path), path.stem)
+        markdown, figures, _html[uri] = page(nbformat.read(path, as_version=4), path.stem)
         files.append(File.generated(config, uri, content=markdown))
         for name, content in figures.items():
             files.append(File.generated(config, f"notebooks/{name}", content=content))
@@ -118,3 +129,8 @@ def on_page_content(html: str, *, page: Any, config: Any, files: Any) -> str:
     for number, output in enumerate(_html.get(page.file.src_uri, [])):
         html = html.replace(f'<div id="output-{number}"></div>', output)
     return html
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or [path.stem for path in sorted(FOLDER.glob("*.ipynb"))]:
+        store(FOLDER / f"{name}.ipynb")

@@ -95,6 +95,8 @@ def train(arguments: argparse.Namespace) -> None:
     encoding = as_encoding(arguments.encoding)
     for learner in learners:
         predictor.check_writable(learner, encoding)
+    if len(history) <= _CHECKED:
+        _check_agreement(history, None)
     settings: dict[str, Any] = {"encoding": encoding, "universe": arguments.universe, "seed": arguments.seed}
     settings["folds"] = 5 if arguments.folds is None else arguments.folds
     found, errors = predictor.learn(history.domain, history.measurements, learners, **settings)

@@ -23,6 +23,7 @@ from __future__ import annotations
 from typing import Any
 
 from pgmjax._internal import migration
+from pgmjax.data.ratings import Ratings
 from pgmjax.data.relation import Relation
 from pgmjax.mechanisms.aim import AIM
 from pgmjax.mechanisms.auto import Auto
@@ -59,6 +60,7 @@ __all__ = [
     "OtherRun",
     "PrivBayes",
     "RandomizedResponse",
+    "Ratings",
     "Request",
     "Run",
     "RunFolder",

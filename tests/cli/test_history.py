@@ -196,14 +196,24 @@ def test_what_repeatable_noise_taught_says_so(folder, capsys):
         (["--out", "d.json"], "already exists"),
         (["--stddev", "3"], "has a column stddev"),
         (["--seed", "-1"], "seed"),
+        (["--domain", "other.json"], "Unknown attribute 'a'"),
     ],
 )
 def test_a_model_that_cannot_be_trained(folder, capsys, words, message):
+    (folder / "other.json").write_text('{"c": 2}')
     before = sorted(folder.iterdir())
     out = [] if "--out" in words else ["--out", "trained"]
-    assert main(["history", "train", "h.csv", "--domain", "d.json", *out, *words]) == 2
+    domain = [] if "--domain" in words else ["--domain", "d.json"]
+    assert main(["history", "train", "h.csv", *domain, *out, *words]) == 2
     said = capsys.readouterr()
     assert message in said.err and not said.out and sorted(folder.iterdir()) == before
+
+
+def test_exact_answers_that_contradict_teach_nothing(folder, capsys):
+    (folder / "twice.csv").write_text("query,value,stddev\na=0,3,1e-6\na=0,4,1e-6\n")
+    assert main(["history", "train", "twice.csv", "--domain", "d.json", "--out", "trained"]) == 2
+    assert "The answers contradict one another" in capsys.readouterr().err
+    assert not (folder / "trained").exists()
 
 
 def test_what_a_trained_model_refuses(folder, capsys):
@@ -224,6 +234,7 @@ def test_what_a_trained_model_refuses(folder, capsys):
     [
         (["h.csv", "a=0"], "--domain is missing"),
         (["h.csv", "town=1", "--domain", "d.json"], "Unknown attribute 'town'"),
+        (["h.csv", "a=9", "--domain", "d.json"], "'a'"),
         (["h.csv", "--domain", "d.json"], "Say what to ask"),
         (["h.csv", "a=0", "--marginal", "a", "--domain", "d.json"], "Say what to ask"),
         (["none.csv", "a=0", "--domain", "d.json"], "no file none.csv"),
