@@ -186,7 +186,10 @@ def test_a_number_that_is_not_whole_is_said(capsys):
         (["report", "r"], "DIR/report.html"),
         (["query", "a=0", "r"], "The folder stands before the conditions"),
         (
-            "release t.csv --domain d.json --all-kway 1 --epsilon 1 --relation add-remove --out rows.csv".split(),
+            [
+                *("release", "t.csv", "--domain", "d.json", "--all-kway", "1", "--epsilon", "1"),
+                *("--relation", "add-remove", "--out", "rows.csv"),
+            ],
             "rows.csv is the name of a file",
         ),
         (["audit", "--mechanism", "mine.py:Mine"], "write mine:Mine"),
