@@ -564,9 +564,9 @@ FAULTS = (
     Fault(
         "scaled answers keep their unscaled deviations",
         "pgmjax.learning.predictor",
-        "Part.fit",
-        old="answers, stddevs = (answers / training_set.scales, stddevs / training_set.scales)",
-        new="answers = answers / training_set.scales",
+        "_scaled",
+        old="return (answers / training_set.scales, stddevs / training_set.scales)",
+        new="return (answers / training_set.scales, stddevs)",
         tests=(
             "tests/learning/test_predictor.py::test_answers_of_scaled_queries_weigh_by_the_noise_of_one_unit",
         ),
