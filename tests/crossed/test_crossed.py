@@ -327,6 +327,26 @@ def load(world, mechanism, context, tmp_path):
     assert {each.clique for each in saved.distances()} <= set(PAIRS)
 
 
+def look(world, mechanism, context, tmp_path):
+    """The holder sees the table as the release counted it; the release stays as it was."""
+    place = world.out(mechanism, context)
+    before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+    words = ["--weights", "w"] if has(context, "weights") else []
+    given = ["look", place, world.folder / f"{context}.csv", *words, "--target", "b"]
+    told = good(*given, "--json", "--out", tmp_path / "look.html").json
+    true, clique = world.counts(mechanism, context), ("a", "b")
+    assert told["records"] == true.sum()
+    fitted = own_joint(world, mechanism, context)
+    far = np.abs(fitted.sum(axis=2) / fitted.sum() - true.sum(axis=2) / true.sum()).sum() / 2
+    (pair,) = [each for each in told["distances"] if set(each["clique"]) == set(clique)]
+    assert pair["model"] == pytest.approx(far)
+    intervals = told["intervals"]
+    assert not intervals["number"] or intervals["held"] / intervals["number"] > 0.7
+    assert (told["training"] is None) == has(context, "weights")
+    assert before == {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+    assert (tmp_path / "look.html").read_text().startswith("<!-- NOT FOR PUBLICATION")
+
+
 def fit(world, mechanism, context, tmp_path):
     """The noisy counts fitted again are met as well as by the released model, to within the gap."""
     place = world.out(mechanism, context)
@@ -499,6 +519,7 @@ COMMANDS = {
     "prior to": prior_to,
     "add-rows": add_rows,
     "load": load,
+    "look": look,
     "fit": fit,
     "Synthesizer": synthesizer,
     "ledger": ledger,
@@ -527,7 +548,7 @@ REFUSED = [
     (None, NO_WEIGHTS, ["weights"], "takes no weighted tables"),
     (None, [PERTURB], ["discovery"], "--discover"),
     (None, NO_DISCOVERY, ["discovery"], "Columns of this table are open"),
-    (["prior of", "add-rows", "load"], [PERTURB], None, "a perturbed table of pgmjax"),
+    (["prior of", "add-rows", "load", "look"], [PERTURB], None, "a perturbed table of pgmjax"),
     (["fit"], [PERTURB], None, "There is no file"),
     (["fit"], ["dual-query"], None, "holds no number"),
 ]

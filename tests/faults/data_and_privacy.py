@@ -9,14 +9,16 @@ FAULTS = (
         "BoundedSource.batches",
         old=(
             "def batches(self, names: Sequence[str], ordered: bool=False) -> Iterator[Batch]:\n"
-            "    dropped = self._left_out()\n"
+            "    beyond = self._left_out()\n"
+            "    outside = int(beyond.of_units.sum()) - beyond.number\n"
             "    first = 0\n"
             "    for batch in self._source.unsettled(names, ordered=True):\n"
             "        ..."
         ),
         new=(
             "def batches(self, names: Sequence[str], ordered: bool=False) -> Iterator[Batch]:\n"
-            "    dropped = self._left_out()\n"
+            "    beyond = self._left_out()\n"
+            "    outside = int(beyond.of_units.sum()) - beyond.number\n"
             "    first = 0\n"
             "    for batch in self._source.unsettled(names, ordered=ordered):\n"
             "        ..."
@@ -24,6 +26,38 @@ FAULTS = (
         tests=(
             "tests/data/test_bounding.py::test_records_are_left_out_in_the_order_in_which_they_are_numbered",
         ),
+    ),
+    Fault(
+        "records outside the domain and beyond the bound are left out twice",
+        "pgmjax.data.bounding",
+        "BoundedSource.batches",
+        old="found.dropped - outside",
+        new="found.dropped",
+        tests=("tests/privacy/test_left_out.py::test_the_exact_numbers_are_those_of_pandas",),
+    ),
+    Fault(
+        "dropped records of a person have the noise of one record",
+        "pgmjax.privacy.left_out",
+        "_dropped",
+        old="1 if unit is None else unit.max_records",
+        new="1",
+        tests=("tests/audit/test_units.py",),
+    ),
+    Fault(
+        "a person with more records than any should have moves what is left out beyond its noise",
+        "pgmjax.privacy.left_out",
+        "PlannedLeftOut.exact",
+        old="beyond if self.largest_unit is None else np.minimum(beyond, self.moved)",
+        new="beyond",
+        tests=("tests/audit/test_units.py",),
+    ),
+    Fault(
+        "counting what is left out is not taken from the budget of the run",
+        "pgmjax.mechanisms.base",
+        "Mechanism._parts",
+        old="whole.part(whole.remaining - kept) if kept else whole",
+        new="whole",
+        tests=("tests/privacy/test_left_out.py",),
     ),
     Fault(
         "keys of records that a bound left out are drawn for",

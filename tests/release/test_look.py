@@ -173,7 +173,7 @@ def test_the_page_is_marked_private_and_nothing_else_changes(tmp_path, capsys):
 )
 def test_what_cannot_be_is_refused(words, said, tmp_path, capsys):
     saved(tmp_path)
-    (tmp_path / "link").symlink_to(tmp_path / "out")
+    (tmp_path / "link").symlink_to(tmp_path / "out" / "model")
     before = content(tmp_path)
     asked = [word.format(tmp_path) for word in words]
     assert main(["look", f"{tmp_path}/out", f"{tmp_path}/t.csv", *asked]) == 2
