@@ -22,7 +22,7 @@ import sys
 from collections.abc import Sequence
 
 import harness
-from blocks.papers import DIFFERS, FIGURES, NOT, TITLES, Figure
+from blocks.papers import DIFFERS, FIGURES, NOT, TITLES, Figure, judged
 from tables import BLOCKS
 
 PAGE = harness.RESULTS / "papers.html"
@@ -114,10 +114,7 @@ def page() -> str:
 def section(figure: Figure) -> str:
     """One figure: the paper's, the verdict with what it rests on, our table, our picture."""
     kept = [harness.read(harness.RESULTS / f"{name}.jsonl") for name in figure.results]
-    try:
-        verdict, told = figure.judge(*kept)
-    except (LookupError, ValueError):  # a run that was not made, or not to its end
-        verdict, told = NOT, "there are no lines, or not all"
+    verdict, told = judged(figure)
     kind = {DIFFERS: " other", NOT: " bad"}.get(verdict, "")
     parts = [
         f"<h3>{html.escape(figure.name)} <span class='v{kind}'>{verdict}</span></h3>",

@@ -20,7 +20,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 
 import harness
-from blocks import paper000, paper001, paper002, paper003, paper004, performance, releases
+from blocks import paper000, paper001, paper002, paper003, paper004, papers, performance, releases
 from harness import ROOT, Line
 
 MARKED = re.compile(r"(<!-- lines: ([a-z0-9-]+) -->)(.*?)(<!-- /lines -->)", re.DOTALL)
@@ -34,15 +34,9 @@ EARLIER = {
     "paper000-kernel-pca",
     "paper000-ridge",
     "paper001-batch",
-    "paper001-mae",
     "paper001-online-weights",
-    "paper001-similarity",
     "paper002-bulk",
-    "paper002-facebook",
-    "paper002-mwem",
-    "paper002-scaling",
     "paper003-inference",
-    "paper003-sessions",
     "paper004-aim",
     "paper004-scalability",
     "peers",
@@ -156,6 +150,7 @@ BLOCKS = (
     Block(PAPERS[4], "figure-3", paper004.figure3, ("paper004-figure3",)),
     Block(PAPERS[4], "figure-2b", paper004.scalability, ("paper004-scalability",)),
     Block(PAPERS[4], "aim", paper004.aim, ("paper004-aim",)),
+    Block(SCIENCE, "verdicts", papers.verdicts, ()),
     Block(SCIENCE, "kernel-pca", paper000.kernel_pca, ("paper000-kernel-pca",)),
     Block(SCIENCE, "ridge", paper000.ridge, ("paper000-ridge",)),
     Block(SCIENCE, "nettrace", paper001.nettrace, ("paper001-mae",)),

@@ -10,6 +10,8 @@ import itertools
 import statistics
 from collections.abc import Callable, Sequence
 
+import harness
+
 from blocks import paper002, paper003, paper004
 from blocks.paper001 import NAMES, Lines, similarity_errors
 from blocks.text import Line, by, markdown, newest
@@ -792,12 +794,16 @@ FIGURES = (
 )
 
 
-def verdicts(*kept: Sequence[Line]) -> str:
+def judged(figure: Figure) -> Judged:
+    """Return the verdict on a figure and what it rests on, from the lines that are kept."""
+    kept = [harness.read(harness.RESULTS / f"{name}.jsonl") for name in figure.results]
+    try:
+        return figure.judge(*kept)
+    except (LookupError, ValueError):  # a run that was not made, or not to its end
+        return NOT, "there are no lines, or not all"
+
+
+def verdicts() -> str:
     """A row for each figure: what it shows, the verdict, and what that rests on."""
-    lines = dict(zip(RESULTS, kept, strict=True))
-    judged = [(each, *each.judge(*(lines[name] for name in each.results))) for each in FIGURES]
-    rows = [[each.paper, each.name, each.says, verdict, told] for each, verdict, told in judged]
+    rows = [[each.paper, each.name, each.says, *judged(each)] for each in FIGURES]
     return markdown(["paper", "what", "the paper", "verdict", "ours"], rows)
-
-
-RESULTS = tuple(dict.fromkeys(name for each in FIGURES for name in each.results))

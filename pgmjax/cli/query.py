@@ -190,11 +190,14 @@ def _conditions(saved: SavedRelease, texts: list[str], draws: int | None, as_jso
             print(f"  {note} {query_text.NOT_COVERED}")
     if any(one.given_by == accuracy.LEARNER for one in found):
         print(_LEARNED)
-    if saved.record.get("facts"):
-        print(
-            f"Answers keep to {' and '.join(saved.record['facts'])}; intervals are of the noisy counts alone."
-        )
+    _print_facts(saved.record.get("facts"))
     _print_population(population, _codes_of(asked))
+
+
+def _print_facts(facts: Sequence[str] | None) -> None:
+    """Print what public facts the answers of a fit keep to."""
+    if facts:
+        print(f"Answers keep to {' and '.join(facts)}; intervals are of the noisy counts alone.")
 
 
 def _with_error_bars(saved: SavedRelease, arguments: argparse.Namespace) -> None:

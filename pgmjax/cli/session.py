@@ -64,14 +64,15 @@ def _session(arguments: argparse.Namespace) -> Session:
     domain = _domain(arguments)
     asked = query_text.parse(arguments.condition, domain)
     wanted = AccuracyRequirement.of(asked, arguments.half_width, arguments.delta, domain)
+    table, backend = _table(arguments, domain), _backend(arguments)
     _check_first(arguments, wanted, domain)  # before the cap is charged
     return Session.open(
         _ledger(arguments.file),
-        _table(arguments, domain),
+        table,
         cap=arguments.cap,
         relation=arguments.relation,
         name=arguments.name,
-        backend=_backend(arguments),
+        backend=backend,
     )
 
 

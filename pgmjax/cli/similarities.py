@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import files
+from pgmjax._internal import checks
 from pgmjax.cli import process
 from pgmjax.cli.history import learner_named
 from pgmjax.data.ratings import Ratings, check_pairs
@@ -27,7 +27,7 @@ _PROTECTED = {"record": "all ratings of one record", "rating": "one rating"}
 
 def run(arguments: argparse.Namespace) -> None:
     """Measure, learn, and print the similarities that are asked for or write those of all pairs."""
-    out = None if arguments.out is None else files.check_target(arguments.out)
+    out = None if arguments.out is None else checks.new_path(arguments.out)
     if (out is None) == (not arguments.pair):
         raise ValueError("Say what to predict: pairs such as 3,17, or --out FILE for all pairs.")
     if out is not None and arguments.records > _MOST:

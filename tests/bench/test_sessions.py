@@ -32,8 +32,9 @@ def test_queries_and_tree(sessions):
 
 
 def test_all_methods_and_going_on(sessions, tmp_path, monkeypatch):
-    out = tmp_path / "s.jsonl"
-    words = ["x", "--queries", "12", "--tables", "SMALL", "--settings", "bounded", "--out", str(out)]
+    out = tmp_path / "paper003-sessions.jsonl"
+    monkeypatch.setattr(sessions.harness, "RESULTS", tmp_path)
+    words = ["x", "--queries", "12", "--tables", "SMALL", "--settings", "bounded", "--seeds", "1"]
     monkeypatch.setattr(sys, "argv", words)
     sessions.main()
     first = out.read_text()
