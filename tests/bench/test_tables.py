@@ -119,7 +119,7 @@ def test_files_that_may_have_such_lines_have_them(tables):
 
 
 def test_every_file_of_lines_is_shown_and_every_script_is_named(tables):
-    shown = {name for block in tables.BLOCKS for name in block.results}
+    shown = {name for each in (*tables.BLOCKS, *tables.papers.FIGURES) for name in each.results}
     kept = {path.stem for path in (ROOT / "bench" / "results").glob("*.jsonl")}
     assert kept <= shown
     readme = (ROOT / "bench" / "README.md").read_text()
