@@ -223,3 +223,10 @@ def test_shares_given_as_counts_are_told_and_noisy_counts_are_not():
             check_counts(domain, noisy, 400)
         check_counts(domain, apart, 140)
         check_counts(domain, apart, 1000)  # the others may have the rest
+
+
+def test_a_float_count_of_one_in_every_cell_is_no_share():
+    ones = LinearMeasurement(("a",), np.ones(9), stddev=1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert estimate_total(Domain({"a": 9}), [ones])[0] == 9
