@@ -396,7 +396,7 @@ class Synthesizer(Named):
         if pathlib.PurePath(path).suffix.lower() not in (".html", ".htm"):
             raise ValueError(f"A report is a page of HTML: end its name in .html, got {os.fspath(path)}.")
         page = render(release_folder.describe(release), release.model, release.estimates)
-        with open(checks.new_path(path), "x", encoding="utf-8") as file:
+        with open(checks.new_file(path), "x", encoding="utf-8") as file:
             file.write(page)
 
     def save(self, folder: str | os.PathLike[str]) -> None:

@@ -284,7 +284,7 @@ def heterogeneity(lines: Sequence[Line]) -> Judged:
         f"{theirs[1]:.4f} by the paper's MWEM, which a trusted curator runs"
     )
     flat, grows = ours[1] / ours[0] < 1.25, theirs[1] / theirs[0] > 1.5
-    return (DONE if theirs[1] > ours[1] else DIFFERS) if flat and grows else NOT, told
+    return DONE if flat and grows and theirs[1] > ours[1] else DIFFERS, told
 
 
 def query_sets(lines: Sequence[Line]) -> Judged:
@@ -332,10 +332,10 @@ def example(lines: Sequence[Line]) -> Judged:
     told = (
         f"estimate {line['theta']:.4f}, system cost {line['system_cost']:g} as printed; the 95 % interval is "
         f"[{low:.2f}, {high:.2f}], printed [-41, 125], and P(theta > 0) is {line['prob_positive']:.4f}, "
-        "printed 0.88: both "
-        "printed figures are wrong"
+        "printed 0.88"
     )
-    return DIFFERS, told
+    agrees = (round(low), round(high), round(line["prob_positive"], 2)) == (-41, 125, 0.88)
+    return DONE if agrees else DIFFERS, told
 
 
 def _part(lines: Sequence[Line], part: str) -> list[Line]:
@@ -364,7 +364,7 @@ def distribution_sizes(lines: Sequence[Line]) -> Judged:
         found[1000, 100, "convolution step 1"]["half_width"]
         / found[1000, 100, "characteristic"]["half_width"]
     )
-    return BETTER, (
+    return BETTER if wide > 1 and many[2] < many[1] else DIFFERS, (
         f"from 200 to 1,000 answers {told}; the paper's grid gives intervals {wide:.0f} times as wide as "
         "the exact ones"
     )

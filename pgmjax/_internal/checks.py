@@ -169,6 +169,25 @@ def new_path(path: str | os.PathLike[str], unless: str = "") -> pathlib.Path:
     return target
 
 
+def new_file(path: str | os.PathLike[str], unless: str = "") -> pathlib.Path:
+    """Return the absolute path of a file that is to be written into a folder that is there.
+
+    Call this before any budget is spent: an answer that cannot be written down is lost.
+
+    Args:
+        path: of the file.
+        unless: as `new_path`.
+
+    Raises:
+        TypeError: no name.
+        ValueError: as `new_path`, or there is no such folder.
+    """
+    target = new_path(path, unless)
+    if not target.parent.is_dir():
+        raise ValueError(f"There is no folder {target.parent}: make it, or give another name.")
+    return target
+
+
 def several(name: str, value: Any, of: str) -> tuple[Any, ...]:
     """Return the members of an iterable as a tuple; reject single objects, text and mappings."""
     if not isinstance(value, str | bytes | Mapping):

@@ -105,7 +105,7 @@ def _draft(arguments: argparse.Namespace) -> None:
     if not types:
         raise ValueError(f"{arguments.table} has no column besides the unit's and the weights.")
     if arguments.out is not None:
-        _check_new(arguments.out)
+        checks.new_file(arguments.out)
     entries: dict[str, Any] = {name: open_entry(kind) for name, kind in types.items()}
     if arguments.public:
         warnings.warn(
@@ -136,17 +136,6 @@ def _closest(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, list(known), 1)
     listed = f" (it has {', '.join(itertools.islice(known, 9))})" if isinstance(known, dict) else ""
     return f" (did you mean {close[0]}?)" if close else listed
-
-
-def _check_new(path: str) -> None:
-    """Refuse to write over a file.
-
-    Raises:
-        ValueError: something of that name is there.
-    """
-    checks.new_path(path)
-    if not pathlib.Path(path).absolute().parent.is_dir():
-        raise ValueError(f"{path} cannot be written: its folder does not exist.")
 
 
 def _public(arguments: argparse.Namespace, names: list[str]) -> dict[str, Any]:
@@ -277,7 +266,7 @@ def _shown(value: Any) -> str:
 
 def _check(arguments: argparse.Namespace) -> None:
     if arguments.holder_log is not None:
-        _check_new(arguments.holder_log)
+        checks.new_file(arguments.holder_log)
     if not pathlib.Path(arguments.domain).exists():
         raise ValueError(package_files.absent("domain file", arguments.domain))
     draft = Draft.read(arguments.domain)

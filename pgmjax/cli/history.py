@@ -276,8 +276,8 @@ def _check_agreement(history: History, total: float | None) -> None:
     if most > (math.log(len(left)) - math.log(_RARE)) / math.sqrt(2):  # of Laplace noise, the heavier tail
         process.say(
             f"The answers hardly agree: one is {most:.1f} standard deviations away from what the others "
-            "say, which "
-            f"their noise explains less than once in {1 / _RARE:,.0f} times. Is a number or a scale mistyped?"
+            f"say, which their noise explains less than once in {1 / _RARE:,.0f} times. Is a "
+            "number or a scale mistyped?"
         )
 
 

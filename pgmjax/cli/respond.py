@@ -21,10 +21,8 @@ from pgmjax.release.statement import not_secure
 
 def respond_once(arguments: argparse.Namespace) -> None:
     """Print the response of a record, or write it to a new file."""
-    out = None if arguments.out is None else checks.new_path(arguments.out)
+    out = None if arguments.out is None else checks.new_file(arguments.out)
     domain = Domain.read(arguments.domain)
-    if out is not None and not out.parent.is_dir():
-        raise ValueError(f"There is no folder {out.parent}: make it first. Nothing was answered.")
     if bool(arguments.groups) == arguments.each:
         raise ValueError("Say which attributes are answered together: give either --groups NAMES or --each.")
     mechanism = RandomizedResponse(

@@ -13,6 +13,7 @@ from pgmjax.cli.release import unit_of
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
+from pgmjax.history.session.log import NoSession
 from pgmjax.history.session.requirement import AccuracyRequirement
 from pgmjax.history.session.session import Session
 from pgmjax.mechanisms.online_weights import OnlineAnswers, OnlineWeights
@@ -85,9 +86,10 @@ def _check_first(arguments: argparse.Namespace, wanted: AccuracyRequirement, dom
     try:
         with _read(arguments):
             return
-    except ValueError as error:
-        if "There is no session" not in str(error):  # of several accounts, or no ledger: opening it says so
-            return
+    except NoSession:
+        pass
+    except ValueError:  # of several accounts, or no ledger: opening it says so
+        return
     unit = unit_of(arguments)
     relation, records = Relation.parse(arguments.relation), 1 if unit is None else unit.max_records
     _, epsilon, _ = wanted.price(domain, relation, laplace_for, records)

@@ -27,7 +27,7 @@ _PROTECTED = {"record": "all ratings of one record", "rating": "one rating"}
 
 def run(arguments: argparse.Namespace) -> None:
     """Measure, learn, and print the similarities that are asked for or write those of all pairs."""
-    out = None if arguments.out is None else checks.new_path(arguments.out)
+    out = None if arguments.out is None else checks.new_file(arguments.out)
     if (out is None) == (not arguments.pair):
         raise ValueError("Say what to predict: pairs such as 3,17, or --out FILE for all pairs.")
     if out is not None and arguments.records > _MOST:

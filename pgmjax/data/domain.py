@@ -147,7 +147,7 @@ class Domain(Named):
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write a domain file that does not exist yet: .json, .yaml or .yml."""
-        write_file(checks.new_path(path), self.to_dict())
+        write_file(checks.new_file(path), self.to_dict())
 
     @classmethod
     def from_public_data(

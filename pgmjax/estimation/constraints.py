@@ -380,8 +380,7 @@ def _constraint(where: str, entry: Any) -> Any:
         possible = " Combinations are the possible ones: all others are impossible." * (kind is AllowedSet)
         raise ValueError(
             f"{where}: the kind {entry['kind']} has {', '.join(names)}, got {', '.join(given) or 'none'}. "
-            "Write, "
-            f'for example, {{"kind": "{entry["kind"]}", "{names[0]}": ["..."], {example}}}.{possible}'
+            f'Write, for example, {{"kind": "{entry["kind"]}", "{names[0]}": ["..."], {example}}}.{possible}'
         )
     try:
         _check_forms(given)

@@ -100,9 +100,9 @@ def check_target(path: str | os.PathLike[str], *, overwrite: bool = False) -> pa
     if target.suffix not in SUFFIXES:
         raise ValueError(f"{os.fspath(path)} must end in .parquet or .csv.")
     if target.is_dir() or not overwrite:
-        checks.new_path(path, "" if target.is_dir() else ", or overwrite=True")
+        return checks.new_file(path, "" if target.is_dir() else ", or overwrite=True")
     if not target.parent.is_dir():
-        raise ValueError(f"{os.fspath(path)} cannot be written: there is no folder {target.parent}.")
+        raise ValueError(f"There is no folder {target.parent}: make it, or give another name.")
     return target
 
 

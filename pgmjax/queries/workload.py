@@ -309,7 +309,7 @@ class Workload(Named):
     def write(self, path: str | PathLike[str]) -> None:
         """Write a workload file that does not exist yet; `Workload.read` gives an equal workload."""
         lines = ",\n  ".join(json.dumps(spec) for spec in self.to_list())
-        checks.new_path(path).write_text(f"[\n  {lines}\n]\n", encoding="utf-8")
+        checks.new_file(path).write_text(f"[\n  {lines}\n]\n", encoding="utf-8")
 
     def __len__(self) -> int:
         return len(self.entries)

@@ -255,7 +255,7 @@ def check_page(path: str | os.PathLike[str]) -> pathlib.Path:
         TypeError: no name.
         ValueError: the name does not end in .html, something is there, or it would be in a release.
     """
-    target = checks.new_path(path)
+    target = checks.new_file(path)
     if target.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"A look is a page of HTML: end its name in .html, got {os.fspath(path)}.")
     for folder in target.resolve().parents:
@@ -264,8 +264,6 @@ def check_page(path: str | os.PathLike[str]) -> pathlib.Path:
                 f"{os.fspath(path)} would be in the release {folder}, which is published whole: a look is "
                 "not for publication. Give a name outside of it."
             )
-    if not target.parent.is_dir():
-        raise ValueError(f"There is no folder {target.parent}: make it, or give another name.")
     return target
 
 

@@ -402,7 +402,7 @@ def test_tables_without_names_and_of_codes(tmp_path, capsys):
         (["draft", "t.npy"], "does not name its columns"),
         (["draft", "t.csv", "--unit", "whom"], "--unit names the column 'whom'"),
         (["draft", "one.csv", "--unit", "who"], "has no column besides the unit's"),
-        (["draft", "t.csv", "--out", "none/d.yaml"], "its folder does not exist"),
+        (["draft", "t.csv", "--out", "none/d.yaml"], "There is no folder"),
         (["draft", "t.csv", "--out", "d.txt"], "must end in .json, .yaml or .yml"),
         (["draft", "t.csv", "--public", "--max-labels", "0"], "--max-labels must be an integer >= 1"),
         (["check", "none.csv", "d.json"], "There is no table"),

@@ -94,3 +94,12 @@ def test_a_bad_file_is_refused_without_a_value_of_it(folder, capsys):
     (folder / "r.csv").write_text("who,item,rating\n0,1,3\n")
     assert main(words("3,4")) == 2
     assert "must be record,item,rating" in capsys.readouterr().err
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(folder, capsys, monkeypatch):
+    def spent(*_):
+        raise AssertionError("measured")
+
+    monkeypatch.setattr(pj.mechanisms.SimilarityMLDP, "run", spent)
+    assert main(words("--out", "none/all.csv")) == 2
+    assert "There is no folder" in capsys.readouterr().err

@@ -172,6 +172,10 @@ def opened(
     return log, held.data, held.choice_key(ledger)
 
 
+class NoSession(ValueError):
+    """A ledger has no session of that name."""
+
+
 def granted(ledger: Ledger, name: str, wanted: str | None = None) -> SessionLog:
     """Return the records of an existing session.
 
@@ -181,7 +185,8 @@ def granted(ledger: Ledger, name: str, wanted: str | None = None) -> SessionLog:
         wanted: account it was charged to; may be None if only one has a session of that name.
 
     Raises:
-        ValueError: no account has a session of that name, or several do and `wanted` is None.
+        NoSession: no account has a session of that name.
+        ValueError: several have, and `wanted` is None.
     """
     logs = []
     for account in ledger.accounts():
@@ -193,7 +198,7 @@ def granted(ledger: Ledger, name: str, wanted: str | None = None) -> SessionLog:
             logs += [log] if log.records else []
     if not logs:
         of = "" if wanted is None else f" of account {wanted!r}"
-        raise ValueError(
+        raise NoSession(
             f"There is no session {name!r}{of} in {ledger.path}: begin it with its table, by "
             "`pgmjax session ask --table` or Session.open."
         )
