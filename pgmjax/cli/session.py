@@ -13,7 +13,7 @@ from pgmjax.cli.release import unit_of
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.history.session.log import NoSession
+from pgmjax.history.session.log import begun
 from pgmjax.history.session.requirement import AccuracyRequirement
 from pgmjax.history.session.session import Session
 from pgmjax.mechanisms.online_weights import OnlineAnswers, OnlineWeights
@@ -83,13 +83,9 @@ def _check_first(arguments: argparse.Namespace, wanted: AccuracyRequirement, dom
     Raises:
         ValueError: there is no such session yet, and the answer alone costs more.
     """
-    try:
-        with _read(arguments):
+    with _ledger(arguments.file) as ledger:
+        if begun(ledger, arguments.name, arguments.account):
             return
-    except NoSession:
-        pass
-    except ValueError:  # of several accounts, or no ledger: opening it says so
-        return
     unit = unit_of(arguments)
     relation, records = Relation.parse(arguments.relation), 1 if unit is None else unit.max_records
     _, epsilon, _ = wanted.price(domain, relation, laplace_for, records)

@@ -172,8 +172,23 @@ def opened(
     return log, held.data, held.choice_key(ledger)
 
 
-class NoSession(ValueError):
-    """A ledger has no session of that name."""
+def begun(ledger: Ledger, name: str, wanted: str | None = None) -> list[SessionLog]:
+    """Return the records of the sessions of a name, one for each account that has it.
+
+    Args:
+        ledger: the ledger that keeps them.
+        name: name of the session.
+        wanted: the account; None for all.
+    """
+    logs = []
+    for account in ledger.accounts():
+        if wanted not in (None, account.name):
+            continue
+        if any(charge.key == _key(name) for charge in ledger.charges(account.name)):
+            log = SessionLog(ledger.charge(account.name, _key(name)))
+            log.refresh()
+            logs += [log] if log.records else []
+    return logs
 
 
 def granted(ledger: Ledger, name: str, wanted: str | None = None) -> SessionLog:
@@ -185,20 +200,12 @@ def granted(ledger: Ledger, name: str, wanted: str | None = None) -> SessionLog:
         wanted: account it was charged to; may be None if only one has a session of that name.
 
     Raises:
-        NoSession: no account has a session of that name.
-        ValueError: several have, and `wanted` is None.
+        ValueError: no account has a session of that name, or several do and `wanted` is None.
     """
-    logs = []
-    for account in ledger.accounts():
-        if wanted not in (None, account.name):
-            continue
-        if any(charge.key == _key(name) for charge in ledger.charges(account.name)):
-            log = SessionLog(ledger.charge(account.name, _key(name)))
-            log.refresh()
-            logs += [log] if log.records else []
+    logs = begun(ledger, name, wanted)
     if not logs:
         of = "" if wanted is None else f" of account {wanted!r}"
-        raise NoSession(
+        raise ValueError(
             f"There is no session {name!r}{of} in {ledger.path}: begin it with its table, by "
             "`pgmjax session ask --table` or Session.open."
         )
