@@ -69,3 +69,7 @@ def test_changes_that_are_not_committed_are_refused(papers, monkeypatch):
     monkeypatch.setattr(papers.harness, "commit", lambda: "0123456789ab-dirty")
     with pytest.raises(SystemExit, match="made from a commit"):
         papers.remade(papers.FIGURES, False)
+
+
+def test_the_kept_page_is_the_one_that_the_lines_make(papers):
+    assert papers.PAGE.read_text(encoding="utf-8") == papers.page()
