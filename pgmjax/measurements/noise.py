@@ -11,7 +11,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -63,9 +63,9 @@ class NoiseDistribution(abc.ABC):
         """True if simulations on the device draw it from a table of its probabilities."""
         return False
 
-    @abc.abstractmethod
-    def outside(self, half_width: int) -> float:
+    def outside(self, half_width: float) -> float:
         """Return P(abs(N) > half_width) for a half_width >= 0."""
+        return 2 * float(self.above(np.array(float(half_width))))
 
     @abc.abstractmethod
     def half_width(self, level: float) -> float:
@@ -120,6 +120,59 @@ class NoiseDistribution(abc.ABC):
         return dataclasses.asdict(self)
 
 
+@dataclasses.dataclass(frozen=True)
+class _LaplaceFamily(NoiseDistribution):
+    """What the discrete and the continuous Laplace distribution of one scale have in common."""
+
+    noise: ClassVar[str] = "laplace"
+
+    def reach(self, outside: float) -> float:
+        """Return scale ln(1 / outside), beyond which continuous noise lies with this probability.
+
+        The discrete has at most 2 / (1 + exp(-1 / scale)) times as much there, which is less than twice.
+        """
+        return self.scale * math.log(1 / outside)
+
+    @property
+    def largest_argument(self) -> float:
+        """1 / scale."""
+        return 1 / self.scale
+
+    @property
+    def sub_exponential(self) -> tuple[float, float]:
+        """4 scale^2 and sqrt(2) scale (Chan, Shi and Song 2011, Lemma 2.8)."""
+        return 4 * self.scale * self.scale, math.sqrt(2) * self.scale
+
+
+@dataclasses.dataclass(frozen=True)
+class _GaussianFamily(NoiseDistribution):
+    """What the discrete and the continuous Gaussian distribution of one scale have in common.
+
+    The moments of the continuous one bound those of the discrete one (Canonne, Kamath and Steinke 2020,
+    Fact 19).
+    """
+
+    noise: ClassVar[str] = "gaussian"
+
+    def reach(self, outside: float) -> float:
+        """Return scale sqrt(2 ln(2 / outside)), an r with P(abs(N) > r) <= outside."""
+        return self.scale * math.sqrt(2 * math.log(2 / outside))
+
+    @property
+    def largest_argument(self) -> float:
+        """Infinity."""
+        return math.inf
+
+    def log_moment(self, arguments: np.ndarray) -> np.ndarray:
+        """Return scale^2 s^2 / 2 for every s in `arguments` [n]."""
+        return np.asarray(0.5 * (self.scale * arguments) ** 2)
+
+    @property
+    def sub_exponential(self) -> tuple[float, float]:
+        """scale^2 and 0."""
+        return self.scale * self.scale, 0.0
+
+
 class DiscreteNoise(NoiseDistribution):
     """Noise on the integers, as it is actually drawn and released."""
 
@@ -136,7 +189,7 @@ class DiscreteNoise(NoiseDistribution):
             >>> DiscreteLaplace(10.0).half_width(0.95), DiscreteGaussian(10.0).half_width(0.95)
             (30, 20)
         """
-        return _smallest(self.outside, _outside_of(level))
+        return self.radius(1 - checks.number("level", level, above=0, below=1))
 
     def radius(self, delta: float) -> int:
         """Return the smallest integer w >= 0 with P(abs(noise) > w) <= delta, which may be tiny.
@@ -145,11 +198,30 @@ class DiscreteNoise(NoiseDistribution):
             >>> DiscreteLaplace(10.0).radius(1e-20), DiscreteGaussian(10.0).radius(1e-20)
             (461, 93)
         """
-        return _smallest(self.outside, checks.number("delta", delta, above=0, below=1))
+        delta = checks.number("delta", delta, above=0, below=1)
+        low, high = -1, 1
+        while self.outside(high) > delta:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.outside(middle) <= delta else (middle, high)
+        return high
 
     def reach(self, outside: float) -> float:
         """Return an r with P(abs(N) > r) <= outside."""
         return self.radius(outside)
+
+    def continuous(self) -> NoiseDistribution:
+        """Return the papers' continuous distribution of the same family and scale.
+
+        Raises:
+            ValueError: there is none, as for staircase noise.
+        """
+        if self.noise not in CONTINUOUS:
+            raise ValueError(
+                f"there is no continuous distribution for {self.noise} noise here: use the discrete one."
+            )
+        return CONTINUOUS[self.noise](self.scale)
 
     def simulate(self, key: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
         """Return independent draws in float64 by inversion of a table, for Monte Carlo alone."""
@@ -172,7 +244,7 @@ class DiscreteNoise(NoiseDistribution):
 
 
 @dataclasses.dataclass(frozen=True)
-class DiscreteLaplace(DiscreteNoise):
+class DiscreteLaplace(_LaplaceFamily, DiscreteNoise):
     """P(k) proportional to exp(-abs(k) / scale) on the integers.
 
     Attributes:
@@ -182,8 +254,6 @@ class DiscreteLaplace(DiscreteNoise):
         >>> round(DiscreteLaplace(1.0).variance, 3)
         1.841
     """
-
-    noise: ClassVar[str] = "laplace"
 
     @property
     def variance(self) -> float:
@@ -201,10 +271,6 @@ class DiscreteLaplace(DiscreteNoise):
         with np.errstate(over="ignore"):
             return math.tanh(0.5 / self.scale) * np.exp(-np.abs(np.asarray(values, float)) / self.scale)
 
-    def outside(self, half_width: int) -> float:
-        """Return the probability that noise is larger than `half_width` >= 0 in size."""
-        return 2 * math.exp(-(half_width + 1) / self.scale) / (1 + math.exp(-1 / self.scale))
-
     @property
     def mean_absolute(self) -> float:
         """1 / sinh(1 / scale): near the scale, but for small ones.
@@ -218,15 +284,8 @@ class DiscreteLaplace(DiscreteNoise):
 
     def above(self, values: np.ndarray) -> np.ndarray:
         """Return P(N > v) for every v >= 0 in `values` [n], accurate far into the tail."""
-        first = np.floor(values) + 1
-        return np.asarray(np.exp(-first / self.scale) / (1 + math.exp(-1 / self.scale)))
-
-    def reach(self, outside: float) -> float:
-        """Return the paper's scale ln(1 / outside), beyond which lies at most twice `outside`.
-
-        It is exact for continuous noise; the discrete has at most 2 / (1 + exp(-1 / scale)) times as much.
-        """
-        return self.scale * math.log(1 / outside)
+        with np.errstate(over="ignore"):  # of a tiny scale
+            return np.exp(-(np.floor(values) + 1) / self.scale) / (1 + math.exp(-1 / self.scale))
 
     def characteristic(self, angles: np.ndarray) -> np.ndarray:
         """Return E cos(t N) for every t in `angles` [n]."""
@@ -236,29 +295,15 @@ class DiscreteLaplace(DiscreteNoise):
     def _sinh_half(self) -> float:
         return math.sinh(min(0.5 / self.scale, LARGEST_EXPONENT / 2))
 
-    @property
-    def largest_argument(self) -> float:
-        """1 / scale."""
-        return 1 / self.scale
-
     def log_moment(self, arguments: np.ndarray) -> np.ndarray:
         """Return log E exp(s N) for every s >= 0 in `arguments` [n]; infinite from 1 / scale on."""
         with np.errstate(over="ignore"):
             sinh = np.sinh(np.minimum(0.5 * arguments, LARGEST_EXPONENT / 2))
             return _laplace_log_moment((sinh / self._sinh_half) ** 2)
 
-    @property
-    def sub_exponential(self) -> tuple[float, float]:
-        """4 scale^2 and sqrt(2) scale (Chan, Shi and Song 2011, Lemma 2.8)."""
-        return _laplace_sub_exponential(self.scale)
-
-    def continuous(self) -> Laplace:
-        """Return the continuous Laplace distribution of the same scale."""
-        return Laplace(self.scale)
-
 
 @dataclasses.dataclass(frozen=True)
-class DiscreteGaussian(DiscreteNoise):
+class DiscreteGaussian(_GaussianFamily, DiscreteNoise):
     """P(k) proportional to exp(-k^2 / (2 scale^2)) on the integers.
 
     Attributes:
@@ -271,8 +316,6 @@ class DiscreteGaussian(DiscreteNoise):
         >>> DiscreteGaussian(10.0).stddev
         10.0
     """
-
-    noise: ClassVar[str] = "gaussian"
 
     def _masses(self, values: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):  # a tiny scale's square would be zero
@@ -306,17 +349,6 @@ class DiscreteGaussian(DiscreteNoise):
         """Return the probability of each integer in `values` [n]."""
         return self._masses(np.asarray(values, float)) / self._normaliser
 
-    def outside(self, half_width: int) -> float:
-        """Return the probability that noise is larger than `half_width` >= 0 in size.
-
-        A sum over the distribution; above scale 2000 the integral of the continuous distribution from
-        `half_width` + 1/2 on, which differs by less than 1e-7.
-        """
-        if self.scale > 2000:
-            return math.erfc((half_width + 0.5) / (self.scale * math.sqrt(2)))
-        ends, masses = self._support()
-        return float(masses[np.abs(ends) > half_width].sum() / masses.sum())
-
     @property
     def mean_absolute(self) -> float:
         """The expected absolute value: about sqrt(2 / pi) scale, but for small ones."""
@@ -331,51 +363,26 @@ class DiscreteGaussian(DiscreteNoise):
         return self.scale < _TABLE_SCALE
 
     def above(self, values: np.ndarray) -> np.ndarray:
-        """Return P(N > v) for every v >= 0 in `values` [n], accurate far into the tail."""
+        """Return P(N > v) for every v >= 0 in `values` [n], accurate far into the tail.
+
+        A sum over the distribution; above scale 2000 the integral of the continuous distribution from v + 1/2
+        on, which differs by less than 1e-7.
+        """
         if self.scale > 2000:
             return Gaussian(self.scale).above(np.floor(values) + 0.5)
         ends = np.arange(0, math.ceil(40 * self.scale) + 2)
         tails = np.append(np.cumsum(self.probabilities(ends)[::-1])[::-1], 0.0)
         return np.asarray(tails[np.minimum(np.floor(values) + 1, len(ends)).astype(np.int64)])
 
-    def reach(self, outside: float) -> float:
-        """Return scale sqrt(2 ln(2 / outside)), an r with P(abs(N) > r) <= outside."""
-        return Gaussian(self.scale).reach(outside)
-
     def characteristic(self, angles: np.ndarray) -> np.ndarray:
         """Return E cos(t N) for every t in `angles` [n]."""
         if self.scale < 1:
-            values = np.arange(1, math.ceil(40 * self.scale) + 2)
-            masses = self.probabilities(np.arange(-values[-1], values[-1] + 1))[values[-1] :]
-            return np.asarray(
-                (masses[0] + 2 * np.cos(np.multiply.outer(angles, values)) @ masses[1:])
-                / (masses[0] + 2 * masses[1:].sum())
-            )
+            ends, masses = self._support()
+            return np.asarray(np.cos(np.multiply.outer(angles, ends)) @ masses / masses.sum())
         turned = np.remainder(angles + math.pi, 2 * math.pi) - math.pi
         shifts = 2 * math.pi * np.arange(-2, 3)  # Poisson summation; the next terms are below 1e-50
         peaks = np.exp(-0.5 * (self.scale * (turned[..., None] + shifts)) ** 2).sum(axis=-1)
         return np.asarray(peaks / np.exp(-0.5 * (self.scale * shifts) ** 2).sum())
-
-    @property
-    def largest_argument(self) -> float:
-        """Infinity."""
-        return math.inf
-
-    def log_moment(self, arguments: np.ndarray) -> np.ndarray:
-        """Return the continuous Gaussian's log E exp(s N) for every s >= 0 in `arguments` [n].
-
-        It is not smaller than the discrete one's (Canonne, Kamath and Steinke 2020, Fact 19).
-        """
-        return Gaussian(self.scale).log_moment(arguments)
-
-    @property
-    def sub_exponential(self) -> tuple[float, float]:
-        """scale^2 and 0 (Canonne, Kamath and Steinke 2020, Fact 19)."""
-        return self.scale * self.scale, 0.0
-
-    def continuous(self) -> Gaussian:
-        """Return the continuous Gaussian distribution of the same scale."""
-        return Gaussian(self.scale)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -462,10 +469,6 @@ class DiscreteStaircase(DiscreteNoise):
         stairs, rests = np.divmod(np.abs(np.asarray(values)), self.width)
         return self._height * np.exp(-(stairs + (rests >= self.step)) / self.scale)
 
-    def outside(self, half_width: int) -> float:
-        """Return the probability that noise is larger than `half_width` >= 0 in size."""
-        return 2 * float(self.above(np.array(half_width)))
-
     def above(self, values: np.ndarray) -> np.ndarray:
         """Return P(N > v) for every v >= 0 in `values` [n], accurate far into the tail."""
         (b, rest), (stairs, rests) = self._fall, np.divmod(np.floor(values) + 1, self.width)
@@ -512,12 +515,6 @@ class DiscreteStaircase(DiscreteNoise):
         values = np.log(self._height * (side(used) + side(-used) - 1))
         return np.where(inside, values, np.where(s > 0, np.inf, 0.0))
 
-    def continuous(self) -> NoiseDistribution:
-        """Raise `ValueError`, as the continuous staircase is not supported."""
-        raise ValueError(
-            "there is no continuous distribution for staircase noise here: use the discrete one."
-        )
-
     def simulate(self, key: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
         """Return independent draws in float64, for Monte Carlo alone."""
         size, drawn = math.prod(shape), np.zeros(0)
@@ -540,26 +537,22 @@ class ContinuousNoise(NoiseDistribution):
         """Return itself."""
         return self
 
-    def outside(self, half_width: float) -> float:
-        """Return P(abs(N) > half_width) for a half_width >= 0."""
-        return 2 * float(self.above(np.array(float(half_width))))
-
-    @abc.abstractmethod
     def scaled(self, factor: float) -> ContinuousNoise:
         """Return the distribution of the noise times a factor > 0."""
+        return dataclasses.replace(self, scale=float(factor * self.scale))
 
     @abc.abstractmethod
     def decay(self, angle: float) -> tuple[float, float]:
         """Return -log E cos(t N) at an angle t > 0, and its slope on a logarithmic axis of t."""
 
     @classmethod
-    @abc.abstractmethod
     def of_stddev(cls, stddev: float) -> ContinuousNoise:
         """Return the distribution of this family that has a standard deviation."""
+        return cls(float(stddev / cls(1.0).stddev))
 
 
 @dataclasses.dataclass(frozen=True)
-class Laplace(ContinuousNoise):
+class Laplace(_LaplaceFamily, ContinuousNoise):
     """The continuous Laplace distribution, with density exp(-abs(x) / scale) / (2 scale).
 
     Example:
@@ -567,17 +560,10 @@ class Laplace(ContinuousNoise):
         2.0
     """
 
-    noise: ClassVar[str] = "laplace"
-
     @property
     def variance(self) -> float:
         """Twice the squared scale."""
         return 2 * self.scale * self.scale
-
-    @property
-    def stddev(self) -> float:
-        """sqrt(2) scale."""
-        return math.sqrt(2) * self.scale
 
     @property
     def mean_absolute(self) -> float:
@@ -592,10 +578,6 @@ class Laplace(ContinuousNoise):
         """Return P(N > v) for every v >= 0 in `values` [n]."""
         return np.asarray(0.5 * np.exp(-np.asarray(values) / self.scale))
 
-    def reach(self, outside: float) -> float:
-        """Return the r with P(abs(N) > r) = outside."""
-        return self.scale * math.log(1 / outside)
-
     def characteristic(self, angles: np.ndarray) -> np.ndarray:
         """Return 1 / (1 + scale^2 t^2) for every t in `angles` [n]."""
         return np.asarray(1 / (1 + (self.scale * angles) ** 2))
@@ -605,28 +587,9 @@ class Laplace(ContinuousNoise):
         square = (self.scale * angle) ** 2
         return math.log1p(square), 2 * square / (1 + square)
 
-    @property
-    def largest_argument(self) -> float:
-        """1 / scale."""
-        return 1 / self.scale
-
     def log_moment(self, arguments: np.ndarray) -> np.ndarray:
         """Return log E exp(s N) for every s >= 0 in `arguments` [n]; infinite from 1 / scale on."""
         return _laplace_log_moment((self.scale * arguments) ** 2)
-
-    @property
-    def sub_exponential(self) -> tuple[float, float]:
-        """4 scale^2 and sqrt(2) scale (Chan, Shi and Song 2011, Lemma 2.8)."""
-        return _laplace_sub_exponential(self.scale)
-
-    def scaled(self, factor: float) -> Laplace:
-        """Return the Laplace distribution of factor times the scale."""
-        return Laplace(float(factor * self.scale))
-
-    @classmethod
-    def of_stddev(cls, stddev: float) -> Laplace:
-        """Return the Laplace distribution of a standard deviation."""
-        return cls(float(stddev / np.sqrt(2)))
 
     def simulate(self, key: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
         """Return independent draws in float64, for Monte Carlo alone."""
@@ -634,7 +597,7 @@ class Laplace(ContinuousNoise):
 
 
 @dataclasses.dataclass(frozen=True)
-class Gaussian(ContinuousNoise):
+class Gaussian(_GaussianFamily, ContinuousNoise):
     """The continuous Gaussian distribution of mean 0; its scale is its standard deviation.
 
     Example:
@@ -642,17 +605,10 @@ class Gaussian(ContinuousNoise):
         9.0
     """
 
-    noise: ClassVar[str] = "gaussian"
-
     @property
     def variance(self) -> float:
         """The squared scale."""
         return self.scale * self.scale
-
-    @property
-    def stddev(self) -> float:
-        """The scale."""
-        return self.scale
 
     @property
     def mean_absolute(self) -> float:
@@ -671,10 +627,6 @@ class Gaussian(ContinuousNoise):
 
         return np.asarray(ndtr(-np.asarray(values) / self.scale))
 
-    def reach(self, outside: float) -> float:
-        """Return scale sqrt(2 ln(2 / outside)), an r with P(abs(N) > r) <= outside."""
-        return self.scale * math.sqrt(2 * math.log(2 / outside))
-
     def characteristic(self, angles: np.ndarray) -> np.ndarray:
         """Return exp(-scale^2 t^2 / 2) for every t in `angles` [n]."""
         return np.asarray(np.exp(-0.5 * (self.scale * angles) ** 2))
@@ -683,29 +635,6 @@ class Gaussian(ContinuousNoise):
         """Return scale^2 t^2 / 2 and its slope scale^2 t^2."""
         square = (self.scale * angle) ** 2
         return 0.5 * square, square
-
-    @property
-    def largest_argument(self) -> float:
-        """Infinity."""
-        return math.inf
-
-    def log_moment(self, arguments: np.ndarray) -> np.ndarray:
-        """Return scale^2 s^2 / 2 for every s in `arguments` [n]."""
-        return np.asarray(0.5 * (self.scale * arguments) ** 2)
-
-    @property
-    def sub_exponential(self) -> tuple[float, float]:
-        """scale^2 and 0."""
-        return self.scale * self.scale, 0.0
-
-    def scaled(self, factor: float) -> Gaussian:
-        """Return the Gaussian distribution of factor times the scale."""
-        return Gaussian(float(factor * self.scale))
-
-    @classmethod
-    def of_stddev(cls, stddev: float) -> Gaussian:
-        """Return the Gaussian distribution of a standard deviation."""
-        return cls(float(stddev))
 
     def simulate(self, key: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
         """Return independent draws in float64, for Monte Carlo alone."""
@@ -738,24 +667,3 @@ def _laplace_log_moment(inside: np.ndarray) -> np.ndarray:
     """-log(1 - inside), infinite from 1 on."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return np.where(inside < 1, -np.log1p(-np.minimum(inside, 1)), np.inf)
-
-
-def _laplace_sub_exponential(scale: float) -> tuple[float, float]:
-    return 4 * scale * scale, math.sqrt(2) * scale
-
-
-def _outside_of(level: float) -> float:
-    if not 0 < checks.number("level", level) < 1:
-        raise ValueError(f"level must be in (0, 1), got {level}.")
-    return 1 - level
-
-
-def _smallest(outside: Callable[[int], float], delta: float) -> int:
-    """Return the smallest w >= 0 with outside(w) <= delta."""
-    low, high = -1, 1
-    while outside(high) > delta:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if outside(middle) <= delta else (middle, high)
-    return high

@@ -30,9 +30,9 @@ from pgmjax.data.cliques import Clique, in_order, marginal_of
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.constraints import FixedMarginal, StructuralZeros
 from pgmjax.measurements.estimates import Estimates
-from pgmjax.measurements.least_squares import ResidualBasis, WhitenedAnswers
+from pgmjax.measurements.least_squares import ResidualBasis, WhitenedAnswers, orthogonal_parts
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.measurements.residual import MeasuredTable, ResidualAnswers, as_table, orthogonal_parts
+from pgmjax.measurements.residual import MeasuredTable, ResidualAnswers, as_table
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import Query, marginal
 from pgmjax.uncertainty.queries import row_tables
@@ -72,19 +72,6 @@ class LeastSquares(Estimates):
     """
 
     determined: np.ndarray
-
-
-def least_squares(
-    domain: Domain,
-    measurements: Sequence[LinearMeasurement],
-    queries: Sequence[Query],
-    total: float | None = None,
-    zeros: Sequence[StructuralZeros] = (),
-    fixed: Sequence[FixedMarginal] = (),
-) -> LeastSquares:
-    """Return the best linear unbiased estimates of the answers to some queries; see `BestLinear`."""
-    cliques = [query.clique for query in queries]
-    return BestLinear(domain, measurements, total, zeros, fixed, cliques).answers(queries)
 
 
 class BestLinear:
