@@ -11,6 +11,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
+import statistics
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -617,9 +618,7 @@ class Gaussian(_GaussianFamily, ContinuousNoise):
 
     def half_width(self, level: float) -> float:
         """Return the w with P(abs(N) <= w) = level."""
-        from scipy.special import ndtri
-
-        return float(self.scale * ndtri(0.5 + 0.5 * checks.number("level", level, above=0, below=1)))
+        return self.scale * normal_quantile(level)
 
     def above(self, values: np.ndarray) -> np.ndarray:
         """Return P(N > v) for every v >= 0 in `values` [n]."""
@@ -661,6 +660,20 @@ def read_noise(word: str, record: Mapping[str, Any]) -> DiscreteNoise:
     """
     kind = DISCRETE[word]
     return kind(**{field.name: record[field.name] for field in dataclasses.fields(kind)})
+
+
+def normal_quantile(level: float) -> float:
+    """Return z with P(abs(Z) <= z) = level for a standard Gaussian Z.
+
+    Raises:
+        ValueError: `level` is not in (0, 1).
+
+    Example:
+        >>> round(normal_quantile(0.95), 3)
+        1.96
+    """
+    level = checks.number("level", level, above=0, below=1)
+    return statistics.NormalDist().inv_cdf(0.5 + 0.5 * level)
 
 
 def _laplace_log_moment(inside: np.ndarray) -> np.ndarray:

@@ -98,6 +98,11 @@ class BestAnswers:
         """The answers that are determined, bool [rows]."""
         return ~np.isnan(self.variances)
 
+    @property
+    def stddevs(self) -> np.ndarray:
+        """Standard deviations of their noise [rows], NaN where not determined."""
+        return np.sqrt(self.variances)
+
 
 class ResidualAnswers:
     """The residuals of a table on all sets of attributes within measured marginals.

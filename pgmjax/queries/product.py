@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -123,7 +124,7 @@ class Product(Query):
         return sensitivity.kronecker_matrix([block.matrix(size) for block, size in self._bound(domain)])
 
     def _max_column(self, domain: Domain, power: int) -> Exact:
-        return sensitivity.product_max_column(self._bound(domain), power)
+        return math.prod(block.max_column(size, power) for block, size in self._bound(domain))
 
     def _row_extremes(self, domain: Domain) -> tuple[Exact, Exact]:
         rows = [block.row_extremes(size) for block, size in self._bound(domain)]

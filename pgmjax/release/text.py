@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pgmjax.estimation.estimator import MAX_ENTROPY
-from pgmjax.measurements.inputs import PRIOR, Input
+from pgmjax.measurements.inputs import PRIOR, from_list
 from pgmjax.privacy.exact import exact
 from pgmjax.release.statement import WEAK
 
@@ -33,7 +33,7 @@ def cost(record: Mapping[str, Any]) -> str:
     if exact("epsilon", record["spent"]["epsilon"]) > WEAK:
         warning += f" WARNING: an epsilon above {WEAK} promises little."
     if len(paid := [each for each in record.get("inputs", ()) if each["cost"] is not None]) > 1:
-        warning += " The sum of: " + "; ".join(Input.from_dict(each).words for each in paid) + "."
+        warning += " The sum of: " + "; ".join(each.words for each in from_list(paid)) + "."
     whom = f"{record['relation']}, protecting {unit_name(record)}"
     return f"Spent: {spent} under {whom} (the number of records{counted} {number}).{warning}"
 
@@ -139,7 +139,7 @@ def spent_rows(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "unit of privacy", unit_name(record)
     if record.get("weighted"):
         yield "largest weight of a record", f"{record['max_weight']:,}"
-    for each in map(Input.from_dict, record["inputs"]):
+    for each in from_list(record["inputs"]):
         yield f"input ({each.role})", each.words
     yield "noise", "secure" if record["secure"] else "NOT SECURE"
     if record.get("ledger"):

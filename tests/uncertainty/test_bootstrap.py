@@ -7,9 +7,9 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.measurements.noise import DiscreteLaplace
+from pgmjax.measurements.residual import BestAnswers
 from pgmjax.queries import marginal
 from pgmjax.uncertainty import bootstrap
-from pgmjax.uncertainty.linear import LeastSquares
 
 DOMAIN = pj.Domain({"a": 3, "b": 2})
 MODEL = pj.GraphicalModel.from_potentials(DOMAIN, {("a",): [0.0, 1.0, 2.0]}, total=3000)
@@ -65,7 +65,7 @@ def shrunk(generator, count, spread, share):
     known, effects = np.linspace(0, 1000, count), spread * generator.standard_normal(count)
     noisy = effects + generator.standard_normal(count)
     values, noise = known + share * noisy, generator.standard_normal((100, count))
-    linear = LeastSquares(known + noisy, np.ones(count), np.ones(count, bool))
+    linear = BestAnswers(known + noisy, np.ones(count))
     refits = bootstrap.Refits(known + share * (values - known + noise), noise, True)
     return values, refits, linear, known + effects
 
