@@ -94,14 +94,12 @@ class NoiseDistribution(abc.ABC):
         """Return log E exp(s N), or an upper bound of it, for every s >= 0 in `arguments` [n]."""
 
     @property
+    @abc.abstractmethod
     def sub_exponential(self) -> tuple[float, float]:
         """Numbers v and l with log E exp(s N) <= v s^2 / 2 for all abs(s) <= 1 / l (for all s if l is 0).
 
         They bound the tails of weighted sums (Wainwright 2019, "High-dimensional statistics", Section 2.1.3).
-        Here by (cosh(x) - 1) / x^2, which grows with abs(x): E exp(s N) - 1 grows at most as s^2.
         """
-        most = 0.5 * self.largest_argument
-        return 2 * math.expm1(float(self.log_moment(np.array(most)))) / most**2, 1 / most
 
     @abc.abstractmethod
     def continuous(self) -> NoiseDistribution:
@@ -208,20 +206,8 @@ class DiscreteNoise(NoiseDistribution):
             low, high = (low, middle) if self.outside(middle) <= delta else (middle, high)
         return high
 
-    def reach(self, outside: float) -> float:
-        """Return an r with P(abs(N) > r) <= outside."""
-        return self.radius(outside)
-
     def continuous(self) -> NoiseDistribution:
-        """Return the papers' continuous distribution of the same family and scale.
-
-        Raises:
-            ValueError: there is none, as for staircase noise.
-        """
-        if self.noise not in CONTINUOUS:
-            raise ValueError(
-                f"there is no continuous distribution for {self.noise} noise here: use the discrete one."
-            )
+        """Return the papers' continuous distribution of the same family and scale."""
         return CONTINUOUS[self.noise](self.scale)
 
     def simulate(self, key: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
@@ -386,149 +372,6 @@ class DiscreteGaussian(_GaussianFamily, DiscreteNoise):
         return np.asarray(peaks / np.exp(-0.5 * (self.scale * shifts) ** 2).sum())
 
 
-@dataclasses.dataclass(frozen=True)
-class DiscreteStaircase(DiscreteNoise):
-    """Noise whose probabilities decrease in stairs, each `width` integers long.
-
-    With b = exp(-1 / scale), P(k) is proportional to b^(abs(k) // width), times another b if the remainder
-    abs(k) % width is `step` or more. Changing the answer by m changes probabilities by factors up to
-    exp(ceil(m / width) / scale), so 1 / scale is the epsilon of one answer whose sensitivity is the width.
-    With the optimal step no noise of that epsilon has less variance, or less expected size. For several
-    answers of lower sensitivity it is wasteful. With width 1 it is the discrete Laplace of the same scale.
-
-    Args:
-        scale: 1 / epsilon for a change by `width`, at least 1/64; scale * width at most 2^50.
-        width: the sensitivity, at least 1.
-        step: the length of the first part of a stair, in 1..width; see `least_variance`.
-
-    Raises:
-        ValueError: an argument is out of range.
-
-    References:
-        Geng and Viswanath 2016, "The optimal noise-adding mechanism in differential privacy" (its discrete
-        form, for integer-valued queries).
-
-    Example:
-        >>> round(DiscreteStaircase.least_variance(0.5, 10).stddev, 3), round(DiscreteLaplace(5.0).stddev, 3)
-        (6.497, 7.059)
-    """
-
-    width: int
-    step: int
-    noise: ClassVar[str] = "staircase"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "width", checks.integer("width", self.width, low=1))
-        object.__setattr__(self, "step", checks.integer("step", self.step, low=1, high=self.width))
-        if not (self.scale >= 1 / 64 and self.scale * self.width <= 2.0**50):
-            raise ValueError(
-                "a staircase's scale must be at least 1/64, below which it is no noise, and scale * width at "
-                f"most 2^50, got scale {self.scale:g} and width {self.width}."
-            )
-
-    @classmethod
-    def least_variance(cls, scale: float, width: int) -> DiscreteStaircase:
-        """Return the staircase whose step has the least variance, by trying all steps."""
-        steps = range(1, checks.integer("width", width, low=1, high=1 << 20) + 1)
-        return min((cls(scale, width, step) for step in steps), key=lambda one: one.variance)
-
-    @property
-    def _fall(self) -> tuple[float, float]:
-        """The fall b = exp(-1 / scale) of a stair, and 1 - b."""
-        return math.exp(-1 / self.scale), -math.expm1(-1 / self.scale)
-
-    def _stair(self, moment: int) -> float:
-        """Sum of j^moment over a stair's remainders j, those from `step` on weighed by b."""
-
-        def below(n: int) -> int:
-            return (n, n * (n - 1) // 2, (n - 1) * n * (2 * n - 1) // 6)[moment]
-
-        return below(self.step) + self._fall[0] * (below(self.width) - below(self.step))
-
-    @property
-    def _height(self) -> float:
-        """P(0)."""
-        rest = self._fall[1]
-        return rest / (2 * self._stair(0) - rest)
-
-    @property
-    def variance(self) -> float:
-        """The exact variance."""
-        (b, rest), width = self._fall, self.width
-        squares = width**2 * b * (1 + b) / rest**2 * self._stair(0)
-        return 2 * self._height / rest * (squares + 2 * width * b / rest * self._stair(1) + self._stair(2))
-
-    @property
-    def mean_absolute(self) -> float:
-        """The expected absolute value."""
-        b, rest = self._fall
-        return 2 * self._height / rest * (self.width * b / rest * self._stair(0) + self._stair(1))
-
-    def probabilities(self, values: np.ndarray) -> np.ndarray:
-        """Return the probability of each integer in `values` [n]."""
-        stairs, rests = np.divmod(np.abs(np.asarray(values)), self.width)
-        return self._height * np.exp(-(stairs + (rests >= self.step)) / self.scale)
-
-    def above(self, values: np.ndarray) -> np.ndarray:
-        """Return P(N > v) for every v >= 0 in `values` [n], accurate far into the tail."""
-        (b, rest), (stairs, rests) = self._fall, np.divmod(np.floor(values) + 1, self.width)
-        passed = np.minimum(rests, self.step) + b * np.maximum(rests - self.step, 0)
-        left = np.exp(-stairs / self.scale) * (self._stair(0) / rest - passed)
-        return np.asarray(self._height * left)
-
-    @property
-    def tabled(self) -> bool:
-        """True: simulations on the device draw it from a table."""
-        return True
-
-    def characteristic(self, angles: np.ndarray) -> np.ndarray:
-        """Return E cos(t N) for every t in `angles` [n]."""
-        half = 0.5 * (np.remainder(np.asarray(angles) + math.pi, 2 * math.pi) - math.pi)
-        small = np.abs(half) < 1e-150
-        sine = np.sin(np.where(small, 1.0, half))
-
-        def waves(n: int) -> np.ndarray:  # the sum of exp(i t j) over j < n
-            return np.exp(1j * (n - 1) * half) * np.where(small, n, np.sin(n * half) / sine)
-
-        b = self._fall[0]
-        stair = waves(self.step) + b * (waves(self.width) - waves(self.step))
-        return np.asarray(self._height * (2 * (stair / (1 - b * np.exp(2j * self.width * half))).real - 1))
-
-    @property
-    def largest_argument(self) -> float:
-        """1 / (scale * width)."""
-        return 1 / (self.scale * self.width)
-
-    def log_moment(self, arguments: np.ndarray) -> np.ndarray:
-        """Return log E exp(s N) for every s >= 0 in `arguments` [n]."""
-        s = np.asarray(arguments, np.float64)
-        inside = (s > 0) & (s < self.largest_argument)
-        used = np.where(inside, s, 0.5 * self.largest_argument)
-        b = self._fall[0]
-
-        def side(t: np.ndarray) -> np.ndarray:  # the sum of P(k) exp(t k) over k >= 0, over P(0)
-            to_step, to_width = (np.expm1(n * t) / np.expm1(t) for n in (self.step, self.width))
-            return np.asarray(
-                (to_step + b * (to_width - to_step)) / -np.expm1(self.width * t - 1 / self.scale)
-            )
-
-        values = np.log(self._height * (side(used) + side(-used) - 1))
-        return np.where(inside, values, np.where(s > 0, np.inf, 0.0))
-
-    def simulate(self, key: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-        """Return independent draws in float64, for Monte Carlo alone."""
-        size, drawn = math.prod(shape), np.zeros(0)
-        while drawn.size < size:
-            sign = key.choice([-1.0, 1.0], 2 * size + 16)
-            stairs = key.geometric(self._fall[1], sign.size) - 1.0
-            rests = key.integers(self.width, size=sign.size)
-            kept = (rests < self.step) | (key.random(sign.size) < self._fall[0])
-            kept &= (sign > 0) | (stairs + rests > 0)  # zero has one sign
-            drawn = np.append(drawn, (sign * (stairs * self.width + rests))[kept])
-        return drawn[:size].reshape(shape)
-
-
 class ContinuousNoise(NoiseDistribution):
     """A distribution with a density, as in the papers. It is never used for released noise."""
 
@@ -640,9 +483,7 @@ class Gaussian(_GaussianFamily, ContinuousNoise):
         return np.asarray(key.standard_normal(shape) * self.scale)
 
 
-DISCRETE: dict[str, type[DiscreteNoise]] = {
-    kind.noise: kind for kind in (DiscreteLaplace, DiscreteGaussian, DiscreteStaircase)
-}
+DISCRETE: dict[str, type[DiscreteNoise]] = {kind.noise: kind for kind in (DiscreteLaplace, DiscreteGaussian)}
 """The distributions used for released noise, by the family's name in files."""
 CONTINUOUS: dict[str, type[ContinuousNoise]] = {kind.noise: kind for kind in (Laplace, Gaussian)}
 """The continuous distributions by the family's name."""
@@ -652,14 +493,13 @@ def read_noise(word: str, record: Mapping[str, Any]) -> DiscreteNoise:
     """Return the discrete distribution from its family's name and `parameters()` in a file.
 
     Raises:
-        KeyError: the name is unknown, or a parameter is missing.
+        KeyError: the name is unknown, or the scale is missing.
 
     Example:
         >>> read_noise("laplace", {"scale": 2.0})
         DiscreteLaplace(scale=2.0)
     """
-    kind = DISCRETE[word]
-    return kind(**{field.name: record[field.name] for field in dataclasses.fields(kind)})
+    return DISCRETE[word](record["scale"])
 
 
 def normal_quantile(level: float) -> float:

@@ -34,7 +34,6 @@ QUERIES = "queries"
 _FIELDS = ("value", "stddev", "noise", "rounded_to")
 _OURS = ("clique", "row", "value", "stddev")
 _OF_QUERIES = ("query", "value", "scale", *_FIELDS[1:])
-_OF_ONE_SCALE = ("laplace", "gaussian")  # families of discrete noise that have no other parameter
 _MOST_CELLS = 1 << 27
 _NOTHING = 1e3  # standard deviation of a cell that was not published, in totals of its table
 _SHOWN = 3
@@ -309,7 +308,7 @@ def _drawn(made: LinearMeasurement, group: _Group) -> LinearMeasurement:
     scale = scales.pop() if len(scales) == 1 else None
     if scale is None or not (math.isfinite(scale) and scale > 0):
         return made
-    if made.noise not in _OF_ONE_SCALE or (integers != made.values).any():
+    if made.noise not in CONTINUOUS or (integers != made.values).any():
         return made
     distribution = read_noise(made.noise, {"scale": float(scale)})
     if made.stddev.ndim or not math.isclose(distribution.stddev, made.stddev, rel_tol=1e-9):

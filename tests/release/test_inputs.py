@@ -20,7 +20,7 @@ from pgmjax import mechanisms
 from pgmjax.cli import main
 from pgmjax.history import History
 from pgmjax.job import Job
-from pgmjax.measurements.inputs import MEASURED, PRIOR, START, Input, in_role, merged, with_inputs, to_list
+from pgmjax.measurements.inputs import MEASURED, PRIOR, START, Input, in_role, merged, to_list, with_inputs
 from pgmjax.measurements.published import read_published
 from pgmjax.mechanisms import RunFolder
 from pgmjax.privacy import Ledger, SeededBackend, tape
