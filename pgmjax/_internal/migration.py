@@ -125,7 +125,7 @@ _MEANT: Mapping[str, str] = {
     "total": "the number of records, measured or public",
     "max_records": "how many records of one unit count, such as 4",
     "cap": "the whole epsilon, such as 1; with a delta also unit='renyi'",
-    "domain": "what values each column has: Domain.read('people.yaml') or Domain({...}), not read off the table",
+    "domain": "what values each column has: Domain.read('people.yaml') or Domain({...}), never off the table",
     "discover": "the share of epsilon that finds the domain, such as 0.1",
     "loss": "'l2' or 'l1'",
     "mechanism": "a name, or one with its settings, such as pj.mechanisms.AIM(1, relation, rounds=3)",

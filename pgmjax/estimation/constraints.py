@@ -52,7 +52,7 @@ class StructuralZeros:
         mask = FrozenArray(allowed, f"the mask over {clique}", len(clique))
         if mask.array.dtype != bool:
             raise TypeError(
-                f"the mask over {clique} must be boolean, one axis for each attribute and True where possible, "
+                f"the mask over {clique} must be boolean, one axis an attribute, True where possible, "
                 f"got {mask.array.dtype}: combinations by their labels are an AllowedSet({clique}, [...])."
             )
         if not mask.array.any():
