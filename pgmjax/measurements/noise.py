@@ -121,7 +121,7 @@ class NoiseDistribution(abc.ABC):
 
 @dataclasses.dataclass(frozen=True)
 class _LaplaceFamily(NoiseDistribution):
-    """What the discrete and the continuous Laplace distribution of one scale have in common."""
+    """Common formulas of the discrete and the continuous Laplace distribution of one scale."""
 
     noise: ClassVar[str] = "laplace"
 
@@ -145,7 +145,7 @@ class _LaplaceFamily(NoiseDistribution):
 
 @dataclasses.dataclass(frozen=True)
 class _GaussianFamily(NoiseDistribution):
-    """What the discrete and the continuous Gaussian distribution of one scale have in common.
+    """Common formulas of the discrete and the continuous Gaussian distribution of one scale.
 
     The moments of the continuous one bound those of the discrete one (Canonne, Kamath and Steinke 2020,
     Fact 19).
