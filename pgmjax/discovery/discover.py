@@ -21,10 +21,9 @@ from pgmjax.data.definition import outside_of_found
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.discovery import probes
-from pgmjax.discovery.binning import Workbench, choose_bins
 from pgmjax.discovery.open_table import OpenTable, key_column
 from pgmjax.discovery.probes import FineCells, Reading
-from pgmjax.discovery.sketch import Sketch, sketches
+from pgmjax.discovery.sketch import Sketch, Workbench, choose_bins, sketches
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteNoise
 from pgmjax.privacy.exact import as_text, exact

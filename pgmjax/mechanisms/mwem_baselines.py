@@ -22,7 +22,6 @@ References:
 
 from __future__ import annotations
 
-import abc
 import math
 from collections.abc import Sequence
 
@@ -59,7 +58,7 @@ class Weights(Estimate):
         history: whether an update uses all of them, or the newest only.
     """
 
-    def __init__(self, domain: Domain, weights: MultiplicativeWeights, sweeps: int, history: bool):
+    def __init__(self, domain: Domain, weights: FactoredWeights, sweeps: int, history: bool):
         self._domain = domain
         self._weights = weights
         self._sweeps = sweeps
@@ -73,9 +72,8 @@ class Weights(Estimate):
     def check(self, smallest: Clique, most: int | None) -> None:
         """Forecast the memory of the tables at the limit."""
         cells = self._weights.cells_with(smallest)
-        whole = self._domain.size(self._domain.attributes)
-        if not isinstance(self._weights, FullVector):
-            self._weights.require(cells if most is None else max(cells, min(most, whole)), "factors")
+        allowed = cells if most is None else min(most, self._domain.size())
+        self._weights.require(max(cells, allowed), "factors")
 
     def update(
         self, measurements: Sequence[LinearMeasurement], total: float | None, last: bool = True
@@ -130,33 +128,62 @@ class Vector:
         self._probabilities = None
 
 
-class MultiplicativeWeights(abc.ABC):
+class FactoredWeights:
     """An estimate that is improved by multiplicative updates, starting from the uniform one.
+
+    It is the product of tables over disjoint sets of attributes; attributes that were not measured have none.
 
     Args:
         domain: the attributes.
         max_bytes: the memory limit. Default: the available memory.
+
+    Example:
+        >>> from pgmjax.measurements.linear import LinearMeasurement
+        >>> estimate = FactoredWeights(Domain({"a": 2, "b": 2, "c": 5}))
+        >>> asked = [LinearMeasurement((name,), [6, 2], stddev=1.0) for name in "ab"]
+        >>> steps = estimate.sweep(asked, total=8, sweeps=100)
+        >>> estimate.cells, estimate.cells_with(("b", "c")), estimate.cells_with(("a", "b", "c"))
+        (4, 12, 20)
+        >>> estimate.model(total=8).marginal(("a", "b")).round(3).tolist()
+        [[4.5, 1.5], [1.5, 0.5]]
     """
 
     def __init__(self, domain: Domain, max_bytes: int | None = None):
         self.domain = domain
         self.max_bytes = max_bytes
+        self.vectors: list[Vector] = []
 
-    @abc.abstractmethod
+    @property
+    def cells(self) -> int:
+        """The cells of all tables."""
+        return sum(int(vector.log_weights.size) for vector in self.vectors)
+
     def cells_with(self, clique: Clique) -> int:
-        """Return the number of cells after answers on a clique have been used."""
+        """Return how many cells there would be once answers about a clique have been used."""
+        met, names = self._met(clique)
+        return self.cells - sum(int(vector.log_weights.size) for vector in met) + self.domain.size(names)
 
-    @abc.abstractmethod
     def vector(self, clique: Clique) -> Vector:
-        """Return the table that contains a clique's attributes, creating it if necessary.
+        """Return the table that holds a clique's attributes, merged from those that hold some of them.
 
         Raises:
             ModelTooLargeError: it does not fit in the memory; nothing was changed.
         """
+        met, names = self._met(clique)
+        if len(met) == 1 and names == met[0].attributes:
+            return met[0]
+        self.require(self.cells_with(clique), f"the factor of {names}, merged for {clique},")
+        merged = Vector(names, np.zeros(self.domain.shape_of(names)))
+        for vector in met:
+            merged.multiply(vector.attributes, vector.log_weights)
+        self.vectors = [vector for vector in self.vectors if vector not in met] + [merged]
+        return merged
 
-    @abc.abstractmethod
-    def vectors(self) -> Sequence[Vector]:
-        """Return the tables, of which the distribution is the product."""
+    def _met(self, clique: Clique) -> tuple[list[Vector], Clique]:
+        """The tables that hold some of a clique's attributes, and the attributes of their union with it."""
+        met = [vector for vector in self.vectors if set(vector.attributes) & set(clique)]
+        wanted = set(clique).union(*(vector.attributes for vector in met))
+        return met, tuple(name for name in self.domain.attributes if name in wanted)
 
     def update(self, measurement: LinearMeasurement, total: float) -> float:
         """Use one noisy answer, or all the rows of one measurement at once.
@@ -194,7 +221,7 @@ class MultiplicativeWeights(abc.ABC):
         """Return the probabilities of any attributes, axes in the order of `clique`."""
         names: Clique = ()
         table = np.ones(())
-        for vector in self.vectors():
+        for vector in self.vectors:
             held = tuple(name for name in clique if name in vector.attributes)
             if held:
                 names, table = names + held, np.multiply.outer(table, vector.marginal(held))
@@ -206,7 +233,7 @@ class MultiplicativeWeights(abc.ABC):
 
     def model(self, total: float) -> GraphicalModel:
         """Return the estimate as a model, with one clique for each table."""
-        tables = {vector.attributes: vector.log_weights for vector in self.vectors()}
+        tables = {vector.attributes: vector.log_weights for vector in self.vectors}
         return GraphicalModel.from_potentials(self.domain, tables, total)
 
     def require(self, cells: int, what: str) -> None:
@@ -225,8 +252,8 @@ class MultiplicativeWeights(abc.ABC):
             )
 
 
-class FullVector(MultiplicativeWeights):
-    """One table over the whole domain.
+class FullVector(FactoredWeights):
+    """One table over the whole domain, with which all others are merged already.
 
     Raises:
         ModelTooLargeError: it does not fit in the memory.
@@ -240,77 +267,8 @@ class FullVector(MultiplicativeWeights):
 
     def __init__(self, domain: Domain, max_bytes: int | None = None):
         super().__init__(domain, max_bytes)
-        cells = domain.size(domain.attributes)
-        self.require(cells, f"the whole domain of {len(domain)} attributes")
-        self._vector = Vector(domain.attributes, np.zeros(domain.shape))
-
-    def cells_with(self, clique: Clique) -> int:
-        """Return the cells of the domain, whatever is asked."""
-        return int(self._vector.log_weights.size)
-
-    def vector(self, clique: Clique) -> Vector:
-        """Return the one table."""
-        return self._vector
-
-    def vectors(self) -> Sequence[Vector]:
-        """Return the one table."""
-        return [self._vector]
-
-
-class FactoredWeights(MultiplicativeWeights):
-    """Tables over disjoint sets of attributes; attributes that were not measured have none.
-
-    Example:
-        >>> from pgmjax.measurements.linear import LinearMeasurement
-        >>> estimate = FactoredWeights(Domain({"a": 2, "b": 2, "c": 5}))
-        >>> asked = [LinearMeasurement((name,), [6, 2], stddev=1.0) for name in "ab"]
-        >>> steps = estimate.sweep(asked, total=8, sweeps=100)
-        >>> estimate.cells, estimate.cells_with(("b", "c")), estimate.cells_with(("a", "b", "c"))
-        (4, 12, 20)
-        >>> estimate.model(total=8).marginal(("a", "b")).round(3).tolist()
-        [[4.5, 1.5], [1.5, 0.5]]
-    """
-
-    def __init__(self, domain: Domain, max_bytes: int | None = None):
-        super().__init__(domain, max_bytes)
-        self._vectors: list[Vector] = []
-
-    @property
-    def cells(self) -> int:
-        """The cells of all tables."""
-        return sum(int(vector.log_weights.size) for vector in self._vectors)
-
-    def cells_with(self, clique: Clique) -> int:
-        """Return how many cells there would be once answers about a clique have been used."""
-        met, names = self._met(clique)
-        others = sum(vector.log_weights.size for vector in self._vectors if vector not in met)
-        return int(others) + math.prod(self.domain[name] for name in names)
-
-    def vector(self, clique: Clique) -> Vector:
-        """Return the table that holds a clique's attributes, merged from those that hold some of them.
-
-        Raises:
-            ModelTooLargeError: the merged table does not fit in the memory; nothing was changed.
-        """
-        met, names = self._met(clique)
-        if len(met) == 1 and names == met[0].attributes:
-            return met[0]
-        self.require(self.cells_with(clique), f"the factor of {names}, merged for {clique},")
-        merged = Vector(names, np.zeros(self.domain.shape_of(names)))
-        for vector in met:
-            merged.multiply(vector.attributes, vector.log_weights)
-        self._vectors = [vector for vector in self._vectors if vector not in met] + [merged]
-        return merged
-
-    def vectors(self) -> Sequence[Vector]:
-        """Return the tables."""
-        return list(self._vectors)
-
-    def _met(self, clique: Clique) -> tuple[list[Vector], Clique]:
-        """The tables that hold some of a clique's attributes, and the attributes of their union with it."""
-        met = [vector for vector in self._vectors if set(vector.attributes) & set(clique)]
-        wanted = set(clique).union(*(vector.attributes for vector in met))
-        return met, tuple(name for name in self.domain.attributes if name in wanted)
+        self.require(domain.size(), f"the whole domain of {len(domain)} attributes")
+        self.vectors = [Vector(domain.attributes, np.zeros(domain.shape))]
 
 
 def exponents(query: Query, domain: Domain, residuals: np.ndarray, total: float) -> np.ndarray:

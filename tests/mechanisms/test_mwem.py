@@ -256,11 +256,11 @@ def test_full_and_factored_weights_make_the_same_release():
 
 
 def test_without_history_only_the_newest_answer_is_used(monkeypatch):
-    from pgmjax.mechanisms.mwem_baselines import MultiplicativeWeights
+    from pgmjax.mechanisms.mwem_baselines import FactoredWeights
 
-    seen, sweep = [], MultiplicativeWeights.sweep
+    seen, sweep = [], FactoredWeights.sweep
     monkeypatch.setattr(
-        MultiplicativeWeights,
+        FactoredWeights,
         "sweep",
         lambda self, asked, *more: seen.append(len(asked)) or sweep(self, asked, *more),
     )
