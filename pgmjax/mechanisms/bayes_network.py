@@ -29,7 +29,6 @@ from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.growth import candidate_cells
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.mechanisms.adaptive import pulled_less
 from pgmjax.mechanisms.run import carry_measurements
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy.scores.bayes import BinaryF, MutualInformation, ParentScore, TotalVariation
@@ -391,37 +390,17 @@ def paper_model(release: Release) -> GraphicalModel:
     Raises:
         ValueError: the release is of another mechanism.
     """
-    _check(release)
-    return network_model(release.domain, release.measurements, release.model.total)
-
-
-def engine_model(release: Release, estimator: Estimator | None = None) -> GraphicalModel:
-    """Return the engine's model of a PrivBayes release's measurements, however it was fitted.
-
-    Args:
-        release: a release of `PrivBayes`.
-        estimator: the estimator that fits the model, as `PrivBayes` would. Default: `Estimator()`.
-
-    Raises:
-        ValueError: the release is of another mechanism.
-    """
-    _check(release)
-    given, total = Estimator() if estimator is None else estimator, release.model.total
-    estimator = pulled_less(given, release.domain, release.measurements, total)
-    return estimator.fit(release.domain, release.measurements, total=total).model
-
-
-def _loss(model: GraphicalModel, measured: LinearMeasurement) -> float:
-    missed = model.answer(measured.query).reshape(-1) - measured.flat_values()
-    return 0.5 * float(np.sum((missed / measured.row_stddevs()) ** 2))
-
-
-def _check(release: Release) -> None:
     checks.kind(release, Release, "release must be a Release")
     if release.mechanism != "privbayes":
         raise ValueError(
             f"expected a release of the mechanism 'privbayes', got one of {release.mechanism!r}."
         )
+    return network_model(release.domain, release.measurements, release.model.total)
+
+
+def _loss(model: GraphicalModel, measured: LinearMeasurement) -> float:
+    missed = model.answer(measured.query).reshape(-1) - measured.flat_values()
+    return 0.5 * float(np.sum((missed / measured.row_stddevs()) ** 2))
 
 
 def _normalised(counts: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:

@@ -27,8 +27,8 @@ from pgmjax.mechanisms.bayes_network import (
     useful_cells,
     useful_degree,
 )
+from pgmjax.mechanisms.candidates import check_selection
 from pgmjax.mechanisms.mst import largest_tree
-from pgmjax.mechanisms.noise_sizes import check_selection
 from pgmjax.mechanisms.run import Request, Run, Work
 from pgmjax.privacy.exact import as_text, exact, split
 from pgmjax.queries import marginal

@@ -26,13 +26,14 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteNoise
 from pgmjax.measurements.total import estimate_total
 from pgmjax.measurements.transcript import Transcript
-from pgmjax.mechanisms.noise_sizes import distribution_for, largest_sensitivity
 from pgmjax.mechanisms.parameters import PrivacyParameters
 from pgmjax.model.graphical import GraphicalModel
+from pgmjax.privacy import scales
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.scores import Score
-from pgmjax.queries import Query
+from pgmjax.privacy.sensitivity import Sensitivity
+from pgmjax.queries import Query, marginal
 from pgmjax.queries.workload import Workload
 from pgmjax.release.release import Release
 from pgmjax.release.run_folder import RunFolder
@@ -104,6 +105,17 @@ class Work:
         )
 
 
+def distribution_for(sensitivity: int, unit: str, cost: Fraction) -> DiscreteNoise:
+    """Return the distribution of noise for a cost.
+
+    Raises:
+        ValueError: the noise would be too large or zero.
+    """
+    if unit == "epsilon":
+        return scales.laplace_for(sensitivity, cost)
+    return scales.gaussian_for(sensitivity, cost)
+
+
 def _that_fit(domain: Domain, candidates: Sequence[Clique], most: int) -> tuple[Clique, ...]:
     """Return the widest candidates, small ones first, with which a junction tree has at most `most` cells."""
     width = max(map(len, candidates), default=0)
@@ -149,8 +161,10 @@ class Request:
             marginals: cliques or queries.
             unit: "epsilon" or "rho". Default: that of the budget.
         """
-        bounds = (self.max_weight, self.max_records)
-        return largest_sensitivity(marginals, self.domain, self.relation, unit or self.budget.unit, *bounds)
+        norm = "l1" if (unit or self.budget.unit) == "epsilon" else "l2_squared"
+        queries = (each if isinstance(each, Query) else marginal(each) for each in marginals)
+        moved = (Sensitivity.of(each, self.domain, self.relation, norm, self.max_weight) for each in queries)
+        return max(1, *(each.of_unit(self.max_records).value for each in moved))
 
     def noise(self, marginals: Iterable[Clique | Query], cost: Fraction) -> DiscreteNoise:
         """Return the largest noise of some marginals at a cost each.

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from pgmjax import mechanisms, random
+from pgmjax import random
 from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
 from pgmjax.audit.draws import check_draws
@@ -220,9 +220,9 @@ def _deltas(mechanism: type[Any]) -> tuple[Fraction, ...]:
 
 
 def _answers(mechanism: type[Any], seed: int) -> Iterator[MatrixCase]:
-    accepted = mechanisms.takes_weights(mechanism)
+    accepted = mechanism.accepts_weights
     factors = {
-        "relation": mechanisms.relations(mechanism),
+        "relation": mechanism.relations,
         "delta": _deltas(mechanism),
         "epsilon": _EPSILONS,
         "max_weight": (None, 3, 2**31 - 1) if accepted else (None,),
@@ -244,8 +244,8 @@ def _large(mechanism: type[Any], seed: int) -> Iterator[MatrixCase]:
     settings = getattr(mechanism, "audited_large", None)
     if settings is None:
         return
-    relations = mechanisms.relations(mechanism)
-    accepted = mechanisms.takes_weights(mechanism)
+    relations = mechanism.relations
+    accepted = mechanism.accepts_weights
     deltas = _deltas(mechanism)
     for number, domain in enumerate(LARGE[:1] if hasattr(mechanism, "neighbours") else LARGE):
         place = seed + len(mechanism.name) + number  # so that not all mechanisms have the same of these
@@ -257,16 +257,16 @@ def _large(mechanism: type[Any], seed: int) -> Iterator[MatrixCase]:
 
 
 def _refused(mechanism: type[Any], seed: int) -> Iterator[MatrixCase]:
-    for number, relation in enumerate(mechanisms.relations(mechanism)):
+    for number, relation in enumerate(mechanism.relations):
         case = AuditCase(mechanism, relation, seed=seed)
-        weighted = 3 if mechanisms.takes_weights(mechanism) and number else None
+        weighted = 3 if mechanism.accepts_weights and number else None
         by_kind: dict[str, list[Any]] = {}
         for kind, run in refusals(case, WORKLOAD, levels(mechanism)):
             by_kind.setdefault(kind, []).append((kind, run))
         in_turn = itertools.chain.from_iterable(itertools.zip_longest(*by_kind.values()))
         for turn, (kind, run) in enumerate(each for each in in_turn if each is not None):
             yield MatrixCase(f"refusal: {kind}", case, DOMAIN, WORKLOAD, weighted, turn % _PAIRS, run)
-        if not mechanisms.takes_weights(mechanism) and not hasattr(mechanism, "neighbours"):
+        if not mechanism.accepts_weights and not hasattr(mechanism, "neighbours"):
             yield MatrixCase("refusal: weights", case, DOMAIN, WORKLOAD, 3, 1)
 
 

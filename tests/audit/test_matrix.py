@@ -37,7 +37,7 @@ def test_any_two_values_stand_together(sizes):
 def test_every_option_has_values_that_it_may_have(mechanism):
     """Each value by itself makes an instance, but for the few that want another option too."""
     lone = {"history": (False,), "accounting": ("simple", "tight", "zcdp")}
-    relation = mechanisms.relations(mechanism)[0]
+    relation = mechanism.relations[0]
     for name, values in matrix.levels(mechanism).items():
         assert values and len(set(map(repr, values))) == len(values), name
         for value in values:

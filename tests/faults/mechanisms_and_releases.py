@@ -291,7 +291,7 @@ FAULTS = (
     ),
     Fault(
         "a draw of the dual game is charged half its epsilon",
-        "pgmjax.mechanisms.dual_query_game",
+        "pgmjax.mechanisms.dual_query",
         "Game.draw_epsilon",
         old="2 * self.step",
         new="self.step",
@@ -422,7 +422,7 @@ FAULTS = (
     ),
     Fault(
         "trials of a sweep share their seed",
-        "pgmjax.sweeps.cells",
+        "pgmjax.sweeps.grid",
         "Group.cells",
         old="(Cell(key, trial, int(key[:15], 16)) for trial, key in enumerate(keys))",
         new="(Cell(key, trial, int(keys[0][:15], 16)) for trial, key in enumerate(keys))",
