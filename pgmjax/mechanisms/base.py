@@ -21,7 +21,7 @@ from pgmjax.data.definition import outside_of_found
 from pgmjax.data.domain import Domain
 from pgmjax.data.unit import Unit
 from pgmjax.discovery import Discovery, OpenTable
-from pgmjax.discovery.run import DiscoveryRun
+from pgmjax.discovery.discover import DiscoveryRun
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms.parameters import Keeping, PrivacyParameters, workload_over
 from pgmjax.mechanisms.run import Request, Run, Work

@@ -64,7 +64,7 @@ FAULTS = (
     ),
     Fault(
         "what was found is measured in whatever files are there now",
-        "pgmjax.discovery.run",
+        "pgmjax.discovery.discover",
         "DiscoveryRun.find",
         old="self.table.under(attributes, found.rows_outside, like=self.look)",
         new="self.table.under(attributes, found.rows_outside)",
