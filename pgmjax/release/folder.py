@@ -49,7 +49,6 @@ from pgmjax.release.look import Look, look
 from pgmjax.release.release import Release
 from pgmjax.release.report import render
 from pgmjax.release.trained import TrainedRelease, reported
-from pgmjax.release.whole_table import WholeTable
 from pgmjax.uncertainty.intervals import ErrorBars, error_bars
 
 FIT_RECORD = "fit.json"
@@ -530,18 +529,6 @@ class SavedRelease(Analysed):
     def report(self, query: Query) -> Reported:
         """Return the answers to a query with their intervals, as `pgmjax query` does."""
         return reported(self.model, self.estimates, query, self._learned)
-
-    def whole_table(self, query: Query) -> WholeTable:
-        """Return 95 % intervals of the answers to a query in the whole table, with the records left out.
-
-        Args:
-            query: of the domain, without negative weights.
-
-        Raises:
-            TypeError: no query.
-            ValueError: nothing that was counted bounds what is left out, or the query has negative weights.
-        """
-        return whole_table.of_query(self.estimates, self.population, query, self.report(query))
 
     @functools.cached_property
     def _learned(self) -> Predictor | None:

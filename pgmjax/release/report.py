@@ -19,7 +19,7 @@ from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.sampling import INDEPENDENT
 from pgmjax.privacy.exact import exact
 from pgmjax.release import accuracy, assurance, explorer, figures
-from pgmjax.release import text as report_text
+from pgmjax.release import statement as report_text
 from pgmjax.release.accuracy import CountEstimates
 from pgmjax.release.asked import AskedModel
 

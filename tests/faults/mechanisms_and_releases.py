@@ -390,7 +390,7 @@ FAULTS = (
     ),
     Fault(
         "a report says that the number of records is public under add-remove",
-        "pgmjax.release.text",
+        "pgmjax.release.statement",
         "cost",
         old="'is secret' if record['relation'] == 'add-remove' else 'is public'",
         new="'is public' if record['relation'] == 'add-remove' else 'is secret'",

@@ -177,7 +177,7 @@ def test_what_was_left_out_is_said(tmp_path, capsys, monkeypatch):
 
 
 def test_a_fit_that_did_not_end_is_explained():
-    from pgmjax.release.text import ending
+    from pgmjax.release.statement import ending
 
     fit = {"status": "MAX_STEPS", "steps": 3, "loss": 272.0, "gap": 37_200.0}
     assert "may be 37,200 above the least possible loss" in ending({"fit": fit})
