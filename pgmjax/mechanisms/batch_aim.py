@@ -102,7 +102,6 @@ class BatchAIM(Mechanism):
         "kept_noise": (None, 1.0),
         "steps": (5, 1),
     }
-    audited_large: ClassVar[dict[str, Any]] = {"rounds": 1, "steps": 1}
 
     def __post_init__(self) -> None:
         super().__post_init__()

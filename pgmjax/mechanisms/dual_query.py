@@ -104,7 +104,6 @@ class DualQuery(Mechanism):
         "estimate": ("engine", "paper"),
         "seed": (0, 1),
     }
-    audited_large: ClassVar[None] = None
     relations: ClassVar[tuple[Relation, ...]] = (Relation.REPLACE_ONE,)
     accepts_weights: ClassVar[bool] = False
     restriction: ClassVar[str] = (

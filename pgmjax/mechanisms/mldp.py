@@ -111,7 +111,6 @@ class MLDP(Mechanism):
         "validation": ("private",),
         "training_seed": (0, 1),
     }
-    audited_large: ClassVar[dict[str, Any]] = {"training": "identity", "encoding": "factors"}
 
     def __post_init__(self) -> None:
         super().__post_init__()

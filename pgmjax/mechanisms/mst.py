@@ -65,7 +65,6 @@ class MST(Mechanism):
     summary: ClassVar[str] = "measure all attributes and a spanning tree of the pairs that depend most"
     chooses: ClassVar[bool] = True
     audited_values: ClassVar[dict[str, tuple[Any, ...]]] = {"cliques": ((), (("a", "b"),)), "steps": (5, 1)}
-    audited_large: ClassVar[dict[str, Any]] = {"compress": False, "steps": 1}
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -96,7 +96,6 @@ class MWEM(Mechanism):
         "sweeps": (20, 1),
         "steps": (5, 1),
     }
-    audited_large: ClassVar[dict[str, Any]] = {"rounds": 1, "steps": 1}
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -100,7 +100,6 @@ class PrivBayes(Mechanism):
         "max_candidates": (2000, 2),
         "max_cells": (4_000_000, 40),
     }
-    audited_large: ClassVar[dict[str, Any]] = {"degree": 1}
     relations: ClassVar[tuple[Relation, ...]] = (Relation.REPLACE_ONE,)
     accepts_weights: ClassVar[bool] = False
     restriction: ClassVar[str] = (

@@ -29,7 +29,9 @@ from pgmjax.measurements.transcript import Transcript
 from pgmjax.mechanisms.parameters import PrivacyParameters
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy import scales
+from pgmjax.privacy.backend import NoiseBackend, default_backend
 from pgmjax.privacy.budget import Budget
+from pgmjax.privacy.measuring import PlannedMeasurement, plan_measurements
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.scores import Score
 from pgmjax.privacy.sensitivity import Sensitivity
@@ -173,6 +175,21 @@ class Request:
             ValueError: the noise would be too large or zero.
         """
         return distribution_for(self.sensitivity(marginals), self.budget.unit, cost)
+
+    def planned(
+        self, queries: Sequence[Query], weights: Sequence[Any], backend: NoiseBackend | None = None
+    ) -> list[PlannedMeasurement]:
+        """Return how queries that divide the budget by weights are measured, with what noise.
+
+        Raises:
+            ValueError: a query is not integral, or its noise would be too large or zero.
+        """
+        backend = default_backend() if backend is None else backend
+        given = (self.domain, self.relation, self.max_weight, backend, self.max_records)
+        return [
+            plan_measurements(query, self.budget.unit, cost, *given)
+            for query, cost in zip(queries, self.budget.split(weights), strict=True)
+        ]
 
     def measurable(self, queries: Sequence[Query]) -> list[Query]:
         """Return the queries, after checking that a model fits in memory and the total is known or estimable.

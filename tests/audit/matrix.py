@@ -50,6 +50,19 @@ DOMAINS = (DOMAIN, Domain({"a": 2, "b": 2, "c": 2}), Domain({"a": 40, "b": 3, "c
 KINDS = ("marginals", "ranges", "sums", "dense", "indicators")
 """The kinds of random workloads."""
 
+LARGE_SETTINGS: dict[str, dict[str, Any] | None] = {
+    "aim": {"rounds": 4, "steps": 1},
+    "batch-aim": {"rounds": 1, "steps": 1},
+    "hdmm": {"strategy": "workload", "split": "equal"},
+    "mldp": {"training": "identity", "encoding": "factors"},
+    "mst": {"compress": False, "steps": 1},
+    "mwem": {"rounds": 1, "steps": 1},
+    "privbayes": {"degree": 1},
+    "private-ratings": {"records": 730},  # of which there are more than 2^18 pairs
+    **dict.fromkeys(("dual-query", "randomized-response", "online-weights", "session"), None),
+    **dict.fromkeys(("similarity-mldp", "discovery"), None),
+}
+"""Settings with which a mechanism measures a marginal of more than 2^18 cells; None if it never does."""
 _EPSILONS = (Fraction(1), Fraction(1, 3), Fraction(8))
 _DELTAS = (Fraction(0), Fraction(1, 10**6))
 _SHARED = ("epsilon", "relation", "delta", "backend", "estimator")
@@ -241,7 +254,7 @@ def _answers(mechanism: type[Any], seed: int) -> Iterator[MatrixCase]:
 
 
 def _large(mechanism: type[Any], seed: int) -> Iterator[MatrixCase]:
-    settings = getattr(mechanism, "audited_large", None)
+    settings = LARGE_SETTINGS.get(mechanism.name, {})
     if settings is None:
         return
     relations = mechanism.relations

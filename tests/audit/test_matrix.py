@@ -109,7 +109,7 @@ def test_large_calls_carry_a_draw_a_cell(mechanism):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "mechanism", [each for each in ALL if getattr(each, "audited_large", None) is not None]
+    "mechanism", [each for each in ALL if matrix.LARGE_SETTINGS.get(each.name, {}) is not None]
 )
 def test_all_that_can_measure_more_than_2_to_18_cells_do(mechanism):
     large = [case for case in itertools.islice(matrix.cases(mechanism), 2) if case.kind == "large"]

@@ -304,9 +304,9 @@ FAULTS = (
     Fault(
         "predicted errors of a strategy take twice the variance",
         "pgmjax.mechanisms.hdmm",
-        "_variance",
-        old="2 * share",
-        new="share",
+        "HDMM.expected_errors",
+        old="float(np.asarray(each.distribution.variance))",
+        new="2 * float(np.asarray(each.distribution.variance))",
         tests=("tests/mechanisms/test_hdmm.py::test_errors_are_what_was_forecast",),
     ),
     Fault(
