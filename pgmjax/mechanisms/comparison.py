@@ -294,7 +294,7 @@ def _expected_noise(domain: Domain, workload: Workload, given: Mapping[str, Any]
     request = Marginals(**given).request(domain, workload)
     queries = [entry.query for entry in workload.entries]
     with contextlib.suppress(ValueError):
-        planned = request.planned(queries, [1] * len(queries), SeededBackend(0, insecure=True))
+        planned = request._planned(queries, [1] * len(queries), SeededBackend(0, insecure=True))
         return [float(each.distribution.mean_absolute) for each in planned]
     return []
 

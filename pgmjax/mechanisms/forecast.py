@@ -220,7 +220,7 @@ def forecast(
 def _tables(mechanism: Mechanism, request: Request, plan: MeasurementPlan) -> tuple[PlannedTable, ...]:
     return tuple(
         PlannedTable(each.query.clique, each.rows, float(np.asarray(each.distribution.stddev)))
-        for each in request.planned(plan.queries, plan.weights, mechanism.backend)
+        for each in request._planned(plan.queries, plan.weights, mechanism.backend)
     )
 
 

@@ -159,7 +159,7 @@ class HDMM(MeasureOnce):
         """
         chosen, bounds = self.choose(workload, domain), (max_weight, self._fitted_by(), max_records)
         request = Request(domain, workload, self._neighbours, self.budget(), *bounds)
-        planned = request.planned(chosen.queries, _weights(chosen), self.backend)
+        planned = request._planned(chosen.queries, _weights(chosen), self.backend)
         errors = chosen.errors([float(np.asarray(each.distribution.variance)) for each in planned])
         entries = [
             EntryError(entry.clique, entry.query.num_rows(domain), float(error))

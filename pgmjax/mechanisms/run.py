@@ -176,7 +176,7 @@ class Request:
         """
         return distribution_for(self.sensitivity(marginals), self.budget.unit, cost)
 
-    def planned(
+    def _planned(
         self, queries: Sequence[Query], weights: Sequence[Any], backend: NoiseBackend | None = None
     ) -> list[PlannedMeasurement]:
         """Return how queries that divide the budget by weights are measured, with what noise.
