@@ -6,8 +6,8 @@ only through a `privacy.private_table.PrivateTable`. Contract tests run over `na
 
 - `auto`: all marginals where noise and memory allow it, else a choice.
 - `marginals` (`MaximumEntropy` too), `hdmm`: measure once. `randomized_response`: each record lies at times.
-- `mst`, `aim`, `batch_aim`, `mwem`: select, measure and fit. `mwem_baselines` is a part of `mwem`.
-- `privbayes`: a Bayesian network, whose search and models are in `bayes_network`.
+- `mst`, `aim`, `batch_aim`, `mwem`: select, measure and fit.
+- `privbayes`: a Bayesian network.
 - `dual_query`: synthetic records, from a game.
 - `mldp`: a regressor trained on noisy answers. `mldp_similarity`: the same for the
   similarity of pairs of records with ratings.

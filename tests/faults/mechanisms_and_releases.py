@@ -270,7 +270,7 @@ FAULTS = (
     ),
     Fault(
         "the first table of a network is normalised within its parents",
-        "pgmjax.mechanisms.bayes_network",
+        "pgmjax.mechanisms.privbayes",
         "network_model",
         old="tuple(range(counts.ndim)) if place == 0 else (counts.ndim - 1,)",
         new="(counts.ndim - 1,)",
@@ -283,7 +283,7 @@ FAULTS = (
     ),
     Fault(
         "the usefulness of a parent set forgets that noise hits two cells",
-        "pgmjax.mechanisms.bayes_network",
+        "pgmjax.mechanisms.privbayes",
         "mean_noise",
         old="Fraction(2 * marginals)",
         new="Fraction(marginals)",
@@ -329,7 +329,7 @@ FAULTS = (
     ),
     Fault(
         "multiplicative weights take steps of twice the length",
-        "pgmjax.mechanisms.mwem_baselines",
+        "pgmjax.mechanisms.mwem",
         "exponents",
         old="transposed(query, domain, cut) / (2 * total * column)",
         new="transposed(query, domain, cut) / (total * column)",

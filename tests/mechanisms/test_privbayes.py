@@ -16,9 +16,8 @@ from pgmjax.estimation.regularisation import weight_of
 from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteLaplace
-from pgmjax.mechanisms.bayes_network import conditional_fit, network_model, paper_model
 from pgmjax.mechanisms.measure_once import Marginals
-from pgmjax.mechanisms.privbayes import PrivBayes
+from pgmjax.mechanisms.privbayes import PrivBayes, conditional_fit, network_model, paper_model
 from pgmjax.mechanisms.run import FitError
 from pgmjax.privacy import Ledger
 from pgmjax.privacy.budget import Budget
