@@ -18,7 +18,7 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.sampling import INDEPENDENT
 from pgmjax.privacy.exact import exact
-from pgmjax.release import accuracy, assurance, explorer, figures
+from pgmjax.release import accuracy, assurance, figures
 from pgmjax.release import statement as report_text
 from pgmjax.release.accuracy import CountEstimates
 from pgmjax.release.asked import AskedModel
@@ -61,7 +61,7 @@ def render(
         part("accuracy", lambda: _accuracy(record)),
         page.section("What is promised", page.paragraphs(report_text.promise(record))),
         page.section("What was spent", page.named(report_text.spent_rows(record))),
-        part("explorer", lambda: explorer.section(model, estimates, population)),
+        part("explorer", lambda: figures.explorer(model, estimates, population)),
         _certificate(record, values),
         part("attributes", lambda: figures.one_way(model, estimates)),
         part("pairs", lambda: figures.two_way(model, estimates)),
@@ -70,7 +70,7 @@ def render(
         _asking(model, record),
         page.section("Made with", page.named(record["versions"].items())),
     ]
-    return page.document("Release under differential privacy", sections, scripts=[explorer.script()])
+    return page.document("Release under differential privacy", sections, scripts=[figures.explorer_script()])
 
 
 def render_fit(
@@ -98,13 +98,13 @@ def render_fit(
     sections = [
         page.heading("A model of published numbers", "", tiles),
         page.section("What is promised", page.paragraphs([record["statement"], *whose])),
-        explorer.section(model, estimates, population),
+        figures.explorer(model, estimates, population),
         _certificate(record, values),
         figures.one_way(model, estimates),
         figures.two_way(model, estimates),
         page.section("Made with", page.named(record["versions"].items())),
     ]
-    return page.document("A model of published numbers", sections, scripts=[explorer.script()])
+    return page.document("A model of published numbers", sections, scripts=[figures.explorer_script()])
 
 
 def _heading(

@@ -16,7 +16,7 @@ from pgmjax.cli import main
 from pgmjax.model import io as model_io
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy.opendp import OpenDPBackend
-from pgmjax.release import explorer, figures, release, report, tables
+from pgmjax.release import figures, release, report, tables
 from pgmjax.release import folder as release_folder
 
 FULL = OSError(errno.ENOSPC, "No space left on device", "/home/someone/out")

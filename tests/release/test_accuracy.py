@@ -11,7 +11,7 @@ import pgmjax as pj
 from pgmjax.cli import main
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries import kronecker, marginal, mean, point, prefix, total
-from pgmjax.release import accuracy, explorer, folder
+from pgmjax.release import accuracy, figures, folder
 
 DOMAIN = pj.Domain({"a": 3, "b": 4, "c": 2})
 RNG = np.random.default_rng(0)
@@ -314,5 +314,5 @@ def test_one_answer_is_the_same_wherever_it_is_asked(tmp_path, capsys):
     row = rows[1 * 4 + 2]
     assert one["estimate"] == pytest.approx(row["estimate"]) and one["determined"] == row["determined"]
     assert one["interval"] == pytest.approx([row["low"], row["high"]]) and one["rests_on"] == row["rests_on"]
-    page = explorer.numbers(release.model, release.estimates)["pairs"]["0,1"]["count"]
+    page = figures.explorer_numbers(release.model, release.estimates)["pairs"]["0,1"]["count"]
     assert np.allclose(page, [row["estimate"] for row in rows], atol=0.051)
