@@ -29,7 +29,7 @@ PARTS = {
     "assurance.json": (release_folder, "_write_assurance"),
     "report.html": (release_folder, "render"),
     "report.html: answers to an evaluator": (report, "_assurance"),
-    "report.html: explorer": (explorer, "section"),
+    "report.html: explorer": (figures, "explorer"),
     "report.html: attributes": (figures, "one_way"),
     "report.html: pairs": (figures, "two_way"),
     "report.html: measured tables": (figures, "measured"),

@@ -66,7 +66,7 @@ def test_intervals_hold_the_count_as_often_as_they_say(noise):
 
 
 def test_a_page_has_a_limit(made, monkeypatch):
-    monkeypatch.setattr(explorer, "MOST_BYTES", 8000)
+    monkeypatch.setattr(figures, "MOST_BYTES", 8000)
     found = figures.explorer_numbers(*made)
     assert "0,1" in found["pairs"] and found["left_out"] == 2
     assert "2 pairs are left out, because the page would be too large" in figures.explorer(*made)
