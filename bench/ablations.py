@@ -140,7 +140,7 @@ def grown(model: Structure) -> np.ndarray:
     variables = range(len(model.sizes))
     several = [*itertools.combinations(variables, 2), *itertools.combinations(variables, 3)]
     chosen = np.random.default_rng(0).permutation(len(several))[:600]
-    return np.array(growth.Growth.of(model).cells_of(several[i] for i in chosen), float)
+    return np.array(growth.Growth(model).cells_of(several[i] for i in chosen), float)
 
 
 def called(model: Structure) -> float:
@@ -227,9 +227,9 @@ ROWS = (
     Row("slicing undone where it is unnecessary", "kept", "forecast s", LITTLE,
         off((slicing._Search, "widened", lambda self, now: now)), (*FITS, "oracle-loops-150")),
     Row("growth: a part eliminated again", "variables are carried", "cells, at worst", grown,
-        off((growth._Additions, "refilled", NOTHING)), (*FITS, "diagnosis-20x40-0")),
+        off((growth.Growth, "refilled", NOTHING)), (*FITS, "diagnosis-20x40-0")),
     Row("growth: a narrow separator carried instead", "variables are carried", "cells, at worst", grown,
-        off((growth._Additions, "detour", NOTHING)), (*FITS, "diagnosis-20x40-0")),
+        off((growth.Growth, "detour", NOTHING)), (*FITS, "diagnosis-20x40-0")),
     Row("cliques in a row off a CPU", "levels", "launches", launches,
         off((chain, "arrange", _taken_alone)), (*LONG, "fit-chain-300", "oracle-chain-100")),
     Row("no contraction planned for many cliques", "always planned", "CPU s", choosing,

@@ -35,7 +35,7 @@ FAULTS = (
     Fault(
         "growth takes off cells of a variable that had none",
         "pgmjax.inference.plan.growth",
-        "_Additions.within",
+        "Growth._within",
         old="used and here & ~across == 0",
         new="here & ~across == 0",
         tests=("tests/inference/plan/test_growth.py::test_known_answers",),
