@@ -11,19 +11,19 @@ import math
 import os
 import pathlib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
 
 from pgmjax._internal import checks, memory
-from pgmjax._internal.migration import Named
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.measurements.inputs import Input, marks
 from pgmjax.model import completion, device_sampling, row_file, sampling
+from pgmjax.model.base import Marginals
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.queries.block import code_of, code_or_value
 
@@ -34,11 +34,9 @@ _OF_FRAME = (
 )
 
 
-class ModelRows(Named):
+class ModelRows(Marginals):
     """Mixin with the row operations of a model, which `GraphicalModel` and `MixtureModel` inherit."""
 
-    domain: Domain
-    total: float
     inputs: tuple[Input, ...]
     potentials: CliqueVector
 
@@ -46,13 +44,6 @@ class ModelRows(Named):
 
         @functools.cached_property
         def _host(self) -> HostModel: ...
-
-        def _probabilities(self, clique: Clique) -> np.ndarray: ...
-
-    def __getitem__(self, names: Any) -> NoReturn:
-        raise TypeError(
-            "A model is asked for the counts of some attributes: write model.marginal(('age', 'sex'))."
-        )
 
     def mode(self) -> dict[str, int]:
         """The most likely cell, as a code for each attribute."""

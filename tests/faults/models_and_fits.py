@@ -42,7 +42,7 @@ FAULTS = (
     ),
     Fault(
         "the forecast of memory at the peak keeps cotangents too long",
-        "pgmjax.inference.plan.cost",
+        "pgmjax.inference.plan.path",
         "_peak",
         old="alive -= 2 * result",
         new="alive -= result",

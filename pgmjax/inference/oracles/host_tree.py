@@ -32,7 +32,7 @@ from pgmjax._internal.memory import readable_bytes
 from pgmjax.inference import ops
 from pgmjax.inference.ops import host_sweep
 from pgmjax.inference.oracles.host import HostModel, planned_cells
-from pgmjax.inference.plan import elimination, junction_tree, parts, rates
+from pgmjax.inference.plan import elimination, forecast, junction_tree, parts
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.junction_tree import JunctionTree
 from pgmjax.inference.plan.structure import Structure, Variables
@@ -49,7 +49,7 @@ _Part = tuple[
 
 def _seconds_between(cells: float) -> float:
     """Forecast of the time of products in a calibrated tree, on one core (s)."""
-    return parts.CELLS * rates.of_host().cell * cells
+    return parts.CELLS * forecast.HOST_RATES.cell * cells
 
 
 class HostTree:
@@ -276,6 +276,58 @@ class HostTree:
         return np.einsum(*operands, [names[v] for v in output], optimize=large)
 
 
+class SlicedTree:
+    """Questions to a model whose junction tree does not fit in memory: to its parts, one after another.
+
+    A marginal is the mean of the parts' marginals, weighted by their shares of the partition function, so one
+    pass over the parts answers any number of questions.
+
+    Args:
+        host: the model.
+        divided: the values of some variables in each part.
+        cache_bytes: size of the cache of each part's tree.
+    """
+
+    def __init__(self, host: HostModel, divided: list[dict[int, slice]], cache_bytes: int = CACHE_BYTES):
+        self.host, self.divided, self.cache_bytes = host, divided, cache_bytes
+        self.tree = tree_of(host.restricted(divided[0]).structure)  # the largest
+        self.marginal, self.seconds = host.marginal, host.seconds
+
+    @property
+    def log_partition(self) -> float:
+        """Log of the sum over all joint states (nats)."""
+        return self.host.log_partition
+
+    def marginals(self, wanted: Sequence[Variables]) -> list[np.ndarray]:
+        """Several marginals by one pass over the parts."""
+        found = [np.zeros(self.host.structure.shape(variables)) for variables in wanted]
+        top = -np.inf
+        for some in self.divided:
+            tree = HostTree(self.host.restricted(some), self.cache_bytes)
+            if tree.log_partition == -np.inf:
+                continue
+            if tree.log_partition > top:  # the largest share is 1
+                for table in found:
+                    table *= math.exp(top - tree.log_partition)
+                top = tree.log_partition
+            share = math.exp(tree.log_partition - top)
+            for table, variables in zip(found, wanted, strict=True):
+                mine = tuple(some.get(v, slice(None)) for v in variables)
+                table[mine] += share * tree.marginal(variables)
+        return [table / table.sum() for table in found]
+
+
+def tree_for(host: HostModel, cache_bytes: int = CACHE_BYTES) -> HostTree | SlicedTree:
+    """The calibrated tree of a model, or its parts in turn if the tree does not fit in memory.
+
+    Raises:
+        ModelTooLargeError: too many parts would be needed, or they would take too long.
+    """
+    divided = host.divided()
+    whole = len(divided) == 1
+    return HostTree(host, cache_bytes) if whole else SlicedTree(host, divided, cache_bytes)
+
+
 class _Recent:
     """A cache of tables up to a number of bytes; the least recently used are evicted first."""
 
@@ -358,7 +410,7 @@ def calibrate(host: HostModel) -> CalibratedTree:
     if not host.limits.allow(need):
         raise ModelTooLargeError(
             f"the model's junction tree needs about {readable_bytes(need)}, and "
-            f"{readable_bytes(host.limits.bytes)} is available: ask in parts (`host_slices`).",
+            f"{readable_bytes(host.limits.bytes)} is available: ask in parts (`tree_for`).",
             need,
         )
     given, log_partition = _conditionals(tree, host)

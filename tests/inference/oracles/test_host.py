@@ -11,9 +11,8 @@ import itertools
 import numpy as np
 import pytest
 
-from pgmjax.inference.oracles import host_slices
 from pgmjax.inference.oracles.host import HostModel
-from pgmjax.inference.oracles.host_tree import HostTree, calibrate, summed
+from pgmjax.inference.oracles.host_tree import HostTree, SlicedTree, calibrate, summed
 from pgmjax.inference.plan import elimination, forecast, parts
 from pgmjax.inference.plan.structure import Structure
 from tests import models
@@ -207,15 +206,16 @@ def test_parts_of_a_model_give_the_marginals_of_the_whole(name, monkeypatch):
     tables = models.potentials((sizes, cliques), spread=20.0, zeros=0.2)
     host = HostModel(Structure(sizes, cliques), tuple(tables))
     order = elimination.best(host.structure)
-    assert host_slices.sliced(host).whole
+    assert host.divided() == [{}]
     half = forecast.QuestionLimits(parts.needed_bytes(host.structure, order) // 2)
-    slices = host_slices.sliced(dataclasses.replace(host, limits=half))
-    assert slices.division.count > 1 and slices.division.count == len(list(slices.parts()))
+    host = dataclasses.replace(host, limits=half)
+    divided = host.divided()
+    assert len(divided) > 1
     logits = models.joint((sizes, cliques), tables)
     wanted = [*cliques, (0, len(sizes) - 1)]
-    for found, variables in zip(host_slices.SlicedTree(slices).marginals(wanted), wanted, strict=True):
+    for found, variables in zip(SlicedTree(host, divided).marginals(wanted), wanted, strict=True):
         np.testing.assert_allclose(found, models.marginal(logits, variables), atol=1e-13)
-    logs = [part.log_partition for _, part in slices.parts()]
+    logs = [host.restricted(some).log_partition for some in divided]
     assert np.logaddexp.reduce(logs) == pytest.approx(models.log_partition(logits), abs=1e-12)
 
 
