@@ -15,6 +15,8 @@ from pgmjax.data.domain import Domain
 from pgmjax.measurements.inputs import Input
 from pgmjax.queries import Query
 
+MOST_ROWS = 10**12
+
 
 @runtime_checkable
 class Model(Protocol):
@@ -122,6 +124,10 @@ class Marginals(Named):
         names = as_clique(self.domain, clique)
         counts = self.total * self._probabilities(names)
         return labelled_counts(self.domain, names, counts) if labelled else counts
+
+    def _number_of_rows(self, rows: int | None) -> int:
+        """The number of rows to draw: as many as records if none is given."""
+        return checks.integer("rows", round(self.total) if rows is None else rows, 0, MOST_ROWS)
 
 
 def labelled_counts(domain: Domain, clique: Clique, counts: np.ndarray) -> Any:

@@ -357,13 +357,12 @@ class GraphicalModel(ModelRows):
 
 def load(folder: Any) -> GraphicalModel:
     """Load a model saved by `GraphicalModel.save`; raises as `io.reading`."""
-    with io.reading(FOLDER, folder) as (domain, total, record, arrays):
+    with io.reading(FOLDER, folder) as (domain, total, inputs, record, arrays):
         potentials = io.read_vector(domain, record["potentials"], arrays, "potential")
         marginals = io.read_vector(domain, record["marginals"], arrays, "marginal")
         if any(np.isnan(table).any() or np.isposinf(table).any() for table in potentials.tables):
             raise ValueError("its potentials are not finite.")
         io.require_probabilities(marginals)
-        inputs = io.inputs_of(record)
     model = GraphicalModel(domain, potentials, total, marginals, inputs=inputs)
     if not model._is_possible():
         raise ValueError(f"{folder} is corrupt: its potentials leave no possible cell.")

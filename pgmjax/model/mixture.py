@@ -319,7 +319,7 @@ def _normalised(said: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 def load(folder: Any) -> MixtureModel:
     """Load a model saved by `MixtureModel.save`; raises as `io.reading`."""
-    with io.reading(FOLDER, folder) as (domain, total, record, arrays):
+    with io.reading(FOLDER, folder) as (domain, total, inputs, record, arrays):
         components = int(record["components"])
         cliques = tuple(as_clique(domain, names) for names in record["cliques"])
         weights = float_array(arrays, "log_weights", (components,))
@@ -327,5 +327,4 @@ def load(folder: Any) -> MixtureModel:
         tables = tuple(float_array(arrays, f"log_probabilities_{i}", s) for i, s in enumerate(shapes))
         if not all(np.all(np.abs(np.exp(logs).sum(axis=-1) - 1) < 1e-6) for logs in (weights, *tables)):
             raise ValueError("its log-probabilities do not sum to one.")
-        inputs = io.inputs_of(record)
     return MixtureModel(domain, weights, tables, total, cliques, inputs)

@@ -131,7 +131,7 @@ class RegionModel(Marginals):
         Raises:
             ValueError: a negative number of rows, or no sweeps.
         """
-        rows = round(self.total) if rows is None else checks.integer("rows", rows, low=0)
+        rows = self._number_of_rows(rows)
         sweeps = checks.integer("sweeps", sweeps, low=1)
         forest, tables = self.tractable(), self.known_marginals
         drawn = forest.sample(rows, seed)
@@ -166,7 +166,7 @@ class RegionModel(Marginals):
         """
         if method not in (None, ROUND):
             raise ValueError(f"method must be {ROUND!r}: rows of regions are moved together, got {method!r}.")
-        rows = round(self.total) if rows is None else checks.integer("rows", rows, low=0)
+        rows = self._number_of_rows(rows)
         draw = functools.partial(self.sample, rows, seed, progress=show_progress)
         return row_file.write(
             path,
@@ -326,11 +326,10 @@ def _log_conditional(table: np.ndarray, clique: Clique, part: frozenset[str]) ->
 
 def load(folder: Any) -> RegionModel:
     """Load a model saved by `RegionModel.save`; raises as `io.reading`."""
-    with io.reading(FOLDER, folder) as (domain, total, record, arrays):
+    with io.reading(FOLDER, folder) as (domain, total, inputs, record, arrays):
         marginals = io.read_vector(domain, record["marginals"], arrays, "marginal")
         residual, loss, gap = map(float, float_array(arrays, "residual_loss_gap", (3,)))
         if not residual >= 0:
             raise ValueError("its residual is negative or not a number.")
         io.require_probabilities(marginals)
-        inputs = io.inputs_of(record)
     return RegionModel(domain, marginals, total, residual, loss, gap, inputs)

@@ -27,7 +27,6 @@ from pgmjax.model.base import Marginals
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.queries.block import code_of, code_or_value
 
-MOST_ROWS = 10**12
 _BYTES_A_CODE = 8
 _OF_FRAME = (
     "of a frame write {name: [*frame[name]] for name in frame}: labels or codes, None or -1 where unknown"
@@ -218,12 +217,6 @@ class ModelRows(Marginals):
     def _visible(self, columns: list[np.ndarray]) -> list[np.ndarray]:
         """The columns of the domain's attributes; hidden variables come after them."""
         return columns[: len(self.domain)]
-
-    def _number_of_rows(self, rows: int | None) -> int:
-        rows = round(self.total) if rows is None else checks.integer("rows", rows, low=0)
-        if rows > MOST_ROWS:
-            raise ValueError(f"rows must be at most {MOST_ROWS:,}, got {rows:,}.")
-        return rows
 
 
 def require_room(rows: int, domain: Domain) -> None:

@@ -236,25 +236,3 @@ def test_many_questions_of_a_star_are_answered_by_its_tree(monkeypatch):
         rest = sums / one.sum(axis=1) / other.sum(axis=1)
         joint = np.einsum("hx,hy,h->xy", one, other, rest)
         np.testing.assert_allclose(table, joint / joint.sum(), rtol=1e-9)
-
-
-def test_the_tree_is_taken_once_contractions_have_cost_as_much(monkeypatch):
-    """Whatever single questions are forecast to take, a hundred of them are not all asked alone."""
-    rng = np.random.default_rng(3)
-    sizes = (40,) * 30
-    chain = Structure(sizes, tuple((k, k + 1) for k in range(29)))
-    host = HostModel(chain, tuple(rng.normal(size=(40, 40)) for _ in range(29)))
-    tree, alone, marginal = HostTree(host), [], HostModel.marginal
-    monkeypatch.setattr("pgmjax.inference.oracles.host_tree.planned_cells", lambda structure: 10.0)
-    monkeypatch.setattr(HostModel, "work", lambda self, wanted: 40_000)
-    monkeypatch.setattr(
-        HostModel, "marginal", lambda self, wanted: alone.append(wanted) or marginal(self, wanted)
-    )
-    wanted, by_tree, bought = [(k, k + 20) for k in range(10)] * 10, HostTree(host), 0
-    for pair in wanted:
-        bought += by_tree._cells_between(pair)
-        by_tree._joint(pair)
-    found = [tree.marginal(pair) for pair in wanted]
-    assert 0 < len(alone) < len(wanted) and 40_000 * len(alone) <= 2 * bought
-    for pair, table in zip(wanted, found, strict=True):
-        np.testing.assert_allclose(table, marginal(host, pair), atol=1e-12)
