@@ -1,4 +1,4 @@
-"""`Model`, the questions that every fitted model answers, and `Marginals`, how its counts are asked for."""
+"""`Model`, the questions that every fitted model answers, and `NamedMarginals`, its counts by names."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def query_over(domain: Domain, query: Query) -> Query:
     return query.over(domain)
 
 
-class Marginals(Named):
+class NamedMarginals(Named):
     """Base of models: the counts of some attributes by their names."""
 
     domain: Domain

@@ -17,7 +17,7 @@ from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.oracles.host_tree import CACHE_BYTES, SlicedTree, tree_for
-from pgmjax.model.base import Marginals
+from pgmjax.model.base import NamedMarginals
 
 MANY = 1 << 22  # cells of marginals that are computed together, if the model is in parts
 DISTANCES: dict[str, Callable[[np.ndarray], Any]] = {
@@ -27,7 +27,7 @@ DISTANCES: dict[str, Callable[[np.ndarray], Any]] = {
 }
 
 
-class CalibratedModel(Marginals):
+class CalibratedModel(NamedMarginals):
     """The result of `GraphicalModel.calibrate`.
 
     It stores the junction tree's tables. If they do not fit in memory, each question goes through parts of

@@ -151,6 +151,8 @@ class Compression:
             {n: self._block(n) if block == identity() else identity() for n, block in blocks.items()}
         )
         if all(block == identity() for block in whole.blocks):
+            if whole == measurement.query:
+                return measurement
             return LinearMeasurement(
                 clique,
                 measurement.values,

@@ -33,7 +33,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.inference.plan.forecast import USUAL
 from pgmjax.measurements.inputs import Input, marks
 from pgmjax.model import io, row_file
-from pgmjax.model.base import Marginals, query_over
+from pgmjax.model.base import NamedMarginals, query_over
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.region_rows import SETTLING, steered
@@ -48,7 +48,7 @@ FOLDER = ArrayFolder(io.RECORD, formats.REGIONS)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class RegionModel(Marginals):
+class RegionModel(NamedMarginals):
     """Pseudo-marginals of regions, times a total: the result of `estimation.fit_local`.
 
     The pseudo-marginals agree with one another up to `residual`, but there may be no table with all of them

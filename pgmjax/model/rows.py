@@ -23,7 +23,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.measurements.inputs import Input, marks
 from pgmjax.model import completion, device_sampling, row_file, sampling
-from pgmjax.model.base import Marginals
+from pgmjax.model.base import NamedMarginals
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.queries.block import code_of, code_or_value
 
@@ -33,7 +33,7 @@ _OF_FRAME = (
 )
 
 
-class ModelRows(Marginals):
+class ModelRows(NamedMarginals):
     """Mixin with the row operations of a model, which `GraphicalModel` and `MixtureModel` inherit."""
 
     inputs: tuple[Input, ...]

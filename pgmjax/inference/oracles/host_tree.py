@@ -147,9 +147,10 @@ class HostTree:
         Not if the tree takes no longer than many plans of a contraction, since what is computed in it is kept
         for the next question. Yes if it takes longer than a question may: the contraction refuses that.
         """
-        if between <= _ALONE * planned_cells(self.tree.structure):
-            return False
-        return _seconds_between(between) > self.host.limits.max_seconds or self.host.work(wanted) < between
+        if _seconds_between(between) > self.host.limits.max_seconds:
+            return True
+        many_plans = _ALONE * planned_cells(self.tree.structure)
+        return between > many_plans and self.host.work(wanted) < between
 
     def _joint(self, wanted: Sequence[int]) -> _Factor:
         """The marginal of variables in the same tree."""
@@ -426,7 +427,9 @@ def _conditional(
         floor = np.where(np.isfinite(message), message, 0.0)
         logs -= floor.reshape(*floor.shape, *(1 for _ in shape[kept:]))
         return np.exp(logs, out=logs), host_sweep.scaled(message)
-    product = ops.host_product([(table.table, variables) for table, variables in scaled], clique, shape)
+    product = np.ones(shape)
+    for part, variables in scaled:
+        product *= ops.align(part.table, variables, clique)
     rows = product.reshape(math.prod(shape[:kept]), -1)
     sums = rows @ np.ones(rows.shape[1])
     rows /= np.where(sums > 0, sums, 1.0)[:, None]

@@ -378,9 +378,9 @@ def of_path(path: ContractionPath) -> Cost:
     """Cost of a path."""
     cells, large_ones = path.structure.cells, large(path)
     products = [
-        Dimensions(*map(cells, dataclasses.astuple(product)), number in large_ones)
-        for number, product in enumerate(map(path.product, path.steps))
-        if product
+        Dimensions(cells(p.batch), cells(p.left), cells(p.summed), cells(p.right), number in large_ones)
+        for number, p in enumerate(map(path.product, path.steps))
+        if p
     ]
     unions = sum(p.union for p in products if p.is_large)
     tiled = (p for p in products if min(p.left, p.summed, p.right) > 1)

@@ -110,7 +110,7 @@ def test_every_order_of_every_set(name, cache_bytes):
 
 
 @pytest.mark.parametrize("cache_bytes", [0, 1 << 20])
-def test_sets_of_one_large_clique_come_from_its_halves(cache_bytes):
+def test_sets_of_one_large_clique(cache_bytes):
     shape = (2, 3, 2, 4, 2, 3, 2)
     table = np.random.default_rng(0).normal(0, 2, shape)
     tree = HostTree(HostModel(Structure(shape, (tuple(range(7)),)), (table,)), cache_bytes)
