@@ -349,7 +349,7 @@ FAULTS = (
     ),
     Fault(
         "a warm start counts the potential it replaces twice",
-        "pgmjax.estimation.warm_start",
+        "pgmjax.estimation.start",
         "_log_weight_of_others",
         old=(
             "tables[number] = np.zeros_like(tables[number])\n"
