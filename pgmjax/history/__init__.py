@@ -25,9 +25,8 @@ from pgmjax.history.bayes.inference import Claim
 from pgmjax.history.bayes.posterior import posterior
 from pgmjax.history.history import History
 from pgmjax.history.kernel.cross_validation import CrossValidation
-from pgmjax.history.kernel.inner_products import kernel
+from pgmjax.history.kernel.inner_products import KernelProduct, kernel
 from pgmjax.history.kernel.pca import KernelPCA
-from pgmjax.history.kernel.product import KernelProduct
 from pgmjax.history.kernel.ridge import KernelRidge
 from pgmjax.history.max_entropy.fit import MaxEntropy
 from pgmjax.history.prior import ProductPrior

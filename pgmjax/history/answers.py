@@ -50,14 +50,3 @@ def rows_of(queries: Any, domain: Domain) -> Rows:
     if queries.domain.sizes != domain.sizes:
         raise ValueError(f"the rows must be over {domain!r}, got rows over {queries.domain!r}.")
     return queries
-
-
-def total_of(total: Any) -> float | None:
-    """Return a public number of records, or None.
-
-    Raises:
-        TypeError, ValueError: `total` is not a finite number >= 0, or too large.
-    """
-    if total is None or checks.number("total", total, at_least=0) == 0:
-        return total
-    return checks.total(total)

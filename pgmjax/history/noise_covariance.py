@@ -27,28 +27,11 @@ class NoiseCovariance:
 
         Args:
             stddevs: standard deviations [rows], positive; ignored if a covariance is given.
-            covariance: covariance [rows, rows], symmetric and positive definite.
-
-        Raises:
-            ValueError: a standard deviation is not finite and positive, or the covariance is not positive
-                definite.
+            covariance: covariance [rows, rows], symmetric and positive definite, as `History` has it.
         """
         if covariance is None:
-            scales = np.asarray(stddevs, np.float64).reshape(-1)
-            wrong = int((~(np.isfinite(scales) & (scales > 0))).sum())
-            if wrong:
-                raise ValueError(
-                    f"the standard deviations must be finite and > 0; {wrong} of {scales.size} are not."
-                )
-            return cls(scales)
-        whole = np.asarray(covariance, np.float64)
-        try:
-            factor = scipy.linalg.cholesky(whole, lower=True)
-        except (np.linalg.LinAlgError, ValueError) as error:
-            raise ValueError(
-                f"the noise's covariance, shape {whole.shape}, must be finite, square and positive definite."
-            ) from error
-        return cls(np.sqrt(np.diag(whole)), factor)
+            return cls(np.asarray(stddevs, np.float64))
+        return cls(np.sqrt(np.diag(covariance)), scipy.linalg.cholesky(covariance, lower=True))
 
     @property
     def independent(self) -> bool:
@@ -59,23 +42,6 @@ class NoiseCovariance:
     def variances(self) -> np.ndarray:
         """The variance of every answer's noise (counts^2) [rows]."""
         return self.stddevs**2
-
-    def block(self, rows: Any, columns: Any) -> np.ndarray:
-        """Return a block of Sigma [rows, columns], selected by two slices or index arrays."""
-        if self.factor is None:
-            numbers = np.arange(len(self.stddevs))
-            same = numbers[rows][:, None] == numbers[columns][None, :]
-            return np.where(same, self.variances[rows][:, None], 0.0)
-        return self.factor[rows] @ self.factor[columns].T
-
-    def add_to(self, block: np.ndarray, rows: slice, columns: slice, scale: float) -> None:
-        """Add `scale` times entries of Sigma to a block [rows, columns], in place."""
-        if self.factor is not None:
-            block += scale * self.block(rows, columns)
-            return
-        low, high = max(rows.start, columns.start), min(rows.stop, columns.stop)
-        shared = np.arange(low, high)
-        block[shared - rows.start, shared - columns.start] += scale * self.variances[low:high]
 
     def apply(self, array: np.ndarray) -> np.ndarray:
         """Return Sigma times an array [rows, ...]."""

@@ -1,0 +1,90 @@
+"""What kernel PCA and ridge regression share: inner products of a history's queries, noise, and answers."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import numpy as np
+
+from pgmjax._internal import checks
+from pgmjax.history.history import History
+from pgmjax.history.kernel.inner_products import KernelProduct, kernel, squared_norms
+from pgmjax.history.noise_covariance import NoiseCovariance
+from pgmjax.history.prior import ProductPrior
+from pgmjax.history.rows import Rows
+
+_BLOCK = 1024
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class System:
+    """The inner products K of a history's rows, the covariance of their noise, and the answers.
+
+    Attributes:
+        history: the noisy answers.
+        prior: weights of the cells; None for the uniform prior.
+        total: public number of records; None if unknown. If known, the universal query is taken out of K, and
+            what the prior says out of the answers.
+        noise: the covariance Sigma of the noise.
+        means: every row's mean under the prior [rows].
+    """
+
+    history: History
+    prior: ProductPrior | None
+    total: float | None
+    noise: NoiseCovariance
+    means: np.ndarray
+
+    @classmethod
+    def of(cls, history: History, prior: ProductPrior | None, total: Any) -> System:
+        """Return the system of a history.
+
+        Raises:
+            TypeError, ValueError: the prior is over another domain, or the total is no number >= 0.
+        """
+        if total is not None and checks.number("total", total, at_least=0) > 0:
+            total = checks.total(total)
+        noise = NoiseCovariance.of(history.stddevs, history.covariance)
+        return cls(history, prior, total, noise, history.rows.mean(prior))
+
+    @property
+    def answers(self) -> np.ndarray:
+        """The noisy answers, minus those of the prior if the total is known [rows]."""
+        return self.history.values - self.prior_answers(self.means)
+
+    def prior_answers(self, means: np.ndarray) -> np.ndarray:
+        """Return what the total and the prior say of queries of some means [targets]; 0 without a total."""
+        return (0.0 if self.total is None else self.total) * means
+
+    def matrix(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return K [rows, rows], and its diagonal before the universal query was taken out of it."""
+        result = kernel(self.history.rows, None, self.prior)
+        before = np.diag(result).copy()
+        for at in range(0, len(result) if self.total is not None else 0, _BLOCK):
+            result[at : at + _BLOCK] -= self.means[at : at + _BLOCK, None] * self.means
+        return result, before
+
+    def columns(self, targets: Rows, means: np.ndarray) -> np.ndarray:
+        """Return the inner products of the history's rows with others of some means [rows, targets]."""
+        result = kernel(self.history.rows, targets, self.prior)
+        if self.total is not None:
+            result -= self.means[:, None] * means
+        return result
+
+    def apply(self, array: np.ndarray) -> np.ndarray:
+        """Return K times an array [rows, columns], without computing entries of K."""
+        result = np.stack([self._product.apply(column) for column in array.T], axis=1)
+        if self.total is not None:
+            result -= self.means[:, None] * (self.means @ array)
+        return result
+
+    @functools.cached_property
+    def _product(self) -> KernelProduct:
+        return KernelProduct(self.history.rows, None, self.prior)
+
+    def squared_norms(self, targets: Rows, means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the squared norms of queries [targets], and those of what K holds of them."""
+        norms = squared_norms(targets, self.prior)
+        return norms, norms if self.total is None else norms - means**2
