@@ -18,10 +18,9 @@ from pgmjax._internal import migration
 from pgmjax.history import builders
 from pgmjax.history.answers import Answers
 from pgmjax.history.bayes.blue import BestLinearUnbiased
-from pgmjax.history.bayes.choose import distribution_of
 from pgmjax.history.bayes.consistent import DeclinedError, InferenceControl, consistent_answers
 from pgmjax.history.bayes.coordinates import NotEstimableError
-from pgmjax.history.bayes.inference import Claim
+from pgmjax.history.bayes.inference import Claim, distribution_of
 from pgmjax.history.bayes.posterior import posterior
 from pgmjax.history.history import History
 from pgmjax.history.kernel.cross_validation import CrossValidation
