@@ -7,6 +7,7 @@ or the reason for a refusal.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from fractions import Fraction
 from typing import Any
 
@@ -61,6 +62,23 @@ class SessionAnswer:
     secure: bool
     reason: str = ""
 
+    @classmethod
+    def of(
+        cls,
+        step: int,
+        record: dict[str, Any],
+        state: SessionState,
+        source: str,
+        value: float | None = None,
+        interval: tuple[float, float] | None = None,
+        stddev: float | None = None,
+        reason: str = "",
+    ) -> SessionAnswer:
+        """Return the answer to what a record asked, in the state right after it."""
+        epsilon = exact("epsilon", record["epsilon"]) if record["kind"] == "bought" else Fraction(0)
+        given = (source, value, interval, stddev, record["half_width"], record["delta"], epsilon)
+        return cls(step, *given, state.account.cost, state.secure, reason)
+
     @property
     def answered(self) -> bool:
         """Return whether there is an answer."""
@@ -109,8 +127,9 @@ class SessionState:
     _blue: tuple[int, BestLinearUnbiased] | None = None
 
     @classmethod
-    def of(cls, header: dict[str, Any]) -> SessionState:
-        """Return the state that step 0 describes."""
+    def of(cls, records: list[dict[str, Any]]) -> SessionState:
+        """Return the state after some records, of which step 0 describes the session."""
+        header = records[0]
         domain, relation = Domain(header["domain"]), Relation.parse(header["relation"])
         given = [
             LinearMeasurement.released(query_of(entry), entry["values"], DiscreteLaplace(entry["scale"]))
@@ -120,8 +139,11 @@ class SessionState:
         history = History(domain, given, relation=relation, secure=secure)
         population = Population.from_dict(header["population"])
         unit = population.unit
-        account = CellAccount.empty(domain, relation, records=1 if unit is None else unit.max_records)
-        return cls(domain, relation, exact("cap", header["cap"]), history, account, secure, population)
+        account = CellAccount(domain, relation, records=1 if unit is None else unit.max_records)
+        state = cls(domain, relation, exact("cap", header["cap"]), history, account, secure, population)
+        for before, record in itertools.pairwise(records):
+            state.add(record, before)
+        return state
 
     def add(self, record: dict[str, Any], before: dict[str, Any]) -> None:
         """Add one more record; `before` is the previous one."""
@@ -132,10 +154,6 @@ class SessionState:
             self.history = self.history.append(
                 LinearMeasurement.released(query_of(before), record["values"], distribution)
             )
-
-    def copy(self) -> SessionState:
-        """Return a copy of the state."""
-        return dataclasses.replace(self)
 
     @property
     def blue(self) -> BestLinearUnbiased | None:
@@ -187,18 +205,7 @@ class SessionState:
             other = interval(known, requirement.delta)
             if other[1] - other[0] < ends[1] - ends[0]:
                 answer, ends = known, other
-        return SessionAnswer(
-            step,
-            "measured",
-            answer.value,
-            ends,
-            answer.stddev,
-            requirement.half_width,
-            requirement.delta,
-            exact("epsilon", bought["epsilon"]),
-            self.account.cost,
-            self.secure,
-        )
+        return SessionAnswer.of(step, bought, self, "measured", answer.value, ends, answer.stddev)
 
     def _start(self, number: int) -> int:
         """Return the last measurement at which the estimator was refactorised."""
@@ -221,15 +228,14 @@ def replayed(state: SessionState, records: list[dict[str, Any]], step: int) -> S
     if record["kind"] == "bought":
         if step + 1 == len(records):
             return None
-        later = state.copy()
+        later = dataclasses.replace(state)
         for place in (step, step + 1):
             later.add(records[place], records[place - 1])
         return paid(later, records, step)
-    plain = (record["half_width"], record["delta"], Fraction(0), state.account.cost, state.secure)
     if record["kind"] == "refused":
-        return SessionAnswer(step, "refused", None, None, None, *plain, reason=record["reason"])
+        return SessionAnswer.of(step, record, state, "refused", reason=record["reason"])
     low, high = record["interval"]
-    return SessionAnswer(step, "history", record["value"], (low, high), record["stddev"], *plain)
+    return SessionAnswer.of(step, record, state, "history", record["value"], (low, high), record["stddev"])
 
 
 def paid(state: SessionState, records: list[dict[str, Any]], step: int) -> SessionAnswer:
@@ -237,26 +243,12 @@ def paid(state: SessionState, records: list[dict[str, Any]], step: int) -> Sessi
     bought, outcome = records[step], records[step + 1]
     if outcome["kind"] == "noise":
         return state.measured(step, bought, outcome)
-    epsilon = exact("epsilon", bought["epsilon"])
-    plain = (bought["half_width"], bought["delta"], epsilon, state.account.cost, state.secure)
     reason = (
         "its noise could not be computed, as often as the account lets it be tried; its cost stays spent."
     )
-    return SessionAnswer(step, "refused", None, None, None, *plain, reason=reason)
+    return SessionAnswer.of(step, bought, state, "refused", reason=reason)
 
 
 def query_of(record: dict[str, Any]) -> Query:
     """Return the query of a record."""
     return as_entry(0, record["query"]).query
-
-
-def written(answer: SessionAnswer) -> dict[str, Any]:
-    """Return a free answer or a refusal as a record."""
-    kind = "free" if answer.answered else "refused"
-    return {
-        "kind": kind,
-        "value": answer.value,
-        "interval": None if answer.interval is None else list(answer.interval),
-        "stddev": answer.stddev,
-        "reason": answer.reason,
-    }
