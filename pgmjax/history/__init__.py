@@ -32,7 +32,6 @@ from pgmjax.history.prior import ProductPrior
 from pgmjax.history.rows import Rows
 from pgmjax.history.session.costs import least_epsilon, sensitivities, system_cost
 from pgmjax.history.session.session import Session
-from pgmjax.measurements.noise import Gaussian, Laplace
 
 __all__ = [
     "Answers",
@@ -40,13 +39,11 @@ __all__ = [
     "Claim",
     "CrossValidation",
     "DeclinedError",
-    "Gaussian",
     "History",
     "InferenceControl",
     "KernelPCA",
     "KernelProduct",
     "KernelRidge",
-    "Laplace",
     "MaxEntropy",
     "NotEstimableError",
     "ProductPrior",

@@ -16,8 +16,7 @@ import optax
 
 from pgmjax._internal import checks, device
 from pgmjax._internal.jit import cache_size, jit
-from pgmjax.learning.base import Examples, FittedLearner, Learner, encoded_queries
-from pgmjax.learning.scaling import Scale
+from pgmjax.learning.base import Examples, FittedLearner, Learner, Scale, encoded_queries
 from pgmjax.random import generator
 
 ORDER_SEED = 0

@@ -98,11 +98,6 @@ class Channel:
         return self.bit_variances is None
 
     @property
-    def gain(self) -> float:
-        """Alias of `gap`: the difference in mean between the record's own cell and another."""
-        return self.gap
-
-    @property
     def factor(self) -> float:
         """The factor that multiplies an answer's function: 1 / gap."""
         return 1 / self.gap
@@ -126,11 +121,6 @@ class Channel:
         own, other = self.squares
         shifted = own - 2 * self.other * self.truth + self.other**2
         return shifted / self.gap**2, (other - self.other**2) / self.gap**2
-
-    @property
-    def predicate_variance(self) -> float:
-        """A bound on the variance of one record's unbiased estimate of any predicate on the cells."""
-        return float(self.bound(1.0))
 
     def matrix(self) -> np.ndarray:
         """Return the mean of each cell's number [cell, own cell], float64 [size, size]."""
@@ -240,5 +230,5 @@ def predicted_error(factors: Sequence[Channel], rows: int) -> float:
         >>> round(predicted_error([Channel.of(distribution, Domain({"a": 1024}), ("a",))], 48842), 2)
         1.35
     """
-    worst = math.expm1(sum(math.log1p(factor.predicate_variance) for factor in factors))
+    worst = math.expm1(sum(math.log1p(float(factor.bound(1.0))) for factor in factors))
     return math.sqrt(worst / rows)

@@ -22,6 +22,7 @@ from pgmjax.data.counting import check_memory
 from pgmjax.data.domain import Domain
 from pgmjax.local.answers import UnbiasedAnswers, refuse_useless
 from pgmjax.local.channel import Channel
+from pgmjax.local.codes import whole_numbers
 from pgmjax.local.marginals import ReleasedResponses, marginals_of, parts_of
 from pgmjax.queries.block import code_of
 
@@ -179,16 +180,11 @@ def _planned(responses: ReleasedResponses, condition: Any) -> list[_Part]:
 
 def _allowed(domain: Domain, name: str, codes: Any) -> np.ndarray:
     given = checks.several(f"the codes of {name!r}", codes, "integers")
-    array = np.asarray([code_of(domain.attribute(name), each) for each in given])
-    if not array.size:
+    if not given:
         raise ValueError(f"the condition allows no code of {name!r}: give at least one.")
-    if array.dtype.kind not in "iu" or array.ndim != 1:
-        raise TypeError(f"the codes of {name!r} must be integers, got {array.dtype}.")
-    size = domain[name]
-    if not 0 <= int(array.min()) <= int(array.max()) < size:
-        raise ValueError(f"the codes of {name!r} must lie in 0..{size - 1}.")
-    mask = np.zeros(size, bool)
-    mask[array] = True
+    coded = [code_of(domain.attribute(name), each) for each in given]
+    mask = np.zeros(domain[name], bool)
+    mask[whole_numbers(f"the codes of {name!r}", coded, domain[name])] = True
     return mask
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.local.answers import UnbiasedAnswers, refuse_useless
 from pgmjax.local.channel import Channel
-from pgmjax.local.codes import Perturbed, PerturbedCodes
+from pgmjax.local.codes import PerturbedCodes
 from pgmjax.privacy.response import KaryResponse, checked_response
 
 _BLOCK_NUMBERS = 1 << 22
@@ -42,7 +42,7 @@ class PerturbedGraph:
     bits: np.ndarray
 
     @classmethod
-    def of(cls, table: Perturbed, vertices: int) -> PerturbedGraph:
+    def of(cls, table: Any, vertices: int) -> PerturbedGraph:
         """Pack the codes of a perturbed table whose rows are pairs of vertices.
 
         Raises:

@@ -9,9 +9,9 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
-from pgmjax.local.answers import Function, SufficientStatistics, UnbiasedAnswers
+from pgmjax.local.answers import Function, SufficientStatistics, UnbiasedAnswers, real_functions
 from pgmjax.local.channel import Channel
-from pgmjax.local.codes import Perturbed, PerturbedCodes
+from pgmjax.local.codes import PerturbedCodes, whole_numbers
 from pgmjax.privacy.response import KaryResponse, checked_response
 
 MAX_CELLS = 1 << 28
@@ -97,15 +97,11 @@ class GroupHistograms:
 
     def _assigned(self, functions: np.ndarray, assignment: Any, useless: str) -> UnbiasedAnswers:
         """Answer queries by assignment; products are computed once for each function and group."""
-        chosen = np.asarray(assignment)
-        if chosen.dtype.kind not in "iu":
-            raise TypeError(f"assignment must hold integers, got {chosen.dtype}.")
-        if chosen.ndim != 2 or chosen.shape[1] != self.groups:
+        chosen = whole_numbers("assignment", assignment, len(functions), axes=2)
+        if chosen.shape[1] != self.groups:
             raise ValueError(
                 f"assignment must have the shape [queries, {self.groups} groups], got {chosen.shape}."
             )
-        if chosen.size and not 0 <= int(chosen.min()) <= int(chosen.max()) < len(functions):
-            raise ValueError(f"assignment must name functions 0..{len(functions) - 1}.")
         counts = self.counts.astype(np.float64)
         seen, squares = functions @ counts.T, functions**2 @ counts.T
         about = Function.of(functions)
@@ -122,9 +118,7 @@ class GroupHistograms:
         return pieces.answers(useless)
 
     def _checked(self, functions: Any, assignment: Any) -> np.ndarray:
-        array = np.asarray(functions)
-        if array.dtype.kind not in "buif":
-            raise TypeError(f"functions must hold real numbers, got {array.dtype}.")
+        array = real_functions(functions)
         size = self.distribution.size
         expected = f"[queries, {size}] or [queries, {self.groups} groups, {size}]"
         fits = array.ndim == 2 or (
@@ -132,8 +126,6 @@ class GroupHistograms:
         )
         if not fits or array.shape[-1] != size or not len(array):
             raise ValueError(f"functions must have the shape {expected}, got {array.shape}.")
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise ValueError("functions must be finite: bounded row functions are what can be answered.")
         return array if array.ndim == 3 else array.astype(np.float64)
 
     def __repr__(self) -> str:
@@ -141,7 +133,7 @@ class GroupHistograms:
 
 
 def group_histograms(
-    table: Perturbed,
+    table: Any,
     groups: Any = None,
     number: int | None = None,
     *,
@@ -189,11 +181,8 @@ def group_histograms(
 def _number(groups: Any, number: int | None) -> int:
     if groups is None:
         return 1
-    if isinstance(groups, np.ndarray):
-        if groups.dtype.kind not in "iu" or groups.ndim != 1:
-            raise TypeError(f"groups must be integers with one axis, got {groups.dtype}.")
-        if number is None:
-            return int(groups.max(initial=0)) + 1
+    if number is None and isinstance(groups, np.ndarray):
+        return int(groups.max(initial=0)) + 1
     if number is None:
         raise ValueError("number must say how many groups there are where groups is a function.")
     return checks.integer("number", number, low=1)
@@ -201,9 +190,8 @@ def _number(groups: Any, number: int | None) -> int:
 
 def _groups_of(groups: Any, start: int, rows: int, number: int) -> np.ndarray:
     stop = start + rows
-    where = groups[start:stop] if isinstance(groups, np.ndarray) else np.asarray(groups(start, stop))
-    if where.shape != (rows,) or where.dtype.kind not in "iu":
+    given = groups[start:stop] if isinstance(groups, np.ndarray) else groups(start, stop)
+    where = whole_numbers("groups", given, number)
+    if len(where) != rows:
         raise ValueError(f"groups must name a group for each row: {rows:,} integers were expected here.")
-    if where.size and not 0 <= int(where.min()) <= int(where.max()) < number:
-        raise ValueError(f"groups must lie in 0..{number - 1}.")
     return where

@@ -11,16 +11,17 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax.history.kernel.inner_products import squared_norms
 from pgmjax.history.rows import Rows
-from pgmjax.local.answers import Function, SufficientStatistics, UnbiasedAnswers
-from pgmjax.local.codes import Perturbed, PerturbedCodes, Universe
+from pgmjax.local.answers import Function, SufficientStatistics, UnbiasedAnswers, real_functions
+from pgmjax.local.codes import PerturbedCodes, Universe
 from pgmjax.queries import Query
 
 _BLOCK_NUMBERS = 1 << 22
 
 
 def answer_queries(
-    table: Perturbed, universe: Universe, queries: Query | Iterable[Query] | Rows, *, useless: str = "refuse"
+    table: Any, universe: Universe, queries: Query | Iterable[Query] | Rows, *, useless: str = "refuse"
 ) -> UnbiasedAnswers:
     """Return answers to linear queries on cliques of the universe's attributes, as fractions of the rows.
 
@@ -100,39 +101,13 @@ def _see(
 
 def _about(rows: Rows) -> Function:
     """Return the summary of the functions over the universe, from one vector per attribute."""
-    sums = rows.coefficients.copy()
-    for place, vectors in enumerate(rows.vectors):
-        sums *= vectors.sum(axis=1)[rows.index[:, place]]
-    low, high = rows.extremes()
-    return Function(
-        np.bincount(rows.owner, sums, minlength=rows.num_rows)[:, None],
-        _squares(rows)[:, None],
-        low[:, None],
-        high[:, None],
-    )
-
-
-def _squares(rows: Rows) -> np.ndarray:
-    """Return the sum over the universe of each row's square [rows], by pairs of its terms."""
-    number = np.bincount(rows.owner, minlength=rows.num_rows)
-    ends = np.cumsum(number)
-    most = int(number.max(initial=0))
-    grams = [vectors @ vectors.T for vectors in rows.vectors]
-    result = np.zeros(rows.num_rows)
-    terms = np.arange(rows.num_terms)
-    for shift in range(most):
-        # each term with the one `shift` after it in the same row; pairs count twice, a term with itself once
-        first = terms[terms + shift < ends[rows.owner]]
-        second = first + shift
-        product = rows.coefficients[first] * rows.coefficients[second]
-        for place, gram in enumerate(grams):
-            product = product * gram[rows.index[first, place], rows.index[second, place]]
-        result += np.bincount(rows.owner[first], product, minlength=rows.num_rows) * (1 if shift == 0 else 2)
-    return result
+    cells = rows.domain.size()
+    parts = (cells * rows.mean(), cells * squared_norms(rows), *rows.extremes())
+    return Function(*(part[:, None] for part in parts))
 
 
 def answer_rows(
-    table: Perturbed, functions: Any, queries: int | None = None, *, useless: str = "refuse"
+    table: Any, functions: Any, queries: int | None = None, *, useless: str = "refuse"
 ) -> UnbiasedAnswers:
     """Return estimates of means over rows of functions that differ from row to row.
 
@@ -200,12 +175,7 @@ def _source(functions: Any, queries: int | None) -> tuple[Callable[[int, int], A
 
 
 def _checked(values: Any, shape: tuple[int, int, int]) -> np.ndarray:
-    array = np.asarray(values)
-    if array.dtype.kind not in "buif":
-        raise TypeError(f"functions must hold real numbers, got {array.dtype}.")
+    array = real_functions(values)
     if array.shape != shape:
         raise ValueError(f"functions must have the shape {shape} for these rows, got {array.shape}.")
-    array = array.astype(np.float64)
-    if not np.isfinite(array).all():
-        raise ValueError("functions must be finite: bounded row functions are what can be answered.")
-    return array
+    return array.astype(np.float64)

@@ -6,7 +6,6 @@ References:
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import numpy as np
@@ -20,34 +19,12 @@ MEMORY = 20
 RESTARTS = 5
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Ending:
-    """The result of an ascent.
-
-    Attributes:
-        point: the point of the lowest primal objective.
-        below: the highest dual objective found, a lower bound on the optimum.
-        status: the reason for stopping.
-        steps: the number of evaluations of the dual.
-    """
-
-    point: DualPoint
-    below: float
-    status: Status
-    steps: int
-
-    @property
-    def gap(self) -> float:
-        """The duality gap: a bound on the primal objective minus the optimum (nats)."""
-        return max(self.point.primal - self.below, 0.0)
-
-
 class Converged(StopIteration):
     """Raised within the search to stop it: the certificate is small enough."""
 
 
 class AscentSearch:
-    """The best point so far, with its stopping test."""
+    """The best point so far, with its stopping test; `steps` counts evaluations of the dual."""
 
     def __init__(self, dual: Dual, tol: float, bar: Progress | None = None) -> None:
         self._dual, self._tol, self._bar = dual, tol, bar
@@ -58,8 +35,8 @@ class AscentSearch:
 
     @property
     def gap(self) -> float:
-        """The best certified gap so far; infinite before the first point."""
-        return math.inf if self.best is None else self.best.primal - self.below
+        """A bound on the best primal objective minus the optimum (nats); infinite before the first point."""
+        return math.inf if self.best is None else max(self.best.primal - self.below, 0.0)
 
     def see(self, weights: np.ndarray) -> DualPoint:
         """Evaluate weights, keep the best.
@@ -81,14 +58,14 @@ class AscentSearch:
             raise Converged
         return point
 
-    def ending(self, status: Status) -> Ending:
-        """The result, with the given status."""
+    def found(self) -> DualPoint:
+        """Return the point of the lowest primal objective."""
         if self.best is None:
             raise FloatingPointError("the dual is not finite at its starting point")
-        return Ending(self.best, self.below, status, self.steps)
+        return self.best
 
 
-def ascend(dual: Dual, start: np.ndarray, scales: np.ndarray, max_steps: int, search: AscentSearch) -> Ending:
+def ascend(dual: Dual, start: np.ndarray, scales: np.ndarray, max_steps: int, search: AscentSearch) -> Status:
     """Maximise the dual.
 
     Args:
@@ -128,7 +105,7 @@ def ascend(dual: Dual, start: np.ndarray, scales: np.ndarray, max_steps: int, se
             if not search.gap < 0.9 * before:
                 break
     except Converged:
-        return search.ending(Status.CONVERGED)
+        return Status.CONVERGED
     except StopIteration:
-        return search.ending(Status.MAX_STEPS)
-    return search.ending(Status.STALLED)
+        return Status.MAX_STEPS
+    return Status.STALLED

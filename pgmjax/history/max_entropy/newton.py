@@ -16,12 +16,12 @@ import numpy as np
 import scipy
 
 from pgmjax.estimation.solvers.stopping import Status
-from pgmjax.history.max_entropy.ascent import AscentSearch, Converged, Ending
+from pgmjax.history.max_entropy.ascent import AscentSearch, Converged
 from pgmjax.history.max_entropy.chains import Chains
 from pgmjax.history.max_entropy.dual import CliqueTerms, FeatureCliques, Features, Penalty
 
-SWEEPS = {"gibbs": 2, "metropolis": 20}
-"""Sweeps between two samples; random proposals are often rejected, but cost less."""
+SWEEPS = 2
+"""Sweeps between two samples."""
 PIECES = 10
 """Samples on the path from the prior to given weights."""
 INNER = 30
@@ -120,7 +120,7 @@ class Newton:
         groups = len(self.features.groups)
         taken = []
         for _ in range(self.snapshots):
-            chains = chains.swept(tables, SWEEPS[chains.method])
+            chains = chains.swept(tables, SWEEPS)
             taken.append(chains.cells()[:groups])
         cells = [np.concatenate(parts) for parts in zip(*taken, strict=True)]
         return chains, Sample.of(self.features, cells)
@@ -194,7 +194,7 @@ class Newton:
             means.append(float(sample.means @ weights))
         return chains, (sum(means) - 0.5 * (means[0] + means[-1])) / PIECES
 
-    def exactly(self, chains: Chains, start: np.ndarray, search: AscentSearch, max_steps: int) -> Ending:
+    def exactly(self, chains: Chains, start: np.ndarray, search: AscentSearch, max_steps: int) -> Status:
         """Ascend by exact gradients, one inference per step.
 
         Args:
@@ -216,8 +216,8 @@ class Newton:
                 else:
                     reach = 0.25 * min(reach, far)
         except Converged:
-            return search.ending(Status.CONVERGED)
-        return search.ending(Status.MAX_STEPS if search.steps >= max_steps else Status.STALLED)
+            return Status.CONVERGED
+        return Status.MAX_STEPS if search.steps >= max_steps else Status.STALLED
 
     def _clipped(self, weights: np.ndarray) -> np.ndarray:
         return np.clip(weights, -self.penalty.box, self.penalty.box)
