@@ -30,7 +30,7 @@ import numpy as np
 
 import pgmjax as pj
 from pgmjax.history.session.costs import CellAccount
-from pgmjax.history.session.requirement import AccuracyRequirement
+from pgmjax.history.session.state import AccuracyRequirement
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.seeded import SeededBackend
 

@@ -65,13 +65,18 @@ class Rows:
     vectors: tuple[np.ndarray, ...]
 
     @classmethod
-    def of(cls, queries: Query | Iterable[Query], domain: Domain) -> Rows:
-        """Return the rows of one query or of several, in order.
+    def of(cls, queries: Query | Iterable[Query] | Rows, domain: Domain) -> Rows:
+        """Return the rows of one query or of several, in order, or rows over the domain as they are.
 
         Raises:
             TypeError: something is not a query.
-            ValueError: a query does not fit the domain.
+            ValueError: a query does not fit the domain, or rows are over another one.
         """
+        checks.kind(queries, Query | Iterable | Rows, "queries must be queries or Rows")
+        if isinstance(queries, Rows):
+            if queries.domain.sizes != domain.sizes:
+                raise ValueError(f"the rows must be over {domain!r}, got rows over {queries.domain!r}.")
+            return queries
         several = [queries] if isinstance(queries, Query) else list(queries)
         for query in several:
             checks.kind(query, Query, "rows are made of queries on cliques")

@@ -6,7 +6,6 @@ A universe treats the cells of several attributes as the categories of one.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -179,10 +178,9 @@ class Universe:
 
     def column(self, codes: Any, name: str) -> np.ndarray:
         """Return the codes of one attribute [rows] from cells [rows]."""
-        place = self.domain.attributes.index(self.domain.attribute(name).name)
-        below = math.prod(self.domain.shape[place + 1 :])
-        return np.asarray(codes) // below % self.domain.shape[place]
+        return self.decode(codes)[self.domain.attribute(name).name]
 
     def decode(self, codes: Any) -> dict[str, np.ndarray]:
         """Return the codes of every attribute [rows] from cells [rows]."""
-        return {name: self.column(codes, name) for name in self.domain}
+        places = np.unravel_index(np.asarray(codes, np.int64), self.domain.shape)
+        return dict(zip(self.domain, places, strict=True))

@@ -59,9 +59,7 @@ def answer_queries(
             f"the codes are of {size:,} categories and the universe has {universe.size:,} cells: "
             "give the universe that was perturbed."
         )
-    rows = queries if isinstance(queries, Rows) else Rows.of(queries, universe.domain)
-    if rows.domain != universe.domain:
-        raise ValueError("the rows of queries are over another domain than the universe.")
+    rows = Rows.of(queries, universe.domain)
     pieces = SufficientStatistics(perturbed.channel, rows.num_rows)
     seen, squares = np.zeros(rows.num_rows), np.zeros(rows.num_rows)
     counts = np.zeros(universe.size, np.int64) if universe.size <= _BLOCK_NUMBERS else None

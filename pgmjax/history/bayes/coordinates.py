@@ -11,7 +11,6 @@ import numpy as np
 from pgmjax._internal.errors import Error
 from pgmjax.data.domain import Domain
 from pgmjax.history import estimable
-from pgmjax.history.answers import rows_of
 from pgmjax.history.kernel.inner_products import kernel, squared_norms
 from pgmjax.history.kernel.pca import KernelSpectrum
 from pgmjax.history.noise_covariance import NoiseCovariance
@@ -55,7 +54,7 @@ class Cells:
         if isinstance(targets, Query | Rows):
             if self.domain is None:
                 raise ValueError(f"this history is a plain matrix: give targets as arrays of {self.number}.")
-            targets = rows_of(targets, self.domain).matrix()
+            targets = Rows.of(targets, self.domain).matrix()
         array = np.atleast_2d(np.asarray(targets, np.float64))
         if array.ndim != 2 or array.shape[1] != self.number or not np.isfinite(array).all():
             raise ValueError(
@@ -109,7 +108,7 @@ class Span:
 
     def of(self, targets: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return targets in coordinates [targets, coordinates], their squared lengths outside [targets]."""
-        asked = rows_of(targets, self.rows.domain)
+        asked = Rows.of(targets, self.rows.domain)
         inside = kernel(asked, self.rows) @ self.transform.T
         squares = squared_norms(asked)
         outside = squares - (inside**2).sum(axis=1)
@@ -120,12 +119,12 @@ class Span:
 
         The residual of a target may be below the precision of the kernel and still contain every record.
         """
-        asked = rows_of(targets, self.rows.domain).take(which)
+        asked = Rows.of(targets, self.rows.domain).take(which)
         return estimable.is_estimable(asked, self.rows, combination)
 
     def appended(self, row: Any) -> tuple[Span, np.ndarray]:
         """Return coordinates that include one more row, and the row's own."""
-        asked = rows_of(row, self.rows.domain)
+        asked = Rows.of(row, self.rows.domain)
         inside, outside = self.of(asked)
         rows = self.rows.concatenated(asked)
         height, width = self.transform.shape
@@ -140,7 +139,7 @@ class Span:
 
     def describe(self, targets: Any, which: int, missing: np.ndarray) -> tuple[str, None]:
         """Describe the missing direction by the attributes whose joint effect is not estimable."""
-        asked = rows_of(targets, self.rows.domain).take([which])
+        asked = Rows.of(targets, self.rows.domain).take([which])
         weights = -(self.of(asked)[0][0] - missing) @ self.transform
         every = asked.concatenated(self.rows)
         signed = np.concatenate([[1.0], weights])

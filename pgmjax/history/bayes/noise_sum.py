@@ -83,13 +83,6 @@ class NoiseSum:
         """Return whether every noise is discrete."""
         return all(distribution.is_discrete for distribution in self.distributions)
 
-    def continuous(self) -> NoiseSum:
-        """Return the sum with the papers' continuous distributions of the same families and scales."""
-        sizes = np.repeat(self.sizes, self.counts)
-        return NoiseSum(
-            sizes, np.repeat(np.array(self.distributions, object), self.counts).tolist(), continuous=True
-        )
-
     def characteristic(self, angles: np.ndarray, negligible: float = 0.0) -> np.ndarray:
         """Return E cos(t X) for every t in `angles` [n].
 

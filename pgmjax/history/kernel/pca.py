@@ -17,10 +17,9 @@ import scipy
 
 from pgmjax._internal import checks, device
 from pgmjax._internal.memory import available_bytes, readable_bytes
-from pgmjax.history.answers import Answers, rows_of
 from pgmjax.history.estimable import is_estimable
 from pgmjax.history.history import History
-from pgmjax.history.kernel.system import System
+from pgmjax.history.kernel.system import Answers, System
 from pgmjax.history.noise_covariance import NoiseCovariance
 from pgmjax.history.prior import ProductPrior
 from pgmjax.history.rows import Rows
@@ -135,7 +134,7 @@ class KernelPCA:
         Raises:
             TypeError, ValueError: something is not a query or does not fit the domain, or alpha <= 0.
         """
-        targets = rows_of(queries, self.history.domain)
+        targets = Rows.of(queries, self.history.domain)
         shrinkage = self.spectrum.shrinkage(alpha)
         means = targets.mean(self.prior)
         values = self.system.prior_answers(means)

@@ -16,10 +16,10 @@ import scipy
 from pgmjax import random
 from pgmjax._internal import checks
 from pgmjax._internal.memory import available_bytes
-from pgmjax.history.answers import Answers, rows_of
 from pgmjax.history.history import History
-from pgmjax.history.kernel.system import System
+from pgmjax.history.kernel.system import Answers, System
 from pgmjax.history.prior import ProductPrior
+from pgmjax.history.rows import Rows
 
 METHODS = ("auto", "cholesky", "conjugate-gradients")
 _BLOCK = 1024
@@ -120,7 +120,7 @@ class KernelRidge:
             TypeError, ValueError: something is not a query, or does not fit the domain.
         """
         system = self.system
-        targets = rows_of(queries, system.history.domain)
+        targets = Rows.of(queries, system.history.domain)
         means = targets.mean(system.prior)
         values = system.prior_answers(means)
         spread, distances = np.empty((2, targets.num_rows))

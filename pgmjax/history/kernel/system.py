@@ -19,6 +19,25 @@ _BLOCK = 1024
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class Answers:
+    """Answers to some queries, one per row.
+
+    Attributes:
+        values: the answers (counts) [rows].
+        stddevs: standard deviation (counts) of the noise left in every answer [rows]; a bias comes on top
+            if alpha is finite or a query is not estimable. None if not requested.
+        estimable: whether an unbiased answer exists [rows]; None if that would require a factorisation.
+        distances: the norm |q - q'| between the requested query and the query q' whose answer `values`
+            estimates without bias [rows]: alpha times it is the bias that alpha assumes. None as above.
+    """
+
+    values: np.ndarray
+    stddevs: np.ndarray | None
+    estimable: np.ndarray | None = None
+    distances: np.ndarray | None = None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class System:
     """The inner products K of a history's rows, the covariance of their noise, and the answers.
 

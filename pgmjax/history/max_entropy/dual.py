@@ -29,6 +29,7 @@ import numpy as np
 
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
+from pgmjax.history.kernel.inner_products import squared_norms
 from pgmjax.history.prior import ProductPrior
 from pgmjax.history.rows import Rows, kronecker
 from pgmjax.inference import oracles
@@ -102,7 +103,9 @@ class Dual:
     def scales(self, prior: ProductPrior) -> np.ndarray:
         """Return a step size for every weight [rows]: one over the root of its curvature at the prior."""
         means = self.features.rows.mean(prior)
-        variances = np.maximum(self.features.squares(prior) - means**2, 0.0) + self.penalty.curvature
+        variances = (
+            np.maximum(squared_norms(self.features.rows, prior) - means**2, 0.0) + self.penalty.curvature
+        )
         largest = float(variances.max(initial=0.0))
         return np.asarray(1.0 / np.sqrt(np.maximum(variances, 1e-12 * largest if largest else 1.0)))
 
@@ -235,17 +238,6 @@ class Features:
         for group, marginal in zip(self.groups, marginals, strict=True):
             result += np.bincount(group.owner, group.means(marginal), len(result))
         return result
-
-    def squares(self, prior: ProductPrior) -> np.ndarray:
-        """Return an upper bound on the mean square of every row under a product prior [rows].
-
-        Exact for rows of one term; for others, the bound from the triangle inequality.
-        """
-        rows = self.rows
-        means = rows.coefficients**2
-        for place, vectors in enumerate(rows.vectors):
-            means = means * (vectors**2 @ prior.probabilities[place])[rows.index[:, place]]
-        return np.asarray(np.bincount(rows.owner, np.sqrt(means), rows.num_rows) ** 2)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -26,10 +26,10 @@ from pgmjax.estimation.constraints import StructuralZeros
 from pgmjax.estimation.region_fit import fit_local
 from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.history.history import History
-from pgmjax.history.max_entropy.ascent import AscentSearch, ascend
+from pgmjax.history.kernel.inner_products import squared_norms
+from pgmjax.history.max_entropy.ascent import AscentSearch, Newton, Rough, ascend
 from pgmjax.history.max_entropy.chains import Chains, draw
 from pgmjax.history.max_entropy.dual import Dual, FeatureCliques, Features, penalty_of
-from pgmjax.history.max_entropy.newton import Newton, Rough
 from pgmjax.history.prior import ProductPrior
 from pgmjax.inference import oracles
 from pgmjax.inference.plan.forecast import ModelTooLargeError
@@ -273,7 +273,7 @@ class MaxEntropy(Named):
         found = self._regions(history, problem.total, problem.alpha)
         if self.alpha is None and self.prior is None:
             # an exact fit is pulled towards uniform tables: what its product asks for is no weight for that
-            better = alpha_of(history, problem.features, _product(history, found.model), problem.total)
+            better = alpha_of(history, _product(history, found.model), problem.total)
             if better * AGAIN < problem.alpha:
                 return self._regions(history, problem.total, better)
         return found
@@ -317,7 +317,7 @@ class MaxEntropy(Named):
         if not history.num_rows:
             raise ValueError("the history has no answers: there is nothing to integrate.")
         features = Features.of(history.rows)
-        alpha = self.alpha if self.alpha is not None else alpha_of(history, features, self.prior, total)
+        alpha = self.alpha if self.alpha is not None else alpha_of(history, self.prior, total)
         kind = "gaussian" if self.solver == "regions" else self.penalty
         penalty = penalty_of(history, kind, alpha, total)
         layout = FeatureCliques.of(features, prior)
@@ -355,7 +355,7 @@ class MaxEntropy(Named):
         return ProductPrior.uniform(history.domain) if self.prior is None else self.prior
 
 
-def alpha_of(history: History, features: Features, prior: ProductPrior | None, total: float) -> float:
+def alpha_of(history: History, prior: ProductPrior | None, total: float) -> float:
     """Return the alpha that the answers and their noise ask for.
 
     Under a prior of weight W (records) that maximum entropy stands for, the answers would scatter around the
@@ -366,7 +366,6 @@ def alpha_of(history: History, features: Features, prior: ProductPrior | None, t
 
     Args:
         history: the answers.
-        features: of its rows.
         prior: the prior, or the product of the one-way marginals that a fit of regions found; None if
             neither is known, for then the scatter tells nothing.
         total: the number of records (counts).
@@ -376,11 +375,11 @@ def alpha_of(history: History, features: Features, prior: ProductPrior | None, t
     """
     weight = regularisation.weight_of("auto", history.domain, history.measurements, total)
     if prior is not None:
-        weight = max(weight, _scatter_weight(history, features, prior, total))
+        weight = max(weight, _scatter_weight(history, prior, total))
     return 1 / min(weight, regularisation.LARGEST) if weight > 0 else UNKNOWN
 
 
-def _scatter_weight(history: History, features: Features, prior: ProductPrior, total: float) -> float:
+def _scatter_weight(history: History, prior: ProductPrior, total: float) -> float:
     """Return the prior's weight (records) at which the answers' mean scatter is what is seen.
 
     A scatter that noise explains would give any large weight: it counts as one standard deviation of that of
@@ -388,7 +387,7 @@ def _scatter_weight(history: History, features: Features, prior: ProductPrior, t
     """
     variances = history.stddevs**2
     means = history.rows.mean(prior)
-    spread = np.maximum(features.squares(prior) - means**2, 0.0)
+    spread = np.maximum(squared_norms(history.rows, prior) - means**2, 0.0)
     scatter = float(np.sum((history.values - total * means) ** 2 / variances)) - len(means)
     return total**2 * float(np.sum(spread / variances)) / max(scatter, math.sqrt(2 * len(means)))
 

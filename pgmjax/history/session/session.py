@@ -21,8 +21,14 @@ from pgmjax.history.bayes.consistent import ConsistentAnswers, consistent_answer
 from pgmjax.history.history import History
 from pgmjax.history.session.costs import PLACES
 from pgmjax.history.session.log import NAME, SessionLog, granted, opened, turn
-from pgmjax.history.session.requirement import AccuracyRequirement
-from pgmjax.history.session.state import SessionAnswer, SessionState, paid, query_of, replayed
+from pgmjax.history.session.state import (
+    AccuracyRequirement,
+    SessionAnswer,
+    SessionState,
+    paid,
+    query_of,
+    replayed,
+)
 from pgmjax.privacy.backend import NoiseBackend, default_backend
 from pgmjax.privacy.budget import Budget, BudgetExceeded
 from pgmjax.privacy.exact import as_text, exact_epsilon

@@ -10,9 +10,9 @@ from pgmjax import queries as q
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.history.history import History
+from pgmjax.history.max_entropy.ascent import Sample
 from pgmjax.history.max_entropy.dual import Features
 from pgmjax.history.max_entropy.fit import MaxEntropy
-from pgmjax.history.max_entropy.newton import Sample
 from pgmjax.history.prior import ProductPrior
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.linear import LinearMeasurement

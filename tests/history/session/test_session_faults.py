@@ -10,8 +10,7 @@ from pgmjax.history import History, Session
 from pgmjax.history.bayes.inference import Inference
 from pgmjax.history.bayes.noise_sum import NoiseSum
 from pgmjax.history.session import session as sessions
-from pgmjax.history.session.requirement import AccuracyRequirement, interval
-from pgmjax.history.session.state import SessionState, query_of
+from pgmjax.history.session.state import AccuracyRequirement, SessionState, interval, query_of
 from pgmjax.measurements.inputs import with_inputs
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteLaplace
