@@ -26,7 +26,7 @@ import numpy as np
 
 from pgmjax import history
 from pgmjax.history.bayes import convolution, monte_carlo
-from pgmjax.history.bayes.characteristic import invert
+from pgmjax.history.bayes.distribution import invert
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 
 REPEATS = 3

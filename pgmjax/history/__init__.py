@@ -3,7 +3,6 @@
 - `history`: linear queries with their noisy answers. `rows`: the queries in factored form. `builders`: builds
   queries. `storage`: histories on disk.
 - `prior`: product priors of a record, public or measured with budget.
-- `noise_covariance`: the covariance of its noise.
 - `estimable`: bounds on what remains of a query after subtracting a combination of others.
 - `bayes`: unbiased estimates, with the distribution of their error and posteriors.
 - `kernel`: inner products of queries under a `ProductPrior`, ridge regression and kernel PCA.

@@ -231,8 +231,7 @@ class History:
         Raises:
             ValueError: the folder exists.
         """
-        relation = None if self.relation is None else self.relation.value
-        storage.save(folder, self.domain, self.measurements, self.covariance, relation, self.secure)
+        storage.save(folder, self)
 
     @classmethod
     def load(cls, folder: Any) -> History:

@@ -69,11 +69,9 @@ class FittedLearner(abc.ABC):
 
     Attributes:
         learner: its settings.
-        dimensions: the length of an encoding.
     """
 
     learner: Learner
-    dimensions: int
 
     @abc.abstractmethod
     def predict(self, encodings: Any) -> np.ndarray:

@@ -98,14 +98,9 @@ class FittedEngine(FittedLearner):
     learner: EngineLearner
     cells: np.ndarray
 
-    @property
-    def dimensions(self) -> int:  # type: ignore[override]
-        """The number of cells."""
-        return self.cells.shape[-1]
-
     def predict(self, encodings: Any) -> np.ndarray:
         """Return the weighted sums of the cell counts."""
-        return self.cells @ encoded_queries(encodings, self.dimensions).T
+        return self.cells @ encoded_queries(encodings, self.cells.shape[-1]).T
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the cells."""

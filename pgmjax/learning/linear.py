@@ -120,17 +120,11 @@ class FittedLinear(FittedLearner):
     learner: LinearLearner
     coefficients: np.ndarray
 
-    @property
-    def dimensions(self) -> int:  # type: ignore[override]
-        """The length of an encoding."""
-        return self.coefficients.shape[-1] - self.learner.intercept
-
     def predict(self, encodings: Any) -> np.ndarray:
         """Return encodings times coefficients."""
-        rows = encoded_queries(encodings, self.dimensions)
-        slopes = self.coefficients[..., : self.dimensions]
-        constant = self.coefficients[..., self.dimensions :] if self.learner.intercept else 0.0
-        return slopes @ rows.T + constant
+        length = self.coefficients.shape[-1] - self.learner.intercept
+        slopes, constant = self.coefficients[..., :length], self.coefficients[..., length:]
+        return slopes @ encoded_queries(encodings, length).T + (constant if self.learner.intercept else 0.0)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the coefficients."""

@@ -164,14 +164,9 @@ class FittedMLP(FittedLearner):
     outputs: Scale
     batched: bool
 
-    @property
-    def dimensions(self) -> int:  # type: ignore[override]
-        """The length of an encoding."""
-        return self.inputs.mean.size
-
     def predict(self, encodings: Any) -> np.ndarray:
         """Return predicted answers, as in `FittedLearner.predict`."""
-        rows = self.inputs.apply(encoded_queries(encodings, self.dimensions))
+        rows = self.inputs.apply(encoded_queries(encodings, self.inputs.mean.size))
         answers = self.outputs.undo(predicted(self.layers, rows).T).T
         return answers if self.batched else answers[0]
 

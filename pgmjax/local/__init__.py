@@ -11,7 +11,7 @@ budget.
   table and their universe. `channel`: the means and variances of a response,
   and lower and upper bounds on the error.
 - `marginals`: unbiased counts. `conditions`: shares of the records that satisfy conditions. `statistical`:
-  any statistical query. `grouped`: one function per group of rows. `continuous`: attributes in the unit cube.
+  any statistical query, also one function per group of rows. `continuous`: attributes in the unit cube.
   `graphs`: cuts of a graph.
 - `answers`: answers with their error. `proper`: the nearest achievable value.
 """
@@ -23,11 +23,10 @@ from pgmjax.local.codes import PerturbedCodes, Universe
 from pgmjax.local.conditions import answer_cells, answer_conditions
 from pgmjax.local.continuous import answer_lipschitz, best_grid
 from pgmjax.local.graphs import PerturbedGraph, VertexPairs
-from pgmjax.local.grouped import group_histograms
 from pgmjax.local.marginals import marginals_of
 from pgmjax.local.proper import ProperEstimator
 from pgmjax.local.respondent import collect, respond
-from pgmjax.local.statistical import answer_queries, answer_rows
+from pgmjax.local.statistical import answer_queries, answer_rows, group_histograms
 from pgmjax.local.table import PerturbedTable, load
 
 __all__ = [

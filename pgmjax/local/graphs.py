@@ -6,7 +6,6 @@ The rows of a graph are its pairs of vertices, numbered along the upper triangle
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import Any
 
 import numpy as np
@@ -106,12 +105,6 @@ class PerturbedGraph:
             largest_step=np.where(across > 0, channel.factor, 0.0),
         )
         return refuse_useless(answers, useless)
-
-    def predicted_stddev(self, sources: int, sinks: int | None = None) -> float:
-        """Return the standard deviation of the cut between sets of these sizes, in edges."""
-        channel = self.channel
-        sinks = self.pairs.vertices - sources if sinks is None else sinks
-        return math.sqrt(sources * sinks * channel.truth * channel.other) * channel.factor
 
     def _edges_between(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """Return the perturbed edges across each cut, exactly, float64 [cuts].

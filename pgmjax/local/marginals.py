@@ -1,6 +1,6 @@
 """Marginals from randomised responses: unbiased counts, their covariance, and a measurement.
 
-`marginals_of` takes a perturbed table or a stream of responses. A `Tally` sums them for many cliques in one pass.
+`marginals_of` takes a perturbed table or a stream of responses. `Tally` sums them for cliques, in one pass.
 """
 
 from __future__ import annotations

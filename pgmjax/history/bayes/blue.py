@@ -12,7 +12,7 @@ from pgmjax.history.bayes.coordinates import Cells, Coordinates, NotEstimableErr
 from pgmjax.history.bayes.inference import Inference, JointInference
 from pgmjax.history.bayes.noise_sum import NoiseSum, as_distribution, as_distributions
 from pgmjax.history.history import History
-from pgmjax.history.noise_covariance import NoiseCovariance
+from pgmjax.history.kernel.system import NoiseCovariance
 from pgmjax.measurements.least_squares import Information
 from pgmjax.measurements.noise import ContinuousNoise, Gaussian, Laplace, NoiseDistribution
 

@@ -13,7 +13,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.history import estimable
 from pgmjax.history.kernel.inner_products import kernel, squared_norms
 from pgmjax.history.kernel.pca import KernelSpectrum
-from pgmjax.history.noise_covariance import NoiseCovariance
+from pgmjax.history.kernel.system import NoiseCovariance
 from pgmjax.history.rows import Rows
 from pgmjax.queries import Query
 

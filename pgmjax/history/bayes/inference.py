@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.history.bayes import characteristic, convolution, monte_carlo
-from pgmjax.history.bayes.distribution import Accuracy, LatticeDistribution, SumDistribution
+from pgmjax.history.bayes import convolution, monte_carlo
+from pgmjax.history.bayes.distribution import Accuracy, LatticeDistribution, SumDistribution, invert
 from pgmjax.history.bayes.monte_carlo import SIZE, draw_sums, order_statistic
 from pgmjax.history.bayes.noise_sum import NoiseSum
 from pgmjax.measurements.noise import NoiseDistribution
 
 METHODS: dict[str, Callable[..., SumDistribution]] = {
-    "auto": characteristic.invert,
-    "characteristic": characteristic.invert,
+    "auto": invert,
+    "characteristic": invert,
     "convolution": convolution.convolve,
     "monte-carlo": monte_carlo.simulate,
 }

@@ -19,8 +19,7 @@ from pgmjax._internal import checks, device
 from pgmjax._internal.memory import available_bytes, readable_bytes
 from pgmjax.history.estimable import is_estimable
 from pgmjax.history.history import History
-from pgmjax.history.kernel.system import Answers, System
-from pgmjax.history.noise_covariance import NoiseCovariance
+from pgmjax.history.kernel.system import Answers, NoiseCovariance, System
 from pgmjax.history.prior import ProductPrior
 from pgmjax.history.rows import Rows
 

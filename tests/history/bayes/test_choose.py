@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from pgmjax.history.bayes import convolution, monte_carlo
-from pgmjax.history.bayes.characteristic import FourierDistribution, invert
+from pgmjax.history.bayes.distribution import FourierDistribution, invert
 from pgmjax.history.bayes.inference import distribution_of
 from pgmjax.history.bayes.noise_sum import NoiseSum
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
