@@ -31,6 +31,7 @@ from pgmjax.history.prior import ProductPrior
 from pgmjax.history.rows import Rows
 from pgmjax.history.session.costs import least_epsilon, sensitivities, system_cost
 from pgmjax.history.session.session import Session
+from pgmjax.measurements.noise import Gaussian, Laplace
 
 __all__ = [
     "Answers",
@@ -38,11 +39,13 @@ __all__ = [
     "Claim",
     "CrossValidation",
     "DeclinedError",
+    "Gaussian",
     "History",
     "InferenceControl",
     "KernelPCA",
     "KernelProduct",
     "KernelRidge",
+    "Laplace",
     "MaxEntropy",
     "NotEstimableError",
     "ProductPrior",
