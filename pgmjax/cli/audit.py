@@ -13,7 +13,6 @@ from typing import Any
 
 from pgmjax import audit, mechanisms
 from pgmjax._internal import checks
-from pgmjax.audit import frontends
 
 _DELTAS: tuple[Any, ...] = ("0", "1e-6")
 _LONGEST = 10**6
@@ -50,8 +49,8 @@ def run(arguments: argparse.Namespace) -> None:
     show = False if sys.stderr is None else None
     cases = [
         audit.AuditCase(mechanism, relation, arguments.epsilon, delta, arguments.seed)
-        for mechanism in arguments.mechanism or list(_known().values())
-        for relation in mechanisms.relations(mechanism)
+        for mechanism in arguments.mechanism or list(mechanisms.names().values())
+        for relation in mechanism.relations
         for delta in (_DELTAS if getattr(mechanism, "spends_delta", True) else _DELTAS[:1])
     ]
     audits = [
@@ -100,14 +99,9 @@ def _check(arguments: argparse.Namespace) -> None:
         raise ValueError(f"--seconds must be at least 0 and at most {_LONGEST}, got {arguments.seconds}.")
 
 
-def _known() -> dict[str, type[Any]]:
-    """Mechanisms and other front-ends by their names."""
-    return {**mechanisms.names(), **frontends.names()}
-
-
 def mechanisms_named(text: str) -> list[type[Any]]:
     """The mechanism classes named by an argument."""
-    known = _known()
+    known = mechanisms.names()
     same = checks.same_word(text, ("all", *known))
     if same is not None:
         return [*known.values()] if same == "all" else [known[same]]
@@ -123,7 +117,7 @@ def mechanisms_named(text: str) -> list[type[Any]]:
         sys.path.insert(0, os.getcwd())
     try:
         mechanism = getattr(importlib.import_module(module), name)
-        audit.AuditCase(mechanism, mechanisms.relations(mechanism)[0])
+        audit.AuditCase(mechanism, mechanism.relations[0])
     except Exception as error:  # user modules may raise anything
         raise argparse.ArgumentTypeError(f"{text}: {type(error).__name__}: {error}") from error
     return [mechanism]

@@ -5,13 +5,12 @@ import itertools
 import pytest
 
 from pgmjax import mechanisms
-from pgmjax.audit import frontends
 from pgmjax.audit.mechanism import WORKLOAD, AuditCase
-from pgmjax.audit.specimen import neighbours
+from pgmjax.audit.tables import neighbours
 from pgmjax.data.relation import Relation
 from pgmjax.mechanisms import Marginals
 from pgmjax.privacy.budget import Budget, BudgetExceeded
-from tests.audit import matrix, refusals
+from tests.audit import frontends, matrix, refusals
 from tests.audit.matrix import audit_matrix
 
 FALSE_ALARMS = 0.0  # everything is seeded
@@ -37,7 +36,7 @@ def test_any_two_values_stand_together(sizes):
 def test_every_option_has_values_that_it_may_have(mechanism):
     """Each value by itself makes an instance, but for the few that want another option too."""
     lone = {"history": (False,), "accounting": ("simple", "tight", "zcdp")}
-    relation = mechanisms.relations(mechanism)[0]
+    relation = mechanism.relations[0]
     for name, values in matrix.levels(mechanism).items():
         assert values and len(set(map(repr, values))) == len(values), name
         for value in values:
@@ -109,7 +108,7 @@ def test_large_calls_carry_a_draw_a_cell(mechanism):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "mechanism", [each for each in ALL if getattr(each, "audited_large", None) is not None]
+    "mechanism", [each for each in ALL if matrix.LARGE_SETTINGS.get(each.name, {}) is not None]
 )
 def test_all_that_can_measure_more_than_2_to_18_cells_do(mechanism):
     large = [case for case in itertools.islice(matrix.cases(mechanism), 2) if case.kind == "large"]

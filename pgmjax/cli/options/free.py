@@ -13,10 +13,6 @@ from pgmjax.data.definition import ROWS_OUTSIDE
 LEVEL = 0.95
 """Coverage of the intervals that `pgmjax query` prints."""
 BARS = ("linear", "laplace", "bootstrap")
-AUDITED = (
-    *MECHANISMS,
-    *("table-calls", "online-weights", "session", "private-ratings", "similarity-mldp", "discovery"),
-)
 _DESCRIPTION = (
     "Test whether mechanisms keep their privacy guarantee, on small synthetic tables. Each mechanism is run "
     "on pairs of neighbouring tables with the same noise, and its cost is recomputed from what it released. "
@@ -334,7 +330,7 @@ def add_audit(commands: Any, main: Callable[[Sequence[str]], int]) -> None:
         "--mechanism",
         type=_mechanisms,
         metavar="NAME",
-        help=f"all (the default), {', '.join(AUDITED)}, or your own class as module:Class",
+        help=f"all (the default), {', '.join(MECHANISMS)}, or your own class as module:Class",
     )
     parser.add_argument("--epsilon", default="1", metavar="E", help="epsilon that the mechanism claims (1)")
     parser.add_argument(
