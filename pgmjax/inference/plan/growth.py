@@ -125,7 +125,8 @@ class Growth:
         for v in members(clique):
             groups.setdefault(forest.root[forest.top[v]], []).append(v)
         if len(groups) == 1:
-            return self._within(clique, *groups.values(), 0)
+            (group,) = groups.values()
+            return self._within(clique, group, 0)
         # one clique across the trees; within each of them its variables must share a clique
         inside = (self._within(forest.mask(group), group, clique) for group in groups.values())
         return (forest.cells(clique) if groups else 0) + sum(inside)
@@ -146,7 +147,8 @@ class Growth:
             if not across:
                 found += self.refilled(clique, list(near))
                 if len(variables) == 2:
-                    found += self.detour(*variables, near)
+                    u, v = variables
+                    found += self.detour(u, v, near)
             return min(found)
         # if any clique contains them all, this one does; it has no cells if its variable was in no clique
         used = self.forest.cells_at[lowest] > 0
