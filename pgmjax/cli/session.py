@@ -14,8 +14,8 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.history.session.log import begun
-from pgmjax.history.session.requirement import AccuracyRequirement
 from pgmjax.history.session.session import Session
+from pgmjax.history.session.state import AccuracyRequirement
 from pgmjax.mechanisms.online_weights import OnlineAnswers, OnlineWeights
 from pgmjax.privacy.exact import as_text, exact_epsilon
 from pgmjax.privacy.ledger import IdempotencyConflict, Ledger
