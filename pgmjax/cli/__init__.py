@@ -370,7 +370,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("-V", "--version", action="version", version=f"pgmjax {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    options.add_parsers(commands, main)
+    for command in options.COMMANDS:
+        command.add_to(commands)
     return parser
 
 

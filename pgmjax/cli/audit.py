@@ -14,6 +14,7 @@ from typing import Any
 from pgmjax import audit, mechanisms
 from pgmjax._internal import checks
 from pgmjax.audit import frontends
+from pgmjax.cli import main
 
 _DELTAS: tuple[Any, ...] = ("0", "1e-6")
 _LONGEST = 10**6
@@ -47,10 +48,14 @@ def run(arguments: argparse.Namespace) -> None:
         _processes(arguments)
         return
     _check(arguments)
+    try:
+        named = mechanisms_named(arguments.mechanism or "all")
+    except ValueError as error:
+        arguments.parser.error(f"argument --mechanism: {error}")
     show = False if sys.stderr is None else None
     cases = [
         audit.AuditCase(mechanism, relation, arguments.epsilon, delta, arguments.seed)
-        for mechanism in arguments.mechanism or list(_known().values())
+        for mechanism in named
         for relation in mechanisms.relations(mechanism)
         for delta in (_DELTAS if getattr(mechanism, "spends_delta", True) else _DELTAS[:1])
     ]
@@ -81,7 +86,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _processes(arguments: argparse.Namespace) -> None:
     """Replay commands and print the findings; raises RuntimeError if there are faults."""
-    found = audit.audit_processes(arguments.main)
+    found = audit.audit_processes(main)
     passed = not any(found.values())
     if arguments.json:
         print(json.dumps({"passed": passed, "processes": _verdicts(found)}))
@@ -113,19 +118,19 @@ def mechanisms_named(text: str) -> list[type[Any]]:
         return [*known.values()] if same == "all" else [known[same]]
     module, colon, name = text.partition(":")
     if not (module and colon and name):
-        raise argparse.ArgumentTypeError(
+        raise ValueError(
             f"invalid choice: {text!r} (choose from all, {', '.join(known)}, or write module:Class)"
         )
     if module.endswith(".py"):
         right = f"{module.removesuffix('.py').replace('/', '.')}:{name}"
-        raise argparse.ArgumentTypeError(f"a module is named without .py: write {right}")
+        raise ValueError(f"a module is named without .py: write {right}")
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
         mechanism = getattr(importlib.import_module(module), name)
         audit.AuditCase(mechanism, mechanisms.relations(mechanism)[0])
     except Exception as error:  # user modules may raise anything
-        raise argparse.ArgumentTypeError(f"{text}: {type(error).__name__}: {error}") from error
+        raise ValueError(f"{text}: {type(error).__name__}: {error}") from error
     return [mechanism]
 
 

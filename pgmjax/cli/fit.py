@@ -27,7 +27,7 @@ _APART = 5.0  # standard deviations of a loss of squares, beyond which noise doe
 def run(arguments: argparse.Namespace) -> None:
     """Read, fit, write, and print where it lies."""
     if arguments.out is None:
-        arguments.usage_error("the following arguments are required: --out")
+        arguments.parser.error("the following arguments are required: --out")
     out = files.check_target(arguments.out)
     release_folder.check_packages()
     if arguments.stddev is not None and not 0 < arguments.stddev < math.inf:

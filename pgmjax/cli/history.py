@@ -17,8 +17,8 @@ import numpy as np
 from pgmjax import job as jobs
 from pgmjax._internal import checks, files
 from pgmjax.cli import process
-from pgmjax.cli.options.free import LEVEL
 from pgmjax.cli.options.history import METHODS, TAKES
+from pgmjax.cli.options.shared import LEVEL
 from pgmjax.cli.query import read_names
 from pgmjax.data.domain import Domain
 from pgmjax.history.bayes.blue import BestLinearUnbiased

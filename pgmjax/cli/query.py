@@ -23,7 +23,7 @@ import numpy as np
 from pgmjax import mechanisms
 from pgmjax._internal import checks
 from pgmjax.cli import perturb, process
-from pgmjax.cli.options.free import LEVEL
+from pgmjax.cli.options.shared import LEVEL
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.population import Population

@@ -20,7 +20,6 @@ from pgmjax import job as jobs
 from pgmjax import mechanisms
 from pgmjax._internal import checks, files
 from pgmjax.cli import process
-from pgmjax.cli.options.release import DEFAULTS
 from pgmjax.data import demo
 from pgmjax.data.domain import Domain
 from pgmjax.data.draft import Draft
@@ -56,7 +55,7 @@ _OUTPUT = (
     ),
     *("resume", "prior", "add_rows", "tables"),
 )
-_OF_PARSER = ("run", "usage_error")
+_OF_PARSER = ("run", "parser")
 _SHOWN = 3
 
 
@@ -87,7 +86,7 @@ def run(arguments: argparse.Namespace) -> None:
     required = ("epsilon", "relation") if arguments.dry_run else ("epsilon", "relation", "out")
     absent = [name for name in required if getattr(arguments, name) is None]
     if absent:
-        arguments.usage_error(f"the following arguments are required: --{', --'.join(absent)}")
+        arguments.parser.error(f"the following arguments are required: --{', --'.join(absent)}")
     _check_combination(arguments)
     if arguments.dry_run:
         _dry_run(arguments)
@@ -281,13 +280,19 @@ def _of_release(arguments: argparse.Namespace, name: str, taken: Sequence[str]) 
     option = f"--{name.replace('_', '-')}"
     if arguments.table is None:
         raise ValueError(f"{option} draws rows from a release: give its folder.")
-    given = {each for each, value in vars(arguments).items() if value != DEFAULTS.get(each)}
-    other = sorted(given - {"table", name, *taken, "json", "quiet", *_OF_PARSER})
+    given = {*_given(arguments)}
+    other = sorted(given - {"table", name, *taken, "json", "quiet"})
     if other:
         raise ValueError(
             f"--{other[0].replace('_', '-')} cannot be used with {option}, which only draws rows."
         )
     return given
+
+
+def _given(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the options that were given a value of their own."""
+    default = arguments.parser.get_default
+    return {name: value for name, value in vars(arguments).items() if value != default(name)}
 
 
 def _tables(arguments: argparse.Namespace) -> None:
@@ -346,8 +351,8 @@ def _resumed(arguments: argparse.Namespace) -> argparse.Namespace:
             f"{arguments.resume} is not a folder that an interrupted release left: give the folder "
             "OUT.partial of that run."
         )
-    given = {name: value for name, value in vars(arguments).items() if value != DEFAULTS.get(name)}
-    other = [name for name in given if name not in (*_OUTPUT, *_OF_PARSER)]
+    given = _given(arguments)
+    other = [name for name in given if name not in _OUTPUT]
     if other:
         fixed = "TABLE" if other[0] == "table" else f"--{other[0].replace('_', '-')}"
         raise ValueError(
