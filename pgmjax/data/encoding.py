@@ -76,10 +76,6 @@ class Encoded:
         """True if every row has a code."""
         return not (self.outside or self.missing or self.unreadable)
 
-    def with_codes(self, codes: np.ndarray) -> Encoded:
-        """Return other codes of the same rows; those without a code stay without one."""
-        return Encoded(codes, self.outside, self.missing, self.invalid, self.unreadable)
-
     def only(self, keep: np.ndarray) -> Encoded:
         """Return some of the rows, by a mask [rows]; the counts stay those of all rows."""
         invalid = None if self.invalid is None else self.invalid[keep]

@@ -16,7 +16,7 @@ import pathlib
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -35,6 +35,7 @@ from pgmjax.data.sources import (
     BATCH_ROWS,
     Batch,
     RecodedSource,
+    Source,
     code_coder,
     weight_coder,
     without_rows_outside,
@@ -61,50 +62,61 @@ _REASONS = {  # by what DuckDB says, which stands beside what it quotes
 
 
 @dataclass(frozen=True)
-class FileSource:
+class StoredSource(Source):
     """A table in files, read again for each scan.
 
     Attributes:
         domain: the domain of the records.
         path: the path of the file or folder.
+        rows_outside: what happens to rows outside the domain, see `data.definition`.
+    """
+
+    domain: Domain
+    path: str
+    rows_outside: str | None
+
+    def settled(self, batch: Batch, names: Sequence[str]) -> Batch:
+        """Return a batch of `unsettled` with what happens to rows outside the domain."""
+        found = without_rows_outside(batch, self.domain, self.rows_outside)
+        return replace(found, columns={name: found.columns[name] for name in names})
+
+    def fingerprint(self, key: bytes) -> str:
+        """Return a keyed digest of the files' bytes."""
+        return fingerprint.of_path(self.path, key)
+
+    def stamp(self) -> tuple[Any, ...]:
+        """Return inode, size and times of a file, or of each .parquet file of a folder."""
+        marks = []
+        for file in fingerprint.parts_of(pathlib.Path(self.path)):
+            found = file.stat()
+            marks.append((str(file), found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
+        return tuple(marks)
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """The file by its path, and what happens to rows outside."""
+        return {"path": os.path.abspath(self.path), "rows_outside": self.rows_outside}
+
+
+@dataclass(frozen=True)
+class FileSource(StoredSource):
+    """A table in text or Parquet files, through DuckDB.
+
+    Attributes:
         columns: the columns' names in SQL, by attribute.
         weights: the name of the weights' column in SQL and its encoder, or None.
         text: the file with its layout if its fields are text, None for Parquet.
         header: whether a line of a text file names the columns.
         weight_bound: name and bound of the weights, or None.
-        rows_outside: what happens to rows outside the domain, see `data.definition`.
         types: of the columns of Parquet as Arrow types, by their names; {} of text.
     """
 
-    domain: Domain
-    path: str
     columns: dict[str, str]
     weights: tuple[str, Coder] | None
     text: tuple[TextFile, CsvLayout] | None
     header: bool = True
     weight_bound: tuple[str, int] | None = None
-    rows_outside: str | None = None
     types: dict[str, Any] = field(default_factory=dict)
-
-    def batches(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
-        """Yield all records in batches, with the named attributes.
-
-        Args:
-            names: the attributes.
-            ordered: whether to keep the order of records within files, and of files by name.
-
-        Raises:
-            TypeError: a column has a type that its attribute does not accept.
-            ValueError: the file cannot be read.
-        """
-        for batch in self.unsettled(names, ordered):
-            yield self.settled(batch, names)
-
-    def settled(self, batch: Batch, names: Sequence[str]) -> Batch:
-        """Return a batch of `unsettled` with what happens to rows outside the domain."""
-        found = without_rows_outside(batch, self.domain, self.rows_outside)
-        columns = {name: found.columns[name] for name in names}
-        return Batch(columns, found.weights, found.rows, found.dropped)
 
     def unsettled(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
         """Yield batches with every record as it lies there; of all attributes if rows are dropped."""
@@ -231,7 +243,7 @@ class FileSource:
         form: dict[str, Any] = {"header": self.header, "encoding": self.encoding}
         if self.text is not None:
             form["layout"] = self.text[1]._asdict()
-        return {"path": os.path.abspath(self.path), **form, "rows_outside": self.rows_outside}
+        return {**super().reading, **form}
 
     @property
     def encoding(self) -> str | None:
@@ -243,16 +255,6 @@ class FileSource:
         """The records that count."""
         bound = None if self.weight_bound is None else self.weight_bound[1]
         return Population.of_table(self.domain, self.rows_outside, bound)
-
-    def fingerprint(self, key: bytes) -> str:
-        """Return a keyed digest of the files' bytes."""
-        return fingerprint.of_path(self.path, key)
-
-    identity = fingerprint
-
-    def stamp(self) -> tuple[Any, ...]:
-        """Return inode, size and times of every file."""
-        return stamp_of(pathlib.Path(self.path))
 
     def under(self, definition: TableDefinition) -> RecodedSource:
         """Return the same records, encoded as the table's holder defined it, in this source's codes.
@@ -321,7 +323,10 @@ def open_files(
     weights, most = weight_bound if weight_bound is not None else (None, 1)
     names = list(domain) + ([weights] if weights is not None else [])
     if kind == ".npy":
-        return open_npy(file, domain, weights, rows_outside)
+        if weights is not None:
+            raise ValueError("A .npy file has codes only and no column of weights: leave out the weights.")
+        _mapped(file, domain)
+        return NpySource(domain, str(file), rows_outside)
     text, types = None, {}
     if file.is_dir() or kind == ".parquet":
         types = _types(file)
@@ -337,7 +342,7 @@ def open_files(
     of_weights = None
     if weights is not None:
         of_weights = (columns.pop(weights), weight_coder(most, clip=rows_outside == "clip"))
-    return FileSource(domain, str(file), columns, of_weights, text, header, weight_bound, rows_outside, types)
+    return FileSource(domain, str(file), rows_outside, columns, of_weights, text, header, weight_bound, types)
 
 
 def column_names(
@@ -596,43 +601,23 @@ def _identifier(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class NpySource:
-    """A table of codes in a .npy file, read again for each scan.
+class NpySource(StoredSource):
+    """A table of codes in a .npy file, with columns in the order of the domain."""
 
-    Attributes:
-        domain: the domain of the records, in the order of the columns.
-        path: the file.
-        rows_outside: what happens to rows outside the domain, see `data.definition`.
-    """
-
-    domain: Domain
-    path: pathlib.Path
-    rows_outside: str | None = None
-
-    def batches(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
-        """Yield all records in batches, always in order, with the named attributes.
+    def unsettled(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
+        """Yield batches, always in order, with every record as it lies there.
 
         Raises:
             ValueError: the file can no longer be read.
         """
-        codes = _mapped(self.path, self.domain)
-        places = {name: place for place, name in enumerate(self.domain)}
+        codes = _mapped(pathlib.Path(self.path), self.domain)
         read = [*self.domain] if self.rows_outside == "drop" else names
         coders = {name: code_coder(self.domain[name], clip=self.rows_outside == "clip") for name in read}
         for start in range(0, len(codes), BATCH_ROWS):
             part = np.asarray(codes[start : start + BATCH_ROWS]).reshape(-1, len(self.domain))
-            columns = {
-                name: coder.encode_numbers(np.ascontiguousarray(part[:, places[name]]))
-                for name, coder in coders.items()
-            }
-            yield self.settled(Batch(columns, None, len(part)), names)
-
-    unsettled = batches
-
-    def settled(self, batch: Batch, names: Sequence[str]) -> Batch:
-        """Return a batch with what happens to rows outside the domain."""
-        batch = without_rows_outside(batch, self.domain, self.rows_outside)
-        return Batch({name: batch.columns[name] for name in names}, None, batch.rows, batch.dropped)
+            table = dict(zip(self.domain, np.ascontiguousarray(part.T), strict=True))
+            columns = {name: coder.encode_numbers(table[name]) for name, coder in coders.items()}
+            yield Batch(columns, None, len(part))
 
     @property
     def layout(self) -> dict[str, str]:
@@ -640,24 +625,9 @@ class NpySource:
         return {name: str(place) for place, name in enumerate(self.domain)}
 
     @property
-    def reading(self) -> dict[str, Any]:
-        """The file by its path."""
-        return {"path": os.path.abspath(self.path), "rows_outside": self.rows_outside}
-
-    @property
     def population(self) -> Population:
         """The records that count."""
         return Population.of_table(self.domain, self.rows_outside, coded=True)
-
-    def fingerprint(self, key: bytes) -> str:
-        """Return a keyed digest of the file's bytes."""
-        return fingerprint.of_path(self.path, key)
-
-    identity = fingerprint
-
-    def stamp(self) -> tuple[Any, ...]:
-        """Return inode, size and times of the file."""
-        return stamp_of(self.path)
 
     def under(self, definition: TableDefinition) -> RecodedSource:
         """Return the same records, encoded as the table's holder defined it, in this source's codes.
@@ -669,31 +639,13 @@ class NpySource:
         return RecodedSource(NpySource(definition.domain, self.path, definition.rows_outside), tables)
 
 
-def stamp_of(path: pathlib.Path) -> tuple[Any, ...]:
-    """Return inode, size and times of a file, or of each .parquet file of a folder."""
-    marks = []
-    for file in fingerprint.parts_of(path):
-        found = file.stat()
-        marks.append((str(file), found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
-    return tuple(marks)
-
-
-def open_npy(
-    file: pathlib.Path, domain: Domain, weights: str | None, rows_outside: str | None = None
-) -> NpySource:
-    """Check the form of a .npy file: integer codes [rows, attributes], or [rows] of one attribute.
+def _mapped(file: pathlib.Path, domain: Domain) -> np.ndarray:
+    """Return the integer codes of a .npy file [rows, attributes], or [rows] of one attribute.
 
     Raises:
         TypeError: the file does not contain integers.
-        ValueError: weights are given, or the file is damaged or has another shape.
+        ValueError: it is damaged or has another shape.
     """
-    if weights is not None:
-        raise ValueError("A .npy file has codes only and no column of weights: leave out the weights.")
-    _mapped(file, domain)
-    return NpySource(domain, file, rows_outside)
-
-
-def _mapped(file: pathlib.Path, domain: Domain) -> np.ndarray:
     try:
         codes = mapped(file)
     except (ValueError, OSError, EOFError):
