@@ -5,16 +5,15 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import importlib
-import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pgmjax import audit, mechanisms
 from pgmjax._internal import checks
 from pgmjax.audit import frontends
-from pgmjax.cli import main
+from pgmjax.cli import main, process
 
 _DELTAS: tuple[Any, ...] = ("0", "1e-6")
 _LONGEST = 10**6
@@ -76,10 +75,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.seconds:
         each = arguments.seconds / len(cases)
         found.searched = [audit.largest_loss(case, seconds=each) for case in cases]
-    if arguments.json:
-        print(json.dumps(_record(found)))
-    else:
-        _print(found)
+    process.tell(arguments.json, _record(found), _lines(found))
     if not found.passed:
         raise RuntimeError("The audit found faults.")
 
@@ -88,10 +84,7 @@ def _processes(arguments: argparse.Namespace) -> None:
     """Replay commands and print the findings; raises RuntimeError if there are faults."""
     found = audit.audit_processes(main)
     passed = not any(found.values())
-    if arguments.json:
-        print(json.dumps({"passed": passed, "processes": _verdicts(found)}))
-    else:
-        _print_verdicts(found)
+    process.tell(arguments.json, {"passed": passed, "processes": _verdicts(found)}, _in_words(found))
     if not passed:
         raise RuntimeError("The audit found faults.")
 
@@ -149,17 +142,16 @@ def _verdicts(found: dict[str, str | None]) -> dict[str, Any]:
     return {name: {"passed": fault is None, "fault": fault} for name, fault in found.items()}
 
 
-def _print(found: _Findings) -> None:
-    print(audit.as_table(found.audits))
-    print()
-    _print_verdicts(found.primitives)
+def _lines(found: _Findings) -> Iterator[str]:
+    yield audit.as_table(found.audits)
+    yield ""
+    yield from _in_words(found.primitives)
     if found.searched:
-        print("\nlargest privacy loss found by the search")
-        for each in found.searched:
-            print(each)
+        yield "\nlargest privacy loss found by the search"
+        yield from map(str, found.searched)
 
 
-def _print_verdicts(found: dict[str, str | None]) -> None:
+def _in_words(found: dict[str, str | None]) -> Iterator[str]:
     width = max(map(len, found), default=0)
     for name, fault in found.items():
-        print(f"{name.ljust(width)}  {'passed' if fault is None else f'FAILED: {fault}'}")
+        yield f"{name.ljust(width)}  {'passed' if fault is None else f'FAILED: {fault}'}"

@@ -7,7 +7,7 @@ import dataclasses
 import json
 import math
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pgmjax import job as jobs
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> None:
     _check_facts(facts, fit, found)
     published_folder.write(found, fit, out, **rows)
     record = json.loads((out / release_folder.FIT_RECORD).read_text(encoding="utf-8"))
-    release.tell(arguments, out, record, lambda: _print(out, found, fit, domain, record))
+    release.tell(arguments, out, record, _lines(out, found, fit, domain, record))
 
 
 def _check_facts(facts: Sequence[Any], fit: Fit, found: Published) -> None:
@@ -72,15 +72,17 @@ def _check_facts(facts: Sequence[Any], fit: Fit, found: Published) -> None:
         )
 
 
-def _print(out: pathlib.Path, found: Published, fit: Fit, domain: Domain, record: dict[str, Any]) -> None:
+def _lines(
+    out: pathlib.Path, found: Published, fit: Fit, domain: Domain, record: dict[str, Any]
+) -> Iterator[str]:
     values = sum(measurement.values.size for measurement in found.measurements)
     absent = sum(found.absent)
-    print(f"Model written to {out}")
-    print(f"  report   {out / 'report.html'}")
-    print(f"  query    {release.example(out, domain, (each.clique for each in found.measurements))}")
+    yield f"Model written to {out}"
+    yield f"  report   {out / 'report.html'}"
+    yield f"  query    {release.example(out, domain, (each.clique for each in found.measurements))}"
     numbers = f"{values - absent:,} counts; {absent:,} cells were not published"
-    print(f"  read     {len(found.measurements)} table{'s' * (len(found.measurements) != 1)}, {numbers}")
+    yield f"  read     {len(found.measurements)} table{'s' * (len(found.measurements) != 1)}, {numbers}"
     complete = f"complete after {fit.steps:,} steps"
-    print(f"  fit      {report_text.ending(record) or complete}")
-    print("No private table was read and no budget was spent.")
-    print(record["statement"])
+    yield f"  fit      {report_text.ending(record) or complete}"
+    yield "No private table was read and no budget was spent."
+    yield record["statement"]

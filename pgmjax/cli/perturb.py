@@ -59,10 +59,9 @@ def run(arguments: argparse.Namespace) -> None:
     job = release.job_of(arguments, domain, mechanism=mechanism)
     _ = job.named
     try:
-        opened = release.open_ledger(arguments)
-        with opened as ledger, holder_log(arguments.holder_log):
+        with release.charged(arguments) as ledger, holder_log(arguments.holder_log):
             record = _perturb(arguments, job, attributes, out, ledger)
-        release.tell(arguments, out, record, lambda: _print(arguments, job, out, record))
+        release.tell(arguments, out, record, _lines(arguments, job, out, record))
     except KeyboardInterrupt as error:
         raise KeyboardInterrupt(_after_interrupt(arguments, job, out, error)) from None
     for name, why in record.get("missing", {}).items():
@@ -277,20 +276,21 @@ def read(folder: str) -> PerturbedTable | None:
     return load(path.parent / "table")
 
 
-def _print(arguments: argparse.Namespace, job: Job, out: pathlib.Path, record: dict[str, Any]) -> None:
+def _lines(
+    arguments: argparse.Namespace, job: Job, out: pathlib.Path, record: dict[str, Any]
+) -> Iterator[str]:
     assert isinstance(job.domain, Domain)
     first = job.domain.attribute(record["groups"][0][0])
     asked = shlex.quote(f"{first.name}={first.code_names()[0]}")
-    print(f"Perturbed table written to {out}")
-    print(f"  query    pgmjax query {shlex.quote(arguments.out)} {asked}")
+    yield f"Perturbed table written to {out}"
+    yield f"  query    pgmjax query {shlex.quote(arguments.out)} {asked}"
     for group, encoding, epsilon in zip(
         record["groups"], record["encodings"], record["epsilons"], strict=True
     ):
-        print(f"  group    {', '.join(group)}: {encoding}, epsilon {epsilon}")
+        yield f"  group    {', '.join(group)}: {encoding}, epsilon {epsilon}"
     if record["responses"] is None and arguments.responses != "none":
-        print("  rows     in table/ only: a plain file needs the direct encoding and not too many rows")
+        yield "  rows     in table/ only: a plain file needs the direct encoding and not too many rows"
     elif record["responses"] is not None:
-        print(f"  rows     {out / record['responses']}, sorted")
-    for line in record["population"]["sentences"]:
-        print(line)
-    release.print_cost(record, job.drawn, demo.TERMS if arguments.demo else None)
+        yield f"  rows     {out / record['responses']}, sorted"
+    yield from record["population"]["sentences"]
+    yield from release.of_cost(record, job.drawn, demo.TERMS if arguments.demo else None)

@@ -12,11 +12,12 @@ from typing import Any
 
 from pgmjax._internal import checks, files
 from pgmjax.cli import perturb, process
+from pgmjax.cli.query import warn_if_insecure
 from pgmjax.data.domain import Domain
 from pgmjax.local.channel import predicted_stddev
 from pgmjax.local.respondent import PerturbedRecord, collect, respond
+from pgmjax.local.table import PerturbedTable
 from pgmjax.mechanisms.randomized_response import RandomizedResponse
-from pgmjax.release.statement import not_secure
 
 
 def respond_once(arguments: argparse.Namespace) -> None:
@@ -63,15 +64,15 @@ def collect_all(arguments: argparse.Namespace) -> None:
     with files.reserve(out) as folder:
         table.save(folder / "table")
         (folder / "release.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-    if arguments.json:
-        print(json.dumps({"out": str(out), **record}))
-    else:
-        print(f"{table.rows:,} responses joined in {out}")
-        for column in table.columns:
-            error = predicted_stddev(column.distribution, table.rows)
-            print(f"  group    {', '.join(column.attributes)}: standard error of a share at most {error:.2g}")
-    if not table.secure:
-        process.say(not_secure(table.inputs))
+    process.tell(arguments.json, {"out": str(out), **record}, _lines(table, out))
+    warn_if_insecure(table.inputs)
+
+
+def _lines(table: PerturbedTable, out: pathlib.Path) -> Iterator[str]:
+    yield f"{table.rows:,} responses joined in {out}"
+    for column in table.columns:
+        error = predicted_stddev(column.distribution, table.rows)
+        yield f"  group    {', '.join(column.attributes)}: standard error of a share at most {error:.2g}"
 
 
 def _responses(names: Sequence[str]) -> Iterator[PerturbedRecord]:

@@ -50,6 +50,7 @@ _MEMORY_LIMIT = "1GB"
 _THREADS = 4
 _MOST_PARTS = 1 << 10  # in which the names of units are grouped
 
+KINDS = (".parquet", ".npy", EXCEL, *SUFFIXES)
 _PARQUET = "hive_types_autocast=false, union_by_name=true"  # the type of a column is one for all files
 _ROUNDED = ("decimal256", "halffloat")
 """Types that DuckDB reads as others, so that Arrow reads the records of such a column."""
@@ -318,7 +319,7 @@ def open_files(
         ValueError: the kind of file is not supported, a column is missing or occurs twice, or there is no
             such encoding.
     """
-    file, kind = file_and_kind(path)
+    file, kind = table_file(path)
     text_file.check_encoding(file, kind, encoding)
     weights, most = weight_bound if weight_bound is not None else (None, 1)
     names = list(domain) + ([weights] if weights is not None else [])
@@ -327,18 +328,17 @@ def open_files(
             raise ValueError("A .npy file has codes only and no column of weights: leave out the weights.")
         _mapped(file, domain)
         return NpySource(domain, str(file), rows_outside)
+    checks.optional("duckdb", extra="tables")  # records are read late, when a budget is charged
     text, types = None, {}
-    if file.is_dir() or kind == ".parquet":
+    if kind == ".parquet":
         types = _types(file)
         columns = _parquet_columns(file, types, names)
-    elif kind in (*SUFFIXES, EXCEL):
+    else:
         if weights is not None and not header:
             raise ValueError("weights names a column of the header, so it needs header=True.")
         found = TextFile.of(file, kind, encoding)
         layout = find_columns(found, names, header)
         text, columns = (found, layout), {name: f"f{k}" for name, k in layout.positions.items()}
-    else:
-        raise _no_table(file, kind)
     of_weights = None
     if weights is not None:
         of_weights = (columns.pop(weights), weight_coder(most, clip=rows_outside == "clip"))
@@ -367,11 +367,11 @@ def column_names(
         FileNotFoundError: there is no such file.
         ValueError: the kind of file names no columns, or no column has a name of its own.
     """
-    file, kind = file_and_kind(path)
+    file, kind = table_file(path)
     text_file.check_encoding(file, kind, encoding)
-    if file.is_dir() or kind == ".parquet":
+    if kind == ".parquet":
         found = [*_types(file)]
-    elif kind in (*SUFFIXES, EXCEL):
+    elif kind != ".npy":
         found = names_of(TextFile.of(file, kind, encoding), names, header)
         if len(found) == 1 and " " in found[0]:
             warnings.warn(
@@ -379,10 +379,8 @@ def column_names(
                 "with commas between them.",
                 stacklevel=2,
             )
-    elif kind == ".npy":
-        raise ValueError(f"{file.name} does not name its columns: give a domain for it.")
     else:
-        raise _no_table(file, kind)
+        raise ValueError(f"{file.name} does not name its columns: give a domain for it.")
     own = [name for name in found if name and (found.count(name) == 1 or name in names)]
     left = len(found) - len(own) - ("" in found)
     if not own:
@@ -405,16 +403,26 @@ def column_types(
         FileNotFoundError, ValueError: as `column_names`.
     """
     names = column_names(path, encoding, header=header)
+    file, kind = table_file(path)
+    return _types(file) if kind == ".parquet" else dict.fromkeys(names)
+
+
+def table_file(path: str | os.PathLike[str]) -> tuple[pathlib.Path, str]:
+    """Return a table's file and its kind, one of `KINDS`; ".parquet" of a folder. Reads no record.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it is of no kind of table that can be read, or of another one than its name says.
+    """
     file, kind = file_and_kind(path)
-    return _types(file) if file.is_dir() or kind == ".parquet" else dict.fromkeys(names)
-
-
-def _no_table(file: pathlib.Path, kind: str) -> ValueError:
-    sheet = " (save the sheet as CSV in UTF-8, or as Parquet)" * (kind in (".xls", ".xlsb", ".ods"))
-    return ValueError(
-        f"{file.name} is no kind of table that can be read{sheet}: expected .parquet (or a folder of them), "
-        f".npy, .xlsx, {', '.join(SUFFIXES)}, or one of these text kinds with .gz."
-    )
+    kind = ".parquet" if file.is_dir() else kind
+    if kind not in KINDS:
+        sheet = " (save the sheet as CSV in UTF-8, or as Parquet)" * (kind in (".xls", ".xlsb", ".ods"))
+        raise ValueError(
+            f"{file.name} is no kind of table that can be read{sheet}: expected .parquet (or a folder of "
+            f"them), .npy, .xlsx, {', '.join(SUFFIXES)}, or one of these text kinds with .gz."
+        )
+    return file, kind
 
 
 def _read_csv(path: str, layout: CsvLayout, form: str) -> str:
