@@ -24,6 +24,7 @@ from pgmjax._internal import checks
 from pgmjax._internal.migration import ARGUMENTS
 from pgmjax._version import __version__
 from pgmjax.cli import options, process
+from pgmjax.cli.options.command import below
 from pgmjax.cli.typed import as_typed
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -92,7 +93,6 @@ _SETTINGS = (
     "validation_share "
 )
 """Settings of mechanisms, which --option takes; listed, as finding them takes JAX."""
-_MAY_BE_EMPTY: frozenset[str] = frozenset()
 _LARGEST = 10**30
 _FILE_ERRORS = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 
@@ -159,7 +159,7 @@ class _Parser(argparse.ArgumentParser):
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         """Return the value of an argument; of a choice in another case, the choice."""
-        if not arg_string and action.option_strings and action.dest not in _MAY_BE_EMPTY:
+        if not arg_string and action.option_strings:
             raise argparse.ArgumentError(action, f"is empty: {_wanted(action)}")
         if action.dest == "total":
             try:
@@ -197,9 +197,8 @@ class _Parser(argparse.ArgumentParser):
                 message = re.sub(rf"{option}\b", f"{option} {meaning}", message)
         lacking = re.fullmatch(r"argument (?:.*/)?(--\S+): expected (?:one|at least one) argument", message)
         if lacking is not None:
-            action = self._option_string_actions[lacking[1]]
-            value = action.metavar or f"{{{','.join(map(str, action.choices or ()))}}}"
-            message = f"{lacking[1]} has no value behind it: write {lacking[1]} {value}"
+            wanted = _wanted(self._option_string_actions[lacking[1]])
+            message = f"{lacking[1]} has no value behind it: {wanted}"
         message += _meant(message, self)
         _, found, example = (self.epilog or "").partition("Example: ")
         hint = f"example: {example}\n" if found else ""
@@ -249,24 +248,7 @@ def _words(argv: Sequence[str] | None) -> Sequence[str]:
 
 def _options(parser: argparse.ArgumentParser) -> set[str]:
     """Return the options of a parser and of its commands."""
-    found = set(parser._option_string_actions)
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            found.update(*map(_options, action.choices.values()))
-    return found
-
-
-def _parts(parser: argparse.ArgumentParser, name: str) -> set[str]:
-    """Return the commands below a command, such as `draft` of `domain`; none where there is none."""
-    found = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-    below = [each.choices[name] for each in found if name in each.choices]
-    return {
-        part
-        for command in below
-        for action in command._actions
-        if isinstance(action, argparse._SubParsersAction)
-        for part in action.choices
-    }
+    return {*parser._option_string_actions}.union(*map(_options, below(parser).values()))
 
 
 def _meant(message: str, parser: argparse.ArgumentParser) -> str:
@@ -287,7 +269,8 @@ def _meant(message: str, parser: argparse.ArgumentParser) -> str:
     if "," in word and option is not None:
         return ". Put spaces between several" if option.nargs == "+" else ". Give one of them"
     close = difflib.get_close_matches(word, known, 1, 0.7)
-    close = close or [f"{parser.prog} {name} {word}" for name in known if word in _parts(parser, name)]
+    others = below(parser).items()
+    close = close or [f"{parser.prog} {name} {word}" for name, each in others if word in below(each)]
     if not close and "[COMMAND]" in message:  # which may be left out
         return f". Without a name: {parser.description}"
     return f". Did you mean {close[0]}?" if close else ""
@@ -354,10 +337,8 @@ def _having(option: str, parser: argparse.ArgumentParser) -> Iterator[str]:
     """Yield the commands that have an option."""
     if option in parser._option_string_actions:
         yield parser.prog
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for each in action.choices.values():
-                yield from _having(option, each)
+    for each in below(parser).values():
+        yield from _having(option, each)
 
 
 def _parser() -> argparse.ArgumentParser:

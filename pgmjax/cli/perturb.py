@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import csv
 import json
 import pathlib
 import shlex
@@ -21,7 +20,6 @@ from pgmjax import job as jobs
 from pgmjax._internal import checks, files, formats
 from pgmjax.cli import process, release
 from pgmjax.data import demo
-from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.job import Job
@@ -47,7 +45,7 @@ def run(arguments: argparse.Namespace) -> None:
     for module in ("pyarrow", "pyarrow.csv", "pyarrow.parquet"):
         checks.optional(module, extra="tables")
     domain = demo.domain() if arguments.demo else Domain.read(arguments.domain)
-    groups = [group_of(domain, text) for text in arguments.groups]
+    groups = [release.read_names(text, domain) for text in arguments.groups]
     attributes = _attributes(arguments, domain)
     mechanism = RandomizedResponse(
         epsilon=arguments.epsilon,
@@ -100,11 +98,6 @@ def _check_combination(arguments: argparse.Namespace) -> None:
         raise ValueError("Give only one of --groups, --each and --workload.")
     if not any(given) and not arguments.demo:
         raise ValueError("Say which attributes to perturb: --groups NAMES, --each, or --workload FILE.")
-
-
-def group_of(domain: Domain, text: str) -> Clique:
-    """Return the attributes that a text such as `sex,"age, group"` names."""
-    return as_clique(domain, next(csv.reader([text], skipinitialspace=True), []))
 
 
 def _attributes(arguments: argparse.Namespace, domain: Domain) -> list[str] | None:

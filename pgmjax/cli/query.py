@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import csv
 import itertools
 import json
 import pathlib
@@ -24,8 +23,8 @@ from pgmjax import mechanisms
 from pgmjax._internal import checks
 from pgmjax.cli import perturb, process
 from pgmjax.cli.options.shared import LEVEL
-from pgmjax.data.cliques import Clique, as_clique
-from pgmjax.data.domain import Domain
+from pgmjax.cli.release import read_names
+from pgmjax.data.cliques import Clique
 from pgmjax.data.population import Population
 from pgmjax.local.answers import UnbiasedAnswers
 from pgmjax.local.conditions import answer_cells, answer_conditions
@@ -302,20 +301,6 @@ def _marginal(saved: SavedRelease, text: str, draws: int | None, as_json: bool) 
         notes.append(_LEARNED)
     notes += _of_population(population, {name: range(model.domain[name]) for name in clique})
     process.tell(as_json, record, itertools.chain(_lines(clique, names, **columns), notes))
-
-
-def read_names(text: str, domain: Domain) -> Clique:
-    """Return the attributes that a text such as `sex,"age, group"` names.
-
-    Raises:
-        ValueError: none is named, one is unknown, or one is named twice.
-    """
-    names = next(csv.reader([text], skipinitialspace=True), [])
-    if len(names) == 1 and names[0] not in domain:
-        parts = [part for part in re.split(r"[\s*+~:&/;|]+", text.strip()) if part]
-        if len(parts) > 1 and set(parts) <= set(domain):
-            raise ValueError(f"Expected names joined by commas, got {text!r}: write {','.join(parts)}.")
-    return as_clique(domain, names)
 
 
 def _lines(clique: Clique, names: list[list[str]], **columns: np.ndarray) -> Iterator[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import csv
 import os
 import pathlib
 import re
@@ -20,6 +21,7 @@ from pgmjax import mechanisms
 from pgmjax._internal import checks, files
 from pgmjax.cli import process
 from pgmjax.data import demo
+from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.draft import Draft
 from pgmjax.data.unit import Unit
@@ -542,6 +544,20 @@ def _lines(arguments: argparse.Namespace, job: Job, saved: release_folder.SavedR
 def _of_recipe(recipe: Recipe) -> list[str]:
     """Return which marginals are left out, and why."""
     return [f"  {reason}" for reason in recipe.reasons]
+
+
+def read_names(text: str, domain: Domain) -> Clique:
+    """Return the attributes that a text such as `sex,"age, group"` names.
+
+    Raises:
+        ValueError: none is named, one is unknown, or one is named twice.
+    """
+    names = next(csv.reader([text], skipinitialspace=True), [])
+    if len(names) == 1 and names[0] not in domain:
+        parts = [part for part in re.split(r"[\s*+~:&/;|]+", text.strip()) if part]
+        if len(parts) > 1 and set(parts) <= set(domain):
+            raise ValueError(f"Expected names joined by commas, got {text!r}: write {','.join(parts)}.")
+    return as_clique(domain, names)
 
 
 def read_options(words: Sequence[str]) -> dict[str, Any]:

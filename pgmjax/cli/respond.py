@@ -13,6 +13,7 @@ from typing import Any
 from pgmjax._internal import checks, files
 from pgmjax.cli import perturb, process
 from pgmjax.cli.query import warn_if_insecure
+from pgmjax.cli.release import read_names
 from pgmjax.data.domain import Domain
 from pgmjax.local.channel import predicted_stddev
 from pgmjax.local.respondent import PerturbedRecord, collect, respond
@@ -29,7 +30,7 @@ def respond_once(arguments: argparse.Namespace) -> None:
     mechanism = RandomizedResponse(
         epsilon=arguments.epsilon,
         relation="replace-one",
-        universe=[perturb.group_of(domain, text) for text in arguments.groups] or "attributes",
+        universe=[read_names(text, domain) for text in arguments.groups] or "attributes",
         encoding=arguments.encoding,
         useless="answer",  # that of one record says nothing; the collector is told
     )

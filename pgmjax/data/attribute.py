@@ -242,12 +242,16 @@ class Attribute:
             TypeError: the codes are not integers.
             ValueError: a code is not in 0..size-1.
         """
-        index = np.asarray(codes)
-        if index.dtype.kind not in "iu":
-            raise TypeError(f"Codes of attribute {self.name!r} must be integers, got {index.dtype}.")
-        if index.size and not (index.min() >= 0 and index.max() < self.size):
-            raise ValueError(f"Codes of attribute {self.name!r} must lie in 0..{self.size - 1}.")
-        return self._decoded(index)
+        index = self._codes(codes)
+        if self.labels is None and self.bins is None and not self.missing:
+            return index.astype(np.int64)
+        values: list[Any] = [*(self.labels or ()), *([self.other_name] if self.other else [])]
+        if self.labels is None:
+            regular = self.size - self.missing
+            values = self.code_names()[:regular] if self.bins else list(range(regular))
+        mixed = self.missing or len({type(value) for value in values}) > 1
+        table = np.array([*values, None], dtype=object)[: self.size]
+        return table[index] if mixed else np.array(values)[index]
 
     def values(self, codes: Any, rng: np.random.Generator | None = None) -> np.ndarray:
         """Return values [rows] as they would be in a table: labels, numbers, dates; None if missing.
@@ -272,24 +276,16 @@ class Attribute:
             >>> bool(0 <= drawn[0] < 10 <= drawn[1] < 20)
             True
         """
-        if self.bins is None:
-            return self.decode(codes)
-        self.decode(np.asarray(codes)[:0])
+        return self.decode(codes) if self.bins is None else cells.drawn(self, self._codes(codes), rng)
+
+    def _codes(self, codes: Any) -> np.ndarray:
+        """Return codes [rows] as an array, checked."""
         index = np.asarray(codes)
+        if index.dtype.kind not in "iu":
+            raise TypeError(f"Codes of attribute {self.name!r} must be integers, got {index.dtype}.")
         if index.size and not (index.min() >= 0 and index.max() < self.size):
             raise ValueError(f"Codes of attribute {self.name!r} must lie in 0..{self.size - 1}.")
-        return cells.drawn(self, index, rng)
-
-    def _decoded(self, index: np.ndarray) -> np.ndarray:
-        if self.labels is None and self.bins is None and not self.missing:
-            return index.astype(np.int64)
-        values: list[Any] = [*(self.labels or ()), *([self.other_name] if self.other else [])]
-        if self.labels is None:
-            regular = self.size - self.missing
-            values = self.code_names()[:regular] if self.bins else list(range(regular))
-        mixed = self.missing or len({type(value) for value in values}) > 1
-        table = np.array([*values, None], dtype=object)[: self.size]
-        return table[index] if mixed else np.array(values)[index]
+        return index
 
     def code_names(self) -> list[str]:
         """Return a name for every code, for tables and plots. The missing bucket is named `missing`.

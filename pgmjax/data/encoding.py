@@ -390,7 +390,9 @@ class Coder:
         if not self._has_labels:
             return (storage == "date") == (self._edges is not None and self._notation.time is not None)
         if storage == "bool":
-            return not self._labels.isdisjoint(("true", "false", *("01" if self._number_form is _NUMBER else "")))
+            return not self._labels.isdisjoint(
+                ("true", "false", *("01" if self._number_form is _NUMBER else ""))
+            )
         form = _DAY if storage == "date" else NUMBER
         return any(form.fullmatch(key) and key_of_written(key) == key for key in self._labels)
 

@@ -84,6 +84,12 @@ class Command:
             parser.set_defaults(run=self.run, parser=parser)
 
 
+def below(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """Return the parsers of the commands below one, by name."""
+    parts = [each.choices for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
+    return dict(parts[0]) if parts else {}
+
+
 def option(*names: str, **settings: Any) -> Option:
     """Return an option with the settings that `argparse` takes."""
     return Option(names, settings)
