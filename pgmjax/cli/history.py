@@ -18,8 +18,7 @@ from pgmjax._internal import checks, files
 from pgmjax.cli import process
 from pgmjax.cli.options.history import METHODS, TAKES
 from pgmjax.cli.options.shared import LEVEL
-from pgmjax.cli.query import warn_if_insecure
-from pgmjax.cli.release import read_names
+from pgmjax.cli.release import read_names, warn_if_insecure
 from pgmjax.data.domain import Domain
 from pgmjax.history.bayes.blue import BestLinearUnbiased
 from pgmjax.history.bayes.inference import Claim, Verdict

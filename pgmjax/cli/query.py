@@ -23,7 +23,7 @@ from pgmjax import mechanisms
 from pgmjax._internal import checks
 from pgmjax.cli import perturb, process
 from pgmjax.cli.options.shared import LEVEL
-from pgmjax.cli.release import read_names
+from pgmjax.cli.release import read_names, warn_if_insecure
 from pgmjax.data.cliques import Clique
 from pgmjax.data.population import Population
 from pgmjax.local.answers import UnbiasedAnswers
@@ -36,7 +36,6 @@ from pgmjax.release import accuracy, whole_table
 from pgmjax.release import folder as release_folder
 from pgmjax.release.accuracy import Reported
 from pgmjax.release.folder import SavedRelease
-from pgmjax.release.statement import not_secure
 from pgmjax.release.whole_table import WholeTable
 
 _OPEN = "what was measured does not determine it"
@@ -129,12 +128,6 @@ def _by_draws(
     for k, part in zip(open_ones, np.split(both, np.cumsum(sizes)[:-1]), strict=True):
         ends[k] = part
     return ends
-
-
-def warn_if_insecure(inputs: Sequence[Input]) -> None:
-    """Say on standard error that answers must not be published, if so."""
-    if not are_secure(inputs):
-        process.say(not_secure(inputs))
 
 
 def _facts(total: float, population: Population | None, inputs: Sequence[Input]) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from pgmjax.data.unit import Unit
 from pgmjax.discovery import Discovery
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.job import Job
+from pgmjax.measurements.inputs import Input, are_secure
 from pgmjax.mechanisms.forecast import Recipe
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.left_out import CountLeftOut
@@ -36,6 +37,7 @@ from pgmjax.queries.workload import KWay, Workload
 from pgmjax.release import accuracy, run_folder
 from pgmjax.release import folder as release_folder
 from pgmjax.release import text as report_text
+from pgmjax.release.statement import not_secure
 
 _OUTPUT = (
     *(
@@ -544,6 +546,12 @@ def _lines(arguments: argparse.Namespace, job: Job, saved: release_folder.SavedR
 def _of_recipe(recipe: Recipe) -> list[str]:
     """Return which marginals are left out, and why."""
     return [f"  {reason}" for reason in recipe.reasons]
+
+
+def warn_if_insecure(inputs: Sequence[Input]) -> None:
+    """Say on standard error that answers must not be published, if so."""
+    if not are_secure(inputs):
+        process.say(not_secure(inputs))
 
 
 def read_names(text: str, domain: Domain) -> Clique:

@@ -99,7 +99,7 @@ RESPOND = Command(
         *_RESPONSE,
         option("--out", metavar="FILE", help="write the response to a new file instead"),
     ),
-    run="respond:respond_once",
+    run="perturb:respond_once",
 )
 COLLECT = Command(
     "collect",
@@ -113,5 +113,5 @@ COLLECT = Command(
         NEW_FOLDER,
         JSON,
     ),
-    run="respond:collect_all",
+    run="perturb:collect_all",
 )
