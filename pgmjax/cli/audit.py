@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import importlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pgmjax import audit, mechanisms
@@ -19,32 +18,14 @@ _DELTAS: tuple[Any, ...] = ("0", "1e-6")
 _LONGEST = 10**6
 
 
-@dataclasses.dataclass
-class _Findings:
-    """All that an audit found.
-
-    Attributes:
-        audits: a line for each mechanism, relation and delta.
-        primitives: what each check of the installed noise found, None where nothing.
-        searched: the largest privacy losses.
-    """
-
-    audits: Sequence[audit.MechanismAudit]
-    primitives: dict[str, str | None]
-    searched: Sequence[audit.LargestLoss] = ()
-
-    @property
-    def passed(self) -> bool:
-        parts: list[Any] = [*self.audits, *self.searched]
-        return all(each.passed for each in parts) and not any(self.primitives.values())
-
-
 def run(arguments: argparse.Namespace) -> None:
     """Audit and print the findings; raises RuntimeError if there are faults."""
     if arguments.processes:
         if arguments.mechanism is not None:
             raise ValueError("--processes audits whole commands and takes no --mechanism: leave one out.")
-        _processes(arguments)
+        found = audit.audit_processes(main)
+        record = {"passed": not any(found.values()), "processes": _verdicts(found)}
+        _tell(arguments, record, _in_words(found))
         return
     _check(arguments)
     try:
@@ -71,21 +52,25 @@ def run(arguments: argparse.Namespace) -> None:
         )
         for case in cases
     ]
-    found = _Findings(audits, audit.audit_primitives())
-    if arguments.seconds:
-        each = arguments.seconds / len(cases)
-        found.searched = [audit.largest_loss(case, seconds=each) for case in cases]
-    process.tell(arguments.json, _record(found), _lines(found))
-    if not found.passed:
-        raise RuntimeError("The audit found faults.")
+    primitives = audit.audit_primitives()
+    each = arguments.seconds / len(cases)
+    searched = [audit.largest_loss(case, seconds=each) for case in cases if each]
+    parts: list[Any] = [*audits, *searched]
+    record = {
+        "passed": all(part.passed for part in parts) and not any(primitives.values()),
+        "mechanisms": [one.to_dict() for one in audits],
+        "primitives": _verdicts(primitives),
+        **({"search": [one.to_dict() for one in searched]} if searched else {}),
+    }
+    said = [audit.as_table(audits), "", *_in_words(primitives)]
+    said += ["", "largest privacy loss found by the search", *map(str, searched)] if searched else []
+    _tell(arguments, record, said)
 
 
-def _processes(arguments: argparse.Namespace) -> None:
-    """Replay commands and print the findings; raises RuntimeError if there are faults."""
-    found = audit.audit_processes(main)
-    passed = not any(found.values())
-    process.tell(arguments.json, {"passed": passed, "processes": _verdicts(found)}, _in_words(found))
-    if not passed:
+def _tell(arguments: argparse.Namespace, record: dict[str, Any], lines: Iterable[str]) -> None:
+    """Print the findings; raises RuntimeError if there are faults."""
+    process.tell(arguments.json, record, lines)
+    if not record["passed"]:
         raise RuntimeError("The audit found faults.")
 
 
@@ -127,28 +112,8 @@ def mechanisms_named(text: str) -> list[type[Any]]:
     return [mechanism]
 
 
-def _record(found: _Findings) -> dict[str, Any]:
-    record: dict[str, Any] = {
-        "passed": found.passed,
-        "mechanisms": [each.to_dict() for each in found.audits],
-        "primitives": _verdicts(found.primitives),
-    }
-    if found.searched:
-        record["search"] = [each.to_dict() for each in found.searched]
-    return record
-
-
 def _verdicts(found: dict[str, str | None]) -> dict[str, Any]:
     return {name: {"passed": fault is None, "fault": fault} for name, fault in found.items()}
-
-
-def _lines(found: _Findings) -> Iterator[str]:
-    yield audit.as_table(found.audits)
-    yield ""
-    yield from _in_words(found.primitives)
-    if found.searched:
-        yield "\nlargest privacy loss found by the search"
-        yield from map(str, found.searched)
 
 
 def _in_words(found: dict[str, str | None]) -> Iterator[str]:

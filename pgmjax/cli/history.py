@@ -401,9 +401,7 @@ def _best_linear(history: History, asked: Sequence[Query], arguments: argparse.N
     }
     claim = _claim(arguments)
     if claim is not None:
-        verdicts = [each.test(claim, arguments.level) for each in found]
-        columns["probability"] = np.array([verdict.probability for verdict in verdicts])
-        columns["holds"] = np.array([verdict.holds for verdict in verdicts], object)
+        columns |= _verdicts([each.test(claim, arguments.level) for each in found])
     return _Found(np.array([each.value for each in found]), columns, {"level": arguments.level}, notes)
 
 
@@ -418,13 +416,17 @@ def _posterior(history: History, asked: Sequence[Query], arguments: argparse.Nam
     claim = _claim(arguments)
     if claim is not None:
         probabilities = [found.probability(claim, i)[0] for i in range(number)]
-        verdicts = [Verdict(claim, each, arguments.level) for each in probabilities]
-        columns["probability"] = np.array(probabilities)
-        columns["holds"] = np.array([verdict.holds for verdict in verdicts], object)
+        columns |= _verdicts([Verdict(claim, each, arguments.level) for each in probabilities])
     facts = {"level": arguments.level, "mixed": found.mixed, "rhat": float(found.rhat.max())}
     if not found.mixed:
         notes = (*notes, f"The chains do not agree yet (R-hat {found.rhat.max():.2f}): take these as rough.")
     return _Found(found.mean, columns, facts, notes)
+
+
+def _verdicts(verdicts: Sequence[Verdict]) -> dict[str, np.ndarray]:
+    """Return how probable a claim is for each answer, and whether it holds."""
+    probabilities = np.array([verdict.probability for verdict in verdicts])
+    return {"probability": probabilities, "holds": np.array([each.holds for each in verdicts], object)}
 
 
 def _blue(history: History, arguments: argparse.Namespace) -> tuple[BestLinearUnbiased, tuple[str, ...]]:

@@ -323,7 +323,7 @@ class Dataset(Named):
         columns = {name: column.codes for name, column in batch.columns.items()}
         given = None if batch.weights is None else batch.weights.codes
         named = None if bound is None else (name, bound)
-        source = ColumnSource(columns, given, domain, named, content, population, batch.dropped)
+        source = ColumnSource(columns, given, domain, population, named, content, batch.dropped)
         if bounded is None:
             return cls(domain, source, bound, tally.total, rows_outside)
         unit, records = bounded
@@ -460,7 +460,7 @@ class Dataset(Named):
         if self.weighted:
             weights = np.concatenate([part.weights.codes for part in parts if part.weights is not None])
         bound = (None, self.max_weight) if self.weighted else None
-        return ColumnSource(columns, weights, self.domain, bound, population=self.population, dropped=dropped)
+        return ColumnSource(columns, weights, self.domain, self.population, bound, dropped=dropped)
 
     def _check_unchanged(self, stamp: tuple[Any, ...] | None) -> None:
         if stamp is not None and self._source.stamp() != stamp:

@@ -122,67 +122,57 @@ class Source(abc.ABC):
         return {}
 
 
+@dataclass(frozen=True, eq=False)
 class ColumnSource(Source):
     """Columns of codes held in memory.
 
-    Args:
+    Attributes:
         columns: valid codes [rows] by attribute.
         weights: valid weights [rows], or None.
         domain: of the codes.
+        public: the population that they are of.
         weight_bound: name (None if it has none) and bound of the weights.
         content: digest of everything that the table was given as, see `fingerprint.content`; None if that was
             these columns alone.
-        population: the records that they are of. Default: all of a table of codes of the domain.
         dropped: number of records of the table that are not among them, for a value outside the domain.
     """
 
-    def __init__(
-        self,
-        columns: dict[str, np.ndarray],
-        weights: np.ndarray | None,
-        domain: Domain,
-        weight_bound: tuple[str | None, int] | None = None,
-        content: bytes | None = None,
-        population: Population | None = None,
-        dropped: int = 0,
-    ):
-        bound = None if weight_bound is None else weight_bound[1]
-        self._population = Population.of_table(domain, None, bound) if population is None else population
-        self._columns = columns
-        self._weights = weights
-        self._domain = domain
-        self._weight_bound = weight_bound
-        self._content = content
-        self._dropped = dropped
-        self._rows = len(next(iter(columns.values())))
+    columns: dict[str, np.ndarray]
+    weights: np.ndarray | None
+    domain: Domain
+    public: Population
+    weight_bound: tuple[str | None, int] | None = None
+    content: bytes | None = None
+    dropped: int = 0
 
     def unsettled(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
         """Yield all records in batches, always in order, with the named attributes."""
-        for start in range(0, max(self._rows, 1), BATCH_ROWS):
-            part = slice(start, min(start + BATCH_ROWS, self._rows))
-            columns = {name: Encoded(self._columns[name][part]) for name in names}
-            weights = None if self._weights is None else Encoded(self._weights[part])
-            yield Batch(columns, weights, part.stop - start, 0 if start else self._dropped)
+        rows = len(next(iter(self.columns.values())))
+        for start in range(0, max(rows, 1), BATCH_ROWS):
+            part = slice(start, min(start + BATCH_ROWS, rows))
+            columns = {name: Encoded(self.columns[name][part]) for name in names}
+            weights = None if self.weights is None else Encoded(self.weights[part])
+            yield Batch(columns, weights, part.stop - start, 0 if start else self.dropped)
 
     @property
     def population(self) -> Population:
         """The records that they are of."""
-        return self._population
+        return self.public
 
     def fingerprint(self, key: bytes) -> str:
         """Return a keyed digest of names, codes and weights."""
-        columns = dict(self._columns) if self._weights is None else {**self._columns, "": self._weights}
+        columns = dict(self.columns) if self.weights is None else {**self.columns, "": self.weights}
         return fingerprint.of_columns(columns, key)
 
     def identity(self, key: bytes) -> str:
         """Return a keyed digest of all columns that the table was given with."""
-        return self.fingerprint(key) if self._content is None else fingerprint.of_content(self._content, key)
+        return self.fingerprint(key) if self.content is None else fingerprint.of_content(self.content, key)
 
     def under(self, definition: TableDefinition) -> ColumnSource:
         """Return this source, if its codes and weights follow from the definition's."""
-        definition.tables(self._domain)
-        if self._weight_bound is not None:
-            definition.check_weights(*self._weight_bound)
+        definition.tables(self.domain)
+        if self.weight_bound is not None:
+            definition.check_weights(*self.weight_bound)
         return self
 
 

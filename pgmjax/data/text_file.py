@@ -143,13 +143,7 @@ class TextFile:
 
     @classmethod
     def of(cls, path: pathlib.Path, kind: str, encoding: str | None) -> TextFile:
-        """Return a file with the encoding that was given, or else that of its byte-order mark.
-
-        Raises:
-            TypeError: the encoding is no name.
-            ValueError: there is no encoding of that name, or the file is a sheet.
-        """
-        check_encoding(path, kind, encoding)
+        """Return a file with the encoding that was given, or else that of its byte-order mark."""
         found = known_encoding(encoding)
         if encoding is None and kind != EXCEL:
             with contextlib.suppress(OSError, EOFError, zlib.error), binary(path) as stream:
