@@ -43,11 +43,6 @@ _OPTIONS: Mapping[str, tuple[str, ...]] = {"epsilon": ("cap",)}
 _NO_SEED = (
     ". Noise that protects has no seed. For research there is --insecure-seed N; its release protects nobody"
 )
-_COMMANDS: Mapping[str, str] = {
-    **dict.fromkeys(("synthesize", "synthesise", "generate", "run", "measure"), "release"),
-    **dict.fromkeys(("sample", "draw"), "release FOLDER --add-rows N"),
-    **dict.fromkeys(("compare", "list"), "mechanisms"),
-}
 _ADVICE: Mapping[str, Mapping[str, str]] = {
     "release": {
         **dict.fromkeys(
@@ -74,17 +69,21 @@ _ADVICE: Mapping[str, Mapping[str, str]] = {
     ),
 }
 """What to do instead of options that other programs have, by command; "" of all."""
-_PAGES: Mapping[str, str] = {
+_COMMANDS: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("synthesize", "synthesise", "generate", "run", "measure"), "Did you mean pgmjax release?"
+    ),
+    **dict.fromkeys(("sample", "draw"), "Did you mean pgmjax release FOLDER --add-rows N?"),
+    **dict.fromkeys(("compare", "list"), "Did you mean pgmjax mechanisms?"),
     **dict.fromkeys(("report", "show", "open", "view"), "The report of a release is DIR/report.html"),
     **dict.fromkeys(
         ("evaluate", "validate", "quality", "check", "metrics", "score"),
         "How good a release is says DIR/report.html; pgmjax look compares it with its table, for the holder",
     ),
 }
-"""What to look at, for commands that one may try."""
+"""What to type or to look at, for commands that one may try."""
 _PARTS: Mapping[str, str] = dict.fromkeys(("start", "open", "begin", "new", "init", "create"), "ask")
 """What begins a session, for words that one may try."""
-"""Commands for words that one may try."""
 _SETTINGS = (
     "accounting alpha answer cliques compress count_share degree encoding estimate expected_records first "
     "history kept_noise learner max_candidates max_cells penalty repeat restart_seed restarts rounds "
@@ -260,10 +259,8 @@ def _meant(message: str, parser: argparse.ArgumentParser) -> str:
     option = parser._option_string_actions.get(message.partition(":")[0].removeprefix("argument "))
     if word in _PARTS and "ask" in known and "status" in known:
         return f". {parser.prog} {_PARTS[word]} begins a session with its first question"
-    if word in _PAGES and "release" in known:
-        return f". {_PAGES[word]}"
     if word in _COMMANDS and "release" in known:
-        return f". Did you mean {parser.prog} {_COMMANDS[word]}?"
+        return f". {_COMMANDS[word]}"
     if "--text-encoding" in parser._option_string_actions and _is_codec(word):
         return f". Did you mean --text-encoding {word}?"
     if "," in word and option is not None:

@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> None:
             f"--stddev must be finite and > 0, got {arguments.stddev:g}: it is the standard deviation of the "
             "noise that was added, in counts."
         )
-    escape = release.escapes(arguments, arguments.synthetic)
+    rows = release.output_of(arguments)
     domain = Domain.read(arguments.domain)
     earlier = None if arguments.prior is None else jobs.read_prior(arguments.prior, domain)
     given = {"stddev": arguments.stddev, "rounded_to": arguments.rounded_to}
@@ -52,11 +52,8 @@ def run(arguments: argparse.Namespace) -> None:
         )
     estimator = dataclasses.replace(release.estimator_of(arguments), approximate=arguments.approximate)
     fit = estimator.fit(domain, found.measurements, arguments.total, constraints=facts, prior=earlier)
-    rows: dict[str, Any] = {"synthetic_rows": arguments.rows, "synthetic_format": arguments.synthetic}
-    rows |= {"method": arguments.method, "codes": arguments.codes}
-    rows |= {"escape_formulas": escape, "total_public": known, "facts": facts}
     _check_facts(facts, fit, found)
-    published_folder.write(found, fit, out, **rows)
+    published_folder.write(found, fit, out, total_public=known, facts=facts, **rows)
     record = json.loads((out / release_folder.FIT_RECORD).read_text(encoding="utf-8"))
     release.tell(arguments, out, record, _lines(out, found, fit, domain, record))
 

@@ -114,11 +114,7 @@ def run(arguments: argparse.Namespace) -> None:
                 ledger=ledger,
                 key=arguments.key,
                 show_progress=show_progress(arguments),
-                synthetic_rows=arguments.rows,
-                synthetic_format=arguments.synthetic,
-                method=arguments.method,
-                codes=arguments.codes,
-                escape_formulas=escapes(arguments, arguments.synthetic),
+                **output_of(arguments),
                 source=demo.TERMS if arguments.demo else None,
             )
         tell(arguments, out, saved.record, _lines(arguments, job, saved))
@@ -323,6 +319,17 @@ def escapes(arguments: argparse.Namespace, kind: str) -> bool:
             "for csv."
         )
     return bool(arguments.escape_formulas)
+
+
+def output_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return what the options say of the synthetic rows, for `release.folder.fill`."""
+    return {
+        "synthetic_rows": arguments.rows,
+        "synthetic_format": arguments.synthetic,
+        "method": arguments.method,
+        "codes": arguments.codes,
+        "escape_formulas": escapes(arguments, arguments.synthetic),
+    }
 
 
 def open_ledger(file: str) -> Ledger:

@@ -58,7 +58,7 @@ def _session(arguments: argparse.Namespace) -> Session:
     missing = [name for name in with_table if getattr(arguments, name) is None]
     if missing:
         raise ValueError(f"--{missing[0]} is missing: --table needs --domain, --cap and --relation.")
-    domain = _domain(arguments)
+    domain = Domain.read(arguments.domain)
     asked = query_text.parse(arguments.condition, domain)
     wanted = AccuracyRequirement.of(asked, arguments.half_width, arguments.delta, domain)
     table, backend = _table(arguments, domain), _backend(arguments)
@@ -94,14 +94,6 @@ def _check_first(arguments: argparse.Namespace, wanted: AccuracyRequirement, dom
         )
 
 
-def _domain(arguments: argparse.Namespace) -> Domain:
-    """Read the domain of the table, once both files are there."""
-    for path in (arguments.table, arguments.domain):
-        if not pathlib.Path(path).exists():
-            raise ValueError(f"There is no file {path}: check the path.")
-    return Domain.read(arguments.domain)
-
-
 def _table(arguments: argparse.Namespace, domain: Domain) -> Dataset:
     """Return the table that the options name."""
     unit = unit_of(arguments)
@@ -120,7 +112,7 @@ def _online_weights(arguments: argparse.Namespace) -> None:
     names = ("updates", "threshold", "expected_queries", "sweeps")
     settings = {name: getattr(arguments, name) for name in names}
     mechanism = OnlineWeights(arguments.epsilon, arguments.relation, backend=_backend(arguments), **settings)
-    domain = _domain(arguments)
+    domain = Domain.read(arguments.domain)
     for text in arguments.condition:
         query_text.parse(text, domain)  # reject a bad condition before anything is charged
     data = _table(arguments, domain)
