@@ -11,7 +11,7 @@ from typing import Any
 
 from pgmjax.cli import process
 from pgmjax.cli.release import open_ledger, unit_of
-from pgmjax.data import demo, files
+from pgmjax.data import demo, text_file
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.definition import (
     OpenDefinition,
@@ -97,7 +97,7 @@ def _note_exact(arguments: argparse.Namespace) -> None:
 
 
 def _check_table(arguments: argparse.Namespace) -> None:
-    if pathlib.Path(arguments.file).suffix in files.KINDS:
+    if pathlib.Path(arguments.file).suffix in text_file.KINDS:
         raise ValueError(f"The ledger stands before the table, got {arguments.file}: exchange the two.")
     if arguments.demo == (arguments.table is not None):
         raise ValueError("Give a table, as the last name, or --demo to try the command on a public table.")
@@ -144,7 +144,7 @@ def _check_open(arguments: argparse.Namespace, draft: Draft, relation: Relation)
 def _checked(arguments: argparse.Namespace, definition: TableDefinition | OpenDefinition | None) -> Any:
     """Return the table, all of whose records the definition settles; its path if there is none yet."""
     if definition is None:
-        return files.table_file(arguments.table)[0]
+        return text_file.table_file(arguments.table)[0]
     if getattr(arguments, "demo", False):
         return demo.load()
     path, encoding = arguments.table, _encoding(arguments, definition)
@@ -179,7 +179,7 @@ def _encoding(arguments: argparse.Namespace, definition: TableDefinition | OpenD
             f"The account's text files have the encoding {definition.encoding or 'UTF-8'}: save this "
             "file in it, or as Parquet."
         )
-    text = any(suffix.lower() in files.SUFFIXES for suffix in pathlib.Path(arguments.table).suffixes[-2:])
+    text = any(suffix.lower() in text_file.SUFFIXES for suffix in pathlib.Path(arguments.table).suffixes[-2:])
     return definition.encoding if text else None
 
 

@@ -40,7 +40,7 @@ from pgmjax.data.sources import (
     weight_coder,
     without_rows_outside,
 )
-from pgmjax.data.text_file import EXCEL, SUFFIXES, TextFile, file_and_kind
+from pgmjax.data.text_file import EXCEL, TextFile, table_file
 from pgmjax.data.value import sql_key_of_text
 
 _Result = TypeVar("_Result")
@@ -50,7 +50,6 @@ _MEMORY_LIMIT = "1GB"
 _THREADS = 4
 _MOST_PARTS = 1 << 10  # in which the names of units are grouped
 
-KINDS = (".parquet", ".npy", EXCEL, *SUFFIXES)
 _PARQUET = "hive_types_autocast=false, union_by_name=true"  # the type of a column is one for all files
 _ROUNDED = ("decimal256", "halffloat")
 """Types that DuckDB reads as others, so that Arrow reads the records of such a column."""
@@ -104,8 +103,7 @@ class FileSource(StoredSource):
     """A table in text or Parquet files, through DuckDB.
 
     Attributes:
-        columns: the columns' names in SQL, by attribute.
-        weights: the name of the weights' column in SQL and its encoder, or None.
+        columns: the columns' names in SQL, by attribute; of the weights by "".
         text: the file with its layout if its fields are text, None for Parquet.
         header: whether a line of a text file names the columns.
         weight_bound: name and bound of the weights, or None.
@@ -113,7 +111,6 @@ class FileSource(StoredSource):
     """
 
     columns: dict[str, str]
-    weights: tuple[str, Coder] | None
     text: tuple[TextFile, CsvLayout] | None
     header: bool = True
     weight_bound: tuple[str, int] | None = None
@@ -129,7 +126,7 @@ class FileSource(StoredSource):
                 _named(said, encode_array, coder, array)
                 for (said, _, coder), array in zip(coders, arrays, strict=True)
             ]
-            weights = encoded.pop() if self.weights else None
+            weights = encoded.pop() if self.weight_bound else None
             yield Batch(dict(zip(names, encoded, strict=True)), weights, len(arrays[0]))
 
     def _coders(self, names: Sequence[str]) -> list[tuple[str, str, Coder]]:
@@ -138,7 +135,10 @@ class FileSource(StoredSource):
             (f"Attribute {n!r}", self.columns[n], coder_of(self.domain.attribute(n), self.rows_outside))
             for n in names
         ]
-        return [*found, *([("Weights", *self.weights)] if self.weights else [])]
+        if self.weight_bound is not None:
+            bound = weight_coder(self.weight_bound[1], clip=self.rows_outside == "clip")
+            found.append(("Weights", self.columns[""], bound))
+        return found
 
     def check_types(self) -> None:
         """Refuse a Parquet table by its schema, if a column has a type that its attribute can match nowhere.
@@ -236,7 +236,7 @@ class FileSource(StoredSource):
     @property
     def layout(self) -> dict[str, str]:
         """The files' columns by attribute, with key "" for the weights."""
-        return {**self.columns, **({"": self.weights[0]} if self.weights else {})}
+        return self.columns
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -319,9 +319,8 @@ def open_files(
         ValueError: the kind of file is not supported, a column is missing or occurs twice, or there is no
             such encoding.
     """
-    file, kind = table_file(path)
-    text_file.check_encoding(file, kind, encoding)
-    weights, most = weight_bound if weight_bound is not None else (None, 1)
+    file, kind = table_file(path, encoding)
+    weights = None if weight_bound is None else weight_bound[0]
     names = list(domain) + ([weights] if weights is not None else [])
     if kind == ".npy":
         if weights is not None:
@@ -339,10 +338,9 @@ def open_files(
         found = TextFile.of(file, kind, encoding)
         layout = find_columns(found, names, header)
         text, columns = (found, layout), {name: f"f{k}" for name, k in layout.positions.items()}
-    of_weights = None
     if weights is not None:
-        of_weights = (columns.pop(weights), weight_coder(most, clip=rows_outside == "clip"))
-    return FileSource(domain, str(file), rows_outside, columns, of_weights, text, header, weight_bound, types)
+        columns[""] = columns.pop(weights)
+    return FileSource(domain, str(file), rows_outside, columns, text, header, weight_bound, types)
 
 
 def column_names(
@@ -367,8 +365,7 @@ def column_names(
         FileNotFoundError: there is no such file.
         ValueError: the kind of file names no columns, or no column has a name of its own.
     """
-    file, kind = table_file(path)
-    text_file.check_encoding(file, kind, encoding)
+    file, kind = table_file(path, encoding)
     if kind == ".parquet":
         found = [*_types(file)]
     elif kind != ".npy":
@@ -405,24 +402,6 @@ def column_types(
     names = column_names(path, encoding, header=header)
     file, kind = table_file(path)
     return _types(file) if kind == ".parquet" else dict.fromkeys(names)
-
-
-def table_file(path: str | os.PathLike[str]) -> tuple[pathlib.Path, str]:
-    """Return a table's file and its kind, one of `KINDS`; ".parquet" of a folder. Reads no record.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: it is of no kind of table that can be read, or of another one than its name says.
-    """
-    file, kind = file_and_kind(path)
-    kind = ".parquet" if file.is_dir() else kind
-    if kind not in KINDS:
-        sheet = " (save the sheet as CSV in UTF-8, or as Parquet)" * (kind in (".xls", ".xlsb", ".ods"))
-        raise ValueError(
-            f"{file.name} is no kind of table that can be read{sheet}: expected .parquet (or a folder of "
-            f"them), .npy, .xlsx, {', '.join(SUFFIXES)}, or one of these text kinds with .gz."
-        )
-    return file, kind
 
 
 def _read_csv(path: str, layout: CsvLayout, form: str) -> str:
