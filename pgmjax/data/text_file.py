@@ -98,7 +98,7 @@ def table_file(path: str | os.PathLike[str], encoding: str | None = None) -> tup
 
 
 def _kind_of(file: pathlib.Path) -> str:
-    """Return a file's suffix, of a compressed one that before .gz, which its first bytes do not contradict."""
+    """Return a file's suffix, of a compressed one that before .gz; its first bytes must agree with it."""
     suffixes = [suffix.lower() for suffix in file.suffixes]
     packed = suffixes[-1:] == [".gz"]
     kind = suffixes[-2] if packed and len(suffixes) > 1 else "".join(suffixes[-1:])

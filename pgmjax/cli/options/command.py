@@ -20,7 +20,7 @@ class Option:
 
 
 @dataclasses.dataclass(frozen=True)
-class Group:
+class OptionGroup:
     """Options under a title, or of which one is given at most.
 
     Attributes:
@@ -63,7 +63,7 @@ class Command:
     help: str
     description: str
     example: str | None = None
-    options: tuple[Option | Group, ...] = ()
+    options: tuple[Option | OptionGroup, ...] = ()
     parts: tuple[Command, ...] = ()
     notes: str = ""
     run: str = ""
@@ -95,11 +95,11 @@ def option(*names: str, **settings: Any) -> Option:
     return Option(names, settings)
 
 
-def group(title: str, *options: Option) -> Group:
+def group(title: str, *options: Option) -> OptionGroup:
     """Return options under a title."""
-    return Group(options, title)
+    return OptionGroup(options, title)
 
 
-def one_of(*options: Option, required: bool = False) -> Group:
+def one_of(*options: Option, required: bool = False) -> OptionGroup:
     """Return options that exclude one another."""
-    return Group(options, None, required)
+    return OptionGroup(options, None, required)
