@@ -3,18 +3,18 @@
 Four layers, from the cheapest to the most expensive:
 
 - L0, exact: the loss of finite channels, noise distributions and selections, computed without sampling
-  (`exact`), and of trees of cells and keys above a threshold (`discovery`);
+  (`exact`);
 - L1, replay: with the noise frozen, nothing but released numbers may differ between neighbours: of calls in
   `replay`, of a whole mechanism in `mechanism`, by the comparisons in `compare` and the costs in `claims`,
-  on neighbours found by `search`, for front-ends other than mechanisms (`frontends`); and every released
-  number has one draw of its own (`draws`);
+  on made-up neighbours (`tables`) or such as `search` finds; and every released number has one draw of its
+  own (`draws`);
 - L2, goodness of fit: drawn noise follows the claimed distribution (`goodness`);
 - L3, black box: a lower bound on epsilon from many runs, a smoke test (`blackbox`; `smoke` for a whole
   mechanism).
 
-`processes` replays whole commands, with their files, output, exit codes and ledger. `primitives` and
-`contracts` check the library as it is installed, `report` says what was found, `specimen` is a mechanism to
-audit. Audit on made-up tables: a tape holds exact private numbers. All of it is testing, not proof.
+`processes` replays whole commands, with their files, output, exit codes and ledger. `primitives` checks the
+noise as it is installed, `report` says what was found. Audit on made-up tables: a tape holds exact private
+numbers. All of it is testing, not proof.
 """
 
 from pgmjax.audit.blackbox import LowerBound, audit_blackbox, epsilon_lower_bound, mu_lower_bound
@@ -46,7 +46,7 @@ from pgmjax.audit.replay import (
 from pgmjax.audit.report import MechanismAudit, as_table, audit_mechanism, audit_primitives
 from pgmjax.audit.search import LargestLoss, largest_loss
 from pgmjax.audit.smoke import NoMeasurementsError, lower_bound
-from pgmjax.audit.specimen import SelectAndMeasure, neighbours
+from pgmjax.audit.tables import neighbours
 from pgmjax.privacy.tape import NonInterferenceError, Tape
 
 __all__ = [
@@ -64,7 +64,6 @@ __all__ = [
     "Repetition",
     "Replayed",
     "ReplayedPair",
-    "SelectAndMeasure",
     "Tape",
     "as_table",
     "audit_blackbox",

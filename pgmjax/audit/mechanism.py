@@ -14,7 +14,7 @@ from typing import Any
 from pgmjax._internal import checks
 from pgmjax.audit.claims import check_claims
 from pgmjax.audit.replay import Replayed, check_pairs
-from pgmjax.audit.specimen import neighbours
+from pgmjax.audit.tables import neighbours
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
@@ -74,8 +74,8 @@ def replay_mechanism(
 
     Example:
         >>> import pgmjax as pj
-        >>> from pgmjax.audit import SelectAndMeasure
-        >>> replay_mechanism(SelectAndMeasure, "replace-one", pairs=4).epsilon
+        >>> from pgmjax.mechanisms import Marginals
+        >>> replay_mechanism(Marginals, "replace-one", pairs=4).epsilon
         1.0
     """
     case = AuditCase(mechanism, Relation.parse(relation), epsilon, delta, seed, options)

@@ -11,7 +11,6 @@ from typing import Any
 
 from pgmjax import audit, mechanisms
 from pgmjax._internal import checks
-from pgmjax.audit import frontends
 from pgmjax.cli import main, process
 
 _DELTAS: tuple[Any, ...] = ("0", "1e-6")
@@ -83,14 +82,9 @@ def _check(arguments: argparse.Namespace) -> None:
         raise ValueError(f"--seconds must be at least 0 and at most {_LONGEST}, got {arguments.seconds}.")
 
 
-def _known() -> dict[str, type[Any]]:
-    """Mechanisms and other front-ends by their names."""
-    return {**mechanisms.names(), **frontends.names()}
-
-
 def mechanisms_named(text: str) -> list[type[Any]]:
     """The mechanism classes named by an argument."""
-    known = _known()
+    known = mechanisms.names()
     same = checks.same_word(text, ("all", *known))
     if same is not None:
         return [*known.values()] if same == "all" else [known[same]]

@@ -178,12 +178,12 @@ class Room:
             for name in held:
                 self._holding[name].append(held)
         numbered = tuple(tuple(sorted(self._place[name] for name in held)) for held in largest)
-        self._growth = Growth.of(Structure(tuple(domain.shape), numbered))
+        self._growth = Growth(Structure(tuple(domain.shape), numbered))
 
     def has(self, clique: Clique) -> bool:
         """Return whether the model with this clique is within the limit."""
         cells = self.domain.size(clique)
-        in_all = self._growth.base * (cells // max(self.domain[name] for name in clique)) + cells
+        in_all = self._growth.forest.base * (cells // max(self.domain[name] for name in clique)) + cells
         if in_all <= self.limit or any(held.issuperset(clique) for held in self._holding[clique[0]]):
             return True
         return self._growth.cells([self._place[name] for name in clique]) <= self.limit

@@ -21,7 +21,7 @@ from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.estimation.losses.transcript import Draws
 from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.inference.plan import junction_tree
-from pgmjax.inference.plan.forecast import require_cells
+from pgmjax.inference.plan.forecast import USUAL
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements.transcript import Transcript
 from pgmjax.model.clique_vector import CliqueVector
@@ -224,7 +224,7 @@ def tree_of(domain: Domain, workload: Workload) -> tuple[junction_tree.JunctionT
     """
     structure, attributes = Structure.named(domain.sizes, list(workload.cliques))
     tree = junction_tree.build(structure)
-    require_cells(tree.cells, "the model of the synthetic records")
+    USUAL.require_cells(tree.cells, "the model of the synthetic records")
     return tree, attributes
 
 

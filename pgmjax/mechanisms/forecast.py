@@ -23,7 +23,7 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.unit import Unit
 from pgmjax.inference.oracles import Plan
-from pgmjax.inference.plan import rates
+from pgmjax.inference.plan.forecast import HOST_RATES, HostRates
 from pgmjax.mechanisms.base import Mechanism, options
 from pgmjax.mechanisms.measure_once import MeasurementPlan, MeasureOnce
 from pgmjax.mechanisms.run import Request, Work
@@ -234,8 +234,8 @@ def _tables(mechanism: Mechanism, request: Request, plan: MeasurementPlan) -> tu
 
 def _stages(request: Request, work: Work, inference: Plan, records: int) -> tuple[Stage, ...]:
     """Return the stages of some work: numbers of operations, times what each was measured to take."""
-    domain, host = request.domain, rates.of_host()
-    slower = host.cell / rates.HostRates().cell  # this machine beside the one that was measured
+    domain, host = request.domain, HOST_RATES
+    slower = host.cell / HostRates().cell  # this machine beside the one that was measured
     counted = sum(map(domain.size, work.counted))
     held = sum(math.prod(domain[name] for name in clique) for clique in work.fitted)
     most = request.estimator.max_steps

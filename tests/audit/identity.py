@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from pgmjax.audit.primitives import AuditFailure, must_refuse
+from pgmjax.audit.primitives import AuditFailure
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.definition import TableDefinition
 from pgmjax.data.domain import Domain
@@ -28,6 +28,7 @@ from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.tape import Tape
 from pgmjax.queries import marginal
+from tests.audit.contracts import must_refuse
 
 _HELD = Domain({"a": {"labels": ["x", "y", "z"]}, "b": 2})
 _RELATION = Relation.ADD_REMOVE

@@ -15,7 +15,6 @@ from fractions import Fraction
 from typing import Any
 from unittest import mock
 
-from pgmjax.audit.frontends import fresh_ledger, register
 from pgmjax.audit.mechanism import AuditCase, short_fit
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.relation import Relation
@@ -23,6 +22,7 @@ from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.queries import DenseMatrix, marginal
 from pgmjax.queries.workload import Workload
+from tests.audit.frontends import fresh_ledger, register
 
 Run = Callable[[Any], Any]
 

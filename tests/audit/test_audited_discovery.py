@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from pgmjax import mechanisms
-from pgmjax.audit import audit_mechanism, check_draws, claims, discovery, frontends
-from pgmjax.audit.discovery import DiscoveryRuns, neighbouring_columns, tree_probabilities
+from pgmjax.audit import audit_mechanism, check_draws, claims
 from pgmjax.audit.replay import check_outcome
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
@@ -18,7 +17,8 @@ from pgmjax.privacy.partition import key_threshold
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.privacy.tape import Call, NonInterferenceError
-from tests.audit import mutations
+from tests.audit import discovery, mutations
+from tests.audit.discovery import DiscoveryRuns, neighbouring_columns, tree_probabilities
 
 FALSE_ALARMS = 0.0  # everything is seeded; the checks with fresh entropy are counted in test_mutants.py
 
@@ -117,8 +117,7 @@ def test_a_tree_that_asks_nobody_is_told_from_one_of_noise():
         assert set(tree_probabilities((3, 0, 0, 1), DiscreteLaplace(5.0), 1).values()) == {0.0, 1.0}
 
 
-def test_the_command_knows_discovery_by_name():
-    assert frontends.names()["discovery"] is DiscoveryRuns
+def test_discovery_is_audited_as_a_mechanism():
     line = audit_mechanism(DiscoveryRuns, REPLACE, delta="1e-6", pairs=2, fit=True)
     assert line.passed and (line.pairs, line.unit_pairs) == (1, 1)
     with mutations.true_bounds():

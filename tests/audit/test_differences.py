@@ -20,7 +20,7 @@ import scipy.sparse
 from pgmjax import mechanisms
 from pgmjax.audit.compare import differences
 from pgmjax.audit.mechanism import DOMAIN, WORKLOAD, AuditCase
-from pgmjax.audit.specimen import neighbours
+from pgmjax.audit.tables import neighbours
 
 
 class Plain:

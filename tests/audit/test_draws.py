@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from pgmjax.audit import check_draws, frontends
+from pgmjax.audit import check_draws
 from pgmjax.audit.draws import CountingBackend
 from pgmjax.audit.mechanism import WORKLOAD, AuditCase
-from pgmjax.audit.specimen import SelectAndMeasure
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
@@ -17,7 +16,9 @@ from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.tape import NonInterferenceError
 from pgmjax.queries import marginal
+from tests.audit import frontends
 from tests.audit.mutations import replaced
+from tests.audit.specimen import SelectAndMeasure
 
 FALSE_ALARMS = 0.0  # everything is seeded or exact
 

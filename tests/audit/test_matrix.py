@@ -5,13 +5,12 @@ import itertools
 import pytest
 
 from pgmjax import mechanisms
-from pgmjax.audit import frontends
 from pgmjax.audit.mechanism import WORKLOAD, AuditCase
-from pgmjax.audit.specimen import neighbours
+from pgmjax.audit.tables import neighbours
 from pgmjax.data.relation import Relation
 from pgmjax.mechanisms import Marginals
 from pgmjax.privacy.budget import Budget, BudgetExceeded
-from tests.audit import matrix, refusals
+from tests.audit import frontends, matrix, refusals
 from tests.audit.matrix import audit_matrix
 
 FALSE_ALARMS = 0.0  # everything is seeded

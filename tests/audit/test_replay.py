@@ -7,7 +7,7 @@ import pytest
 
 from pgmjax import queries
 from pgmjax.audit import mechanism, replay, smoke
-from pgmjax.audit.specimen import SelectAndMeasure, neighbours
+from pgmjax.audit.tables import neighbours
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
@@ -18,6 +18,7 @@ from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip
 from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.privacy.tape import Call, NonInterferenceError
+from tests.audit.specimen import SelectAndMeasure
 
 FALSE_ALARMS = 0.0  # everything is seeded or exact
 

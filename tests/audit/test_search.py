@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pgmjax import mechanisms
-from pgmjax.audit import check_pairs, frontends, largest_loss, neighbours
+from pgmjax.audit import check_pairs, largest_loss, neighbours
 from pgmjax.audit.mechanism import DOMAIN, AuditCase
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
@@ -13,6 +13,7 @@ from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.queries import DenseMatrix, marginal
 from pgmjax.queries.workload import Workload
+from tests.audit import frontends
 
 FALSE_ALARMS = 0.0  # everything is seeded; searches here are limited by pairs and not by time
 

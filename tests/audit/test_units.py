@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pgmjax import mechanisms
-from pgmjax.audit import frontends, neighbours, replay_mechanism
+from pgmjax.audit import neighbours, replay_mechanism
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
@@ -19,6 +19,7 @@ from pgmjax.privacy.scores import Counts, Distances
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.tape import distance
 from pgmjax.queries import DenseMatrix, Product, marginal, point, total
+from tests.audit import frontends
 
 DOMAIN = Domain({"a": 2, "b": 2})
 UNIT = Unit("person", 2)

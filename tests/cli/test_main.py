@@ -142,7 +142,7 @@ def test_usage_errors_load_no_jax():
 
 
 def test_choices_are_those_of_the_library():
-    from pgmjax.cli import audit, options
+    from pgmjax.cli import options
     from pgmjax.cli.options import shared
     from pgmjax.history.session import log
     from pgmjax.local import answers
@@ -151,7 +151,6 @@ def test_choices_are_those_of_the_library():
     from pgmjax.release import folder
 
     assert tuple(mechanisms.names()) == options.release.MECHANISMS
-    assert tuple(audit._known()) == options.mechanisms.AUDITED
     assert shared.SYNTHETIC_FORMATS == folder.SYNTHETIC_FORMATS
     assert shared.ROW_METHODS == sampling.METHODS
     assert options.local.ENCODINGS == responding.ENCODINGS and options.local.USELESS == answers.USELESS

@@ -17,10 +17,10 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.audit import CannotAuditError
-from pgmjax.audit.discovery import DiscoveryRuns
 from pgmjax.audit.replay import check_pair, check_pairs
 from pgmjax.discovery import Draft, OpenTable
 from pgmjax.privacy import SeededBackend
+from tests.audit.discovery import DiscoveryRuns
 
 DAY, MOMENT = datetime.date(2021, 3, 1), datetime.datetime(2021, 3, 1, 10, 30)
 BASES = {

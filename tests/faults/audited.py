@@ -9,7 +9,7 @@ _LAYERS = "tests/audit/test_detectors.py::"
 _REPLAYS, _PARTS = (_LAYERS + "test_replays_pass",), (_LAYERS + "test_checks_of_parts_pass",)
 _HEAVY = (_LAYERS + "test_a_replay_of_heavy_records_passes",)
 _TABLE, _MEASURING = "pgmjax.privacy.private_table", "pgmjax.privacy.measuring"
-_SPECIMEN, _OPENDP = "pgmjax.audit.specimen", "pgmjax.privacy.opendp"
+_SPECIMEN, _OPENDP = "tests.audit.specimen", "pgmjax.privacy.opendp"
 _RESPONSE, _PARTITION = "pgmjax.privacy.response", "pgmjax.privacy.partition"
 _BUDGET, _COUNTS = "pgmjax.privacy.budget", "table._data.marginals(list(estimates))"
 

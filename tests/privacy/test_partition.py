@@ -6,12 +6,12 @@ from fractions import Fraction
 import pytest
 
 import pgmjax as pj
-from pgmjax.audit.discovery import at_least, neighbouring_counts, tree_epsilon, tree_probabilities
 from pgmjax.discovery import OpenTable
 from pgmjax.discovery.open_table import key_column
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy import partition
 from pgmjax.privacy.scales import laplace_for
+from tests.audit.discovery import at_least, neighbouring_counts, tree_epsilon, tree_probabilities
 
 ADD, REPLACE = pj.Relation.ADD_REMOVE, pj.Relation.REPLACE_ONE
 

@@ -9,7 +9,6 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from pgmjax.audit import frontends
 from pgmjax.audit.mechanism import AuditCase, replay_case
 from pgmjax.data.ratings import Ratings
 from pgmjax.data.relation import Relation
@@ -20,6 +19,7 @@ from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.privacy.ratings import GRID, PrivateRatings, joint_sensitivity, pair_sensitivity, value_range
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.tape import NonInterferenceError, Tape
+from tests.audit import frontends
 
 REPLACE = Relation.REPLACE_ONE
 PAIRS = np.array([(0, 1), (1, 2), (3, 4), (0, 5), (0, 2)])

@@ -6,10 +6,6 @@ from pgmjax.cli.options.command import Command, one_of, option
 from pgmjax.cli.options.release import MECHANISMS as NAMES
 from pgmjax.cli.options.shared import ALL_KWAY, DELTA, JSON, WORKLOAD, budget
 
-AUDITED = (
-    *NAMES,
-    *("table-calls", "online-weights", "session", "private-ratings", "similarity-mldp", "discovery"),
-)
 _NO_PROGRESS = option("--quiet", action="store_true", help="show no progress")
 MECHANISMS = Command(
     "mechanisms",
@@ -81,7 +77,7 @@ AUDIT = Command(
         option(
             "--mechanism",
             metavar="NAME",
-            help=f"all (the default), {', '.join(AUDITED)}, or your own class as module:Class",
+            help=f"all (the default), {', '.join(NAMES)}, or your own class as module:Class",
         ),
         option("--epsilon", default="1", metavar="E", help="epsilon that the mechanism claims (1)"),
         option(

@@ -18,7 +18,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmjax import random
-from pgmjax.audit.discovery import DiscoveryRuns
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.definition import TableDefinition
 from pgmjax.data.ratings import Ratings
@@ -37,6 +36,7 @@ from pgmjax.privacy.tape import Call, NonInterferenceError
 from pgmjax.privacy.threshold import ThresholdTest
 from pgmjax.queries import DenseMatrix, Product, Query, marginal, point
 from pgmjax.queries.workload import Workload
+from tests.audit.discovery import DiscoveryRuns
 
 _SCALE = (1.0, 5.0)
 _RECORDS, _ITEMS = 12, 6
