@@ -147,5 +147,5 @@ def _quotes(message: str, value: str) -> bool:
     """Return whether a message is about a value: a number only behind what may have such a name."""
     if not value.strip():
         return False
-    before = r"(?:^|/|['\"]|(?:got|file|folder|ledger) )" if _NUMBER.fullmatch(value) else r"(?<![\w.])"
+    before = r"(?:^|/|['\"]|(?:got|file|folder|ledger|table) )" if _NUMBER.fullmatch(value) else r"(?<![\w.])"
     return re.search(rf"{before}{re.escape(value)}(?![\w])", message) is not None
