@@ -36,8 +36,7 @@ from pgmjax.privacy.private_table import holder_log
 from pgmjax.queries.workload import KWay, Workload
 from pgmjax.release import accuracy, run_folder
 from pgmjax.release import folder as release_folder
-from pgmjax.release import text as report_text
-from pgmjax.release.statement import not_secure
+from pgmjax.release import statement as report_text
 
 _OUTPUT = (
     *(
@@ -558,7 +557,7 @@ def _of_recipe(recipe: Recipe) -> list[str]:
 def warn_if_insecure(inputs: Sequence[Input]) -> None:
     """Say on standard error that answers must not be published, if so."""
     if not are_secure(inputs):
-        process.say(not_secure(inputs))
+        process.say(report_text.not_secure(inputs))
 
 
 def read_names(text: str, domain: Domain) -> Clique:

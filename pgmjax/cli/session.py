@@ -13,8 +13,8 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.history.session.log import begun
-from pgmjax.history.session.requirement import AccuracyRequirement
 from pgmjax.history.session.session import Session
+from pgmjax.history.session.state import AccuracyRequirement
 from pgmjax.mechanisms.online_weights import OnlineAnswers, OnlineWeights
 from pgmjax.privacy.exact import as_text, exact_epsilon
 from pgmjax.privacy.ledger import IdempotencyConflict
@@ -22,7 +22,7 @@ from pgmjax.privacy.scales import laplace_for
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries import Query
 from pgmjax.queries import text as query_text
-from pgmjax.release import text as report_text
+from pgmjax.release import statement as report_text
 
 
 def _read(arguments: argparse.Namespace) -> Session:

@@ -15,7 +15,7 @@ from pgmjax._internal import checks
 from pgmjax.data.domain import Domain
 from pgmjax.local.answers import UnbiasedAnswers
 from pgmjax.local.channel import Channel
-from pgmjax.local.grouped import GroupHistograms
+from pgmjax.local.statistical import GroupHistograms
 from pgmjax.privacy.response import LARGEST_SIZE
 
 NORMS = ("max", "euclidean")

@@ -27,9 +27,7 @@ from pgmjax.inference.plan.forecast import HOST_RATES, HostRates
 from pgmjax.mechanisms.base import Mechanism, options
 from pgmjax.mechanisms.measure_once import MeasurementPlan, MeasureOnce
 from pgmjax.mechanisms.run import Request, Work
-from pgmjax.privacy.backend import default_backend
 from pgmjax.privacy.left_out import CountLeftOut
-from pgmjax.privacy.measuring import plan_measurements
 from pgmjax.queries.workload import KWay, Workload
 
 LIMITS = (100_000, 300_000, 1_000_000, 3_000_000, 10_000_000, 30_000_000)
@@ -220,15 +218,9 @@ def forecast(
 
 
 def _tables(mechanism: Mechanism, request: Request, plan: MeasurementPlan) -> tuple[PlannedTable, ...]:
-    budget, backend = request.budget, mechanism.backend or default_backend()
-    given = (request.relation, request.max_weight, backend, request.max_records)
-    planned = [
-        plan_measurements(query, budget.unit, cost, request.domain, *given)
-        for query, cost in zip(plan.queries, budget.split(plan.weights), strict=True)
-    ]
     return tuple(
         PlannedTable(each.query.clique, each.rows, float(np.asarray(each.distribution.stddev)))
-        for each in planned
+        for each in request._planned(plan.queries, plan.weights, mechanism.backend)
     )
 
 

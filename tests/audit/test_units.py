@@ -155,7 +155,7 @@ def test_a_session_charges_a_person_for_all_that_its_answers_move(relation):
         (Product({"a": point(1)}), units("0.25")),
         (Product({"b": point(1)}), units("0.07")),
     ]
-    account = CellAccount.empty(DOMAIN, relation, records=UNIT.max_records)
+    account = CellAccount(DOMAIN, Relation.parse(relation), records=UNIT.max_records)
     for query, rate in asked:
         account = account.added(query, rate)
     exact = {
@@ -194,6 +194,6 @@ def test_made_up_neighbours_differ_in_one_person(relation):
 def test_no_mechanism_costs_a_person_more_than_it_claims(mechanism):
     if hasattr(mechanism, "neighbours"):
         pytest.skip("its tables are no Dataset")
-    relation = mechanisms.relations(mechanism)[0]
+    relation = mechanism.relations[0]
     replayed = replay_mechanism(mechanism, relation, pairs=4, unit=UNIT)
     assert replayed.calls

@@ -454,7 +454,7 @@ FAULTS = (
     ),
     Fault(
         "the split of a budget takes the other norm's power",
-        "pgmjax.strategies.products",
+        "pgmjax.strategies.choose",
         "served",
         old="1 / 3 if norm == 'l1' else 1 / 2",
         new="1 / 2 if norm == 'l1' else 1 / 3",

@@ -8,7 +8,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.audit.goodness import goodness_of_fit
-from pgmjax.history.bayes.choose import distribution_of
+from pgmjax.history.bayes.inference import distribution_of
 from pgmjax.history.bayes.noise_sum import NoiseSum
 from pgmjax.learning.selection import noise_bound
 from pgmjax.measurements.noise import DiscreteLaplace, DiscreteNoise, DiscreteStaircase, read_noise
