@@ -49,14 +49,6 @@ FAULTS = (
         tests=("tests/inference/plan/test_cost.py::test_peak_counts_every_live_table",),
     ),
     Fault(
-        "the way between two variables starts at the first clique that holds one",
-        "pgmjax.inference.plan.growth",
-        "CliqueForest.between",
-        old="max((i for i, x in enumerate(way) if masks[x] >> u & 1))",
-        new="min((i for i, x in enumerate(way) if masks[x] >> u & 1))",
-        tests=("tests/inference/plan/test_growth.py::test_ways_lead_from_edge_to_edge",),
-    ),
-    Fault(
         "a cover weighs a region by its commonest attribute",
         "pgmjax.inference.plan.regions",
         "cover",
