@@ -30,8 +30,8 @@ from pgmjax.measurements import inputs
 from pgmjax.mechanisms.randomized_response import RandomizedResponse
 from pgmjax.model import row_file
 from pgmjax.privacy.exact import as_text
+from pgmjax.privacy.gate import holder_log
 from pgmjax.privacy.ledger import Ledger
-from pgmjax.privacy.private_table import holder_log
 from pgmjax.release import folder as release_folder
 from pgmjax.release.run_folder import NotKept
 from pgmjax.release.statement import of_epsilon

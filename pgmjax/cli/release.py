@@ -29,9 +29,9 @@ from pgmjax.discovery import Discovery
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.job import Job
 from pgmjax.mechanisms.forecast import Recipe
+from pgmjax.privacy.gate import holder_log
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.left_out import CountLeftOut
-from pgmjax.privacy.private_table import holder_log
 from pgmjax.queries.workload import KWay, Workload
 from pgmjax.release import accuracy, run_folder
 from pgmjax.release import folder as release_folder

@@ -27,9 +27,9 @@ from pgmjax.inference.plan import rates
 from pgmjax.mechanisms.base import Mechanism, options
 from pgmjax.mechanisms.measure_once import MeasurementPlan, MeasureOnce
 from pgmjax.mechanisms.run import Request, Work
-from pgmjax.privacy.backend import default_backend
 from pgmjax.privacy.left_out import CountLeftOut
 from pgmjax.privacy.measuring import plan_measurements
+from pgmjax.privacy.opendp import default_backend
 from pgmjax.queries.workload import KWay, Workload
 
 LIMITS = (100_000, 300_000, 1_000_000, 3_000_000, 10_000_000, 30_000_000)

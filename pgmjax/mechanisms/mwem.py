@@ -18,8 +18,8 @@ from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.candidates import Candidates
 from pgmjax.mechanisms.mwem_baselines import FactoredWeights, FullVector, Weights
 from pgmjax.mechanisms.run import Request, Run, Work
-from pgmjax.privacy.backend import default_backend
 from pgmjax.privacy.budget import Budget
+from pgmjax.privacy.opendp import default_backend
 from pgmjax.queries import Query
 from pgmjax.release.release import Release
 

@@ -23,10 +23,11 @@ from pgmjax.history.session.costs import PLACES
 from pgmjax.history.session.log import NAME, SessionLog, granted, opened, turn
 from pgmjax.history.session.requirement import AccuracyRequirement
 from pgmjax.history.session.state import SessionAnswer, SessionState, paid, query_of, replayed, written
-from pgmjax.privacy.backend import NoiseBackend, default_backend
+from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.budget import Budget, BudgetExceeded
 from pgmjax.privacy.exact import as_text, exact_epsilon
 from pgmjax.privacy.ledger import AttemptsExhausted, Ledger
+from pgmjax.privacy.opendp import default_backend
 from pgmjax.privacy.private_table import PrivateTable, repeatable_choice
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.sensitivity import Sensitivity, check_measurable

@@ -50,7 +50,7 @@ class Composition:
     """Accesses whose costs are all fixed before the first answer.
 
     Queries may depend on earlier answers; the number of accesses and their costs may not. For costs chosen
-    adaptively use a `Budget`, or a `RenyiAccount` against a cap.
+    adaptively use a `Budget`.
 
     Args:
         events: events, or pairs (event, count).

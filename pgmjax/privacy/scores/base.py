@@ -77,13 +77,6 @@ class Score(abc.ABC):
     def to_dict(self) -> dict[str, Any]:
         """Return a public, JSON-able description for the records."""
 
-    def is_monotone(self, domain: Domain, relation: Relation) -> bool:
-        """Return whether of any two neighbours, one has all scores at least as large as the other.
-
-        A selection then needs half the noise. False is always safe.
-        """
-        return False
-
     def _check(self, domain: Domain) -> None:  # noqa: B027
         pass
 
