@@ -14,7 +14,7 @@ from pgmjax.data.definition import TableDefinition
 from pgmjax.data.sources import TableChangedError
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy.accounting.calibration import calibrate
-from pgmjax.privacy.accounting.composition import Composition
+from pgmjax.privacy.accounting.composition import Composition, UnsupportedError
 from pgmjax.privacy.accounting.events import (
     Concentrated,
     Event,
@@ -24,7 +24,6 @@ from pgmjax.privacy.accounting.events import (
     Response,
     Selection,
 )
-from pgmjax.privacy.accounting.pld import UnsupportedError
 from pgmjax.privacy.accounting.zcdp import epsilon_of, rho_for
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.budget import Budget, BudgetExceeded

@@ -250,7 +250,7 @@ FAULTS = (
     ),
     Fault(
         "loss distributions forget equal events",
-        "pgmjax.privacy.accounting.pld",
+        "pgmjax.privacy.accounting.composition",
         "_parts",
         old="parts['gaussian', sigma, shift] += count",
         new="parts['gaussian', sigma, shift] = count",

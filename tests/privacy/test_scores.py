@@ -253,7 +253,7 @@ def test_scores_are_public_comparable_and_described():
             ValueError,
             r"an offset must be below 2\^53",
         ),
-        (lambda: Stack([]), ValueError, "at least one score, got none"),
+        (lambda: Stack([]), ValueError, "at least one candidate, got none"),
         (lambda: Stack(Counts(MARGINAL)), TypeError, "scores must be a sequence of scores, got Counts"),
         (lambda: Stack([MARGINAL]), TypeError, "only scores can be stacked, got Product"),
     ],

@@ -24,7 +24,7 @@ import abc
 import dataclasses
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -48,6 +48,9 @@ WEIGHT_BITS = 12
 """Weights are rounded to multiples of 2**-12."""
 
 _MAX_BITS = 24
+
+
+_Member = TypeVar("_Member")
 
 
 class Score(abc.ABC):
@@ -150,6 +153,21 @@ def exact_answers(query: Query, domain: Domain, table: np.ndarray) -> np.ndarray
     if table.dtype != np.int64:
         raise TypeError(f"exact tables must be int64, got {table.dtype}.")
     return integers.answers(query, domain, table)
+
+
+def members(name: str, values: Any, kind: type[_Member], said: str) -> tuple[_Member, ...]:
+    """Return the candidates that a score is made of: at least one, all of a kind.
+
+    Raises:
+        TypeError: no sequence, or something in it that is of another kind.
+        ValueError: none.
+    """
+    parts = checks.several(name, values, name)
+    if not parts:
+        raise ValueError("a selection needs at least one candidate, got none.")
+    for part in parts:
+        checks.kind(part, kind, said)
+    return parts
 
 
 def unique(cliques: Iterable[Clique]) -> tuple[Clique, ...]:

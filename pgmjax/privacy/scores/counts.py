@@ -12,7 +12,7 @@ from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.privacy.scores.base import Score, exact_answers, unique
+from pgmjax.privacy.scores.base import Score, exact_answers, members, unique
 from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
 from pgmjax.queries import integers
 from pgmjax.queries.query import Query
@@ -87,12 +87,7 @@ class Stack(Score):
     scores: tuple[Score, ...]
 
     def __init__(self, scores: Iterable[Score]) -> None:
-        parts = checks.several("scores", scores, "scores")
-        if not parts:
-            raise ValueError("a selection needs at least one score, got none.")
-        for part in parts:
-            checks.kind(part, Score, "only scores can be stacked")
-        object.__setattr__(self, "scores", parts)
+        object.__setattr__(self, "scores", members("scores", scores, Score, "only scores can be stacked"))
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
