@@ -283,11 +283,6 @@ class PlannedSelection:
     event: Selection
     draws: int = 1
 
-    @property
-    def candidates(self) -> int:
-        """The number of candidates."""
-        return self.score.candidates(self.domain)
-
     def describe(self) -> dict[str, Any]:
         """Return what was asked, for the records."""
         several = {} if self.draws == 1 else {"draws": self.draws}

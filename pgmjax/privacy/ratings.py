@@ -95,11 +95,6 @@ class PrivateRatings(Gate):
         """Numbers of records and items, which are public."""
         return self._ratings.shape
 
-    @property
-    def backend(self) -> NoiseBackend:
-        """The source of noise."""
-        return self._backend
-
     def similarities(self, pairs: Any, measure: str, *, epsilon: Any) -> NoisySimilarities:
         """Answer similarities of pairs of records, with discrete Laplace noise.
 
@@ -190,11 +185,6 @@ class NoisySimilarities:
     def answers(self) -> np.ndarray:
         """The noisy similarities, float64 [pairs]."""
         return self.values * GRID
-
-    @property
-    def stddev(self) -> float:
-        """The standard deviation of their noise."""
-        return self.distribution.stddev * GRID
 
 
 def value_range(measure: str, scale: tuple[float, float] | None, items: int) -> tuple[float, float]:
