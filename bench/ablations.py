@@ -35,15 +35,14 @@ from pgmjax.inference.oracles import choose
 from pgmjax.inference.plan import (
     chain,
     contraction,
-    cost,
     elimination,
     growth,
     junction_tree,
     levels,
-    search,
     slicing,
 )
 from pgmjax.inference.plan.forecast import ModelTooLargeError
+from pgmjax.inference.plan.path import of_path
 from pgmjax.inference.plan.structure import Structure
 
 ENOUGH = 1.3  # times the cost without it, on one case at least: less, and it goes
@@ -90,13 +89,13 @@ def structure(name: str) -> Structure:
 
 def fresh() -> None:
     """Forget plans, so that each figure is of a plan made anew."""
-    for known in (contraction._plan, slicing._plan, elimination.found, elimination._searched):
+    for known in (contraction._plan, slicing.plan, elimination.found, elimination._searched):
         getattr(known, "cache_clear", lambda: None)()
 
 
 def work(model: Structure) -> float:
     """Weight of the products of a contraction."""
-    return search.weight(contraction.plan(model), contraction.WEIGHTS)
+    return contraction.weight(contraction.plan(model), contraction.WEIGHTS)
 
 
 def planning(model: Structure) -> float:
@@ -128,9 +127,10 @@ def _seconds(call: Callable[[], Any]) -> float:
 def sliced(model: Structure, share: float) -> float:
     """Forecast seconds of slices in a share of the memory that one contraction takes beyond its inputs."""
     inputs = 2 * sum(map(model.cells, model.cliques))
-    cells = inputs + share * (cost.of_path(contraction.plan(model)).peak - inputs)
+    cells = inputs + share * (of_path(contraction.plan(model)).peak - inputs)
     try:
-        return slicing.plan(model, int(4 * cells), max_work=10**11).cost.seconds()
+        with replaced((slicing, "MAX_WORK", 10**11)):
+            return slicing.plan(model, int(4 * cells)).cost.seconds()
     except ModelTooLargeError:
         return float("inf")
 
@@ -140,7 +140,7 @@ def grown(model: Structure) -> np.ndarray:
     variables = range(len(model.sizes))
     several = [*itertools.combinations(variables, 2), *itertools.combinations(variables, 3)]
     chosen = np.random.default_rng(0).permutation(len(several))[:600]
-    return np.array(growth.Growth.of(model).cells_of(several[i] for i in chosen), float)
+    return np.array(growth.Growth(model).cells_of(several[i] for i in chosen), float)
 
 
 def called(model: Structure) -> float:
@@ -184,7 +184,7 @@ def _greedy(model: Structure, last: Any = (), calls: float = 1, longest: float =
 
 
 def _best(paths: Any, weights: Any) -> Any:
-    best = min(paths, key=lambda path: search.weight(path, weights))
+    best = min(paths, key=lambda path: contraction.weight(path, weights))
     return best.merges, best.method
 
 
@@ -194,8 +194,10 @@ def _by_opt_einsum(
     """opt_einsum's dynamic programming by the same weights, in place of ours."""
     find = opt_einsum.paths.DynamicProgramming(minimize=f"combo-{weights.stored:.0f}", cost_cap=bound)
     used = frozenset().union(*tables)
-    merges = search._numbered(find(list(tables), outside & used, {v: sizes[v] for v in used}), len(tables))
-    weight = search._Tree(tables, outside, sizes, merges, weights).total()
+    merges = contraction._numbered(
+        find(list(tables), outside & used, {v: sizes[v] for v in used}), len(tables)
+    )
+    weight = contraction._Tree(tables, outside, sizes, merges, weights).total()
     return (weight, merges) if weight < bound else None
 
 
@@ -205,17 +207,17 @@ def _taken_alone(model: Structure) -> Any:
 
 NOTHING: Callable[..., list[Any]] = lambda *given: []  # noqa: E731
 ALL = (*FITS, *MADE, *FROZEN)
-BY_DP = off((search, "optimal_merges", _by_opt_einsum))
+BY_DP = off((contraction, "optimal_merges", _by_opt_einsum))
 MUCH, LITTLE = (functools.partial(sliced, share=share) for share in (0.9, 0.1))
 ROWS = (
     Row("local search for elimination orders", "the greedy rules", "work", work,
         off((elimination, "found", _greedy)), (*ALL, "oracle-loops-200")),
     Row("opt_einsum's path as a start", "elimination orders alone", "work", work,
-        off((contraction, "_OPT_EINSUM_TABLES", 0)), ALL),
+        off((contraction, "OPT_EINSUM_TABLES", 0)), ALL),
     Row("exhaustive and local search over merges", "the best start", "work", work,
-        off((search, "improved", _best)), ALL),
+        off((contraction, "improved", _best)), ALL),
     Row("local search over merges", "exhaustive search alone", "work", work,
-        off((search, "_refined", lambda path, weights: path)), ALL),
+        off((contraction, "_refined", lambda path, weights: path)), ALL),
     Row("our exhaustive search: its plans", "opt_einsum's dynamic programming", "work", work, BY_DP, ALL),
     Row("our exhaustive search: its time", "opt_einsum's dynamic programming", "CPU s", planning, BY_DP,
         ("oracle-adult15-s0", "oracle-adult15-s1", "diagnosis-20x40-0")),
@@ -227,9 +229,9 @@ ROWS = (
     Row("slicing undone where it is unnecessary", "kept", "forecast s", LITTLE,
         off((slicing._Search, "widened", lambda self, now: now)), (*FITS, "oracle-loops-150")),
     Row("growth: a part eliminated again", "variables are carried", "cells, at worst", grown,
-        off((growth._Additions, "refilled", NOTHING)), (*FITS, "diagnosis-20x40-0")),
+        off((growth.Growth, "refilled", NOTHING)), (*FITS, "diagnosis-20x40-0")),
     Row("growth: a narrow separator carried instead", "variables are carried", "cells, at worst", grown,
-        off((growth._Additions, "detour", NOTHING)), (*FITS, "diagnosis-20x40-0")),
+        off((growth.Growth, "detour", NOTHING)), (*FITS, "diagnosis-20x40-0")),
     Row("cliques in a row off a CPU", "levels", "launches", launches,
         off((chain, "arrange", _taken_alone)), (*LONG, "fit-chain-300", "oracle-chain-100")),
     Row("no contraction planned for many cliques", "always planned", "CPU s", choosing,

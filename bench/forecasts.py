@@ -118,7 +118,7 @@ def fit(name: str) -> tuple[harness.Line, Callable[[], Any]]:
 def question(kind: str, name: str, wheel: str | None) -> tuple[harness.Line, Callable[[], Any]]:
     """The forecast of a calibration or of a pair's marginal on the host, and the question."""
     from pgmjax.inference.oracles import host, host_tree
-    from pgmjax.inference.plan import cost, elimination, parts, rates
+    from pgmjax.inference.plan import elimination, forecast, parts
     from pgmjax.inference.plan.structure import Structure
 
     model = network(name, wheel)._host
@@ -131,8 +131,8 @@ def question(kind: str, name: str, wheel: str | None) -> tuple[harness.Line, Cal
         ends = (0, len(model.structure.sizes) - 1)
         sizes, factors = model._asked(ends)
         path = host._path(Structure(sizes, tuple(variables for _, variables in factors)), ends)
-        pruning = PRUNED * rates.of_host().step * len(model.structure.cliques)
-        told = pruning + host._seconds(path), held + 8 * cost.of_path(path, backward=False).peak
+        pruning = PRUNED * forecast.HOST_RATES.step * len(model.structure.cliques)
+        told = pruning + host._seconds(path), held + 8 * path.forward_peak
         call = lambda: model.marginal(ends)  # noqa: E731
     return {"oracle": kind, "forecast_s": told[0], "forecast_bytes": told[1], "held": held}, call
 

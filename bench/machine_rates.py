@@ -3,7 +3,7 @@
     python bench/machine_rates.py            # a JSON line for each rate
 
 The library measures nothing itself: these are for comparison with the built-in rates of
-`pgmjax/inference/plan/rates.py`.
+`pgmjax/inference/plan/forecast.py`.
 
 A rate is the median time of a call, less what the rates measured before it make up of it, over the units of
 work that the forecast counts. So the forecasts of these models are what they take.
@@ -23,12 +23,10 @@ import jax
 import numpy as np
 
 from pgmjax._internal.jit import jit
-from pgmjax.inference.oracles import host_contraction
 from pgmjax.inference.oracles.choose import SOLVER_OPERATIONS
-from pgmjax.inference.oracles.contraction import Contraction
-from pgmjax.inference.oracles.host_contraction import HostContraction
-from pgmjax.inference.plan import cost
-from pgmjax.inference.plan.rates import HostRates, Rates
+from pgmjax.inference.oracles.contraction import Contraction, HostContraction
+from pgmjax.inference.plan.forecast import HostRates, Rates
+from pgmjax.inference.plan.path import of_path
 from pgmjax.inference.plan.structure import Structure
 
 
@@ -86,7 +84,7 @@ def measure(
             operations = {"operation": SOLVER_OPERATIONS + oracle.forecast.operations}
             yield _line("device", "operation", compiling, operations, {})
         taken = _median(run, repeats, clock)
-        line = _line("device", rate, taken, cost.of_path(oracle.path).units(), known)
+        line = _line("device", rate, taken, of_path(oracle.path).units(), known)
         known[rate] = line["value"]
         yield line
     known = {}
@@ -94,7 +92,7 @@ def measure(
         on_host = HostContraction.build(structure)
         vectors = _tables(structure, np.float64)
         taken = _median(functools.partial(on_host.run, vectors, np.float64), repeats, clock)
-        line = _line("host", rate, taken, host_contraction.units(on_host.path), known)
+        line = _line("host", rate, taken, on_host.units, known)
         known[rate] = line["value"]
         yield line
 

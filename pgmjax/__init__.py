@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from pgmjax.model.compression import Compression
     from pgmjax.model.graphical import GraphicalModel
     from pgmjax.queries.workload import Workload
-    from pgmjax.release.load import load
+    from pgmjax.release.folder import load
     from pgmjax.release.release import Release
     from pgmjax.synthesizer import Synthesizer
 
@@ -127,7 +127,7 @@ _PLACES = {
     "pgmjax.model.compression": ("Compression",),
     "pgmjax.model.graphical": ("GraphicalModel",),
     "pgmjax.queries.workload": ("Workload",),
-    "pgmjax.release.load": ("load",),
+    "pgmjax.release.folder": ("load",),
     "pgmjax.release.release": ("Release",),
     "pgmjax.synthesizer": ("Synthesizer",),
 }

@@ -11,9 +11,8 @@ import jax.numpy as jnp
 
 from pgmjax.inference import ops
 from pgmjax.inference.oracles import base
-from pgmjax.inference.plan import rates
-from pgmjax.inference.plan.forecast import Forecast
-from pgmjax.inference.plan.structure import Structure, Variables
+from pgmjax.inference.plan.forecast import Forecast, device_rates
+from pgmjax.inference.plan.structure import Structure
 from pgmjax.kernels.log_sum_exp import logsumexp
 
 
@@ -45,7 +44,7 @@ class BruteForce(base.Oracle):
             work=2 * cells,
             largest_tables=((everything, cells),),
             operations=10,
-            seconds=3 * rates.of_device().cell * cells,
+            seconds=3 * device_rates().cell * cells,
         )
 
     def _joint(self, potentials: base.Potentials) -> jax.Array:
@@ -61,19 +60,11 @@ class BruteForce(base.Oracle):
     def infer(self, potentials: base.Potentials) -> tuple[jax.Array, tuple[jax.Array, ...]]:
         """Log-partition (nats) and the marginal of each clique (probabilities)."""
         joint = self._joint(potentials)
-        probabilities = jnp.exp(base.normalised(joint))
+        total = logsumexp(joint, self._all())
+        probabilities = jnp.exp(joint - jnp.where(jnp.isfinite(total), total, 0))
         marginals = (ops.project(probabilities, self._all(), c, jnp.sum) for c in self.structure.cliques)
-        return logsumexp(joint, self._all()), tuple(marginals)
-
-    def log_partition(self, potentials: base.Potentials) -> jax.Array:
-        """Log of the sum over all joint states (nats)."""
-        return logsumexp(self._joint(potentials), self._all())
+        return total, tuple(marginals)
 
     def maximum(self, potentials: base.Potentials) -> jax.Array:
         """Largest sum of potentials over all joint states (nats)."""
         return jnp.max(self._joint(potentials))
-
-    def log_marginal(self, potentials: base.Potentials, variables: Variables) -> jax.Array:
-        """Log-probabilities of any variables [sizes of variables]."""
-        joint = base.normalised(self._joint(potentials))
-        return ops.project(joint, self._all(), variables, logsumexp)

@@ -2,15 +2,26 @@
 
 import ast
 import collections
+import functools
 import pathlib
 import tomllib
 
 ROOT = pathlib.Path(__file__).parent.parent
 PATHS = sorted([*(ROOT / "pgmjax").rglob("*.py"), *(ROOT / "kernels").rglob("*.py")])
 NAMES = [str(p.relative_to(ROOT)) for p in PATHS]
-TREES = {name: ast.parse((ROOT / name).read_text()) for name in NAMES}
-LINES = {name: (ROOT / name).read_text().count("\n") for name in NAMES}
 RANDOM_ALLOWED = {"pgmjax/random.py", "pgmjax/privacy/seeded.py"}
+
+
+@functools.cache
+def trees():
+    """The syntax tree of every file; parsed when a test asks, since every process collects the tests."""
+    return {name: ast.parse((ROOT / name).read_text()) for name in NAMES}
+
+
+@functools.cache
+def lines():
+    """The number of lines of every file."""
+    return {name: (ROOT / name).read_text().count("\n") for name in NAMES}
 
 
 def dotted(node):
@@ -36,7 +47,7 @@ def test_every_package_is_installed():
 
 
 def test_a_file_is_a_topic_of_at_most_900_lines():
-    assert not {name: lines for name, lines in LINES.items() if lines > 900}
+    assert not {name: lines for name, lines in lines().items() if lines > 900}
 
 
 def test_rooms_are_few_and_hold_few_files():
@@ -51,7 +62,7 @@ def helpers():
     """Short modules that one other module alone imports and no package exports from, with it."""
     modules = {module_of(name): name for name in NAMES}
     importers = collections.defaultdict(set)
-    for name, tree in TREES.items():
+    for name, tree in trees().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom):
                 full = {f"{node.module}.{alias.name}" for alias in node.names}
@@ -60,7 +71,7 @@ def helpers():
     for module, name in modules.items():
         (one, *more) = importers[module] or {""}
         exported = one.endswith("/__init__.py") and "__all__ = [" in (ROOT / one).read_text()
-        if one and not more and not exported and LINES[name] < 150 and not name.endswith("/__init__.py"):
+        if one and not more and not exported and lines()[name] < 150 and not name.endswith("/__init__.py"):
             yield name, one
 
 
@@ -73,7 +84,7 @@ def test_helpers_live_in_the_file_that_uses_them():
 def test_a_class_has_a_name_of_its_own():
     """No two public classes of the library are called the same."""
     homes = collections.defaultdict(list)
-    for name, tree in TREES.items():
+    for name, tree in trees().items():
         for node in tree.body:
             if isinstance(node, ast.ClassDef) and node.name[0] != "_" and not name.startswith("kernels/"):
                 homes[node.name].append(name)
@@ -84,7 +95,7 @@ def test_a_class_has_a_name_of_its_own():
 def test_functions_are_short():
     """Under 50 lines of code; the docstring is not counted."""
     long = []
-    for name, tree in TREES.items():
+    for name, tree in trees().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 body = node.body[1:] if ast.get_docstring(node) and len(node.body) > 1 else node.body
@@ -97,7 +108,7 @@ def test_functions_are_short():
 def test_library_prints_nothing():
     prints = [
         f"{name}:{node.lineno}"
-        for name, tree in TREES.items()
+        for name, tree in trees().items()
         if not name.startswith("pgmjax/cli/")
         for node in ast.walk(tree)
         if isinstance(node, ast.Call)
@@ -127,7 +138,7 @@ def generators(tree):
 def test_randomness_comes_from_one_module():
     """Only `random.py` (takes no table) and the seeded noise backend call a random generator."""
     assert set(NAMES) >= RANDOM_ALLOWED
-    found = {name: list(generators(tree)) for name, tree in TREES.items() if name not in RANDOM_ALLOWED}
+    found = {name: list(generators(tree)) for name, tree in trees().items() if name not in RANDOM_ALLOWED}
     assert not {name: lines for name, lines in found.items() if lines}
 
 
@@ -147,7 +158,7 @@ def test_what_a_check_returns_is_kept():
     """A whole number may come as 1e6 and a word in another case: the check returns what it stands for."""
     dropped = collections.Counter(
         name
-        for name, tree in TREES.items()
+        for name, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Call)

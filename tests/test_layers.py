@@ -1,6 +1,7 @@
 """The pipeline: imports go down the floors of docs/design.md, without cycles; a plain import stays light."""
 
 import ast
+import functools
 import json
 import pathlib
 import re
@@ -50,12 +51,17 @@ def source_files():
 
 
 FILES = source_files()
-TREES = {module: ast.parse(path.read_text()) for module, path in FILES.items()}
 # package -> (floor, whether it may import JAX)
 TABLE = {
     name: (int(floor), jax == "yes")
     for floor, name, jax in ROW.findall((ROOT / "docs/design.md").read_text())
 }
+
+
+@functools.cache
+def trees():
+    """The syntax tree of every module; parsed when a test asks, since every process collects the tests."""
+    return {module: ast.parse(path.read_text()) for module, path in FILES.items()}
 
 
 def room(module):
@@ -66,7 +72,7 @@ def room(module):
 def imports(module, top_level_only=False):
     """The dotted names a module imports, anywhere in it or when it is imported."""
     names = set()
-    stack = list(TREES[module].body)
+    stack = list(trees()[module].body)
     while stack:
         node = stack.pop()
         if isinstance(node, ast.Import):
@@ -81,8 +87,15 @@ def imports(module, top_level_only=False):
     return names
 
 
-INTERNAL = {m: {n for n in imports(m) if n.split(".")[0] == "pgmjax" and n != m} for m in FILES}
-EDGES = [(m, n) for m, names in INTERNAL.items() if m != "pgmjax" for n in sorted(names)]
+@functools.cache
+def internal():
+    """What of the library each module imports."""
+    return {m: {n for n in imports(m) if n.split(".")[0] == "pgmjax" and n != m} for m in FILES}
+
+
+def edges():
+    """Pairs of a module and what it imports of the library."""
+    return [(m, n) for m, names in internal().items() if m != "pgmjax" for n in sorted(names)]
 
 
 def test_every_package_has_one_row():
@@ -93,7 +106,7 @@ def test_every_package_has_one_row():
 def test_imports_go_down_only():
     floor = {name: where for name, (where, _) in TABLE.items()} | {"_version": 0}
     wrong = []
-    for module, imported in EDGES:
+    for module, imported in edges():
         if imported == "pgmjax":
             wrong.append(f"{module} imports from the package's front door; name the module instead")
         elif imported not in FILES:
@@ -125,13 +138,13 @@ def cycle(graph):
 
 def test_no_cycle_of_modules():
     """Packages count as what their `__init__` imports; a module's own package is not its dependency."""
-    graph = {m: {n for n in INTERNAL[m] if n in FILES and n != "pgmjax"} for m in FILES if m != "pgmjax"}
+    graph = {m: {n for n in internal()[m] if n in FILES and n != "pgmjax"} for m in FILES if m != "pgmjax"}
     assert cycle(graph) is None
 
 
 def test_no_cycle_of_packages():
     graph = {room(module): set() for module in FILES if module != "pgmjax"}
-    for module, imported in EDGES:
+    for module, imported in edges():
         if imported in FILES and imported != "pgmjax" and room(imported) != room(module):
             graph[room(module)].add(room(imported))
     assert cycle(graph) is None
@@ -162,7 +175,7 @@ def test_imports_inside_a_package_go_down():
     assert all(any(inside(m, name) for m in FILES) for pair in FLOORS_INSIDE for name in pair)
     wrong = [
         f"{module} imports {imported}"
-        for module, imported in EDGES
+        for module, imported in edges()
         for low, high in FLOORS_INSIDE
         if inside(module, low) and inside(imported, high)
     ]
@@ -178,7 +191,7 @@ def test_inference_never_sees_a_table():
     assert not set(ABOVE_THE_BOUNDARY) - set(TABLE), "a package is elsewhere now"
     wrong = [
         f"{module} imports {imported}"
-        for module, imported in EDGES
+        for module, imported in edges()
         if imported in TABLES and room(module) in ABOVE_THE_BOUNDARY
     ]
     assert not wrong, f"{wrong}: these packages take measurements, never a table"
@@ -220,12 +233,12 @@ print(json.dumps([loaded, changed, own, said.getvalue(), len(names)]))
 
 
 def test_docstring_opens_every_module():
-    assert not [module for module, tree in TREES.items() if not ast.get_docstring(tree)]
+    assert not [module for module, tree in trees().items() if not ast.get_docstring(tree)]
 
 
 def dataset_words(module):
     """Where a module's signatures, annotations or names speak of a table of records."""
-    for node in ast.walk(TREES[module]):
+    for node in ast.walk(trees()[module]):
         if isinstance(node, ast.arg):
             words = [node.arg, *([] if node.annotation is None else [ast.unparse(node.annotation)])]
         elif isinstance(node, ast.AnnAssign):

@@ -10,6 +10,7 @@ minutes, or refuses, is in `failed`.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import signal
 import time
@@ -21,8 +22,9 @@ from harness import Line
 from workload import error, exact_answers, load, relative, workload
 
 import pgmjax as pj
-from pgmjax.mechanisms.adaptive import pulled_less
-from pgmjax.mechanisms.bayes_network import paper_model
+from pgmjax.estimation.regularisation import weight_of
+from pgmjax.mechanisms.adaptive import LIGHTER
+from pgmjax.mechanisms.privbayes import paper_model
 from pgmjax.strategies import local_least_squares
 
 REPLACE = pj.Relation.REPLACE_ONE
@@ -105,8 +107,9 @@ def refitted(
     for name, options in ARMS.items():
         with arm(line, name):
             estimator = engine(**options)
-            if lighter:
-                estimator = pulled_less(estimator, table.domain, measurements, table.total)
+            if lighter and estimator.regularisation == "auto":
+                weight = LIGHTER * weight_of("auto", table.domain, measurements, table.total)
+                estimator = dataclasses.replace(estimator, regularisation=weight)
             fit = table.fit(estimator, measurements)
             line["errors"][name] = table.error(fit.model)
             line["ends"][name] = f"{fit.status.name} {fit.steps}"

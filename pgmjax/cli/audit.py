@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> None:
     cases = [
         audit.AuditCase(mechanism, relation, arguments.epsilon, delta, arguments.seed)
         for mechanism in arguments.mechanism or list(mechanisms.names().values())
-        for relation in mechanisms.relations(mechanism)
+        for relation in mechanism.relations
         for delta in (_DELTAS if getattr(mechanism, "spends_delta", True) else _DELTAS[:1])
     ]
     audits = [
@@ -117,7 +117,7 @@ def mechanisms_named(text: str) -> list[type[Any]]:
         sys.path.insert(0, os.getcwd())
     try:
         mechanism = getattr(importlib.import_module(module), name)
-        audit.AuditCase(mechanism, mechanisms.relations(mechanism)[0])
+        audit.AuditCase(mechanism, mechanism.relations[0])
     except Exception as error:  # user modules may raise anything
         raise argparse.ArgumentTypeError(f"{text}: {type(error).__name__}: {error}") from error
     return [mechanism]

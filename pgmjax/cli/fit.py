@@ -19,7 +19,7 @@ from pgmjax.estimation.estimator import Fit
 from pgmjax.measurements.published import Published, read_published
 from pgmjax.release import folder as release_folder
 from pgmjax.release import published as published_folder
-from pgmjax.release import text as report_text
+from pgmjax.release import statement as report_text
 
 _APART = 5.0  # standard deviations of a loss of squares, beyond which noise does not explain it
 

@@ -430,7 +430,7 @@ def _describe(mechanism: Any) -> dict[str, Any]:
     defaults = mechanisms.options(mechanism).items()
     return {
         "summary": mechanism.summary,
-        "relations": [relation.value for relation in mechanisms.relations(mechanism)],
+        "relations": [relation.value for relation in mechanism.relations],
         "options": {
             name: str(value) if isinstance(value, str | Fraction) else json.dumps(value, default=str)
             for name, value in defaults

@@ -35,7 +35,7 @@ from pgmjax.privacy.left_out import CountLeftOut
 from pgmjax.queries.workload import KWay, Workload
 from pgmjax.release import accuracy, run_folder
 from pgmjax.release import folder as release_folder
-from pgmjax.release import text as report_text
+from pgmjax.release import statement as report_text
 
 _OUTPUT = (
     *(

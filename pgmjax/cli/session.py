@@ -23,7 +23,7 @@ from pgmjax.privacy.scales import laplace_for
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries import Query
 from pgmjax.queries import text as query_text
-from pgmjax.release import text as report_text
+from pgmjax.release import statement as report_text
 
 
 def _read(arguments: argparse.Namespace) -> Session:

@@ -7,8 +7,8 @@ choke point. What is found is public.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -21,13 +21,16 @@ from pgmjax.data.definition import outside_of_found
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.discovery import probes
-from pgmjax.discovery.binning import Workbench, choose_bins
 from pgmjax.discovery.open_table import OpenTable, key_column
 from pgmjax.discovery.probes import FineCells, Reading
-from pgmjax.discovery.sketch import Sketch, sketches
+from pgmjax.discovery.sketch import Sketch, Workbench, choose_bins, sketches
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteNoise
+from pgmjax.privacy.accounting.zcdp import rho_for
+from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.exact import as_text, exact
+from pgmjax.privacy.ledger import Ledger
+from pgmjax.privacy.ledger.journal import HeldTable
 from pgmjax.privacy.partition import find_keys
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.queries import marginal
@@ -42,7 +45,7 @@ _CALENDAR = {"day": (-719_162, 2_932_896), "second": (-719_162 * 86_400, 2_932_8
 """The first and the last day that a date can be, of the years 1 to 9999, from 1970-01-01 on."""
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Discovery:
     """The part of a run's budget that discovery may cost.
 
@@ -80,7 +83,7 @@ class Discovery:
         return {"share": as_text(self.share), "delta_share": as_text(self.delta_share)}
 
 
-@dataclass
+@dataclasses.dataclass
 class Found:
     """The domain that was found and its price, all of it public.
 
@@ -100,8 +103,8 @@ class Found:
     notes: dict[str, str]
     records: float
     rows_outside: str
-    sketches: dict[str, Sketch] = field(default_factory=dict)
-    cost: dict[str, Any] = field(default_factory=dict)
+    sketches: dict[str, Sketch] = dataclasses.field(default_factory=dict)
+    cost: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what was found for JSON."""
@@ -114,7 +117,7 @@ class Found:
         }
 
 
-@dataclass
+@dataclasses.dataclass
 class _Column:
     """An open column and what is known of it so far."""
 
@@ -174,7 +177,7 @@ def discover(
     return search.found()
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Purpose:
     """The use of a domain, in public terms: two-way marginals under the rest of a budget.
 
@@ -454,3 +457,84 @@ def _ordered_attribute(column: _Column, edges: list[float], pieces: list[tuple[f
         on = "real numbers" if column.step is None else f"numbers on a grid of {column.step:g}"
         column.note = f"{on}, {len(edges) - 1} bins"
     return Attribute.from_spec(column.name, spec)
+
+
+@dataclasses.dataclass(frozen=True)
+class DiscoveryRun:
+    """The discovery of an open table's domain by a run that goes on with the rest of its budget.
+
+    Attributes:
+        table: the table, as its holder defined it if a ledger knows it.
+        settings: what discovery may cost.
+        look: the records as they were opened first.
+        held: the table as it was found in the ledger, or None.
+    """
+
+    table: OpenTable
+    settings: Discovery
+    look: Dataset
+    held: HeldTable | None = None
+
+    @classmethod
+    def of(cls, table: OpenTable, settings: Discovery, ledger: Ledger | None) -> DiscoveryRun:
+        """Open the table for a run, and find its place in the ledger. Nothing is spent.
+
+        Raises:
+            ValueError: the ledger has no account for the table, or its holder defined it otherwise.
+        """
+        if ledger is None:
+            return cls(table, settings, first_look(table))
+        held = HeldTable.open(ledger, first_look(table))
+        if held.account.open is not None:
+            table = table.held_as(held.account.open)
+        look = first_look(table)
+        if isinstance(held.data, Dataset):
+            look = look.as_old_as(held.data)
+            held = dataclasses.replace(held, data=look)
+        return cls(table, settings, look, held)
+
+    def budget(self, epsilon: Any, delta: Any) -> Budget:
+        """Return the budget of discovery and run together: of delta, a share is kept for labels of text."""
+        if delta == 0:
+            return Budget(epsilon)
+        risk = delta * self.settings.delta_share if self.table.may_have_labels else 0
+        return Budget(rho_for(epsilon, delta - risk), unit="rho", delta=risk or None)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the public request for the ledger: it identifies what is discovered."""
+        unit = self.table.unit
+        return {
+            "draft": self.table.draft.to_dict(),
+            "discover": self.settings.to_dict(),
+            "columns": self.look.layout,
+            **({} if unit is None else {"unit": unit.to_dict()}),
+        }
+
+    def find(
+        self,
+        opened: PrivateTable,
+        ledger: Ledger | None,
+        show_progress: bool | None,
+        kept: Fraction = Fraction(0),
+    ) -> tuple[Found, PrivateTable]:
+        """Find the domain, and return it with the table over it under the rest of the budget.
+
+        Args:
+            opened: the private table under the budget of discovery and run together.
+            ledger: remembers the domain, if there is one.
+            show_progress: None shows a bar in terminals only, False never.
+            kept: what of the rest goes to something else than measuring over the domain.
+
+        Raises:
+            ValueError, BudgetExceeded, TableChangedError: as `discover`.
+        """
+        whole, spends = opened.budget, opened.budget.cap * self.settings.share
+        purpose = Purpose(whole.unit, whole.cap - spends - kept, opened.max_records)
+        part = opened.over(self.look, whole.part(spends, delta=whole.delta or None))
+        found = discover(part, self.table, purpose, show_progress, self.look)
+        receipt = opened.receipt()
+        if ledger is not None and receipt is not None:
+            ledger.set_discovered(receipt["account"], receipt["charge"], found.domain)
+        attributes = [found.domain.attribute(name) for name in found.domain]
+        data = self.table.under(attributes, found.rows_outside, like=self.look)
+        return found, opened.over(data, whole.part(whole.remaining))

@@ -5,6 +5,7 @@ Every encoding is total: any value has a code, whatever it is, so that no record
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import functools
 import math
@@ -77,7 +78,6 @@ _COMMA = re.compile(r"[+-]?(?:\d+|\d{1,3}(?:[. '\u00a0\u202f]\d{3})+),(?P<decima
 _PADDED = re.compile(r"[+-]?0\d")
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}(?P<time>[T ]\d{2}:\d{2}.*)?")
 _SLASHES = re.compile(r"(\d{1,2})/(\d{1,2})/\d{4}")
-_EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 
 @dataclass(frozen=True)
@@ -177,14 +177,14 @@ def kind_of(value: Any) -> int:
 
 def _kind_of_text(text: str) -> int:
     if found := _ISO.fullmatch(text):
-        return TEXT if _days(text, None) is None else TIME if found["time"] else DATE
+        return TEXT if not _is_date(text, None) else TIME if found["time"] else DATE
     if found := _SLASHES.fullmatch(text):
         first, second = int(found[1]), int(found[2])
         if max(first, second) > 31 or min(first, second) > 12:
             return TEXT
         return DAY_FIRST if first > 12 else MONTH_FIRST if second > 12 else EITHER
     for name, kind in (("day.month.year", DAY_DOT), ("year/month/day", YEAR_SLASH)):
-        if text.count(name[3 if kind == DAY_DOT else 4]) == 2 and _days(text, FORMATS[name]) is not None:
+        if text.count(name[3 if kind == DAY_DOT else 4]) == 2 and _is_date(text, FORMATS[name]):
             return kind
     if _PADDED.match(text):
         return TEXT  # a code such as 00123, whose zeros a number would lose
@@ -264,21 +264,12 @@ class Reading:
         return ProbeCoder(size, one, placed, size - 1, of_times)
 
 
-def _days(value: Any, form: str | None) -> float | None:
-    """Return the days since 1970-01-01 of a date in text or as an object; None if it is none."""
-    try:
-        if isinstance(value, str):
-            text = value.strip()
-            value = datetime.datetime.strptime(text, form) if form else datetime.datetime.fromisoformat(text)
-        if not isinstance(value, datetime.date):
-            return None
-        days = value.toordinal() - _EPOCH
-        if not isinstance(value, datetime.datetime):
-            return float(days)
-        seconds = value.hour * 3600 + value.minute * 60 + value.second
-        return days + seconds / 86400
-    except ValueError:
-        return None
+def _is_date(text: str, form: str | None) -> bool:
+    """Return whether text is a day that there is, in a format; None is ISO 8601."""
+    with contextlib.suppress(ValueError):
+        _ = datetime.datetime.strptime(text, form) if form else datetime.datetime.fromisoformat(text)
+        return True
+    return False
 
 
 def magnitude_probe(name: str, reading: Reading) -> Probe:

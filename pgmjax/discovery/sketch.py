@@ -9,7 +9,9 @@ leaves are measured once.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -29,6 +31,10 @@ _TAIL = 1.0  # standard deviations of noise that the records of a tail must exce
 _SIGNIFICANT = 4.0  # standard deviations of noise from which a node is divided
 _BRANCHES = 4
 _SHAPE_SHARE = Fraction(1, 2)  # of a column's epsilon for the shape of a tree; the rest is for the counts
+_WITHIN = 1.0
+"""The error within a bin, as a share of its mass squared; calibrated by bench/discovery.py."""
+MOST_BINS = 64
+FEWEST_BINS = 4
 
 
 @dataclass
@@ -219,3 +225,61 @@ def _downwards(node: _Node) -> None:
 
 def _leaves(node: _Node) -> list[_Node]:
     return [leaf for child in node.children for leaf in _leaves(child)] if node.children else [node]
+
+
+@dataclass(frozen=True)
+class Workbench:
+    """The use that a release makes of its bins, in public terms.
+
+    Attributes:
+        records: estimated number of records.
+        stddev: of the noise that one count of a two-way marginal will have.
+    """
+
+    records: float
+    stddev: float
+
+    def error(self, masses: np.ndarray, points: np.ndarray) -> float:
+        """Return the expected L1 error of a two-way marginal that a binning causes.
+
+        Args:
+            masses: share of the records in each bin [n].
+            points: whether a bin holds one value only [n].
+
+        Returns:
+            What is lost within bins, which have no shape of their own, and the noise of n^2 counts.
+        """
+        within = 2 * _WITHIN * float((masses[~points] ** 2).sum())
+        return within + len(masses) ** 2 * self.stddev * math.sqrt(2 / math.pi) / max(self.records, 1.0)
+
+
+def choose_bins(sketch: Sketch, is_point: Callable[[int, int], bool], bench: Workbench) -> np.ndarray:
+    """Return the edges of bins: neighbouring cells of a sketch, merged lightest first while that helps.
+
+    Args:
+        sketch: the counts.
+        is_point: whether fine cells first..last-1 hold one value only.
+        bench: what the bins are for.
+
+    Returns:
+        Some of the sketch's edges, in fine cells, int64 [bins + 1].
+
+    Example:
+        >>> sketch = Sketch(np.arange(9), np.array([5, 5, 900, 5, 5, 40, 40, 0.0]), 0.0, 1.0)
+        >>> choose_bins(sketch, lambda first, last: last == first + 1, Workbench(1000, 5)).tolist()
+        [0, 2, 3, 6, 8]
+    """
+    edges, counts = np.array(sketch.edges), np.array(sketch.counts, float)
+    total = max(float(counts.sum()), 1.0)
+    least, chosen = math.inf, edges
+    while True:
+        if len(counts) <= MOST_BINS:
+            points = np.array([is_point(a, b) for a, b in itertools.pairwise(edges.tolist())])
+            error = bench.error(counts / total, points)
+            if error < least:
+                least, chosen = error, edges
+        if len(counts) <= FEWEST_BINS:
+            return chosen
+        lightest = int(np.argmin(counts[:-1] + counts[1:]))
+        counts[lightest] += counts[lightest + 1]
+        counts, edges = np.delete(counts, lightest + 1), np.delete(edges, lightest + 1)

@@ -4,7 +4,7 @@
 `fit_local` fits locally consistent tables and `fit_mixture` a mixture of products.
 
 - `problem`, `fit`, `certificate`: what is to be fitted, one fit, and its float64 certificate.
-  `warm_start`: its initialisation.
+  `start`: its initialisation.
 - `losses`, `solvers`: objectives and optimisers. `batch`: many fits of one structure.
 - `constraints`: public knowledge; `feasibility` checks it, `side_information` applies it.
 - `regularisation`: the pull of a fit towards independence, and its weight.

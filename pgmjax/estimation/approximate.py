@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,41 +10,14 @@ from pgmjax.data.domain import Domain
 from pgmjax.estimation import regularisation
 from pgmjax.estimation.mixture_fit import MixtureFit, fit_mixture
 from pgmjax.estimation.region_fit import LocalFit, fit_local, plan_local
-from pgmjax.estimation.regularisation import Regularisation
 from pgmjax.estimation.side_information import SideInformation
-from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.inference import oracles
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.model.mixture import MixtureModel
-from pgmjax.model.regions import METHOD, RegionModel
+from pgmjax.model.regions import METHOD
 
 CONVEX, MIXTURE = METHOD, "mixture of products"
 LONGEST = 3600.0  # seconds: longest forecast of an exact fit on a CPU that an approximate one leaves alone
-
-
-@dataclasses.dataclass(frozen=True)
-class Approximation:
-    """An approximate fit.
-
-    Attributes:
-        model: locally consistent tables, or a mixture.
-        status: how the fit ended.
-        steps: solver steps.
-        loss: of the model, in float64.
-        gap: bound on `loss` minus the least loss of any table; infinity without a certificate. With a pull
-            both are of loss plus pull, over locally consistent tables.
-        method: `CONVEX` or `MIXTURE`.
-        regularisation: what the fit was pulled towards, and how much; None if it was not.
-    """
-
-    model: RegionModel | MixtureModel
-    status: Status
-    steps: int
-    loss: float
-    gap: float
-    method: str
-    regularisation: Regularisation | None = None
 
 
 def fit(
@@ -55,7 +27,7 @@ def fit(
     measurements: Sequence[LinearMeasurement],
     total: float,
     known: SideInformation,
-) -> Approximation:
+) -> tuple[LocalFit | MixtureFit, str]:
     """Fit by the named method; `True` for belief propagation if it fits in memory, else a mixture.
 
     Args:
@@ -65,6 +37,9 @@ def fit(
         measurements: noisy linear answers.
         total: number of records (counts).
         known: side information; impossible cells only.
+
+    Returns:
+        The fit, and the name of the method: `CONVEX` or `MIXTURE`.
 
     Raises:
         ValueError: fixed marginals or a prior, which only exact fits support.
@@ -85,10 +60,8 @@ def fit(
         "regularisation": settings.regularisation,
     }
     if choice == "convex" or (choice is True and _regions_fit(settings, domain, measurements, known)):
-        local = fit_local(domain, measurements, total, **shared)
-        return _approximation(local, CONVEX)
-    mixed = fit_mixture(domain, measurements, total, dtype=settings.dtype, **shared)
-    return _approximation(mixed, MIXTURE)
+        return fit_local(domain, measurements, total, **shared), CONVEX
+    return fit_mixture(domain, measurements, total, dtype=settings.dtype, **shared), MIXTURE
 
 
 def require_time(
@@ -121,12 +94,6 @@ def require_time(
         raise ModelTooLargeError(
             f"{plan.calls:,} exact calls are forecast to take {plan.seconds / 3600:.2g} hours."
         )
-
-
-def _approximation(found: LocalFit | MixtureFit, method: str) -> Approximation:
-    return Approximation(
-        found.model, found.status, found.steps, found.loss, found.gap, method, found.regularisation
-    )
 
 
 def _regions_fit(

@@ -52,7 +52,8 @@ class StructuralZeros:
         mask = FrozenArray(allowed, f"the mask over {clique}", len(clique))
         if mask.array.dtype != bool:
             raise TypeError(
-                f"the mask over {clique} must be boolean (True where possible), got {mask.array.dtype}."
+                f"the mask over {clique} must be boolean, one axis an attribute, True where possible, "
+                f"got {mask.array.dtype}: combinations by their labels are an AllowedSet({clique}, [...])."
             )
         if not mask.array.any():
             raise ValueError(f"the mask over {clique} allows no combination: True must mean possible.")

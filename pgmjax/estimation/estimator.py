@@ -29,7 +29,7 @@ from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.estimation.views import FitPictures
 from pgmjax.inference import oracles
 from pgmjax.inference.oracles.choose import check as check_oracle
-from pgmjax.inference.oracles.host_contraction import HostContraction
+from pgmjax.inference.oracles.contraction import HostContraction
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements import inputs
@@ -254,7 +254,7 @@ class Estimator(Named):
             domain: the attributes.
             measurements: noisy linear answers.
             total: number of records (counts). Default: estimated from the measurements.
-            warm_start: an initial model, with any cliques: see `estimation.warm_start`.
+            warm_start: an initial model, with any cliques: see `estimation.start`.
             constraints: exact public knowledge: `StructuralZeros`, `AllowedSet`, `FunctionalDependency`,
                 `FixedMarginal`. A fixed marginal determines the total; measurements are then optional.
             prior: a public model over the same domain. Among equally good fits the model of least relative
@@ -308,10 +308,10 @@ class Estimator(Named):
                 alone = "leave the mesh out" if mesh is not None else "leave the callback out"
                 how = alone if self.approximate else "Estimator(approximate=True)"
                 raise ModelTooLargeError(f"{refusal} Or fit an approximate model: {how}.") from None
-        other = approximate.fit(self.approximate, self, domain, noisy, float(total), known)
+        other, method = approximate.fit(self.approximate, self, domain, noisy, float(total), known)
         model: Any = other.model
         end = other.status, other.steps, other.loss, other.gap
-        found = Fit(model, *end, None, method=other.method, regularisation=other.regularisation)
+        found = Fit(model, *end, None, method=method, regularisation=other.regularisation)
         return _of_inputs(found, noisy, known, warm_start)
 
     def fit_batch(

@@ -24,7 +24,7 @@ from pgmjax.estimation.constraints import AllowedSet, FixedMarginal, FunctionalD
 from pgmjax.inference import ops
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.plan import contraction
-from pgmjax.inference.plan.forecast import require_cells
+from pgmjax.inference.plan.forecast import USUAL
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.kernels.log_sum_exp import host_logsumexp, host_max
 
@@ -137,7 +137,7 @@ def _feasible(domain: Domain, constraints: Sequence[Any]) -> bool:
     tables = (*(np.zeros(c.counts.shape) for c in fixed), *(mask.log_mask() for mask in masks))
     path = contraction.plan(structure)
     widest = max(structure.cells(step.union) for step in path.steps)
-    require_cells(widest, "the largest table that combining the constraints needs")
+    USUAL.require_cells(widest, "the largest table that combining the constraints needs")
     best, scale = ops.contract(path, tables, host_max)
     if not np.isfinite(best + scale):
         return False

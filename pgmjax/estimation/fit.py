@@ -23,7 +23,6 @@ import numpy as np
 from pgmjax._internal.jit import precision
 from pgmjax.data.cliques import Clique
 from pgmjax.estimation import feasibility, regularisation, solvers
-from pgmjax.estimation.closed_form import closed_form
 from pgmjax.estimation.losses.augmented import Augmented, Equalities
 from pgmjax.estimation.losses.base import BoundLoss
 from pgmjax.estimation.losses.build import noise_level
@@ -34,7 +33,7 @@ from pgmjax.estimation.solvers.certificate import CertificateRequest
 from pgmjax.estimation.solvers.loop import FitSteps, Solution, Watch, run_single, solve_steps
 from pgmjax.estimation.solvers.problem import Evaluation, Problem
 from pgmjax.estimation.solvers.stopping import CERTIFIED, FIRST_SMOOTHING, Status, StoppingRule
-from pgmjax.estimation.warm_start import starting_point
+from pgmjax.estimation.start import closed_form, starting_point
 from pgmjax.inference import oracles
 from pgmjax.inference.ops.tables import host_join, split
 from pgmjax.inference.oracles import Oracle

@@ -35,7 +35,7 @@ from pgmjax.estimation.losses.pulled import Pulled
 from pgmjax.estimation.mixture_layout import Logits, MixtureLayout, Places
 from pgmjax.estimation.regularisation import Regularisation
 from pgmjax.estimation.solvers.stopping import Status, StoppingRule, excess_of
-from pgmjax.inference.oracles.planned import memory_limit
+from pgmjax.inference.oracles.choose import memory_limit
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.inputs import of_measurements, with_inputs
 from pgmjax.measurements.linear import LinearMeasurement, over_domain

@@ -46,7 +46,7 @@ from pgmjax.estimation.solvers.stopping import FIRST_SMOOTHING, Status, Stopping
 from pgmjax.inference.ops.tables import host_join
 from pgmjax.inference.oracles import belief_propagation
 from pgmjax.inference.oracles.belief_propagation import ConvexBP, CoverBP, forecast
-from pgmjax.inference.oracles.planned import memory_limit
+from pgmjax.inference.oracles.choose import memory_limit
 from pgmjax.inference.plan.forecast import Forecast, require_memory
 from pgmjax.inference.plan.regions import RegionGraph, index_maps, region_graph
 from pgmjax.inference.plan.structure import Structure

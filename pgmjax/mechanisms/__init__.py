@@ -6,25 +6,22 @@ only through a `privacy.private_table.PrivateTable`. Contract tests run over `na
 
 - `auto`: all marginals where noise and memory allow it, else a choice.
 - `marginals` (`MaximumEntropy` too), `hdmm`: measure once. `randomized_response`: each record lies at times.
-- `mst`, `aim`, `batch_aim`, `mwem`: select, measure and fit. `mwem_baselines` is a part of `mwem`.
-- `privbayes`: a Bayesian network, whose search and models are in `bayes_network`.
-- `dual_query`: synthetic records, from the game in `dual_query_game`.
+- `mst`, `aim`, `batch_aim`, `mwem`: select, measure and fit.
+- `privbayes`: a Bayesian network.
+- `dual_query`: synthetic records, from a game.
 - `mldp`: a regressor trained on noisy answers. `mldp_similarity`: the same for the
   similarity of pairs of records with ratings.
 - `online_weights`: answers queries as they arrive.
 - `comparison`: which one to take, from runs on simulated tables.
 - `base`: shared by all mechanisms. `adaptive`: shared by those that select repeatedly. `candidates`: what may
-  be chosen. `noise_sizes`: the noise for a given cost, and AIM's score. `run`: requests and runs. `forecast`:
-  what a run is asked for where only a number of attributes is given, its time and memory.
+  be chosen, with weights and scores. `run`: requests and runs. `forecast`: what a run is asked for where only
+  a number of attributes is given, its time and memory.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 from pgmjax._internal import migration
 from pgmjax.data.ratings import Ratings
-from pgmjax.data.relation import Relation
 from pgmjax.mechanisms.aim import AIM
 from pgmjax.mechanisms.auto import Auto
 from pgmjax.mechanisms.base import Mechanism, options
@@ -84,21 +81,6 @@ def names() -> dict[str, type[Mechanism]]:
         'measure every query of the workload once, with equal or weighted budget'
     """
     return {mechanism.name: mechanism for mechanism in RELEASING}
-
-
-def relations(mechanism: type[Any]) -> tuple[Relation, ...]:
-    """Return the neighbouring relations under which a mechanism works.
-
-    Example:
-        >>> [relation.value for relation in relations(Marginals)]
-        ['add-remove', 'replace-one']
-    """
-    return getattr(mechanism, "relations", tuple(Relation))
-
-
-def takes_weights(mechanism: type[Any]) -> bool:
-    """Return whether a mechanism accepts tables whose records have weights."""
-    return getattr(mechanism, "accepts_weights", getattr(mechanism, "weighted_tables", True))
 
 
 migration.answer(globals())

@@ -230,36 +230,22 @@ def between_rounds(estimator: Estimator, steps: int | None) -> Estimator:
     return dataclasses.replace(estimator, max_steps=min(steps, estimator.max_steps), progress=False)
 
 
-def pulled_less(
-    estimator: Estimator, domain: Domain, measured: Sequence[LinearMeasurement], total: float | None
-) -> Estimator:
-    """Return an estimator with `LIGHTER` times its automatic weight of regularisation.
-
-    Args:
-        estimator: the settings; returned unchanged if they do not choose the weight.
-        domain: the attributes.
-        measured: noisy answers.
-        total: number of records (counts); None to estimate it from the answers.
-    """
-    if estimator.regularisation != "auto" or not is_known_for(estimator.loss):
-        return estimator
-    records = estimate_total(domain, measured)[0] if total is None else total
-    weight = LIGHTER * weight_of("auto", domain, measured, records)
-    return dataclasses.replace(estimator, regularisation=weight)
-
-
 def fit_of_chosen(run: Run, measured: Sequence[LinearMeasurement]) -> Fit:
-    """Fit a tree or network of chosen marginals, pulled less towards independence.
+    """Fit a tree or network of chosen marginals, pulled `LIGHTER` times as much towards independence.
 
     Args:
-        run: the run.
+        run: the run. An estimator that does not leave the weight of regularisation open is used as it is.
         measured: its noisy answers.
 
     Raises:
         FitError: the fit failed. The error carries the measurements, whose cost is spent.
     """
-    with carry_measurements(measured):
-        estimator = pulled_less(run.estimator, run.request.domain, measured, run.total)
+    estimator, domain = run.estimator, run.request.domain
+    if estimator.regularisation == "auto" and is_known_for(estimator.loss):
+        with carry_measurements(measured):
+            records = estimate_total(domain, measured)[0] if run.total is None else run.total
+            weight = LIGHTER * weight_of("auto", domain, measured, records)
+        estimator = dataclasses.replace(estimator, regularisation=weight)
     return run.fit(measured, estimator=estimator)
 
 

@@ -13,8 +13,7 @@ from pgmjax.data.cliques import Clique
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.adaptive import Engine, RoundPlan, SelectMeasureFit, check_settings, kept_noise
 from pgmjax.mechanisms.base import Mechanism
-from pgmjax.mechanisms.candidates import affordable, weighted_candidates
-from pgmjax.mechanisms.noise_sizes import distances, grid_for
+from pgmjax.mechanisms.candidates import affordable, distances, grid_for, weighted_candidates
 from pgmjax.mechanisms.run import Request, Run, Work
 from pgmjax.privacy.budget import Budget
 from pgmjax.queries import Query, marginal
@@ -70,7 +69,6 @@ class AIM(Mechanism):
         "kept_noise": (None, 1.0),
         "steps": (5, 1),
     }
-    audited_large: ClassVar[dict[str, Any]] = {"rounds": 4, "steps": 1}
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -21,8 +21,7 @@ from pgmjax.measurements.total import estimate_total
 from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.batch_aim import BatchAIM
 from pgmjax.mechanisms.mst import MST
-from pgmjax.mechanisms.noise_sizes import distribution_for, largest_sensitivity
-from pgmjax.mechanisms.run import Request, Run, Work
+from pgmjax.mechanisms.run import Request, Run, Work, distribution_for
 from pgmjax.privacy.exact import split
 from pgmjax.queries import Query, marginal
 from pgmjax.release.release import Release
@@ -107,7 +106,7 @@ class Auto(Mechanism):
         rest = dataclasses.replace(request, budget=self._rest(request))
         for cost in (self._count_cost(request), rest.budget.cap / (len(alone) + len(entries))):
             if cost:
-                distribution_for(self._sensitivity(request, alone), request.budget.unit, cost)  # or refuses
+                request.noise(alone, cost)  # or refuses
         if wide and not self._fits(request):
             inner = self._choosing(len(wide))
             return AutoPlan(tuple(wide), alone, (inner, inner.plan(rest)))
@@ -192,7 +191,7 @@ class Auto(Mechanism):
         cells = np.cumsum([request.domain.size(clique) for clique in cliques], dtype=float)
         covered: set[str] = set()
         alone = [len(plan.alone) - len(covered := covered.union(clique)) for clique in cliques]
-        sensitivity, kept = self._sensitivity(request, cliques), len(cliques)
+        sensitivity, kept = request.sensitivity(cliques), len(cliques)
         while kept:
             cost = budget / (kept + alone[kept - 1])
             noise = float(distribution_for(sensitivity, request.budget.unit, cost).stddev)
@@ -200,10 +199,6 @@ class Auto(Mechanism):
                 break
             kept -= 1
         return plan.cliques[:kept]
-
-    def _sensitivity(self, request: Request, cliques: Sequence[Clique]) -> int:
-        bounds = (self._neighbours, request.budget.unit, request.max_weight, request.max_records)
-        return largest_sensitivity(cliques, request.domain, *bounds)
 
     def _chosen(
         self, run: Run, choosing: tuple[Mechanism, Any], rest: Any, counted: Sequence[LinearMeasurement]

@@ -21,7 +21,7 @@ from pgmjax.data.definition import outside_of_found
 from pgmjax.data.domain import Domain
 from pgmjax.data.unit import Unit
 from pgmjax.discovery import Discovery, OpenTable
-from pgmjax.discovery.run import DiscoveryRun
+from pgmjax.discovery.discover import DiscoveryRun
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms.parameters import Keeping, PrivacyParameters, workload_over
 from pgmjax.mechanisms.run import Request, Run, Work
@@ -61,8 +61,6 @@ class Mechanism(PrivacyParameters):
     """Settings used by audits on tiny tables."""
     audited_values: ClassVar[Mapping[str, Sequence[Any]]] = {}
     """Values of options used by audits, where the option's type does not tell them."""
-    audited_large: ClassVar[Mapping[str, Any] | None] = {}
-    """Settings with which it measures a marginal of more than 2^18 cells; None if it never does."""
     chooses: ClassVar[bool] = False
     """Whether it chooses what to measure among the marginals of the workload, so that not all must fit."""
     adapts: ClassVar[bool] = True

@@ -15,8 +15,7 @@ from pgmjax.data.cliques import Clique
 from pgmjax.inference.plan.structure import MOST_CELLS
 from pgmjax.mechanisms.adaptive import Engine, RoundPlan, SelectMeasureFit, check_settings, kept_noise
 from pgmjax.mechanisms.base import Mechanism
-from pgmjax.mechanisms.candidates import Room, affordable, weighted_candidates
-from pgmjax.mechanisms.noise_sizes import grid_for_scores, on_grid
+from pgmjax.mechanisms.candidates import Room, affordable, grid_for_scores, on_grid, weighted_candidates
 from pgmjax.mechanisms.run import Request, Run, Work
 from pgmjax.model.graphical import GraphicalModel, many_marginals
 from pgmjax.privacy.exact import split
@@ -103,7 +102,6 @@ class BatchAIM(Mechanism):
         "kept_noise": (None, 1.0),
         "steps": (5, 1),
     }
-    audited_large: ClassVar[dict[str, Any]] = {"rounds": 1, "steps": 1}
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,12 +1,13 @@
-"""The candidates of the rounds of AIM, batch AIM and MWEM, and what fits in memory beside them."""
+"""The candidates of the rounds of AIM, batch AIM and MWEM: what fits in memory, their weights and scores."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -19,11 +20,12 @@ from pgmjax.estimation.estimator import Estimator
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.growth import Growth
 from pgmjax.inference.plan.structure import Structure
-from pgmjax.mechanisms.noise_sizes import distribution_for, whole_weights
-from pgmjax.mechanisms.run import Request
+from pgmjax.mechanisms.run import Request, distribution_for
 from pgmjax.privacy import measuring
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.scores import Distances, Errors, Score, Stack
+from pgmjax.privacy.scores.base import DEFAULT_BITS
+from pgmjax.privacy.selection import exponential_for, permute_and_flip_for
 from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.queries import Query, marginal
 from pgmjax.queries.rows import row
@@ -35,6 +37,8 @@ LARGER = 1.5
 736 random cases (docs/lab/growing-triangulation.md)."""
 _TABLES = 4  # of each candidate at once: exact counts, estimates, both on the grid
 _MOST = 2.0**44  # counts: estimates and offsets stay within the scores' grid
+_GRID_LIMIT = 2.0**52
+_SCALE_LIMIT = 2**49
 
 
 def check_largest_clique(request: Request) -> None:
@@ -178,12 +182,12 @@ class Room:
             for name in held:
                 self._holding[name].append(held)
         numbered = tuple(tuple(sorted(self._place[name] for name in held)) for held in largest)
-        self._growth = Growth.of(Structure(tuple(domain.shape), numbered))
+        self._growth = Growth(Structure(tuple(domain.shape), numbered))
 
     def has(self, clique: Clique) -> bool:
         """Return whether the model with this clique is within the limit."""
         cells = self.domain.size(clique)
-        in_all = self._growth.base * (cells // max(self.domain[name] for name in clique)) + cells
+        in_all = self._growth.forest.base * (cells // max(self.domain[name] for name in clique)) + cells
         if in_all <= self.limit or any(held.issuperset(clique) for held in self._holding[clique[0]]):
             return True
         return self._growth.cells([self._place[name] for name in clique]) <= self.limit
@@ -292,3 +296,108 @@ class Candidates:
         assert isinstance(score, Stack)
         place, at = score.locate(self.domain, number)
         return row(self.queries[place], self.domain, at)
+
+
+def whole_weights(weights: Sequence[Fraction], most: int = 4096) -> list[int]:
+    """Return integers from 1 to `most` in proportion to positive weights.
+
+    The proportion is exact if such integers exist in that range; otherwise they are rounded, to at least 1.
+
+    Example:
+        >>> whole_weights([Fraction(1, 2), Fraction(3)]), whole_weights([Fraction(1), Fraction(10**6)])
+        ([1, 6], [1, 4096])
+    """
+    common = math.lcm(*(weight.denominator for weight in weights))
+    whole = [int(weight * common) for weight in weights]
+    shared = math.gcd(*whole)
+    if max(whole) // shared <= most:
+        return [weight // shared for weight in whole]
+    return [max(1, round(Fraction(weight * most, max(whole)))) for weight in whole]
+
+
+def selection_epsilon(unit: str, cost: Fraction) -> float:
+    """Return the approximate epsilon of a selection for a cost."""
+    return float(cost) if unit == "epsilon" else math.sqrt(8 * float(cost))
+
+
+def check_selection(sensitivity: Any, unit: str, cost: Fraction) -> None:
+    """Check that a candidate can be selected at a cost.
+
+    Raises:
+        ValueError: the cost is too small or too large for the score's sensitivity.
+    """
+    if unit == "epsilon":
+        permute_and_flip_for(sensitivity, cost)
+    else:
+        exponential_for(sensitivity, Fraction(math.sqrt(8 * cost)))
+
+
+def grid_for(largest: int, unit: str, cost: Fraction) -> int:
+    """Return the number of bits of a score's grid for which the noise of the selection can be drawn.
+
+    Args:
+        largest: the largest product of weight and sensitivity of a candidate.
+        unit: the unit of the cost.
+        cost: the cost of the selection.
+
+    Raises:
+        ValueError: the cost is too small or too large even for integer scores.
+    """
+    epsilon = selection_epsilon(unit, cost)
+    room = math.floor(math.log2(_SCALE_LIMIT * epsilon / (2 * largest)))
+    exponential_for(largest * 2 ** min(DEFAULT_BITS, max(room, 0)), Fraction(epsilon))  # refuses in words
+    return min(DEFAULT_BITS, max(room, 0))
+
+
+def grid_for_scores(number: int, largest: int, unit: str, cost: Fraction) -> int:
+    """Return the number of bits of a grid for which the noise of all scores together can be drawn.
+
+    Args:
+        number: the number of candidates.
+        largest: the largest sensitivity of a candidate.
+        unit: the unit of the cost.
+        cost: the cost of all scores.
+
+    Raises:
+        ValueError: the cost is too small or too large even for integer scores.
+    """
+    power = 1 if unit == "epsilon" else 2
+    whole = number * largest**power  # the sensitivity of all of them, squared for a rho
+    room = math.floor(math.log2(_SCALE_LIMIT / distribution_for(whole, unit, cost).scale))
+    return min(DEFAULT_BITS, max(room, 0))
+
+
+def on_grid(values: np.ndarray, bits: int) -> np.ndarray:
+    """Return public values clipped to the range of a score's grid, which would saturate them anyway."""
+    limit = math.ldexp(_GRID_LIMIT, -bits)
+    return np.clip(values, -limit, limit)
+
+
+def distances(
+    estimates: Mapping[Clique, np.ndarray],
+    bits: int,
+    weights: Mapping[Clique, int],
+    noise: float,
+    queries: Mapping[Clique, Query] | None = None,
+) -> Distances:
+    """Return the score weight * (||exact marginal - estimate||_1 - its expected noise) of each clique.
+
+    Args:
+        estimates: public estimates (counts), by candidate.
+        bits: bits of the score's grid.
+        weights: weights of these and possibly other cliques.
+        noise: expected absolute noise of one count.
+        queries: marginals of these cliques, which remember what was checked about them. Default: new ones.
+    """
+    return Distances(
+        [
+            (
+                marginal(clique) if queries is None else queries[clique],
+                on_grid(estimate, bits),
+                weights[clique],
+                float(on_grid(np.array(noise * estimate.size), bits)),
+            )
+            for clique, estimate in estimates.items()
+        ],
+        bits,
+    )

@@ -35,7 +35,6 @@ from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.measure_once import Marginals
 from pgmjax.mechanisms.run import FitError
 from pgmjax.privacy.exact import as_text, exact_delta, exact_epsilon
-from pgmjax.privacy.measuring import plan_measurements
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import Workload
 
@@ -292,14 +291,11 @@ class _Runs:
 
 def _expected_noise(domain: Domain, workload: Workload, given: Mapping[str, Any]) -> list[float]:
     """Return the exact mean absolute noise of an answer of each entry, or nothing if it is refused."""
-    budget, entries = Marginals(**given).budget(), workload.entries
-    settings = (domain, given["relation"], None, SeededBackend(0, insecure=True))
-    found = []
+    request = Marginals(**given).request(domain, workload)
+    queries = [entry.query for entry in workload.entries]
     with contextlib.suppress(ValueError):
-        for entry, cost in zip(entries, budget.split([1] * len(entries)), strict=True):
-            planned = plan_measurements(entry.query, budget.unit, cost, *settings)
-            found.append(float(planned.distribution.mean_absolute))
-        return found
+        planned = request._planned(queries, [1] * len(queries), SeededBackend(0, insecure=True))
+        return [float(each.distribution.mean_absolute) for each in planned]
     return []
 
 

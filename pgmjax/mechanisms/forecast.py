@@ -23,13 +23,11 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.unit import Unit
 from pgmjax.inference.oracles import Plan
-from pgmjax.inference.plan import rates
+from pgmjax.inference.plan.forecast import HOST_RATES, HostRates
 from pgmjax.mechanisms.base import Mechanism, options
 from pgmjax.mechanisms.measure_once import MeasurementPlan, MeasureOnce
 from pgmjax.mechanisms.run import Request, Work
 from pgmjax.privacy.left_out import CountLeftOut
-from pgmjax.privacy.measuring import plan_measurements
-from pgmjax.privacy.opendp import default_backend
 from pgmjax.queries.workload import KWay, Workload
 
 LIMITS = (100_000, 300_000, 1_000_000, 3_000_000, 10_000_000, 30_000_000)
@@ -220,22 +218,16 @@ def forecast(
 
 
 def _tables(mechanism: Mechanism, request: Request, plan: MeasurementPlan) -> tuple[PlannedTable, ...]:
-    budget, backend = request.budget, mechanism.backend or default_backend()
-    given = (request.relation, request.max_weight, backend, request.max_records)
-    planned = [
-        plan_measurements(query, budget.unit, cost, request.domain, *given)
-        for query, cost in zip(plan.queries, budget.split(plan.weights), strict=True)
-    ]
     return tuple(
         PlannedTable(each.query.clique, each.rows, float(np.asarray(each.distribution.stddev)))
-        for each in planned
+        for each in request._planned(plan.queries, plan.weights, mechanism.backend)
     )
 
 
 def _stages(request: Request, work: Work, inference: Plan, records: int) -> tuple[Stage, ...]:
     """Return the stages of some work: numbers of operations, times what each was measured to take."""
-    domain, host = request.domain, rates.of_host()
-    slower = host.cell / rates.HostRates().cell  # this machine beside the one that was measured
+    domain, host = request.domain, HOST_RATES
+    slower = host.cell / HostRates().cell  # this machine beside the one that was measured
     counted = sum(map(domain.size, work.counted))
     held = sum(math.prod(domain[name] for name in clique) for clique in work.fitted)
     most = request.estimator.max_steps

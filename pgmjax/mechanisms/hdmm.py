@@ -15,11 +15,8 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.data.relation import Relation
-from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.mechanisms.measure_once import MeasurementPlan, MeasureOnce
 from pgmjax.mechanisms.run import Request, Work
-from pgmjax.queries import Query
 from pgmjax.queries.workload import Workload
 from pgmjax.release.release import ANSWERS
 from pgmjax.strategies import NAMES, SPLITS, Strategy, answered_alone, candidates, check_cells, strategy
@@ -84,7 +81,6 @@ class HDMM(MeasureOnce):
         "restart_seed": (0, 1),
         "answer": ANSWERS,
     }
-    audited_large: ClassVar[dict[str, Any]] = {"strategy": "workload", "split": "equal"}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -161,12 +157,15 @@ class HDMM(MeasureOnce):
         Raises:
             ValueError: see `choose`.
         """
-        chosen = self.choose(workload, domain)
-        budget = self.budget()
-        shares = budget.split(_weights(chosen))
-        return ErrorReport.of(
-            chosen, workload, domain, self._neighbours, budget.unit, shares, max_weight, max_records
-        )
+        chosen, bounds = self.choose(workload, domain), (max_weight, self._fitted_by(), max_records)
+        request = Request(domain, workload, self._neighbours, self.budget(), *bounds)
+        planned = request._planned(chosen.queries, _weights(chosen), self.backend)
+        errors = chosen.errors([float(np.asarray(each.distribution.variance)) for each in planned])
+        entries = [
+            EntryError(entry.clique, entry.query.num_rows(domain), float(error))
+            for entry, error in zip(workload.entries, errors, strict=True)
+        ]
+        return ErrorReport(chosen.name, sum(each.rows for each in planned), tuple(entries))
 
     def _fits(self, domain: Domain, cliques: Sequence[Clique]) -> bool:
         try:
@@ -215,32 +214,6 @@ class ErrorReport:
     measured: int
     entries: tuple[EntryError, ...]
 
-    @classmethod
-    def of(
-        cls,
-        strategy: Strategy,
-        workload: Workload,
-        domain: Domain,
-        relation: Relation,
-        unit: str,
-        shares: Sequence[Fraction],
-        max_weight: int | None = None,
-        max_records: int = 1,
-    ) -> ErrorReport:
-        """Return the report for a strategy whose queries cost `shares`, in the budget's unit."""
-        parts = [share / max_records ** (1 if unit == "epsilon" else 2) for share in shares]
-        variances = [
-            _variance(query, domain, relation, unit, share, max_weight)
-            for query, share in zip(strategy.queries, parts, strict=True)
-        ]
-        errors = strategy.errors(variances)
-        entries = [
-            EntryError(entry.clique, entry.query.num_rows(domain), float(error))
-            for entry, error in zip(workload.entries, errors, strict=True)
-        ]
-        measured = sum(query.num_rows(domain) for query in strategy.queries)
-        return cls(strategy.name, measured, tuple(entries))
-
     @property
     def squared_error(self) -> float:
         """Expected total squared error of all answers (counts squared)."""
@@ -257,13 +230,3 @@ class ErrorReport:
             lines.append(f"{entry.root_mean_square:9.4g}  {entry.queries:7,}  {', '.join(entry.clique)}")
         queries = sum(entry.queries for entry in self.entries)
         return "\n".join([*lines, f"{self.root_mean_square:9.4g}  {queries:7,}  all"])
-
-
-def _variance(
-    query: Query, domain: Domain, relation: Relation, unit: str, share: Fraction, max_weight: int | None
-) -> float:
-    if unit == "epsilon":
-        distance = query.l1_sensitivity(relation, domain, max_weight) or 1  # as the noise takes it
-        return DiscreteLaplace(float(Fraction(distance) / share)).variance
-    squared = query.l2_sensitivity_squared(relation, domain, max_weight) or 1
-    return DiscreteGaussian(float(np.sqrt(float(Fraction(squared) / (2 * share))))).variance

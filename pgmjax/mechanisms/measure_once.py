@@ -119,13 +119,9 @@ class Measured:
         Raises:
             FitError: the fit failed. The error carries the measurements, whose cost is spent.
         """
-        fit = self.mechanism._fitted(self.run, self.measurements) if fit is None else fit
+        mechanism = cast(MeasureOnce, self.run.mechanism)
+        fit = mechanism._fitted(self.run, self.measurements) if fit is None else fit
         return self.run.release(self.measurements, fit, answered_by=self.run.plan.answered_by)
-
-    @property
-    def mechanism(self) -> MeasureOnce:
-        """The mechanism that measured."""
-        return cast(MeasureOnce, self.run.mechanism)
 
 
 def release_together(runs: Sequence[Measured]) -> list[Release]:
@@ -149,7 +145,7 @@ def release_together(runs: Sequence[Measured]) -> list[Release]:
     several = checks.several("runs", runs, "Measured")
     if not several:
         raise ValueError("a batch needs at least one run, got none.")
-    if type(several[0].mechanism)._fitted is not MeasureOnce._fitted:
+    if type(several[0].run.mechanism)._fitted is not MeasureOnce._fitted:
         return [each.release() for each in several]
     request = several[0].run.request
     totals = [each.run.total for each in several]

@@ -30,7 +30,7 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
 from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.run import Request, Run, carry_measurements
-from pgmjax.privacy.exact import as_text, exact_epsilon
+from pgmjax.privacy.exact import as_text
 from pgmjax.queries import Product, Query, total
 from pgmjax.release.trained import TrainedRelease
 
@@ -111,7 +111,6 @@ class MLDP(Mechanism):
         "validation": ("private",),
         "training_seed": (0, 1),
     }
-    audited_large: ClassVar[dict[str, Any]] = {"training": "identity", "encoding": "factors"}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -123,7 +122,7 @@ class MLDP(Mechanism):
         checks.set_choice(self, "universe", UNIVERSES)
         if not isinstance(self.validation, Validation):
             checks.set_choice(self, "validation", ("private",))
-        self._share()
+        self._set_shares("validation_share")
         checks.set_integers(self, "training_seed", low=0)
 
     def plan(self, request: Request) -> Trained:
@@ -252,18 +251,7 @@ class MLDP(Mechanism):
     def _private_share(self) -> Fraction:
         """Return the share of the budget for validation answers; 0 if there is nothing to choose."""
         private = len(as_learners(self.learner)) > 1 and not isinstance(self.validation, Validation)
-        return self._share() if private else Fraction(0)
-
-    def _share(self) -> Fraction:
-        try:
-            share = exact_epsilon(self.validation_share)
-        except ValueError:
-            share = Fraction(1)
-        if share >= 1:
-            raise ValueError(
-                'validation_share must be a share of the budget between 0 and 1, such as 0.2 or "1/5".'
-            )
-        return share
+        return self.validation_share if private else Fraction(0)
 
 
 def _total(predictor: Predictor, measured: Sequence[LinearMeasurement]) -> float:

@@ -15,8 +15,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.adaptive import between_rounds, fit_of_chosen
 from pgmjax.mechanisms.base import Mechanism
-from pgmjax.mechanisms.candidates import check_largest_clique
-from pgmjax.mechanisms.noise_sizes import distribution_for, grid_for, largest_sensitivity, on_grid
+from pgmjax.mechanisms.candidates import check_largest_clique, grid_for, on_grid
 from pgmjax.mechanisms.run import Request, Run, Work, carry_measurements
 from pgmjax.model.compression import Compression
 from pgmjax.model.graphical import many_marginals
@@ -66,7 +65,6 @@ class MST(Mechanism):
     summary: ClassVar[str] = "measure all attributes and a spanning tree of the pairs that depend most"
     chooses: ClassVar[bool] = True
     audited_values: ClassVar[dict[str, tuple[Any, ...]]] = {"cliques": ((), (("a", "b"),)), "steps": (5, 1)}
-    audited_large: ClassVar[dict[str, Any]] = {"compress": False, "steps": 1}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -85,17 +83,11 @@ class MST(Mechanism):
         pairs = list(itertools.combinations(domain.attributes, 2))
         check_memory(domain, [*pairs, *given])
         request.estimator.plan(domain, [*attributes, *given, *largest_tree(domain, given)])
-        unit, bounds = request.budget.unit, (request.max_weight, request.max_records)
         parts = _parts(request.budget.cap, len(domain), edges, len(given))
-        sensitivity = largest_sensitivity(attributes, domain, self._neighbours, unit, *bounds)
-        for cost in (parts.attributes[0], *parts.measured):
-            distribution_for(sensitivity, unit, cost)
+        for cost in {parts.attributes[0], *parts.measured}:
+            request.noise(attributes, cost)
         if parts.choices:
-            grid_for(
-                largest_sensitivity(pairs, domain, self._neighbours, "epsilon", *bounds),
-                unit,
-                parts.choices[0],
-            )
+            grid_for(request.sensitivity(pairs, "epsilon"), request.budget.unit, parts.choices[0])
         return given
 
     def work(self, request: Request, plan: list[Clique]) -> Work:
@@ -140,9 +132,7 @@ class MST(Mechanism):
             estimator = between_rounds(request.estimator, self.steps)
             model = estimator.fit(merging.domain, alone, run.total).model
             expected = dict(zip(pairs, many_marginals(model, pairs), strict=True))
-        sensitivity = largest_sensitivity(
-            pairs, request.domain, self._neighbours, "epsilon", request.max_weight, request.max_records
-        )
+        sensitivity = request.sensitivity(pairs, "epsilon")
         bits = grid_for(sensitivity, request.budget.unit, costs[0])  # all choices cost the same
         score = Distances([(merging.query(p), on_grid(expected[p], bits)) for p in pairs], bits)
         chosen: list[Clique] = []

@@ -104,7 +104,6 @@ class RandomizedResponse(Mechanism):
         "share": (None, {"a": 2}),
         "useless": ("answer", "refuse"),
     }
-    audited_large: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -26,13 +26,17 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteNoise
 from pgmjax.measurements.total import estimate_total
 from pgmjax.measurements.transcript import Transcript
-from pgmjax.mechanisms.noise_sizes import distribution_for, largest_sensitivity
 from pgmjax.mechanisms.parameters import PrivacyParameters
 from pgmjax.model.graphical import GraphicalModel
+from pgmjax.privacy import scales
+from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.budget import Budget
+from pgmjax.privacy.measuring import PlannedMeasurement, plan_measurements
+from pgmjax.privacy.opendp import default_backend
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.scores import Score
-from pgmjax.queries import Query
+from pgmjax.privacy.sensitivity import Sensitivity
+from pgmjax.queries import Query, marginal
 from pgmjax.queries.workload import Workload
 from pgmjax.release.release import Release
 from pgmjax.release.run_folder import RunFolder
@@ -104,6 +108,17 @@ class Work:
         )
 
 
+def distribution_for(sensitivity: int, unit: str, cost: Fraction) -> DiscreteNoise:
+    """Return the distribution of noise for a cost.
+
+    Raises:
+        ValueError: the noise would be too large or zero.
+    """
+    if unit == "epsilon":
+        return scales.laplace_for(sensitivity, cost)
+    return scales.gaussian_for(sensitivity, cost)
+
+
 def _that_fit(domain: Domain, candidates: Sequence[Clique], most: int) -> tuple[Clique, ...]:
     """Return the widest candidates, small ones first, with which a junction tree has at most `most` cells."""
     width = max(map(len, candidates), default=0)
@@ -149,8 +164,10 @@ class Request:
             marginals: cliques or queries.
             unit: "epsilon" or "rho". Default: that of the budget.
         """
-        bounds = (self.max_weight, self.max_records)
-        return largest_sensitivity(marginals, self.domain, self.relation, unit or self.budget.unit, *bounds)
+        norm = "l1" if (unit or self.budget.unit) == "epsilon" else "l2_squared"
+        queries = (each if isinstance(each, Query) else marginal(each) for each in marginals)
+        moved = (Sensitivity.of(each, self.domain, self.relation, norm, self.max_weight) for each in queries)
+        return max(1, *(each.of_unit(self.max_records).value for each in moved))
 
     def noise(self, marginals: Iterable[Clique | Query], cost: Fraction) -> DiscreteNoise:
         """Return the largest noise of some marginals at a cost each.
@@ -159,6 +176,21 @@ class Request:
             ValueError: the noise would be too large or zero.
         """
         return distribution_for(self.sensitivity(marginals), self.budget.unit, cost)
+
+    def _planned(
+        self, queries: Sequence[Query], weights: Sequence[Any], backend: NoiseBackend | None = None
+    ) -> list[PlannedMeasurement]:
+        """Return how queries that divide the budget by weights are measured, with what noise.
+
+        Raises:
+            ValueError: a query is not integral, or its noise would be too large or zero.
+        """
+        backend = default_backend() if backend is None else backend
+        given = (self.domain, self.relation, self.max_weight, backend, self.max_records)
+        return [
+            plan_measurements(query, self.budget.unit, cost, *given)
+            for query, cost in zip(queries, self.budget.split(weights), strict=True)
+        ]
 
     def measurable(self, queries: Sequence[Query]) -> list[Query]:
         """Return the queries, after checking that a model fits in memory and the total is known or estimable.

@@ -6,7 +6,7 @@
 - `rows`: row operations, with `sampling`, `device_sampling`, `completion` and `row_file`.
 - `region_rows`: rows of regions, by steered Markov chains.
 - `compression`: a domain with rare values merged.
-- `io`: models on disk. `views`: plots and notebook representations.
+- `io`: models on disk.
 """
 
 from pgmjax._internal import migration

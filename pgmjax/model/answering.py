@@ -23,7 +23,7 @@ from pgmjax.data.attribute import Attribute, codes_of
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.inference.oracles.host import HostModel
-from pgmjax.inference.plan.forecast import require_cells
+from pgmjax.inference.plan.forecast import USUAL
 from pgmjax.inference.plan.structure import Variables
 from pgmjax.queries import AttributeQuery, DenseMatrix, Query
 from pgmjax.queries.block import code_of
@@ -42,9 +42,9 @@ def answer(
         numbers: maps attribute names to variables of the model.
         query: the query.
     """
-    require_cells(query.num_rows(domain), "the answer")
+    USUAL.require_cells(query.num_rows(domain), "the answer")
     if isinstance(query, DenseMatrix):
-        require_cells(domain.size(query.clique), f"the marginal of {query.clique}")
+        USUAL.require_cells(domain.size(query.clique), f"the marginal of {query.clique}")
         return np.asarray(query.apply(host.marginal(numbers(query.clique))))
     result = np.zeros(query.shape(domain))
     for coefficient, factors in query.factors(domain):
@@ -68,7 +68,7 @@ def _product(
         if block.kind == "identity":
             output.append(variable)
             continue
-        require_cells(block.rows(domain[name]) * domain[name], f"the query's matrix on {name!r}")
+        USUAL.require_cells(block.rows(domain[name]) * domain[name], f"the query's matrix on {name!r}")
         matrix = block.matrix(domain[name]).astype(np.float64)
         signs = (1, -1) if (matrix < 0).any() else (1,)
         with np.errstate(divide="ignore"):

@@ -1,18 +1,21 @@
-"""`Model`, the questions that every fitted model answers."""
+"""`Model`, the questions that every fitted model answers, and `NamedMarginals`, its counts by names."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal, Protocol, overload, runtime_checkable
+import abc
+from typing import Any, Literal, NoReturn, Protocol, overload, runtime_checkable
 
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.migration import Named
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.measurements.inputs import Input
 from pgmjax.queries import Query
+
+MOST_ROWS = 10**12
 
 
 @runtime_checkable
@@ -53,7 +56,7 @@ class Model(Protocol):
 
         Args:
             clique: attribute names; `()` gives the total.
-            labelled: return a pandas Series instead, whose index has the labels; see `model.base.labelled`.
+            labelled: return a pandas Series instead, whose index has the labels; see `labelled_counts`.
         """
 
     def answer(self, query: Query) -> np.ndarray:
@@ -79,29 +82,55 @@ def query_over(domain: Domain, query: Query) -> Query:
     return query.over(domain)
 
 
-def expected_counts(
-    domain: Domain, total: float, clique: Any, counts: Callable[[Clique], np.ndarray], with_labels: bool
-) -> Any:
-    """Return what a model's `marginal` returns: counts of a clique, or its total if that is empty.
+class NamedMarginals(Named):
+    """Base of models: the counts of some attributes by their names."""
 
-    Args:
-        domain: the attributes.
-        total: number of records (counts).
-        clique: attribute names; `()` asks for the total.
-        counts: gives the expected counts of a checked clique.
-        with_labels: return a pandas Series, see `labelled`.
+    domain: Domain
+    total: float
 
-    Raises:
-        TypeError: the clique is not a tuple of names.
-        ValueError: an unknown or repeated attribute.
-    """
-    if isinstance(clique, tuple | list) and not clique:
-        return np.array(float(total))
-    names = as_clique(domain, clique)
-    return labelled(domain, names, counts(names)) if with_labels else counts(names)
+    @abc.abstractmethod
+    def _probabilities(self, clique: Clique) -> np.ndarray:
+        """The distribution of some attributes [size of each]; their names were checked."""
+
+    def __getitem__(self, names: Any) -> NoReturn:
+        raise TypeError(
+            "A model is asked for the counts of some attributes: write model.marginal(('age', 'sex'))."
+        )
+
+    @overload
+    def marginal(self, clique: Clique, labelled: Literal[False] = False) -> np.ndarray: ...
+
+    @overload
+    def marginal(self, clique: Clique, labelled: Literal[True]) -> Any: ...
+
+    def marginal(self, clique: Clique, labelled: bool = False) -> Any:
+        """Expected counts of any attributes of the domain.
+
+        Args:
+            clique: attribute names, `()` for the total; the axes follow their order. A `RegionModel` knows
+                those of attributes within a region, and approximates all others.
+            labelled: return a pandas Series instead, whose index has the labels; see
+                `model.base.labelled_counts`.
+
+        Returns:
+            Counts [size of each attribute], float64; they sum to `total`.
+
+        Raises:
+            TypeError: the clique is not a tuple of names.
+            ValueError: an unknown or repeated attribute, or a table larger than memory.
+        """
+        if isinstance(clique, tuple | list) and not clique:
+            return np.array(float(self.total))
+        names = as_clique(self.domain, clique)
+        counts = self.total * self._probabilities(names)
+        return labelled_counts(self.domain, names, counts) if labelled else counts
+
+    def _number_of_rows(self, rows: int | None) -> int:
+        """The number of rows to draw: as many as records if none is given."""
+        return checks.integer("rows", round(self.total) if rows is None else rows, 0, MOST_ROWS)
 
 
-def labelled(domain: Domain, clique: Clique, counts: np.ndarray) -> Any:
+def labelled_counts(domain: Domain, clique: Clique, counts: np.ndarray) -> Any:
     """Return counts of cells as a pandas Series, named `count`, whose index has an attribute's labels.
 
     Args:
@@ -119,17 +148,16 @@ def labelled(domain: Domain, clique: Clique, counts: np.ndarray) -> Any:
 
     Example:
         >>> domain = Domain({"sex": {"labels": ["F", "M"]}, "age": {"min": 0, "max": 39, "step": 20}})
-        >>> counts = labelled(domain, ("sex", "age"), np.array([[1.0, 2.0], [3.0, 4.0]]))
+        >>> counts = labelled_counts(domain, ("sex", "age"), np.array([[1.0, 2.0], [3.0, 4.0]]))
         >>> float(counts["M", "0 to 19"]), counts.groupby("sex").sum().to_dict()
         (3.0, {'F': 3.0, 'M': 7.0})
     """
     pandas = checks.optional("pandas", extra="demo")
-    names = as_clique(domain, clique)
-    values = [_labels(domain.attribute(name)) for name in names]
-    if len(names) == 1:
-        index = pandas.Index(values[0], name=names[0])
+    values = [_labels(domain.attribute(name)) for name in clique]
+    if len(clique) == 1:
+        index = pandas.Index(values[0], name=clique[0])
     else:
-        index = pandas.MultiIndex.from_product(values, names=list(names))
+        index = pandas.MultiIndex.from_product(values, names=list(clique))
     return pandas.Series(np.asarray(counts, np.float64).reshape(-1), index, name="count")
 
 

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, overload
+from typing import Any
 
 import numpy as np
 
 from pgmjax._internal import checks, html
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
-from pgmjax.inference.oracles import host_slices
 from pgmjax.inference.oracles.host import HostModel
-from pgmjax.inference.oracles.host_tree import CACHE_BYTES
-from pgmjax.model.base import expected_counts
+from pgmjax.inference.oracles.host_tree import CACHE_BYTES, SlicedTree, tree_for
+from pgmjax.model.base import NamedMarginals
 
 MANY = 1 << 22  # cells of marginals that are computed together, if the model is in parts
 DISTANCES: dict[str, Callable[[np.ndarray], Any]] = {
@@ -28,7 +27,7 @@ DISTANCES: dict[str, Callable[[np.ndarray], Any]] = {
 }
 
 
-class CalibratedModel:
+class CalibratedModel(NamedMarginals):
     """The result of `GraphicalModel.calibrate`.
 
     It stores the junction tree's tables. If they do not fit in memory, each question goes through parts of
@@ -49,34 +48,11 @@ class CalibratedModel:
         self.domain = domain
         self.total = total
         self._number = {name: i for i, name in enumerate(domain.attributes)}
-        self._tree = host_slices.tree(host, checks.integer("cache_bytes", cache_bytes, low=0))
+        self._tree = tree_for(host, checks.integer("cache_bytes", cache_bytes, low=0))
 
     def log_partition(self) -> float:
         """Log of the sum of the exponentiated potentials over all cells of the domain (nats)."""
         return self._tree.log_partition
-
-    @overload
-    def marginal(self, clique: Sequence[str], labelled: Literal[False] = False) -> np.ndarray: ...
-
-    @overload
-    def marginal(self, clique: Sequence[str], labelled: Literal[True]) -> Any: ...
-
-    def marginal(self, clique: Sequence[str], labelled: bool = False) -> Any:
-        """Expected counts of some attributes [size of each], float64, with axes in the order of `clique`.
-
-        Args:
-            clique: attribute names, `()` for the total.
-            labelled: return a pandas Series instead, whose index has the labels; see `model.base.labelled`.
-
-        Raises:
-            TypeError: the clique is not a tuple of names.
-            ValueError: an unknown or repeated attribute, or a table larger than memory.
-        """
-
-        def counts(names: Clique) -> np.ndarray:
-            return self.total * self._probabilities(names)
-
-        return expected_counts(self.domain, self.total, clique, counts, labelled)
 
     def marginals(self, cliques: Iterable[Sequence[str]]) -> Iterator[tuple[Clique, np.ndarray]]:
         """Stream marginals: each table is computed when it is requested.
@@ -111,7 +87,7 @@ class CalibratedModel:
     def _some(self, cliques: Iterator[Clique]) -> list[Clique]:
         """The next clique, or as many as have MANY cells together if each question goes through parts."""
         some = list(itertools.islice(cliques, 1))
-        if isinstance(self._tree, host_slices.SlicedTree):
+        if isinstance(self._tree, SlicedTree):
             cells = 0
             while cells < MANY and (more := next(cliques, None)) is not None:
                 some.append(more)

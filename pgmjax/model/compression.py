@@ -10,7 +10,7 @@ Everything here uses released numbers only. To recode a private table, see `Data
 
 from __future__ import annotations
 
-import dataclasses
+import itertools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -30,7 +30,6 @@ from pgmjax.queries.block import code_of, code_or_value
 SPREADS = ("uniform", "counts")
 
 
-@dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
 class Compression:
     """A merge of some values of some attributes into one value per attribute.
 
@@ -45,6 +44,9 @@ class Compression:
         counts: for some attributes, the noisy counts [size], which `backward` can use.
 
     Attributes:
+        original: the original domain.
+        merged: for some attributes, the codes that are merged.
+        counts: for some attributes, the noisy counts [size].
         domain: the compressed domain.
         groups: for each attribute with merged values, the new code of each original code [size], int64.
 
@@ -67,25 +69,17 @@ class Compression:
         count below three standard deviations.
     """
 
-    original: Domain
-    merged: dict[str, tuple[int, ...]]
-    counts: dict[str, np.ndarray]
-    domain: Domain
-    groups: dict[str, np.ndarray]
-
     def __init__(
         self, original: Domain, merged: Mapping[str, Any], counts: Mapping[str, Any] | None = None
     ) -> None:
-        codes = {name: _codes(original.attribute(name), values) for name, values in merged.items()}
-        attributes = {name: original.attribute(name) for name in original}
-        groups = {name: _groups(attributes[name], members) for name, members in codes.items()}
-        after = {name: _merged(attributes[name], members) for name, members in codes.items()}
-        known = {name: _count_of(original.attribute(name), given) for name, given in (counts or {}).items()}
-        object.__setattr__(self, "original", original)
-        object.__setattr__(self, "merged", codes)
-        object.__setattr__(self, "counts", known)
-        object.__setattr__(self, "domain", Domain({**attributes, **after}))
-        object.__setattr__(self, "groups", groups)
+        self.original = original
+        self.merged = {name: _codes(original.attribute(name), codes) for name, codes in merged.items()}
+        self.counts = {
+            name: _count_of(original.attribute(name), given) for name, given in (counts or {}).items()
+        }
+        self.groups = {name: _groups(original.attribute(name), codes) for name, codes in self.merged.items()}
+        after = {name: _merged(original.attribute(name), codes) for name, codes in self.merged.items()}
+        self.domain = Domain({name: after.get(name, original.attribute(name)) for name in original})
 
     @classmethod
     def from_measurements(
@@ -297,18 +291,11 @@ def _merged(attribute: Attribute, members: tuple[int, ...]) -> Attribute:
     elif attribute.other:
         names = (*names, attribute.other_name)
     taken = {text_of(name) for name in (*names, *attribute.missing_markers)}
-    other = next(word for word in _others() if word not in taken)
+    words = itertools.chain(["other"], (f"other_{number}" for number in itertools.count(2)))
+    other = next(word for word in words if word not in taken)
     labels = (*(name for code, name in enumerate(names) if code not in members), other)
     markers = attribute.missing_markers if last else ()
     return Attribute(attribute.name, len(labels) + last, labels, None, last, markers)
-
-
-def _others() -> Iterable[str]:
-    yield "other"
-    number = 2
-    while True:
-        yield f"other_{number}"
-        number += 1
 
 
 def _blocks(measurement: LinearMeasurement) -> dict[str, AttributeQuery | None]:

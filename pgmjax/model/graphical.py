@@ -10,24 +10,28 @@ import dataclasses
 import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, overload
+from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import checks, files, formats
+from pgmjax._internal import checks, files, formats, html
 from pgmjax.data.cliques import Clique, as_clique, in_order, marginal_of
 from pgmjax.data.domain import Domain, as_domain
 from pgmjax.inference.oracles.host import IMPOSSIBLE, HostModel
 from pgmjax.inference.oracles.host_tree import CACHE_BYTES
+from pgmjax.inference.plan import junction_tree
 from pgmjax.inference.plan.forecast import QUESTION_SECONDS, USUAL, ModelTooLargeError, QuestionLimits
 from pgmjax.inference.plan.structure import Structure, Variables
 from pgmjax.measurements.inputs import Input
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.marginals import noisy_marginal
 from pgmjax.model import answering, io
-from pgmjax.model.base import expected_counts, query_over
+from pgmjax.model.base import query_over
 from pgmjax.model.calibrated import CalibratedModel
 from pgmjax.model.clique_vector import CliqueVector, summed
 from pgmjax.model.rows import ModelRows
-from pgmjax.model.views import ModelPictures
+from pgmjax.plotting import marginals as pictures
+from pgmjax.plotting import tree
 from pgmjax.queries import Query
 
 CHECK_SECONDS = 10.0  # forecast time of a check that some cell is possible, when a model is made or loaded
@@ -35,7 +39,7 @@ FOLDER = files.ArrayFolder(io.RECORD, formats.MODEL)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class GraphicalModel(ModelRows, ModelPictures):
+class GraphicalModel(ModelRows):
     """A distribution over a domain, as log-potentials on cliques, times a total.
 
     Answers are computed on the host in float64 and are in counts: they sum to `total`.
@@ -172,31 +176,6 @@ class GraphicalModel(ModelRows, ModelPictures):
         """
         return CalibratedModel(self.domain, self._host, self.total, cache_bytes)
 
-    @overload
-    def marginal(self, clique: Clique, labelled: Literal[False] = False) -> np.ndarray: ...
-
-    @overload
-    def marginal(self, clique: Clique, labelled: Literal[True]) -> Any: ...
-
-    def marginal(self, clique: Clique, labelled: bool = False) -> Any:
-        """Expected counts of any attributes, whether or not the model has a clique that contains them.
-
-        Args:
-            clique: attribute names, `()` for the total; the axes follow their order.
-            labelled: return a pandas Series instead, whose index has the labels; see `model.base.labelled`.
-
-        Returns:
-            Counts [size of each attribute], float64; they sum to `total`.
-
-        Raises:
-            ValueError: an unknown or repeated attribute, or a table larger than memory.
-        """
-
-        def counts(names: Clique) -> np.ndarray:
-            return self.total * self._probabilities(names)
-
-        return expected_counts(self.domain, self.total, clique, counts, labelled)
-
     def _probabilities(self, clique: Clique) -> np.ndarray:
         for known, table in zip(self.known_marginals.cliques, self.known_marginals.tables, strict=True):
             if set(clique) <= set(known):
@@ -287,6 +266,61 @@ class GraphicalModel(ModelRows, ModelPictures):
             expected += float(np.sum(np.where(mu > 0, mu, 0) * np.where(np.isfinite(table), table, 0)))
         return self.log_partition() - expected
 
+    def plot_tree(self, ax: Any = None) -> Any:
+        """Draw the junction tree of the model's cliques: one line per clique, with its number of cells.
+
+        Only the tree is computed, so this also works for models too large to answer queries. Cliques that
+        are not connected are independent. The small text above a clique is its separator to its parent.
+        Of trees with more than 150 cliques only the 60 largest are drawn, with the roots above them; a dashed
+        line leads past cliques that are left out. The title gives the figures of the whole tree.
+
+        Args:
+            ax: matplotlib axes to draw on. Default: a new figure of suitable size.
+
+        Returns:
+            The matplotlib axes. Needs matplotlib (extra `plots`).
+        """
+        return tree.draw(junction_tree.build(self._host.structure), self.domain.attributes, ax)
+
+    def plot_marginals(
+        self,
+        cliques: Iterable[Clique] | None = None,
+        measurements: Sequence[LinearMeasurement] = (),
+        *,
+        stddevs: float = 2.0,
+    ) -> dict[Clique, Any]:
+        """Draw marginals of one attribute as bars, of two as heat maps, in counts.
+
+        Bars of more than 120 values are drawn in groups of neighbours. The colour scale of a heat map is the
+        square root of the count.
+
+        Args:
+            cliques: one or two attributes each. Default: each attribute alone.
+            measurements: noisy answers. Those of marginals that contain a clique are averaged with weights
+                1/variance and drawn as points on the bars, or as a second heat map.
+            stddevs: half-length of the error bars, in standard deviations of the noise.
+
+        Returns:
+            The matplotlib axes of each clique's fitted counts, all in one figure. Needs matplotlib
+            (extra `plots`).
+
+        Raises:
+            ValueError: no clique, more than 60, one of more than two attributes, an unknown attribute, or
+                measurements that are not valid for the domain.
+        """
+        stddevs = checks.number("stddevs", stddevs, above=0)
+        wanted = [(name,) for name in self.domain.attributes] if cliques is None else cliques
+        chosen = list(dict.fromkeys(as_clique(self.domain, clique) for clique in wanted))
+        for measurement in measurements:
+            measurement.validate(self.domain)
+        return pictures.draw(
+            self.domain,
+            chosen,
+            self.marginal,
+            lambda clique: noisy_marginal(self.domain, measurements, clique),
+            stddevs,
+        )
+
     def save(self, folder: Any) -> None:
         """Save to a folder as `model.npz` and `model.json`, without pickle.
 
@@ -312,16 +346,23 @@ class GraphicalModel(ModelRows, ModelPictures):
             f"{cells:,} potentials, total={self.total:,.1f})"
         )
 
+    def _repr_html_(self) -> str:
+        pairs = zip(self.potentials.cliques, self.potentials.tables, strict=True)
+        rows = ((", ".join(clique), table.size) for clique, table in pairs)
+        facts = {"attributes": len(self.domain), "total": float(self.total)}
+        facts["cells of the domain"] = self.domain.size()
+        cliques = html.table(("clique", "cells"), rows, len(self.potentials))
+        return html.card("GraphicalModel", facts, cliques if len(self.potentials) else "")
+
 
 def load(folder: Any) -> GraphicalModel:
     """Load a model saved by `GraphicalModel.save`; raises as `io.reading`."""
-    with io.reading(FOLDER, folder) as (domain, total, record, arrays):
+    with io.reading(FOLDER, folder) as (domain, total, inputs, record, arrays):
         potentials = io.read_vector(domain, record["potentials"], arrays, "potential")
         marginals = io.read_vector(domain, record["marginals"], arrays, "marginal")
         if any(np.isnan(table).any() or np.isposinf(table).any() for table in potentials.tables):
             raise ValueError("its potentials are not finite.")
         io.require_probabilities(marginals)
-        inputs = io.inputs_of(record)
     model = GraphicalModel(domain, potentials, total, marginals, inputs=inputs)
     if not model._is_possible():
         raise ValueError(f"{folder} is corrupt: its potentials leave no possible cell.")

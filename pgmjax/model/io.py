@@ -24,6 +24,7 @@ from pgmjax.model.base import Model
 from pgmjax.model.clique_vector import CliqueVector
 
 RECORD, ARRAYS = "model.json", "model.npz"
+Contents = tuple[Domain, float, tuple[Input, ...], dict[str, Any], StoredArrays]
 
 
 def write(
@@ -52,8 +53,8 @@ def write(
 
 
 @contextlib.contextmanager
-def reading(kind: ArrayFolder, folder: Any) -> Iterator[tuple[Domain, float, dict[str, Any], StoredArrays]]:
-    """Open the folder of a model: its domain, its total, `model.json` and `model.npz`.
+def reading(kind: ArrayFolder, folder: Any) -> Iterator[Contents]:
+    """Open the folder of a model: its domain, its total, its inputs, `model.json` and `model.npz`.
 
     Raises:
         FileNotFoundError: the folder or one of its files is missing.
@@ -65,16 +66,7 @@ def reading(kind: ArrayFolder, folder: Any) -> Iterator[tuple[Domain, float, dic
         total = float(record["total"])
         if not (total > 0 and math.isfinite(total)):
             raise ValueError("its total is not positive or not finite.")
-        yield Domain(record["domain"]), total, record, arrays
-
-
-def inputs_of(record: Mapping[str, Any]) -> tuple[Input, ...]:
-    """Return the inputs that `model.json` states.
-
-    Raises:
-        KeyError, TypeError, ValueError: it states none.
-    """
-    return inputs.from_list(record[inputs.KEY])
+        yield Domain(record["domain"]), total, inputs.from_list(record[inputs.KEY]), record, arrays
 
 
 def format_of(folder: Any) -> str | None:

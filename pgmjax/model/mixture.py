@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, overload
+from typing import Any
 
 import numpy as np
 
@@ -18,12 +18,12 @@ from pgmjax._internal.files import ArrayFolder, float_array
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain, as_domain
 from pgmjax.inference.oracles.host import HostModel
-from pgmjax.inference.plan.forecast import require_cells
+from pgmjax.inference.plan.forecast import USUAL
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.kernels.log_sum_exp import host_logsumexp
 from pgmjax.measurements.inputs import Input, with_inputs
 from pgmjax.model import answering, io
-from pgmjax.model.base import expected_counts, query_over
+from pgmjax.model.base import query_over
 from pgmjax.model.rows import ModelRows, RowCheck, known_codes
 from pgmjax.queries import DenseMatrix, Query
 
@@ -124,33 +124,8 @@ class MixtureModel(ModelRows):
         structure = Structure((*self.domain.shape, self.components), cliques)
         return HostModel(structure, (*self.log_probabilities, self.log_weights))
 
-    @overload
-    def marginal(self, clique: Clique, labelled: Literal[False] = False) -> np.ndarray: ...
-
-    @overload
-    def marginal(self, clique: Clique, labelled: Literal[True]) -> Any: ...
-
-    def marginal(self, clique: Clique, labelled: bool = False) -> Any:
-        """Expected counts of some attributes.
-
-        Args:
-            clique: attribute names, any of the domain, `()` for the total; the axes follow their order.
-            labelled: return a pandas Series instead, whose index has the labels; see `model.base.labelled`.
-
-        Returns:
-            Counts [size of each attribute], float64; they sum to `total`.
-
-        Raises:
-            ValueError: an unknown or repeated attribute, or a table larger than memory.
-        """
-
-        def counts(names: Clique) -> np.ndarray:
-            return self.total * self._probabilities(names)
-
-        return expected_counts(self.domain, self.total, clique, counts, labelled)
-
     def _probabilities(self, clique: Clique) -> np.ndarray:
-        require_cells(self.domain.size(clique), f"the marginal of {clique}")
+        USUAL.require_cells(self.domain.size(clique), f"the marginal of {clique}")
         table = _mixed(self._weights, [self._tables[name] for name in clique])
         return table / table.sum()
 
@@ -164,7 +139,7 @@ class MixtureModel(ModelRows):
             Expected answers (counts times the query's unit), in the query's shape.
         """
         query = query_over(self.domain, query)
-        require_cells(query.num_rows(self.domain), "the answer")
+        USUAL.require_cells(query.num_rows(self.domain), "the answer")
         if isinstance(query, DenseMatrix):
             return self.total * np.asarray(query.apply(self._probabilities(query.clique)), np.float64)
         result = np.zeros(query.shape(self.domain))
@@ -319,7 +294,7 @@ def _mixed(weights: np.ndarray, factors: Sequence[np.ndarray]) -> np.ndarray:
     shape = tuple(factor.shape[1] for factor in factors)
     sides = [(math.prod(shape[:cut]), math.prod(shape[cut:])) for cut in range(len(shape) + 1)]
     cut = min(range(len(sides)), key=lambda c: sum(sides[c]))
-    require_cells(len(weights) * sum(sides[cut]), "the components' share in this answer")
+    USUAL.require_cells(len(weights) * sum(sides[cut]), "the components' share in this answer")
     left = functools.reduce(_beside, factors[:cut], weights[:, None])
     right = functools.reduce(_beside, factors[cut:], np.ones((len(weights), 1)))
     return (left.T @ right).reshape(shape)
@@ -344,7 +319,7 @@ def _normalised(said: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 def load(folder: Any) -> MixtureModel:
     """Load a model saved by `MixtureModel.save`; raises as `io.reading`."""
-    with io.reading(FOLDER, folder) as (domain, total, record, arrays):
+    with io.reading(FOLDER, folder) as (domain, total, inputs, record, arrays):
         components = int(record["components"])
         cliques = tuple(as_clique(domain, names) for names in record["cliques"])
         weights = float_array(arrays, "log_weights", (components,))
@@ -352,5 +327,4 @@ def load(folder: Any) -> MixtureModel:
         tables = tuple(float_array(arrays, f"log_probabilities_{i}", s) for i, s in enumerate(shapes))
         if not all(np.all(np.abs(np.exp(logs).sum(axis=-1) - 1) < 1e-6) for logs in (weights, *tables)):
             raise ValueError("its log-probabilities do not sum to one.")
-        inputs = io.inputs_of(record)
     return MixtureModel(domain, weights, tables, total, cliques, inputs)

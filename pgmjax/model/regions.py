@@ -20,21 +20,20 @@ import functools
 import os
 import pathlib
 from collections.abc import Sequence
-from typing import Any, Literal, overload
+from typing import Any
 
 import numpy as np
 
 from pgmjax import random
 from pgmjax._internal import checks, formats, html
 from pgmjax._internal.files import ArrayFolder, float_array
-from pgmjax._internal.migration import Named
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique, marginal_of
 from pgmjax.data.domain import Domain
-from pgmjax.inference.plan.forecast import require_cells
+from pgmjax.inference.plan.forecast import USUAL
 from pgmjax.measurements.inputs import Input, marks
 from pgmjax.model import io, row_file
-from pgmjax.model.base import expected_counts, query_over
+from pgmjax.model.base import NamedMarginals, query_over
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.region_rows import SETTLING, steered
@@ -49,7 +48,7 @@ FOLDER = ArrayFolder(io.RECORD, formats.REGIONS)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class RegionModel(Named):
+class RegionModel(NamedMarginals):
     """Pseudo-marginals of regions, times a total: the result of `estimation.fit_local`.
 
     The pseudo-marginals agree with one another up to `residual`, but there may be no table with all of them
@@ -82,31 +81,12 @@ class RegionModel(Named):
     gap: float = float("nan")
     inputs: tuple[Input, ...] = ()
 
-    @overload
-    def marginal(self, clique: Clique, labelled: Literal[False] = False) -> np.ndarray: ...
-
-    @overload
-    def marginal(self, clique: Clique, labelled: Literal[True]) -> Any: ...
-
-    def marginal(self, clique: Clique, labelled: bool = False) -> Any:
-        """Expected counts of some attributes, float64; they sum to `total`.
-
-        Args:
-            clique: attribute names, `()` for the total; the axes follow their order. Within a region the
-                result is the region's own marginal, otherwise an approximation (see the class).
-            labelled: return a pandas Series instead, whose index has the labels; see `model.base.labelled`.
-
-        Raises:
-            ValueError: an unknown or repeated attribute, or a table larger than memory.
-        """
-        return expected_counts(self.domain, self.total, clique, self._counts, labelled)
-
-    def _counts(self, clique: Clique) -> np.ndarray:
+    def _probabilities(self, clique: Clique) -> np.ndarray:
         for region, table in zip(self.known_marginals.cliques, self.known_marginals.tables, strict=True):
             if set(clique) <= set(region):
-                return self.total * marginal_of(region, table, clique)
-        require_cells(self.domain.size(clique), f"the marginal of {clique}")
-        return self.total * self._fitted(clique, self._forest.marginal(clique))
+                return marginal_of(region, table, clique)
+        USUAL.require_cells(self.domain.size(clique), f"the marginal of {clique}")
+        return self._fitted(clique, self._forest.marginal(clique))
 
     def within_a_region(self, clique: Clique) -> bool:
         """Return whether a region contains all of some attributes, so that its table gives their marginal."""
@@ -151,7 +131,7 @@ class RegionModel(Named):
         Raises:
             ValueError: a negative number of rows, or no sweeps.
         """
-        rows = round(self.total) if rows is None else checks.integer("rows", rows, low=0)
+        rows = self._number_of_rows(rows)
         sweeps = checks.integer("sweeps", sweeps, low=1)
         forest, tables = self.tractable(), self.known_marginals
         drawn = forest.sample(rows, seed)
@@ -186,7 +166,7 @@ class RegionModel(Named):
         """
         if method not in (None, ROUND):
             raise ValueError(f"method must be {ROUND!r}: rows of regions are moved together, got {method!r}.")
-        rows = round(self.total) if rows is None else checks.integer("rows", rows, low=0)
+        rows = self._number_of_rows(rows)
         draw = functools.partial(self.sample, rows, seed, progress=show_progress)
         return row_file.write(
             path,
@@ -346,11 +326,10 @@ def _log_conditional(table: np.ndarray, clique: Clique, part: frozenset[str]) ->
 
 def load(folder: Any) -> RegionModel:
     """Load a model saved by `RegionModel.save`; raises as `io.reading`."""
-    with io.reading(FOLDER, folder) as (domain, total, record, arrays):
+    with io.reading(FOLDER, folder) as (domain, total, inputs, record, arrays):
         marginals = io.read_vector(domain, record["marginals"], arrays, "marginal")
         residual, loss, gap = map(float, float_array(arrays, "residual_loss_gap", (3,)))
         if not residual >= 0:
             raise ValueError("its residual is negative or not a number.")
         io.require_probabilities(marginals)
-        inputs = io.inputs_of(record)
     return RegionModel(domain, marginals, total, residual, loss, gap, inputs)

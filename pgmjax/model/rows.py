@@ -11,34 +11,31 @@ import math
 import os
 import pathlib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
 
 from pgmjax._internal import checks, memory
-from pgmjax._internal.migration import Named
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.measurements.inputs import Input, marks
 from pgmjax.model import completion, device_sampling, row_file, sampling
+from pgmjax.model.base import NamedMarginals
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.queries.block import code_of, code_or_value
 
-MOST_ROWS = 10**12
 _BYTES_A_CODE = 8
 _OF_FRAME = (
     "of a frame write {name: [*frame[name]] for name in frame}: labels or codes, None or -1 where unknown"
 )
 
 
-class ModelRows(Named):
+class ModelRows(NamedMarginals):
     """Mixin with the row operations of a model, which `GraphicalModel` and `MixtureModel` inherit."""
 
-    domain: Domain
-    total: float
     inputs: tuple[Input, ...]
     potentials: CliqueVector
 
@@ -46,13 +43,6 @@ class ModelRows(Named):
 
         @functools.cached_property
         def _host(self) -> HostModel: ...
-
-        def _probabilities(self, clique: Clique) -> np.ndarray: ...
-
-    def __getitem__(self, names: Any) -> NoReturn:
-        raise TypeError(
-            "A model is asked for the counts of some attributes: write model.marginal(('age', 'sex'))."
-        )
 
     def mode(self) -> dict[str, int]:
         """The most likely cell, as a code for each attribute."""
@@ -227,12 +217,6 @@ class ModelRows(Named):
     def _visible(self, columns: list[np.ndarray]) -> list[np.ndarray]:
         """The columns of the domain's attributes; hidden variables come after them."""
         return columns[: len(self.domain)]
-
-    def _number_of_rows(self, rows: int | None) -> int:
-        rows = round(self.total) if rows is None else checks.integer("rows", rows, low=0)
-        if rows > MOST_ROWS:
-            raise ValueError(f"rows must be at most {MOST_ROWS:,}, got {rows:,}.")
-        return rows
 
 
 def require_room(rows: int, domain: Domain) -> None:

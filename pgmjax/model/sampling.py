@@ -24,7 +24,6 @@ import numpy as np
 
 from pgmjax import random
 from pgmjax._internal import checks
-from pgmjax.inference.oracles import host_slices
 from pgmjax.inference.oracles.host import Bucket, HostModel
 from pgmjax.inference.plan.structure import Variables
 from pgmjax.kernels.log_sum_exp import host_max
@@ -38,15 +37,6 @@ PIECE_CELLS = 1 << 20  # of a piece of a table that is recomputed
 GOLDEN = (math.sqrt(5) - 1) / 2
 _ROW_BITS = 20  # a block has at most 2**20 rows
 _KEY_BITS = 22  # and a kept table at most 2**22 groups of parents
-
-
-def sample(model: HostModel, rows: int, seed: int, method: str = ROUND) -> list[np.ndarray]:
-    """Draw rows of a model: the concatenated result of `blocks`.
-
-    Returns:
-        Codes [rows] of each variable.
-    """
-    return joined(blocks(model, rows, seed, method), len(model.structure.sizes))
 
 
 def joined(drawn: Iterable[Sequence[np.ndarray]], variables: int) -> list[np.ndarray]:
@@ -82,27 +72,28 @@ def blocks(model: HostModel, rows: int, seed: int, method: str = ROUND) -> Itera
         ValueError: unknown method; raised at the call, before iteration.
     """
     method = checks.choice("method", method, METHODS)
-    slices = host_slices.sliced(model)
-    if not slices.whole:
-        return _sliced_blocks(slices, rows, random.generator(seed), method)
+    divided = model.divided()
+    if len(divided) > 1:
+        return _sliced_blocks(model, divided, rows, random.generator(seed), method)
     return _blocks(model.buckets(), model.structure.sizes, rows, random.generator(seed), method)
 
 
 def _sliced_blocks(
-    slices: host_slices.Slices, rows: int, generator: np.random.Generator, method: str
+    model: HostModel, divided: list[dict[int, slice]], rows: int, generator: np.random.Generator, method: str
 ) -> Iterator[list[np.ndarray]]:
     """Blocks of rows of a model in parts: first each row's part, then its codes; all rows are in memory."""
-    cumulated = cumulate(np.array([[part.log_partition for _, part in slices.parts()]]))
+    cumulated = cumulate(np.array([[model.restricted(some).log_partition for some in divided]]))
     if method == ROUND:
         (counts,) = even(cumulated, np.array([rows]), generator)
         which = generator.permutation(np.repeat(np.arange(len(counts)), counts))
     else:
         which = inverse(cumulated, np.zeros(rows, np.int64), generator.random(rows))
-    sizes = slices.model.structure.sizes
+    sizes = model.structure.sizes
     columns = [np.zeros(rows, np.int64) for _ in sizes]
-    for number, (some, part) in enumerate(slices.parts()):
+    for number, some in enumerate(divided):
         mine = np.flatnonzero(which == number)
         if len(mine):
+            part = model.restricted(some)
             drawn = _blocks(part.buckets(), part.structure.sizes, len(mine), generator, method)
             for v, codes in enumerate(joined(drawn, len(sizes))):
                 columns[v][mine] = codes + (some[v].start if v in some else 0)
@@ -166,9 +157,9 @@ def draw(
 def mode(model: HostModel) -> list[int]:
     """The most likely assignment, as a code for each variable."""
     best, codes = -np.inf, [0] * len(model.structure.sizes)
-    for some, part in host_slices.sliced(model).parts():
+    for some in model.divided():
         found: dict[int, np.ndarray] = {}
-        for bucket in reversed(part.buckets(host_max)):
+        for bucket in reversed(model.restricted(some).buckets(host_max)):
             log_weights = bucket.log_weights({u: found[u] for u in bucket.parents})
             found[bucket.variable] = np.argmax(log_weights, axis=1)
         here = [int(found[v][0]) + (some[v].start if v in some else 0) for v in range(len(codes))]

@@ -279,31 +279,14 @@ class CountEstimates:
             yield best.values, best.variances
         else:
             yield from self._summed(query, self.measurements)
-        for each in self._others_on(query):
+        asked = set(query.clique)
+        for each in filter(lambda other: asked.issubset(other.clique), self._others):
             if each.query == query:
                 yield each.flat_values(), np.square(each.row_stddevs())
             elif (found := from_one(self.domain, query, each)) is not None:
                 yield found
             else:
                 yield from self._summed(query, [each])
-
-    def _others_on(self, query: Query) -> Iterator[LinearMeasurement]:
-        """Yield the measurements other than marginals that contain all attributes of a query."""
-        held = [self._others_with.get(name, frozenset()) for name in query.clique]
-        numbers = frozenset.intersection(*held) if held else range(len(self._others))
-        return (self._others[number] for number in sorted(numbers))
-
-    @functools.cached_property
-    def _others_with(self) -> dict[str, frozenset[int]]:
-        """The numbers of the other measurements on each attribute.
-
-        There can be thousands, and an output asks thousands of queries: few of them share attributes.
-        """
-        found: dict[str, set[int]] = {}
-        for number, each in enumerate(self._others):
-            for name in each.clique:
-                found.setdefault(name, set()).add(number)
-        return {name: frozenset(numbers) for name, numbers in found.items()}
 
     def _summed(
         self, query: Query, measurements: Sequence[LinearMeasurement]
@@ -649,7 +632,7 @@ def _worst(known: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     if _verdict(worst["relative"], 0.0) == _verdict(worst["relative"], moved):
         noise = "is noise: its 95 % interval is wider than the count itself"
         known_to = f"is known to within {within(worst['relative'])} (95 % interval)"
-        yield f"Worst: a typical count of {name}{among} {noise if _lost(worst['relative']) else known_to}."
+        yield f"Worst: a typical count of {name}{among} {noise if worst['relative'] > 1 else known_to}."
     else:
         yield (
             f"Worst: making negative noisy counts of {name} non-negative moved "
@@ -660,7 +643,7 @@ def _worst(known: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield (
         "Small groups: counts of the rarest fifth of the values of "
         f"{small['attributes'][0]}{', the worst column,' * (len(known) > 1)} are "
-        f"{'' if _lost(small['small']) else 'known to within '}{within(small['small'])}."
+        f"{'' if small['small'] > 1 else 'known to within '}{within(small['small'])}."
     )
 
 
@@ -720,8 +703,4 @@ def within(share: float) -> str:
         >>> within(0.123), within(5.56)
         ('12 %', 'noise')
     """
-    return "noise" if _lost(share) else percent(share)
-
-
-def _lost(share: float) -> bool:
-    return share > 1
+    return "noise" if share > 1 else percent(share)

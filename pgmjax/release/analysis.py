@@ -19,6 +19,9 @@ from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.row_file import decoded_rows
 from pgmjax.model.rows import require_room
 from pgmjax.model.sampling import INDEPENDENT
+from pgmjax.queries.query import Query
+from pgmjax.release import whole_table
+from pgmjax.release.whole_table import WholeTable
 from pgmjax.uncertainty.posterior import Combined, around, draws_of
 
 PULLED = Estimator(solver="accelerated")
@@ -147,11 +150,23 @@ class Analysis:
 
 
 class Analysed(Named):
-    """Tables to analyse and estimates of a release, in memory or on disk."""
+    """What a release tells of the whole table, tables to analyse and estimates, in memory or on disk."""
 
     @abc.abstractmethod
     def analysis(self) -> Analysis:
         """Return the release as its draws see it; refused where no draws can be made."""
+
+    def whole_table(self: Any, query: Query) -> WholeTable:
+        """Return 95 % intervals of the answers to a query in the whole table, with the records left out.
+
+        Args:
+            query: of the domain, without negative weights.
+
+        Raises:
+            TypeError: no query.
+            ValueError: nothing that was counted bounds what is left out, or the query has negative weights.
+        """
+        return whole_table.of_query(self.estimates, self.population, query, self.report(query))
 
     def tables(self, m: int = 20, seed: int = 0, *, rows: int | None = None) -> list[Any]:
         """Return tables to analyse like real ones, whose estimates `pj.uncertainty.combine` puts together.

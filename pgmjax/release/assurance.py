@@ -29,7 +29,7 @@ from pgmjax.privacy.accounting.zcdp import epsilon_of
 from pgmjax.privacy.exact import as_text, exact
 from pgmjax.queries.workload import Workload
 from pgmjax.release import accuracy
-from pgmjax.release import text as report_text
+from pgmjax.release import statement as report_text
 from pgmjax.release.accuracy import CountEstimates
 from pgmjax.release.statement import WEAK, of_epsilon
 

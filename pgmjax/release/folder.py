@@ -7,6 +7,7 @@ leaves nothing behind. Everything in it is computed from released numbers.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import importlib.metadata
 import json
@@ -16,7 +17,6 @@ import pathlib
 import platform
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,6 @@ from pgmjax.release.look import Look, look
 from pgmjax.release.release import Release
 from pgmjax.release.report import render
 from pgmjax.release.trained import TrainedRelease, reported
-from pgmjax.release.whole_table import WholeTable
 from pgmjax.uncertainty.intervals import ErrorBars, error_bars
 
 FIT_RECORD = "fit.json"
@@ -370,7 +369,7 @@ def _finite(value: float | None) -> float | None:
     return float(value) if value is not None and math.isfinite(value) else None
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class SavedRelease(Analysed):
     """A release read back from its folder, or a fit to answers that were published elsewhere.
 
@@ -531,18 +530,6 @@ class SavedRelease(Analysed):
         """Return the answers to a query with their intervals, as `pgmjax query` does."""
         return reported(self.model, self.estimates, query, self._learned)
 
-    def whole_table(self, query: Query) -> WholeTable:
-        """Return 95 % intervals of the answers to a query in the whole table, with the records left out.
-
-        Args:
-            query: of the domain, without negative weights.
-
-        Raises:
-            TypeError: no query.
-            ValueError: nothing that was counted bounds what is left out, or the query has negative weights.
-        """
-        return whole_table.of_query(self.estimates, self.population, query, self.report(query))
-
     @functools.cached_property
     def _learned(self) -> Predictor | None:
         """The trained model, of a release that answers by it."""
@@ -624,3 +611,34 @@ def read(folder: str | os.PathLike[str]) -> SavedRelease:
     if lacking:
         raise ValueError(f"{path} is damaged: it lacks {', '.join(lacking)}. Make or copy the release again.")
     return SavedRelease(where, record)
+
+
+def load(folder: Any) -> GraphicalModel | MixtureModel | RegionModel | SavedRelease | Predictor:
+    """Read a release or a fit, or a model or trained model written by the `save` method of any of them.
+
+    Args:
+        folder: path of the folder, of a model, or as `pgmjax release`, `fit` and `Release.save` write it.
+
+    Returns:
+        The model, the trained model (`learning.Predictor`), or the `SavedRelease` with its `model`, `record`,
+        `estimates` and `answers()`.
+
+    Raises:
+        FileNotFoundError: the folder or one of its files is missing.
+        TypeError: no name.
+        ValueError: it is no folder, or the files are corrupt, written by another program, or of a newer
+            version.
+    """
+    checks.kind(folder, str | os.PathLike, "folder must be the name of a folder")
+    place = pathlib.Path(folder)
+    if not place.exists():
+        raise FileNotFoundError(f"There is no folder {place}: give one that was saved.")
+    if place.is_file():
+        raise ValueError(f"{place} is a file: give the folder of a release or a model.")
+    if (place / "history.json").is_file():
+        raise ValueError(f"{place} is a history of answers: write history.History.load(folder).")
+    if any((place / name).is_file() for name in ("release.json", FIT_RECORD)):
+        return opened(folder)
+    if (place / predictor.FOLDER.record).is_file():
+        return predictor.read(folder)
+    return load_model(folder)

@@ -80,10 +80,6 @@ class CheckedAnswers:
     intervals: np.ndarray
     true: np.ndarray
 
-    def without_intervals(self) -> CheckedAnswers:
-        """Return the answers without their intervals."""
-        return dataclasses.replace(self, intervals=np.full_like(self.intervals, np.nan))
-
     @property
     def determined(self) -> np.ndarray:
         """The answers that have an interval, bool [rows]."""
@@ -183,11 +179,8 @@ class Look:
     @property
     def held(self) -> tuple[int, int]:
         """The number of intervals that hold the true answer, and of all of them."""
-        held, known = (sum(int(np.sum(part)) for part in parts) for parts in self._parts())
-        return held, known
-
-    def _parts(self) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        return [each.held for each in self.answers], [each.determined for each in self.answers]
+        held = sum(int(each.held.sum()) for each in self.answers)
+        return held, sum(int(each.determined.sum()) for each in self.answers)
 
     def farthest(self, size: int) -> MarginalDistance | None:
         """Return the marginal of so many attributes that is farthest from the table's."""
@@ -309,8 +302,8 @@ def look(
     asked = Workload.of_marginals(measured) if workload is None and measured else workload
     rows = _drawn(model)
     answers = tuple(_checked(release, data, asked))
-    if chosen:
-        answers = tuple(each.without_intervals() for each in answers)
+    if chosen:  # no interval is one for these records
+        answers = tuple(dataclasses.replace(each, intervals=each.intervals * np.nan) for each in answers)
     training = None
     if target is not None:
         training, why = _trained(data, rows, target)
@@ -320,8 +313,8 @@ def look(
         population=release.population,
         distances=tuple(_distances(model, data, rows, measured)),
         answers=answers,
-        columns=tuple(_by_column(answers, domain)),
-        sizes=tuple(_by_size(answers, domain)),
+        columns=tuple(filter(None, _by_column(answers, domain))),
+        sizes=tuple(filter(None, _by_size(answers, domain))),
         chosen=chosen,
         training=training,
         without=why,
@@ -438,38 +431,30 @@ def _group(
     above: float = np.inf,
 ) -> CellGroup | None:
     """Return the cells of some marginals whose exact counts are of a size; None if there is none."""
-    worst, number, off, held, known = None, 0, 0.0, 0, 0
-    for each in answers:
-        inside = (each.true >= least) & (each.true < above)
-        if not inside.any():
-            continue
-        errors = np.where(inside, np.abs(each.estimates - each.true), -1.0)
-        number += int(inside.sum())
-        off += float(errors[inside].sum())
-        held += int((each.held & inside).sum())
-        known += int((each.determined & inside).sum())
-        place = int(errors.argmax())
-        if worst is None or errors[place] > abs(worst.estimate - worst.true):
-            worst = _cell(each, place, domain)
-    if worst is None:
+    inside = [(each.true >= least) & (each.true < above) for each in answers]
+    number = sum(int(part.sum()) for part in inside)
+    if not number:
         return None
-    return CellGroup(name, number, off / number, held / known if known else None, worst)
+    pairs = list(zip(answers, inside, strict=True))
+    errors = [np.where(part, np.abs(each.estimates - each.true), -1.0) for each, part in pairs]
+    held = sum(int((each.held & part).sum()) for each, part in pairs)
+    known = sum(int((each.determined & part).sum()) for each, part in pairs)
+    off = sum(float(error[error > 0].sum()) for error in errors)
+    worst = int(np.argmax([error.max() for error in errors]))
+    cell = _cell(answers[worst], int(errors[worst].argmax()), domain)
+    return CellGroup(name, number, off / number, held / known if known else None, cell)
 
 
-def _by_column(answers: Sequence[CheckedAnswers], domain: Domain) -> Iterator[CellGroup]:
+def _by_column(answers: Sequence[CheckedAnswers], domain: Domain) -> Iterator[CellGroup | None]:
     for each in answers:
         if len(each.query.clique) == 1 and each.query == marginal(each.query.clique):
-            found = _group(each.query.clique[0], [each], domain)
-            assert found is not None
-            yield found
+            yield _group(each.query.clique[0], [each], domain)
 
 
-def _by_size(answers: Sequence[CheckedAnswers], domain: Domain) -> Iterator[CellGroup]:
+def _by_size(answers: Sequence[CheckedAnswers], domain: Domain) -> Iterator[CellGroup | None]:
     cells = [each for each in answers if each.query == marginal(each.query.clique)]
     for least, above in zip(SIZES, (*SIZES[1:], np.inf), strict=True):
-        found = _group(f"from {least:,}" if least else f"below {above:,}", cells, domain, least, above)
-        if found is not None:
-            yield found
+        yield _group(f"from {least:,}" if least else f"below {above:,}", cells, domain, least, above)
 
 
 def _cell(answers: CheckedAnswers, place: int, domain: Domain) -> CellError:

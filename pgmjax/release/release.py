@@ -27,13 +27,11 @@ from pgmjax.privacy.exact import as_text
 from pgmjax.queries.query import Query
 from pgmjax.queries.spec import in_words
 from pgmjax.queries.workload import Workload
-from pgmjax.release import whole_table
 from pgmjax.release.accuracy import CountEstimates, NoisyDistance, ReleaseAccuracy, Reported, accuracy_of
 from pgmjax.release.analysis import Analysed, Analysis
 from pgmjax.release.asked import AskedModel
 from pgmjax.release.look import Look, look
 from pgmjax.release.statement import Spent, check_addable, not_secure, of_epsilon, of_inputs
-from pgmjax.release.whole_table import WholeTable
 from pgmjax.strategies import global_least_squares, local_least_squares
 
 ANSWERS = ("engine", "local", "global")
@@ -235,18 +233,6 @@ class Release(Analysed):
             "save(folder) writes a page",
         )
         return self.estimates.report(query, self.asked.answer(query))
-
-    def whole_table(self, query: Query) -> WholeTable:
-        """Return 95 % intervals of the answers to a query in the whole table, with the records left out.
-
-        Args:
-            query: of the domain, without negative weights.
-
-        Raises:
-            TypeError: no query.
-            ValueError: nothing that was counted bounds what is left out, or the query has negative weights.
-        """
-        return whole_table.of_query(self.estimates, self.population, query, self.report(query))
 
     def look(self, table: Any, *, target: str | None = None) -> Look:
         """Return this release beside its private table, for the table's holder. NOT FOR PUBLICATION.

@@ -18,8 +18,8 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.sampling import INDEPENDENT
 from pgmjax.privacy.exact import exact
-from pgmjax.release import accuracy, assurance, explorer, figures
-from pgmjax.release import text as report_text
+from pgmjax.release import accuracy, assurance, figures
+from pgmjax.release import statement as report_text
 from pgmjax.release.accuracy import CountEstimates
 from pgmjax.release.asked import AskedModel
 
@@ -59,18 +59,18 @@ def render(
     sections = [
         _heading(record, model, len(measurements), values),
         part("accuracy", lambda: _accuracy(record)),
-        _promise(record),
-        _spent(record),
-        part("explorer", lambda: explorer.section(model, estimates, population)),
+        page.section("What is promised", page.paragraphs(report_text.promise(record))),
+        page.section("What was spent", page.named(report_text.spent_rows(record))),
+        part("explorer", lambda: figures.explorer(model, estimates, population)),
         _certificate(record, values),
         part("attributes", lambda: figures.one_way(model, estimates)),
         part("pairs", lambda: figures.two_way(model, estimates)),
         part("measured tables", lambda: figures.measured(model, measurements)),
         part("answers to an evaluator", lambda: _assurance(record, estimates)),
         _asking(model, record),
-        _versions(record),
+        page.section("Made with", page.named(record["versions"].items())),
     ]
-    return page.document("Release under differential privacy", sections, scripts=[explorer.script()])
+    return page.document("Release under differential privacy", sections, scripts=[figures.explorer_script()])
 
 
 def render_fit(
@@ -98,13 +98,13 @@ def render_fit(
     sections = [
         page.heading("A model of published numbers", "", tiles),
         page.section("What is promised", page.paragraphs([record["statement"], *whose])),
-        explorer.section(model, estimates, population),
+        figures.explorer(model, estimates, population),
         _certificate(record, values),
         figures.one_way(model, estimates),
         figures.two_way(model, estimates),
-        _versions(record),
+        page.section("Made with", page.named(record["versions"].items())),
     ]
-    return page.document("A model of published numbers", sections, scripts=[explorer.script()])
+    return page.document("A model of published numbers", sections, scripts=[figures.explorer_script()])
 
 
 def _heading(
@@ -189,11 +189,12 @@ def _verdict(one: Mapping[str, Any]) -> str:
 
 
 def _figures(one: Mapping[str, Any]) -> list[str]:
-    return [_within(one["relative"]), _within(one["small"]), _percent(one["moved"])]
+    within, percent = accuracy.within, accuracy.percent
+    return [_known(one["relative"], within), _known(one["small"], within), _known(one["moved"], percent)]
 
 
 def _shares(one: Mapping[str, Any]) -> list[str]:
-    return [one["share_verdict"], _within(one["share"])]
+    return [one["share_verdict"], _known(one["share"], accuracy.within)]
 
 
 def _misplaced(one: Mapping[str, Any]) -> str:
@@ -204,20 +205,8 @@ def _misplaced(one: Mapping[str, Any]) -> str:
     return "unknown" if (low, high) == (0, 1) else f"{accuracy.percent(low)} to {accuracy.percent(high)}"
 
 
-def _within(share: float | None) -> str:
-    return "unknown" if share is None else accuracy.within(share)
-
-
-def _percent(share: float | None) -> str:
-    return "unknown" if share is None else accuracy.percent(share)
-
-
-def _promise(record: Mapping[str, Any]) -> str:
-    return page.section("What is promised", page.paragraphs(report_text.promise(record)))
-
-
-def _spent(record: Mapping[str, Any]) -> str:
-    return page.section("What was spent", page.named(report_text.spent_rows(record)))
+def _known(share: float | None, words: Callable[[float], str]) -> str:
+    return "unknown" if share is None else words(share)
 
 
 def _assurance(record: Mapping[str, Any], estimates: CountEstimates) -> str:
@@ -283,7 +272,3 @@ def _asking(model: AskedModel | GraphicalModel, record: Mapping[str, Any]) -> st
         f"<p>DIR is the folder of this report. {own.get(by, least)} and cost no further "
         f"privacy.</p>\n<pre>{escape(commands)}</pre>\n<pre>{escape(python)}</pre>\n<ul>\n{items}</ul>",
     )
-
-
-def _versions(record: Mapping[str, Any]) -> str:
-    return page.section("Made with", page.named(record["versions"].items()))

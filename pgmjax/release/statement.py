@@ -1,5 +1,7 @@
 """The promise of several inputs together, in words: their sum, each with its cost, and what an epsilon means.
 
+The other sentences that describe a release stand here too, for report and command line.
+
 The words for an epsilon change at 1 and at 10. NIST SP 800-226 asks for such words (section 2.2: a large
 epsilon may promise nothing) and leaves the numbers to policy; these are the tiers of Ponomareva et al. 2023.
 Nothing is refused by them: which epsilon is acceptable is for the person responsible for the data to say.
@@ -14,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -22,7 +24,8 @@ import numpy as np
 
 from pgmjax.data.relation import AnyRelation, Relation
 from pgmjax.data.unit import Unit
-from pgmjax.measurements.inputs import Input, are_secure, digest_of
+from pgmjax.estimation.estimator import MAX_ENTROPY
+from pgmjax.measurements.inputs import PRIOR, Input, are_secure, digest_of
 from pgmjax.measurements.transcript import Transcript
 from pgmjax.privacy.exact import as_text, exact
 from pgmjax.privacy.private_table import PrivateTable
@@ -30,6 +33,7 @@ from pgmjax.privacy.private_table import PrivateTable
 STRONG, WEAK = 1, 10
 """Up to the first epsilon a guarantee is called strong, above the second weak: a policy, see the module."""
 _LARGEST_FACTOR = 50  # exponents whose factor is still told as a number
+_NEAR = 0.01
 
 
 @dataclasses.dataclass(frozen=True)
@@ -188,3 +192,227 @@ def not_secure(inputs: Sequence[Input]) -> str:
         f"NOT FOR PUBLICATION: the noise of {names} can be repeated, or is of a source of somebody's own, so "
         "that it protects nothing."
     )
+
+
+def cost(record: Mapping[str, Any]) -> str:
+    """Return a sentence stating the budget spent.
+
+    Args:
+        record: content of `release.json`; spent, relation, unit, weighted and secure are used.
+
+    Example:
+        >>> cost({"spent": {"epsilon": "1", "delta": "0"}, "relation": "add-remove", "secure": True})
+        'Spent: epsilon = 1, delta = 0 under add-remove, protecting one record (the number of records is
+        secret).'
+    """
+    spent = ", ".join(f"{name} = {value}" for name, value in record["spent"].items())
+    number = "is secret" if record["relation"] == "add-remove" else "is public"
+    if record.get("weighted"):
+        number += ", their weights are secret"
+    counted = " that count" if record.get("unit") and total_public(record) else ""
+    warning = "" if record["secure"] else " Insecure noise: this release protects NOBODY; for research only."
+    if exact("epsilon", record["spent"]["epsilon"]) > WEAK:
+        warning += f" WARNING: an epsilon above {WEAK} promises little."
+    if len(paid := [each for each in record.get("inputs", ()) if each["cost"] is not None]) > 1:
+        warning += " The sum of: " + "; ".join(Input.from_dict(each).words for each in paid) + "."
+    whom = f"{record['relation']}, protecting {unit_name(record)}"
+    return f"Spent: {spent} under {whom} (the number of records{counted} {number}).{warning}"
+
+
+def promise(record: Mapping[str, Any]) -> list[str]:
+    """Return the guarantee as paragraphs, for the person responsible for the data."""
+    found = []
+    if record.get("discovery"):
+        found = [
+            _plain("""The domain file left columns open. Finding their bins, labels and dates in the table was
+            a part of the cost, so the guarantee covers them too.""")
+        ]
+    if any(each["role"] == PRIOR for each in record["inputs"]):
+        found.append(
+            _plain("""Where nothing was measured here, the model follows that of the earlier release: of all
+            models that fit the noisy counts equally well, it is the nearest to it.""")
+        )
+    return [
+        record["statement"],
+        _protected(record) + _total(record),
+        population(record),
+        *found,
+        _plain("""Everything else here, from the model to the synthetic rows, was computed from the noisy
+            counts alone, so it costs no further privacy. The costs of several releases from the same table
+            add up: their epsilons are summed, and their deltas."""),
+        _plain("""The columns and their possible values, what was asked for and all settings are taken to be
+            public. If somebody looked at the table to choose one of them, the guarantee does not cover that
+            choice. Nor does it cover how long the computation took."""),
+    ]
+
+
+def unit_name(record: Mapping[str, Any]) -> str:
+    """Return whom a release protects.
+
+    Example:
+        >>> unit_name({"unit": {"column": "person_id", "max_records": 4}}), unit_name({})
+        ('one person_id, of at most 4 records', 'one record')
+    """
+    unit = record.get("unit")
+    return "one record" if unit is None else f"one {unit['column']}, of at most {unit['max_records']} records"
+
+
+def population(record: Mapping[str, Any]) -> str:
+    """Return what all counts and shares of a release are of, and what may be left out or merged."""
+    return " ".join(record["population"]["sentences"])
+
+
+def _protected(record: Mapping[str, Any]) -> str:
+    """Return sentences about the unit of privacy, with a space after them."""
+    if record.get("unit") is None:
+        return "The unit protected is one record. A person who has several records is protected less. "
+    alone = f"A record whose {record['unit']['column']} is missing is protected by itself."
+    return f"The unit protected is {unit_name(record)}. {alone} "
+
+
+def total_public(record: Mapping[str, Any]) -> bool:
+    """Return whether the total shown is the public number of records rather than an estimate."""
+    return record["relation"] == "replace-one" and not record.get("weighted", False)
+
+
+def total_name(record: Mapping[str, Any]) -> str:
+    """Return the name of the total shown, such as `total weight (estimate)`.
+
+    Example:
+        >>> total_name({"relation": "replace-one", "weighted": False})
+        'records'
+    """
+    name = "total weight" if record.get("weighted") else "records"
+    if not record.get("population", {}).get("whole_table", True):
+        name += " that counts" if record.get("weighted") else " that count"
+    return name if total_public(record) else f"{name} (estimate)"
+
+
+def _total(record: Mapping[str, Any]) -> str:
+    """Return sentences about the number of records and their weights."""
+    if total_public(record):
+        counted = " that count" if record.get("unit") else ""
+        return f"The number of records{counted} is not protected and is shown exactly."
+    if not record.get("weighted"):
+        return "The number of records is protected too: the number shown here is an estimate."
+    number = (
+        "protected too" if record["relation"] == "add-remove" else "taken to be public and not shown here"
+    )
+    return _plain(f"""Records have weights of at most {record["max_weight"]:,}, a bound that is public. The
+        weights and their total are protected: the total weight shown here is an estimate. The number
+        of records is {number}.""")
+
+
+def spent_rows(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the rows of the budget table: parameter and exact value."""
+    yield "epsilon that was asked for", record["epsilon"]
+    yield "delta that was asked for", record["delta"]
+    for name, value in record["spent"].items():
+        yield f"{name} spent", value
+    if record.get("discovery"):
+        cost = record["discovery"]["cost"]
+        parts = (f"{name} {cost[name]}" for name in ("epsilon", "rho", "delta") if cost.get(name, "0") != "0")
+        yield "part spent on finding the domain", ", ".join(parts)
+    for each in record["population"].get("left_out", ()):
+        parts = (f"{name} {value}" for name, value in each["cost"].items())
+        yield f"part spent on counting {each['kind']}", ", ".join(parts) or "nothing: it is public"
+    yield "neighbouring tables", record["relation"]
+    yield "unit of privacy", unit_name(record)
+    if record.get("weighted"):
+        yield "largest weight of a record", f"{record['max_weight']:,}"
+    for each in map(Input.from_dict, record["inputs"]):
+        yield f"input ({each.role})", each.words
+    yield "noise", "secure" if record["secure"] else "NOT SECURE"
+    if record.get("ledger"):
+        kept = record["ledger"]
+        yield "ledger", f"account {kept['account']}, charge {kept['charge']}"
+
+
+def fit_rows(record: Mapping[str, Any], values: int) -> Iterator[tuple[str, str]]:
+    """Yield the rows of the fit table: name and value."""
+    fit = record["fit"]
+    yield "status", fit["status"]
+    yield "steps", f"{fit['steps']:,}"
+    yield "loss", number(fit["loss"])
+    yield "gap", number(fit["gap"])
+    if pull := fit.get("regularisation"):
+        yield "pull towards independence", f"as strong as {number(pull['weight'])} records"
+    yield "noisy values fitted", f"{values:,}"
+
+
+def certificate(record: Mapping[str, Any], values: int) -> list[str]:
+    """Return paragraphs that explain the numbers of the fit.
+
+    Args:
+        record: content of `release.json`.
+        values: number of noisy values that were fitted.
+    """
+    loss, gap = record["fit"]["loss"], record["fit"]["gap"]
+    said = [record["fit"]["meaning"]] if "meaning" in record["fit"] else []
+    if record["fit"].get("method") == MAX_ENTROPY:
+        said.append(
+            _plain("""The model is the distribution of maximum entropy. Its loss is the relative entropy to
+                the uniform distribution plus a weight times the distance from the noisy answers, in nats. The
+                gap bounds how far this sum is from its least value. It does not say how close the model is to
+                the table.""")
+        )
+        return [*said, *filter(None, [ending(record)])]
+    if pull := record["fit"].get("regularisation"):
+        said.append(
+            _plain(f"""The model was pulled towards the product of its own one-way marginals, so that it
+                follows less of the noise. The fit minimised the loss plus {number(pull["weight"])} times the
+                relative entropy to that product, which is {number(pull["divergence"])} nats for the model.
+                The gap bounds how far this sum is from its least value: {number(gap)}.""")
+        )
+    elif loss is not None and gap is not None:
+        floor = number(max(loss - gap, 0.0))
+        said.append(
+            _plain(f"""The gap is a certified bound: no distribution, whatever its structure, has a loss below
+                {floor}. More steps could lower the loss by at most {number(min(gap, loss))}.""")
+        )
+    if ended := ending(record):
+        said.append(ended)
+    half = f"{values / 2:,.0f}"
+    said.append(
+        _plain(f"""The loss says how far the model is from the noisy answers: it is half the sum of squared
+            distances, each in standard deviations of the noise. If the distances were noise alone, the loss
+            would be about {half}, half the number of noisy values. It is lower if the model follows a part
+            of the noise. It would be much higher if the noisy answers contradicted one another by more than
+            noise does. It does not say how close the model is to the table.""")
+    )
+    return said
+
+
+def ending(record: Mapping[str, Any], limit: str = "--steps") -> str:
+    """Return what it means that a fit ended too early, and what to do; "" for an optimum or an estimate.
+
+    Args:
+        record: content of `release.json`.
+        limit: the name of the setting that ended it.
+
+    Example:
+        >>> ending({"fit": {"status": "CONVERGED", "steps": 9, "loss": 1.0, "gap": 0.0}})
+        ''
+    """
+    fit = record["fit"]
+    if fit["status"] in ("CONVERGED", "WITHIN_NOISE"):
+        return ""
+    if fit["loss"] is None or fit["gap"] is None:
+        return "The fit ended without a bound on its distance from the best fit."
+    share = fit["gap"] / max(fit["loss"], 1.0)
+    if share <= _NEAR:
+        return f"The fit is close to the best fit: its loss is at most {share:.2%} above the least possible."
+    return (
+        f"The fit may be far from the best fit: its loss of {number(fit['loss'])} may be "
+        f"{number(fit['gap'])} above the least possible loss. The noisy answers are kept: pgmjax fit fits "
+        f"them again, with more steps ({limit}) and at no cost."
+    )
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+def number(value: float | None) -> str:
+    """Return a number of the fit as text; None (not finite) becomes `unknown`."""
+    return "unknown" if value is None else f"{value:,.6g}"

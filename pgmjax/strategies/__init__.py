@@ -4,8 +4,9 @@ A strategy is chosen from the workload alone, before any private data is used: `
 `candidates` makes all of them with their expected errors. `local_least_squares` and `global_least_squares`
 answer a workload from noisy answers without a model.
 
-- `choose`: strategies by name. `strategy`: their types and expected errors. `grams`: Gram matrices.
-- `attribute`, `fixed`: strategies of one attribute. `products`: OPT_kron and OPT_+.
+- `choose`: strategies by name, OPT_kron and OPT_+. `strategy`: their types and expected errors. `grams`: Gram
+  matrices.
+- `attribute`, `fixed`: strategies of one attribute.
 - `weighted_marginals`: OPT_M. `optimise`: the numerical search. `least_squares`: answers without a model.
 """
 
@@ -15,9 +16,6 @@ from pgmjax.strategies.strategy import (
     LocalStrategy,
     MarginalStrategy,
     Strategy,
-    expected_error,
-    root_mean_square,
-    svd_bound,
 )
 
 __all__ = [
@@ -29,10 +27,7 @@ __all__ = [
     "answered_alone",
     "candidates",
     "check_cells",
-    "expected_error",
     "global_least_squares",
     "local_least_squares",
-    "root_mean_square",
     "strategy",
-    "svd_bound",
 ]

@@ -1,9 +1,22 @@
-"""Strategies by name, and the best of them by expected error."""
+"""Strategies by name, and the best of them by expected error.
+
+Product strategies are one for a whole workload (OPT_kron), or one for each group of its entries (OPT_+). The
+error of a product strategy on a union of products is a sum of products of single-attribute errors. With
+all attributes but one fixed, it is the error of that attribute's strategy on a weighted sum of Gram matrices,
+which OPT_0 lowers; sweeps over the attributes are repeated until the error stops decreasing.
+
+Entries on the same attributes form a group with one product strategy: optimised, or a tree, a wavelet or all
+cells. The budget is split between groups to minimise the sum of their errors: with Laplace noise in
+proportion to ``error**(1/3)``, with Gaussian noise (rho) to ``error**(1/2)``.
+
+References:
+    McKenna et al. 2018, sections 6 (OPT_kron) and 6.2 (OPT_+); McKenna et al. 2019, section 5.1.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -11,9 +24,12 @@ from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.queries import Product, marginal, total
+from pgmjax.queries import AttributeQuery, DenseMatrix, Product, Query, identity, marginal, matrix, total
 from pgmjax.queries.workload import Workload
-from pgmjax.strategies import products, weighted_marginals
+from pgmjax.random import generator
+from pgmjax.strategies import weighted_marginals
+from pgmjax.strategies.attribute import AttributeStrategy, best_factor, fixed_factor, is_identity
+from pgmjax.strategies.grams import Term, query_terms, trace
 from pgmjax.strategies.least_squares import serving
 from pgmjax.strategies.strategy import (
     NORMS,
@@ -21,12 +37,212 @@ from pgmjax.strategies.strategy import (
     MarginalStrategy,
     Strategy,
     entry_terms,
+    entry_trace,
+    sensitivity_squared,
     unit_variances,
     weighted_error,
+    whole,
 )
 
 NAMES = ("workload", "identity", "h2", "hb", "wavelet", "union", "kron", "marginals")
 SPLITS = ("optimal", "equal")
+_SWEEPS = 10
+_GAIN = 1e-4
+
+
+def optimise_product(
+    terms: Sequence[Term],
+    clique: Clique,
+    domain: Domain,
+    norm: str = "l1",
+    *,
+    restarts: int = 5,
+    seed: int = 0,
+) -> tuple[dict[str, AttributeStrategy], float]:
+    """Return a strategy for each attribute, and the error of their product in units.
+
+    For the units see `strategies.strategy`.
+
+    Args:
+        terms: the Gram matrix of the workload, a sum of products.
+        clique: the attributes of the strategy, including all attributes of the terms.
+        domain: the domain.
+        norm: "l1" for Laplace, "l2" for Gaussian noise.
+        restarts: number of random starts of the whole search.
+        seed: seed of the random starts.
+
+    Example:
+        >>> from pgmjax.strategies.grams import query_terms
+        >>> from pgmjax.queries import Product, prefix, identity
+        >>> domain = Domain({"a": 2, "b": 16})
+        >>> terms = query_terms(Product({"a": identity(), "b": prefix()}), domain)
+        >>> factors, error = optimise_product(terms, ("a", "b"), domain)
+        >>> factors["a"].matrix.tolist(), error < 2 * 16 * 17 / 2
+        ([[1, 0], [0, 1]], True)
+    """
+    alone = len(clique) == 1 or len(terms) == 1
+    found = [
+        _once(terms, clique, domain, norm, restarts if alone else 1, seed + each)
+        for each in range(1 if alone else restarts)
+    ]
+    return min(found, key=lambda pair: pair[1])
+
+
+def fixed_product(
+    kind: str, terms: Sequence[Term], clique: Clique, domain: Domain, norm: str
+) -> dict[str, AttributeStrategy]:
+    """Return a fixed strategy for each attribute, by name (see `strategies.attribute.fixed_factor`)."""
+    return {name: fixed_factor(kind, _weighted(terms, name, domain[name], {}), norm) for name in clique}
+
+
+def _once(
+    terms: Sequence[Term], clique: Clique, domain: Domain, norm: str, restarts: int, seed: int
+) -> tuple[dict[str, AttributeStrategy], float]:
+    """Sweep from randomly weighted terms, so that restarts begin differently."""
+    random = generator(seed)
+    skewed = [
+        Term(term.coefficient * float(weight), term.factors)
+        for term, weight in zip(terms, random.uniform(0.5, 1.5, len(terms)), strict=True)
+    ]
+    begun = skewed if len(clique) > 1 and len(terms) > 1 else terms
+    factors = {
+        name: best_factor(_weighted(begun, name, domain[name], {}), norm, restarts=restarts, seed=seed)
+        for name in clique
+    }
+    error = product_error(terms, factors)
+    for _ in range(_SWEEPS if len(clique) > 1 and len(terms) > 1 else 0):
+        for name in clique:
+            gram = _weighted(terms, name, domain[name], factors)
+            factors[name] = best_factor(gram, norm, restarts=1, seed=seed, earlier=factors[name])
+        before, error = error, product_error(terms, factors)
+        if error > before * (1 - _GAIN):
+            break
+    return factors, error
+
+
+def product_error(terms: Sequence[Term], factors: Mapping[str, AttributeStrategy]) -> float:
+    """Return the error of a product of strategies, in units (see `strategies.strategy`)."""
+    return trace(terms, {name: factor.inverse for name, factor in factors.items()})
+
+
+def _weighted(
+    terms: Sequence[Term], name: str, size: int, factors: Mapping[str, AttributeStrategy]
+) -> np.ndarray:
+    """Sum one attribute's Gram matrices, each times its term's error in the other attributes."""
+    gram = np.zeros((size, size))
+    for term in terms:
+        others = {other: factor.inverse for other, factor in factors.items() if other != name}
+        gram += trace([term], others) * term.factor(name, size)
+    return (gram + gram.T) / 2
+
+
+def grouped(
+    name: str,
+    workload: Workload,
+    domain: Domain,
+    norm: str,
+    relation: Relation,
+    *,
+    split: str = "optimal",
+    restarts: int = 5,
+    seed: int = 0,
+) -> LocalStrategy:
+    """Return a strategy with one product for each set of attributes in the workload.
+
+    Args:
+        name: "union" (optimised), "identity", "h2", "hb", "wavelet", or "workload" (each entry's own query).
+        workload: the workload to be answered.
+        domain: the domain.
+        norm: "l1" for Laplace, "l2" for Gaussian noise.
+        relation: which tables are neighbours.
+        split: how the budget is split between the groups, "optimal" or "equal".
+        restarts: number of random starts of "union".
+        seed: seed of the random starts.
+    """
+    if name == "workload":
+        serves = list(range(len(workload.entries)))
+        queries = [whole(entry.query, domain) for entry in workload.entries]
+    else:
+        cliques = list(dict.fromkeys(frozenset(entry.clique) for entry in workload.entries))
+        serves = [cliques.index(frozenset(entry.clique)) for entry in workload.entries]
+        members: list[list[tuple[Query, float]]] = [[] for _ in cliques]
+        for entry, at in zip(workload.entries, serves, strict=True):
+            members[at].append((entry.query, float(entry.weight) ** 2))
+        queries = [_product(name, group, domain, norm, restarts, seed) for group in members]
+    return served(name, workload, domain, queries, serves, norm, relation, split)
+
+
+def served(
+    name: str,
+    workload: Workload,
+    domain: Domain,
+    queries: Sequence[Query],
+    serves: Sequence[int],
+    norm: str,
+    relation: Relation,
+    split: str,
+) -> LocalStrategy:
+    """Return the strategy of the given queries, with each entry answered by the query that serves it."""
+    traces = []
+    errors = np.zeros(len(queries))
+    for entry, at in zip(workload.entries, serves, strict=True):
+        traces.append(entry_trace(entry.query, queries[at], domain))
+        errors[at] += float(entry.weight) ** 2 * traces[-1]
+    errors *= [sensitivity_squared(query, norm, relation, domain) for query in queries]
+    shares = np.ones(len(queries)) if split == "equal" else errors ** (1 / 3 if norm == "l1" else 1 / 2)
+    shares = shares / shares.sum()
+    return LocalStrategy(name, tuple(queries), tuple(shares.tolist()), tuple(serves), tuple(traces))
+
+
+def whole_product(
+    workload: Workload,
+    clique: Clique,
+    domain: Domain,
+    norm: str,
+    relation: Relation,
+    *,
+    restarts: int = 5,
+    seed: int = 0,
+) -> LocalStrategy:
+    """Return OPT_kron: one product over all attributes that answers every entry.
+
+    Raises:
+        ValueError: an entry is a joint matrix over several attributes.
+    """
+    terms: list[Term] = []
+    for entry in workload.entries:
+        terms += query_terms(entry.query, domain, float(entry.weight) ** 2)
+    factors, _ = optimise_product(terms, clique, domain, norm, restarts=restarts, seed=seed)
+    query = whole(_as_query(factors), domain)
+    return served("kron", workload, domain, [query], [0] * len(workload.entries), norm, relation, "equal")
+
+
+def _product(
+    name: str, group: Sequence[tuple[Query, float]], domain: Domain, norm: str, restarts: int, seed: int
+) -> Query:
+    clique = group[0][0].clique
+    joint = any(isinstance(query, DenseMatrix) and len(query.clique) > 1 for query, _ in group)
+    if joint or name == "identity":
+        return marginal(clique)
+    terms = [term for query, weight in group for term in query_terms(query, domain, weight)]
+    if name == "union":
+        factors, _ = optimise_product(terms, clique, domain, norm, restarts=restarts, seed=seed)
+    else:
+        factors = fixed_product(name, terms, clique, domain, norm)
+    return whole(_as_query(factors), domain)
+
+
+def _as_query(factors: dict[str, AttributeStrategy]) -> Product:
+    blocks: dict[str, AttributeQuery] = {}
+    for name, factor in factors.items():
+        rows = factor.matrix
+        if len(rows) == 1 and (rows == 1).all():
+            blocks[name] = total()
+        elif rows.shape[0] == rows.shape[1] and is_identity(rows):
+            blocks[name] = identity()
+        else:
+            blocks[name] = matrix(rows)
+    return Product(blocks)
 
 
 @functools.lru_cache(maxsize=64)
@@ -75,8 +291,8 @@ def strategy(
         return _marginals(workload, domain, norm, split, **search)
     if name == "kron":
         clique = _attributes(workload, domain)
-        return products.whole_product(workload, clique, domain, norm, relation, **search)
-    return products.grouped(name, workload, domain, norm, relation, split=split, **search)
+        return whole_product(workload, clique, domain, norm, relation, **search)
+    return grouped(name, workload, domain, norm, relation, split=split, **search)
 
 
 def candidates(

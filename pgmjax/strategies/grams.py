@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.queries import AttributeQuery, Query, identity, total
 from pgmjax.queries.blocks import AllRanges, Prefix
@@ -98,15 +97,6 @@ def trace(terms: Iterable[Term], inverses: Mapping[str, np.ndarray]) -> float:
             value *= float(inverse.sum() if factor is None else np.vdot(factor, inverse))
         result += value
     return result
-
-
-def dense(terms: Iterable[Term], clique: Clique, domain: Domain) -> np.ndarray:
-    """Return the Gram matrix over the joint cells of a small clique (for tests and joint strategies)."""
-    result = np.zeros((domain.size(clique),) * 2)
-    for term in terms:
-        factors = [term.factor(name, domain[name]) for name in clique]
-        result += term.coefficient * functools.reduce(np.kron, factors)
-    return (result + result.T) / 2
 
 
 @functools.lru_cache(maxsize=256)

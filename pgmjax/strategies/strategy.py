@@ -17,7 +17,6 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -34,7 +33,6 @@ _SMALLEST_VARIANCE = 1e-100
 """Floor of noise variances, which may be 0 in floats at a large epsilon; keeps sums of inverses finite."""
 
 NORMS = ("l1", "l2")
-_SUPPORT = 1e-8
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -173,14 +171,6 @@ def block_inverse(block: AttributeQuery, size: int) -> np.ndarray:
     return np.linalg.pinv(block_gram(block, size), hermitian=True)
 
 
-def to_spec(strategy: Strategy) -> list[dict[str, Any]]:
-    """Return the measured queries and their shares as plain data, for records."""
-    return [
-        {"query": query.to_spec(), "share": share}
-        for query, share in zip(strategy.queries, strategy.shares, strict=True)
-    ]
-
-
 def column_norm(strategy: np.ndarray, norm: str) -> float:
     """Return the largest L1 or L2 norm of a column of a strategy [rows, size]."""
     norm = checks.choice("norm", norm, NORMS)
@@ -189,68 +179,7 @@ def column_norm(strategy: np.ndarray, norm: str) -> float:
     return float(sums.max())
 
 
-def expected_error(gram: np.ndarray, strategy: np.ndarray, norm: str = "l1") -> float:
-    """Return the total expected squared error of a strategy on a workload, in units.
-
-    Args:
-        gram: ``W^T W`` of the workload [size, size].
-        strategy: [rows, size].
-        norm: "l1" for Laplace, "l2" for Gaussian noise.
-
-    Raises:
-        ValueError: the strategy cannot answer the workload.
-
-    Example:
-        >>> expected_error(np.eye(3), np.eye(3))
-        3.0
-    """
-    return column_norm(strategy, norm) ** 2 * float(np.vdot(gram, inverse_gram(strategy, gram)))
-
-
-def inverse_gram(strategy: np.ndarray, gram: np.ndarray | None = None) -> np.ndarray:
-    """Return ``(A^T A)^+`` [size, size].
-
-    Args:
-        strategy: [rows, size].
-        gram: Gram matrix of a workload that the strategy must be able to answer. Default: no check.
-
-    Raises:
-        ValueError: the workload is not in the span of the strategy's rows.
-    """
+def inverse_gram(strategy: np.ndarray) -> np.ndarray:
+    """Return ``(A^T A)^+`` [size, size] of a strategy [rows, size]."""
     strategy = np.asarray(strategy, np.float64)
-    inner = strategy.T @ strategy
-    inverse = np.linalg.pinv(inner, hermitian=True)
-    if gram is not None and not supports(inner @ inverse, gram):
-        raise ValueError(
-            f"the strategy of {len(strategy)} rows cannot answer this workload: some of its queries are no "
-            "combination of the strategy's. Add rows such as the identity."
-        )
-    return inverse
-
-
-def supports(projection: np.ndarray, gram: np.ndarray) -> bool:
-    """Return whether a workload is in the row space that `projection` [size, size] projects onto."""
-    missed = gram - projection @ gram
-    return bool(np.abs(missed).max() <= _SUPPORT * max(1.0, np.abs(gram).max()))
-
-
-def svd_bound(gram: np.ndarray) -> float:
-    """Return a lower bound for any strategy with Gaussian noise (so with Laplace noise too), in units.
-
-    It is the square of the sum of the workload's singular values, divided by the number of cells.
-
-    References:
-        Li and Miklau 2013, "Optimal error of query sets under the differentially-private matrix
-        mechanism".
-
-    Example:
-        >>> round(svd_bound(np.eye(3)), 12)
-        3.0
-    """
-    values = np.linalg.eigvalsh(gram)
-    return float(np.sqrt(np.maximum(values, 0)).sum() ** 2 / len(gram))
-
-
-def root_mean_square(error: float, queries: int) -> float:
-    """Return the root mean squared error of one query, from the total squared error of all."""
-    return float(np.sqrt(error / queries))
+    return np.linalg.pinv(strategy.T @ strategy, hermitian=True)

@@ -3,15 +3,14 @@
 For evaluation, not release: noise is seeded and errors are computed against the exact tables, so the results
 of a sweep protect nobody.
 
-- `grid`: the specification of a sweep; `fields` reads its keys, `tables` its tables. `cells`: its cells.
-- `runner`: runs missing cells. `work` runs a group of trials, `remote` on Ray. `evaluate`: their errors.
-- `store`: the results file. `summary`: medians and quartiles. `page`: the results page, with `figures`.
+- `grid`: the specification of a sweep, and its cells. `tables`: its tables, and how keys of a grid are read.
+- `runner`: runs missing cells, here or on Ray. `work`: runs a group of trials. `evaluate`: their errors.
+- `store`: the results file. `page`: the results page.
 """
 
 from pgmjax.sweeps.grid import SweepGrid
 from pgmjax.sweeps.page import render
-from pgmjax.sweeps.remote import on_ray
-from pgmjax.sweeps.runner import Outcome, SweepProgress, listing, run
+from pgmjax.sweeps.runner import Outcome, SweepProgress, listing, on_ray, run
 from pgmjax.sweeps.store import ResultFile
 
 __all__ = ["Outcome", "ResultFile", "SweepGrid", "SweepProgress", "listing", "on_ray", "render", "run"]

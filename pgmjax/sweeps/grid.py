@@ -6,7 +6,10 @@ A workload is all marginals of k attributes or a workload file.
 from __future__ import annotations
 
 import dataclasses
+import functools
+import hashlib
 import itertools
+import json
 import os
 import pathlib
 import tomllib
@@ -17,23 +20,26 @@ from typing import Any
 
 from pgmjax import mechanisms
 from pgmjax._internal import checks
+from pgmjax._version import __version__
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.job import checked_options
-from pgmjax.privacy.exact import exact_delta, exact_epsilon
+from pgmjax.privacy.exact import as_text, exact_delta, exact_epsilon
 from pgmjax.queries.workload import Workload
-from pgmjax.sweeps.fields import Fields, distinct, entries
-from pgmjax.sweeps.tables import TableSpec, located, read_spec
+from pgmjax.sweeps.tables import Fields, Table, TableSpec, distinct, entries, located, read_spec
 
 _ESTIMATOR = {
     "max_steps": int,
-    "tol": Decimal,
+    "tol": None,
     "dtype": str,
     "solver": str,
     "regularisation": str,
     "devices": int,
 }
+
+
+_FORM = 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -183,7 +189,7 @@ def _read(content: dict[str, Any], folder: pathlib.Path) -> SweepGrid:
     seed = checks.integer("[grid]: 'seed'", seed, low=0)
     trials = checks.integer("[grid]: 'trials'", fields.take("trials", int), low=1)
     listed = fields.take("epsilons", list)
-    delta, relation = exact_delta(fields.number("delta", 0)), Relation.parse(fields.take("relation", str))
+    delta, relation = exact_delta(fields.take("delta", None, 0)), Relation.parse(fields.take("relation", str))
     fields.done()
     epsilons = tuple(map(exact_epsilon, listed))
     if not epsilons:
@@ -216,9 +222,7 @@ def _read(content: dict[str, Any], folder: pathlib.Path) -> SweepGrid:
 
 def _mechanisms(at: int, content: Any, tables: list[str], workloads: list[str]) -> Iterator[MechanismSpec]:
     """The mechanisms of an entry: one for each combination of values from the options that are lists."""
-    fields = Fields(f"[[mechanisms]] entry {at}", content)
-    name = fields.take("name", str)
-    fields.where = f"[[mechanisms]] entry {at} ({name})"
+    fields, name = Fields.of_entry("mechanisms", at, content)
     name = checks.choice(f"{fields.where}: the mechanism", name, mechanisms.names())
     known = mechanisms.names()[name]
     given = checked_options(known, fields.take("options", dict, {}), f"{fields.where}: ")
@@ -242,7 +246,7 @@ def _estimator(content: dict[str, Any]) -> dict[str, Any]:
     fields = Fields("[estimator]", content.get("estimator", {}))
     found = {}
     for name, kind in _ESTIMATOR.items():
-        value = fields.number(name, None) if kind is Decimal else fields.take(name, kind, None)
+        value = fields.take(name, kind, None)
         if value is not None:
             found[name] = _plain(value)
     fields.done()
@@ -253,8 +257,8 @@ def _estimator(content: dict[str, Any]) -> dict[str, Any]:
 def _try(spec: MechanismSpec, grid: SweepGrid) -> None:
     """Construct the mechanism once, so that bad options are reported before anything runs."""
     mechanism = mechanisms.names()[spec.name]
-    if grid.relation not in mechanisms.relations(mechanism):
-        works = " or ".join(relation.value for relation in mechanisms.relations(mechanism))
+    if grid.relation not in mechanism.relations:
+        works = " or ".join(relation.value for relation in mechanism.relations)
         raise ValueError(f"[[mechanisms]] {spec.label}: works under {works}, not {grid.relation.value}.")
     try:
         for epsilon in grid.epsilons:
@@ -275,9 +279,7 @@ def read_workload(at: int, content: Any, folder: pathlib.Path, tables: Sequence[
     Raises:
         ValueError: a key is missing or unknown, or not exactly one of `all_kway` and `file` is given.
     """
-    fields = Fields(f"[[workloads]] entry {at}", content)
-    name = fields.take("name", str)
-    fields.where = f"[[workloads]] entry {at} ({name})"
+    fields, name = Fields.of_entry("workloads", at, content)
     k, cells = fields.take("all_kway", int, None), fields.take("max_cells", int, None)
     file, only = fields.take("file", str, ""), fields.names("tables", tables)
     fields.done()
@@ -296,3 +298,101 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Decimal):
         return float(value)
     return [_plain(each) for each in value] if isinstance(value, list) else value
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """One trial.
+
+    Attributes:
+        key: the digest (64 hexadecimal digits), primary key of its row.
+        trial: number of the trial, from 0.
+        seed: seed of its noise, derived from the key.
+    """
+
+    key: str
+    trial: int
+    seed: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """The trials of one combination of settings, which are run and stored together.
+
+    Attributes:
+        table: the table's name.
+        workload: the workload's name.
+        mechanism: the mechanism with its options.
+        epsilon: epsilon of the budget.
+        delta: delta of the budget.
+        relation: the neighbouring relation.
+        estimator: settings of the fit.
+        asked: the workload.
+        content: everything the results depend on, apart from the trial.
+        trials: number of trials.
+    """
+
+    table: str
+    workload: str
+    mechanism: MechanismSpec
+    epsilon: Fraction
+    delta: Fraction
+    relation: Relation
+    estimator: Mapping[str, Any]
+    asked: Workload
+    content: Mapping[str, Any]
+    trials: int
+
+    @functools.cached_property
+    def key(self) -> str:
+        """Digest of the content; it does not depend on the number of trials."""
+        return _digest(self.content)
+
+    @functools.cached_property
+    def cells(self) -> tuple[Cell, ...]:
+        """One cell per trial; with fewer trials, the first of these."""
+        keys = [_digest({"group": self.key, "trial": trial}) for trial in range(self.trials)]
+        return tuple(Cell(key, trial, int(key[:15], 16)) for trial, key in enumerate(keys))
+
+    def __str__(self) -> str:
+        return f"{self.table}, {self.workload}, {self.mechanism.label}, epsilon {as_text(self.epsilon)}"
+
+
+def groups(grid: SweepGrid, tables: Mapping[str, Table]) -> Iterator[Group]:
+    """Yield the groups of a grid in grid order.
+
+    Args:
+        grid: the sweep.
+        tables: its tables, by name.
+
+    Raises:
+        ValueError: a workload does not fit a table's domain.
+    """
+    built: dict[tuple[str, str], Workload] = {}
+    for table, workload, mechanism, epsilon in grid.combinations():
+        place = (table.name, workload.name)
+        if place not in built:
+            built[place] = workload.build(tables[table.name].domain)
+        content = {
+            "form": _FORM,
+            "pgmjax": __version__,
+            "seed": grid.seed,
+            "table": {"name": table.name, "digest": tables[table.name].digest},
+            "domain": tables[table.name].domain.to_dict(),
+            "workload": {"name": workload.name, "entries": built[place].to_list()},
+            "mechanism": {"name": mechanism.name, "label": mechanism.label, "options": mechanism.options},
+            "epsilon": as_text(epsilon),
+            "delta": as_text(grid.delta),
+            "relation": grid.relation.value,
+            "estimator": grid.estimator,
+        }
+        yield Group(
+            table.name, workload.name, mechanism, epsilon, grid.delta, grid.relation, grid.estimator,
+            built[place], content, grid.trials,
+        )  # fmt: skip
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    """SHA-256 of the canonical JSON: sorted keys, no white space, non-JSON values as text."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(text.encode()).hexdigest()

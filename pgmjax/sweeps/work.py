@@ -23,8 +23,8 @@ from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.job import Job
 from pgmjax.mechanisms.measure_once import release_together
 from pgmjax.release.release import Release
-from pgmjax.sweeps.cells import Cell, Group
 from pgmjax.sweeps.evaluate import Truth
+from pgmjax.sweeps.grid import Cell, Group
 from pgmjax.sweeps.tables import Table
 
 Row = dict[str, Any]

@@ -357,7 +357,6 @@ class DiscoveryRuns(Marginals):
         **Marginals.audited_values,
         "share": ("3/4", "1/4"),
     }
-    audited_large: ClassVar[Any] = None
 
     def neighbours(self, pairs: int, seed: int) -> Iterator[tuple[OpenTable, OpenTable]]:
         """Yield pairs of neighbouring tables, see `neighbouring_columns`."""

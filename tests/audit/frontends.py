@@ -58,7 +58,6 @@ class TableCalls(PrivacyParameters):
     name: ClassVar[str] = "table-calls"
     summary: ClassVar[str] = "all calls of a private table"
     audited_values: ClassVar[dict[str, tuple[Any, ...]]] = {"encoding": ENCODINGS}
-    audited_large: ClassVar[dict[str, Any]] = {}
 
     def run(
         self, data: Dataset, workload: Workload, *, ledger: Ledger | None = None, key: str | None = None
@@ -242,7 +241,6 @@ class RatingsCalls(PrivacyParameters):
         "measure": MEASURES,
         "records": (_RECORDS, 2),
     }
-    audited_large: ClassVar[dict[str, Any]] = {"records": 730}  # of which there are more than 2^18 pairs
 
     def neighbours(self, pairs: int, seed: int) -> Iterator[tuple[Ratings, Ratings]]:
         """Yield pairs of neighbouring tables, see `neighbouring_ratings`."""

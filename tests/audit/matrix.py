@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from pgmjax import mechanisms, random
+from pgmjax import random
 from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
 from pgmjax.audit.draws import check_draws
@@ -50,6 +50,19 @@ DOMAINS = (DOMAIN, Domain({"a": 2, "b": 2, "c": 2}), Domain({"a": 40, "b": 3, "c
 KINDS = ("marginals", "ranges", "sums", "dense", "indicators")
 """The kinds of random workloads."""
 
+LARGE_SETTINGS: dict[str, dict[str, Any] | None] = {
+    "aim": {"rounds": 4, "steps": 1},
+    "batch-aim": {"rounds": 1, "steps": 1},
+    "hdmm": {"strategy": "workload", "split": "equal"},
+    "mldp": {"training": "identity", "encoding": "factors"},
+    "mst": {"compress": False, "steps": 1},
+    "mwem": {"rounds": 1, "steps": 1},
+    "privbayes": {"degree": 1},
+    "private-ratings": {"records": 730},  # of which there are more than 2^18 pairs
+    **dict.fromkeys(("dual-query", "randomized-response", "online-weights", "session"), None),
+    **dict.fromkeys(("similarity-mldp", "discovery"), None),
+}
+"""Settings with which a mechanism measures a marginal of more than 2^18 cells; None if it never does."""
 _EPSILONS = (Fraction(1), Fraction(1, 3), Fraction(8))
 _DELTAS = (Fraction(0), Fraction(1, 10**6))
 _SHARED = ("epsilon", "relation", "delta", "backend", "estimator")
@@ -220,9 +233,9 @@ def _deltas(mechanism: type[Any]) -> tuple[Fraction, ...]:
 
 
 def _answers(mechanism: type[Any], seed: int) -> Iterator[MatrixCase]:
-    accepted = mechanisms.takes_weights(mechanism)
+    accepted = mechanism.accepts_weights
     factors = {
-        "relation": mechanisms.relations(mechanism),
+        "relation": mechanism.relations,
         "delta": _deltas(mechanism),
         "epsilon": _EPSILONS,
         "max_weight": (None, 3, 2**31 - 1) if accepted else (None,),
@@ -241,11 +254,11 @@ def _answers(mechanism: type[Any], seed: int) -> Iterator[MatrixCase]:
 
 
 def _large(mechanism: type[Any], seed: int) -> Iterator[MatrixCase]:
-    settings = getattr(mechanism, "audited_large", None)
+    settings = LARGE_SETTINGS.get(mechanism.name, {})
     if settings is None:
         return
-    relations = mechanisms.relations(mechanism)
-    accepted = mechanisms.takes_weights(mechanism)
+    relations = mechanism.relations
+    accepted = mechanism.accepts_weights
     deltas = _deltas(mechanism)
     for number, domain in enumerate(LARGE[:1] if hasattr(mechanism, "neighbours") else LARGE):
         place = seed + len(mechanism.name) + number  # so that not all mechanisms have the same of these
@@ -257,16 +270,16 @@ def _large(mechanism: type[Any], seed: int) -> Iterator[MatrixCase]:
 
 
 def _refused(mechanism: type[Any], seed: int) -> Iterator[MatrixCase]:
-    for number, relation in enumerate(mechanisms.relations(mechanism)):
+    for number, relation in enumerate(mechanism.relations):
         case = AuditCase(mechanism, relation, seed=seed)
-        weighted = 3 if mechanisms.takes_weights(mechanism) and number else None
+        weighted = 3 if mechanism.accepts_weights and number else None
         by_kind: dict[str, list[Any]] = {}
         for kind, run in refusals(case, WORKLOAD, levels(mechanism)):
             by_kind.setdefault(kind, []).append((kind, run))
         in_turn = itertools.chain.from_iterable(itertools.zip_longest(*by_kind.values()))
         for turn, (kind, run) in enumerate(each for each in in_turn if each is not None):
             yield MatrixCase(f"refusal: {kind}", case, DOMAIN, WORKLOAD, weighted, turn % _PAIRS, run)
-        if not mechanisms.takes_weights(mechanism) and not hasattr(mechanism, "neighbours"):
+        if not mechanism.accepts_weights and not hasattr(mechanism, "neighbours"):
             yield MatrixCase("refusal: weights", case, DOMAIN, WORKLOAD, 3, 1)
 
 

@@ -8,7 +8,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from pgmjax import mechanisms, random
+from pgmjax import random
 from pgmjax.audit import primitives
 from pgmjax.audit.mechanism import UNIT, AuditCase, replay_mechanism
 from pgmjax.audit.replay import check_pairs
@@ -64,8 +64,8 @@ def test_checks_of_parts_pass(check, more):
 @pytest.mark.parametrize("unit", [None, UNIT], ids=["records", "units"])
 def test_replays_pass(mechanism, unit):
     """Under both relations and kinds of budget, without and with weights."""
-    weights = (None, 3) if mechanisms.takes_weights(mechanism) and unit is None else (None,)
-    for relation in mechanisms.relations(mechanism):
+    weights = (None, 3) if mechanism.accepts_weights and unit is None else (None,)
+    for relation in mechanism.relations:
         for max_weight in weights:
             for delta, pairs in ((0, 40), ("1e-6", 16)):
                 replay_mechanism(

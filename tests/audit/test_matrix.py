@@ -36,7 +36,7 @@ def test_any_two_values_stand_together(sizes):
 def test_every_option_has_values_that_it_may_have(mechanism):
     """Each value by itself makes an instance, but for the few that want another option too."""
     lone = {"history": (False,), "accounting": ("simple", "tight", "zcdp")}
-    relation = mechanisms.relations(mechanism)[0]
+    relation = mechanism.relations[0]
     for name, values in matrix.levels(mechanism).items():
         assert values and len(set(map(repr, values))) == len(values), name
         for value in values:
@@ -108,7 +108,7 @@ def test_large_calls_carry_a_draw_a_cell(mechanism):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "mechanism", [each for each in ALL if getattr(each, "audited_large", None) is not None]
+    "mechanism", [each for each in ALL if matrix.LARGE_SETTINGS.get(each.name, {}) is not None]
 )
 def test_all_that_can_measure_more_than_2_to_18_cells_do(mechanism):
     large = [case for case in itertools.islice(matrix.cases(mechanism), 2) if case.kind == "large"]

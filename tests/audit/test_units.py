@@ -194,6 +194,6 @@ def test_made_up_neighbours_differ_in_one_person(relation):
 def test_no_mechanism_costs_a_person_more_than_it_claims(mechanism):
     if hasattr(mechanism, "neighbours"):
         pytest.skip("its tables are no Dataset")
-    relation = mechanisms.relations(mechanism)[0]
+    relation = mechanism.relations[0]
     replayed = replay_mechanism(mechanism, relation, pairs=4, unit=UNIT)
     assert replayed.calls

@@ -6,10 +6,9 @@ import pathlib
 
 import pytest
 
-from pgmjax.inference.oracles.contraction import Contraction
-from pgmjax.inference.oracles.host_contraction import HostContraction, units
-from pgmjax.inference.plan import cost
-from pgmjax.inference.plan.rates import HostRates, Rates
+from pgmjax.inference.oracles.contraction import Contraction, HostContraction
+from pgmjax.inference.plan.forecast import HostRates, Rates
+from pgmjax.inference.plan.path import of_path
 from pgmjax.inference.plan.structure import Structure
 
 BENCH = pathlib.Path(__file__).parent.parent.parent / "bench"
@@ -38,10 +37,10 @@ class FakeClock:
         for rate, structure in DEVICE.items():
             oracle = Contraction.build(structure, fast=rate in ("cell", "flop"))
             compiling = (oracle.forecast.operations + around) * device.operation
-            spent = cost.of_path(oracle.path).seconds(device)
+            spent = of_path(oracle.path).seconds(device)
             self.spans += [compiling] + [spent] * (1 + repeats)
         for structure in HOST.values():
-            counted = units(HostContraction.build(structure).path)
+            counted = HostContraction.build(structure).units
             spent = sum(n * getattr(host, rate) for rate, n in counted.items())
             self.spans += [spent] * (1 + repeats)
         self.now, self.readings = 0.0, 0

@@ -29,7 +29,7 @@ def test_all_mechanisms_in_a_table(capsys):
     assert lines[0].split("  ")[0] == "mechanism" and "L3 lower bound" in lines[0] and "L1 pairs" in lines[0]
     table = lines[1 : lines.index("")]
     audited = [line for line in table if line.split(" ")[0] in mechanisms.names()]
-    assert len(audited) == 2 * sum(len(mechanisms.relations(each)) for each in mechanisms.names().values())
+    assert len(audited) == 2 * sum(len(each.relations) for each in mechanisms.names().values())
     assert {line.split(" ")[0] for line in table} == {*mechanisms.names()}
     text = "\n".join(lines)
     assert "largest privacy loss found by the search" in text

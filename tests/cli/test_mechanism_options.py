@@ -130,7 +130,7 @@ def test_every_option_of_every_mechanism_is_tried():
 @pytest.mark.parametrize("name, words", EACH)
 def test_every_option_is_reached_from_the_command_line(name, words):
     mechanism = mechanisms.names()[name]
-    relation = mechanisms.relations(mechanism)[-1]
+    relation = mechanism.relations[-1]
     found = made(name, relation, words_of(words))
     (option, _), *_ = release.read_options(words_of(words)).items()
     plain = mechanism(epsilon=1, delta="1e-3", relation=relation)
@@ -143,7 +143,7 @@ def test_every_option_makes_a_release(name, words, small_domain, small_columns, 
     pandas.DataFrame(small_columns).to_csv(tmp_path / "t.csv", index=False)
     small_domain.write(tmp_path / "d.json")
     (tmp_path / "w.json").write_text(json.dumps([["age", "sex"], ["region"]]))
-    relation = mechanisms.relations(mechanisms.names()[name])[-1].value
+    relation = mechanisms.names()[name].relations[-1].value
     asked = ["release", str(tmp_path / "t.csv"), "--domain", str(tmp_path / "d.json"), "--epsilon", "1"]
     asked += ["--workload", str(tmp_path / "w.json"), "--delta", "1e-3", "--relation", relation, "--quiet"]
     asked += ["--mechanism", name, "--out", str(tmp_path / "out"), "--steps", "50", "--rows", "10"]

@@ -16,7 +16,7 @@ from pgmjax.cli import main
 from pgmjax.model import io as model_io
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy.opendp import OpenDPBackend
-from pgmjax.release import explorer, figures, release, report, tables
+from pgmjax.release import figures, release, report, tables
 from pgmjax.release import folder as release_folder
 
 FULL = OSError(errno.ENOSPC, "No space left on device", "/home/someone/out")
@@ -29,7 +29,7 @@ PARTS = {
     "assurance.json": (release_folder, "_write_assurance"),
     "report.html": (release_folder, "render"),
     "report.html: answers to an evaluator": (report, "_assurance"),
-    "report.html: explorer": (explorer, "section"),
+    "report.html: explorer": (figures, "explorer"),
     "report.html: attributes": (figures, "one_way"),
     "report.html: pairs": (figures, "two_way"),
     "report.html: measured tables": (figures, "measured"),

@@ -9,7 +9,7 @@ import pytest
 import scipy.optimize
 
 import pgmjax as pj
-from pgmjax.estimation.warm_start import starting_point
+from pgmjax.estimation.start import starting_point
 from pgmjax.inference.plan import forecast
 from tests import models
 from tests.optimum import to_optimum

@@ -64,7 +64,7 @@ FAULTS = (
     ),
     Fault(
         "what was found is measured in whatever files are there now",
-        "pgmjax.discovery.run",
+        "pgmjax.discovery.discover",
         "DiscoveryRun.find",
         old="self.table.under(attributes, found.rows_outside, like=self.look)",
         new="self.table.under(attributes, found.rows_outside)",
@@ -270,7 +270,7 @@ FAULTS = (
     ),
     Fault(
         "the first table of a network is normalised within its parents",
-        "pgmjax.mechanisms.bayes_network",
+        "pgmjax.mechanisms.privbayes",
         "network_model",
         old="tuple(range(counts.ndim)) if place == 0 else (counts.ndim - 1,)",
         new="(counts.ndim - 1,)",
@@ -283,7 +283,7 @@ FAULTS = (
     ),
     Fault(
         "the usefulness of a parent set forgets that noise hits two cells",
-        "pgmjax.mechanisms.bayes_network",
+        "pgmjax.mechanisms.privbayes",
         "mean_noise",
         old="Fraction(2 * marginals)",
         new="Fraction(marginals)",
@@ -291,7 +291,7 @@ FAULTS = (
     ),
     Fault(
         "a draw of the dual game is charged half its epsilon",
-        "pgmjax.mechanisms.dual_query_game",
+        "pgmjax.mechanisms.dual_query",
         "Game.draw_epsilon",
         old="2 * self.step",
         new="self.step",
@@ -304,9 +304,9 @@ FAULTS = (
     Fault(
         "predicted errors of a strategy take twice the variance",
         "pgmjax.mechanisms.hdmm",
-        "_variance",
-        old="2 * share",
-        new="share",
+        "HDMM.expected_errors",
+        old="float(np.asarray(each.distribution.variance))",
+        new="2 * float(np.asarray(each.distribution.variance))",
         tests=("tests/mechanisms/test_hdmm.py::test_errors_are_what_was_forecast",),
     ),
     Fault(
@@ -329,7 +329,7 @@ FAULTS = (
     ),
     Fault(
         "multiplicative weights take steps of twice the length",
-        "pgmjax.mechanisms.mwem_baselines",
+        "pgmjax.mechanisms.mwem",
         "exponents",
         old="transposed(query, domain, cut) / (2 * total * column)",
         new="transposed(query, domain, cut) / (total * column)",
@@ -390,7 +390,7 @@ FAULTS = (
     ),
     Fault(
         "a report says that the number of records is public under add-remove",
-        "pgmjax.release.text",
+        "pgmjax.release.statement",
         "cost",
         old="'is secret' if record['relation'] == 'add-remove' else 'is public'",
         new="'is public' if record['relation'] == 'add-remove' else 'is secret'",
@@ -422,7 +422,7 @@ FAULTS = (
     ),
     Fault(
         "trials of a sweep share their seed",
-        "pgmjax.sweeps.cells",
+        "pgmjax.sweeps.grid",
         "Group.cells",
         old="(Cell(key, trial, int(key[:15], 16)) for trial, key in enumerate(keys))",
         new="(Cell(key, trial, int(keys[0][:15], 16)) for trial, key in enumerate(keys))",

@@ -35,14 +35,14 @@ FAULTS = (
     Fault(
         "growth takes off cells of a variable that had none",
         "pgmjax.inference.plan.growth",
-        "_Additions.within",
+        "Growth._within",
         old="used and here & ~across == 0",
         new="here & ~across == 0",
         tests=("tests/inference/plan/test_growth.py::test_known_answers",),
     ),
     Fault(
         "the forecast of memory at the peak keeps cotangents too long",
-        "pgmjax.inference.plan.cost",
+        "pgmjax.inference.plan.path",
         "_peak",
         old="alive -= 2 * result",
         new="alive -= result",
@@ -349,7 +349,7 @@ FAULTS = (
     ),
     Fault(
         "a warm start counts the potential it replaces twice",
-        "pgmjax.estimation.warm_start",
+        "pgmjax.estimation.start",
         "_log_weight_of_others",
         old=(
             "tables[number] = np.zeros_like(tables[number])\n"
@@ -454,7 +454,7 @@ FAULTS = (
     ),
     Fault(
         "the split of a budget takes the other norm's power",
-        "pgmjax.strategies.products",
+        "pgmjax.strategies.choose",
         "served",
         old="1 / 3 if norm == 'l1' else 1 / 2",
         new="1 / 2 if norm == 'l1' else 1 / 3",

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from pgmjax import mechanisms
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
@@ -98,7 +97,7 @@ def test_a_workload_that_cannot_be_answered(mechanism, domain, workload, words, 
 
 @pytest.mark.parametrize("mechanism", [PrivBayes, DualQuery])
 def test_mechanisms_that_only_replace_cannot_be_made_otherwise(mechanism):
-    assert mechanisms.relations(mechanism) == (REPLACE,)
+    assert mechanism.relations == (REPLACE,)
     with pytest.raises(ValueError, match="add-remove"):
         of(mechanism, ADD)
 

@@ -52,7 +52,7 @@ ADAPTIVE_ROUNDS = [mechanisms.AIM]  # how many rounds it makes depends on their 
 pytestmark = pytest.mark.filterwarnings("ignore:the noisy answers put the total")
 
 every = pytest.mark.parametrize("mechanism", ALL, ids=[cls.__name__ for cls in ALL])
-ALLOWED = [(cls, relation) for cls in ALL for relation in mechanisms.relations(cls)]
+ALLOWED = [(cls, relation) for cls in ALL for relation in cls.relations]
 every_allowed = pytest.mark.parametrize(
     "mechanism, relation", ALLOWED, ids=[f"{cls.__name__}-{relation.value}" for cls, relation in ALLOWED]
 )
@@ -77,7 +77,7 @@ def options(mechanism):
 
 def make(mechanism, relation=None, epsilon=1, delta=0, seed=0, **more):
     backend = SeededBackend(seed, insecure=True)
-    relation = mechanisms.relations(mechanism)[0] if relation is None else relation
+    relation = mechanism.relations[0] if relation is None else relation
     more = {**options(mechanism), **more}
     return mechanism(
         epsilon=epsilon, relation=relation, delta=delta, backend=backend, estimator=FEW_STEPS, **more
@@ -87,7 +87,7 @@ def make(mechanism, relation=None, epsilon=1, delta=0, seed=0, **more):
 REPLAYED = [
     (allowed, delta, max_weight)
     for allowed, delta, max_weight in itertools.product(ALLOWED, DELTAS, [None, 3])
-    if max_weight is None or mechanisms.takes_weights(allowed[0])
+    if max_weight is None or allowed[0].accepts_weights
 ]
 
 
@@ -127,7 +127,7 @@ def test_pure_epsilon_spends_no_delta(mechanism):
 
 @every
 def test_secure_noise_is_the_default_and_carries_no_seed(mechanism):
-    relation = mechanisms.relations(mechanism)[0]
+    relation = mechanism.relations[0]
     more = options(mechanism)
     release = mechanism(epsilon=1, relation=relation, estimator=FEW_STEPS, **more).run(DATA, WORKLOAD)
     assert release.secure is True and release.seed is None
@@ -159,7 +159,7 @@ def test_the_interface(mechanism):
 
 @every
 def test_a_relation_that_is_not_served_is_refused(mechanism):
-    for relation in set(Relation) - set(mechanisms.relations(mechanism)):
+    for relation in set(Relation) - set(mechanism.relations):
         with pytest.raises(ValueError, match=relation.value):
             mechanism(epsilon=1, relation=relation)
 
@@ -168,7 +168,7 @@ def test_a_relation_that_is_not_served_is_refused(mechanism):
 def test_a_weighted_table_is_served_or_refused_before_it_is_read(mechanism, spending):
     columns = dict(zip("abc", random_codes(np.random.default_rng(1), 40), strict=True))
     data = Dataset.from_columns(DOMAIN, columns, weights=np.ones(40, int), max_weight=2)
-    if mechanisms.takes_weights(mechanism):
+    if mechanism.accepts_weights:
         assert make(mechanism).run(data, WORKLOAD).weighted
         return
     with pytest.raises(ValueError, match="weight"):
@@ -180,7 +180,7 @@ def test_a_weighted_table_is_served_or_refused_before_it_is_read(mechanism, spen
 @pytest.mark.parametrize("late", [False, True], ids=["at the first reading", "half way"])
 def test_an_interrupted_run_goes_on_under_its_charge(mechanism, late, tmp_path, monkeypatch):
     """What was answered before is not asked again, the charge is one, and a third run reads nothing."""
-    relation = mechanisms.relations(mechanism)[0]
+    relation = mechanism.relations[0]
     made = mechanism(epsilon=1, relation=relation, estimator=FEW_STEPS, **options(mechanism))
     scans, broken_at = [], [0]
 
@@ -313,7 +313,7 @@ def test_a_run_that_is_accepted_can_be_asked_in_the_same_memory(mechanism, spend
     for memory in (2**k for k in range(10, 31)):
         estimator = dataclasses.replace(FEW_STEPS, max_bytes=memory)
         backend = SeededBackend(0, insecure=True)
-        relation = mechanisms.relations(mechanism)[0]
+        relation = mechanism.relations[0]
         made = mechanism(1, relation, 0, estimator=estimator, backend=backend, **options(mechanism))
         try:
             release = made.run(data, Workload.of_marginals(across))

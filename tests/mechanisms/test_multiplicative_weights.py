@@ -9,7 +9,7 @@ from pgmjax import queries
 from pgmjax.data.domain import Domain
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.mechanisms.mwem_baselines import FactoredWeights, FullVector, exponents
+from pgmjax.mechanisms.mwem import FactoredWeights, FullVector, exponents
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})
 ALL = ("a", "b", "c")
@@ -143,7 +143,7 @@ def test_factors_are_the_whole_domain_in_less_memory(seed):
         for estimate in (whole, factors):
             estimate.sweep([asked], 100, 3)
         assert factors.cells == forecast <= domain.size(domain.attributes)
-        held = [name for vector in factors.vectors() for name in vector.attributes]
+        held = [name for vector in factors.vectors for name in vector.attributes]
         assert len(set(held)) == len(held)
         wanted = tuple(rng.permutation(names).tolist())
         np.testing.assert_allclose(factors.marginal(wanted), whole.marginal(wanted), rtol=1e-9)
@@ -170,4 +170,4 @@ def test_merging_factors_is_refused_with_figures_and_changes_nothing():
     assert estimate.cells_with(overlapping.clique) == cells
     with pytest.raises(ModelTooLargeError, match=rf"merged for .* hold {cells:,} cells .*9.54 MiB is avail"):
         estimate.update(overlapping, 7500)
-    assert estimate.cells == 7500 and len(estimate.vectors()) == 1
+    assert estimate.cells == 7500 and len(estimate.vectors) == 1

@@ -16,8 +16,7 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms import MWEM
 from pgmjax.mechanisms.adaptive import Engine, averaged
 from pgmjax.mechanisms.candidates import Candidates
-from pgmjax.mechanisms.mwem import ARMS, PENALTIES, Rounds
-from pgmjax.mechanisms.mwem_baselines import Weights
+from pgmjax.mechanisms.mwem import ARMS, PENALTIES, Rounds, Weights
 from pgmjax.mechanisms.run import FitError
 from pgmjax.privacy.accounting.zcdp import rho_for
 from pgmjax.privacy.budget import Budget
@@ -256,11 +255,11 @@ def test_full_and_factored_weights_make_the_same_release():
 
 
 def test_without_history_only_the_newest_answer_is_used(monkeypatch):
-    from pgmjax.mechanisms.mwem_baselines import MultiplicativeWeights
+    from pgmjax.mechanisms.mwem import FactoredWeights
 
-    seen, sweep = [], MultiplicativeWeights.sweep
+    seen, sweep = [], FactoredWeights.sweep
     monkeypatch.setattr(
-        MultiplicativeWeights,
+        FactoredWeights,
         "sweep",
         lambda self, asked, *more: seen.append(len(asked)) or sweep(self, asked, *more),
     )

@@ -19,7 +19,7 @@ NAMES = [name for name in mechanisms.names() if mechanisms.names()[name] is not 
 
 def made(name, **more):
     kind = mechanisms.names()[name]
-    return kind(epsilon=1, relation=mechanisms.relations(kind)[0], **more)
+    return kind(epsilon=1, relation=kind.relations[0], **more)
 
 
 @pytest.mark.parametrize("name", NAMES)

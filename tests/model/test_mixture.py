@@ -9,7 +9,7 @@ from pgmjax import queries
 from pgmjax.data.domain import Domain
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.model.mixture import MixtureModel
-from pgmjax.release.load import load
+from pgmjax.release.folder import load
 
 SIZES = ((3, 4, 2), (2, 2, 2, 2, 2), (5,), (3, 1, 4, 2), (2, 6, 3, 4))
 COMPONENTS = (3, 1, 4, 7, 2)

@@ -5,7 +5,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax._internal.memory import readable_bytes
-from pgmjax.inference.oracles import host_slices
+from pgmjax.inference.oracles.host_tree import SlicedTree
 from pgmjax.inference.plan import elimination, parts
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.model import sampling
@@ -36,7 +36,7 @@ def model(tables):
 
 def test_calibrated_models_answer_in_parts(model, tables):
     ready = model.calibrate()
-    assert isinstance(ready._tree, host_slices.SlicedTree)
+    assert isinstance(ready._tree, SlicedTree)
     logits = models.joint((SIZES, CLIQUES), tables)
     assert ready.log_partition() == pytest.approx(models.log_partition(logits), abs=1e-12)
     for pair, found in ready.all_marginals(2):

@@ -11,7 +11,7 @@ import pgmjax as pj
 from pgmjax.cli import main
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries import kronecker, marginal, mean, point, prefix, total
-from pgmjax.release import accuracy, explorer, folder
+from pgmjax.release import accuracy, figures, folder
 
 DOMAIN = pj.Domain({"a": 3, "b": 4, "c": 2})
 RNG = np.random.default_rng(0)
@@ -177,7 +177,7 @@ def test_what_was_left_out_is_said(tmp_path, capsys, monkeypatch):
 
 
 def test_a_fit_that_did_not_end_is_explained():
-    from pgmjax.release.text import ending
+    from pgmjax.release.statement import ending
 
     fit = {"status": "MAX_STEPS", "steps": 3, "loss": 272.0, "gap": 37_200.0}
     assert "may be 37,200 above the least possible loss" in ending({"fit": fit})
@@ -314,5 +314,5 @@ def test_one_answer_is_the_same_wherever_it_is_asked(tmp_path, capsys):
     row = rows[1 * 4 + 2]
     assert one["estimate"] == pytest.approx(row["estimate"]) and one["determined"] == row["determined"]
     assert one["interval"] == pytest.approx([row["low"], row["high"]]) and one["rests_on"] == row["rests_on"]
-    page = explorer.numbers(release.model, release.estimates)["pairs"]["0,1"]["count"]
+    page = figures.explorer_numbers(release.model, release.estimates)["pairs"]["0,1"]["count"]
     assert np.allclose(page, [row["estimate"] for row in rows], atol=0.051)

@@ -7,7 +7,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax._internal import page
-from pgmjax.release import explorer, report
+from pgmjax.release import figures, report
 from pgmjax.release.accuracy import CountEstimates
 from tests.browser import Browser, needs_browser
 
@@ -34,7 +34,7 @@ def made():
 def test_numbers_are_those_of_the_model_and_the_answers(made):
     model, estimates = made
     noisy = estimates.measurements
-    found = explorer.numbers(model, estimates)
+    found = figures.explorer_numbers(model, estimates)
     assert [column["name"] for column in found["columns"]] == ["age", "job", "code"]
     pair = found["pairs"]["0,1"]
     # both tables tell the total; all else is told by one of them
@@ -60,20 +60,20 @@ def test_intervals_hold_the_count_as_often_as_they_say(noise):
     domain = pj.Domain({"a": draws.size})
     noisy = [pj.LinearMeasurement(("a",), 1000 + draws, 5.0, noise=noise)]
     model = pj.GraphicalModel.from_potentials(domain, {("a",): np.zeros(draws.size)}, 1000.0 * draws.size)
-    (table,) = explorer.numbers(model, CountEstimates(domain, noisy))["one"]
+    (table,) = figures.explorer_numbers(model, CountEstimates(domain, noisy))["one"]
     held = np.abs(np.array(table["noisy"]) - 1000) <= table["half"]
     assert abs(held.mean() - 0.95) < 0.005
 
 
 def test_a_page_has_a_limit(made, monkeypatch):
-    monkeypatch.setattr(explorer, "MOST_BYTES", 8000)
-    found = explorer.numbers(*made)
+    monkeypatch.setattr(figures, "MOST_BYTES", 8000)
+    found = figures.explorer_numbers(*made)
     assert "0,1" in found["pairs"] and found["left_out"] == 2
-    assert "2 pairs are left out, because the page would be too large" in explorer.section(*made)
+    assert "2 pairs are left out, because the page would be too large" in figures.explorer(*made)
 
 
 def written(made):
-    return page.document("t", [explorer.section(*made)], scripts=[explorer.script()])
+    return page.document("t", [figures.explorer(*made)], scripts=[figures.explorer_script()])
 
 
 def test_a_name_cannot_end_the_script(made):
@@ -96,7 +96,7 @@ def test_a_reader_clicks_through(made, tmp_path):
         reader.choose("#x-filter", "COOK")
         found = reader.ask(rows)
         assert [row[1] for row in found] == ["cook & co"] * 3
-        shown = explorer.numbers(*made)["pairs"]["0,1"]
+        shown = figures.explorer_numbers(*made)["pairs"]["0,1"]
         low, high = shown["noisy"][1] - shown["half"], shown["noisy"][1] + shown["half"]
         assert found[0][3] == " to ".join(f"{end:.0f}" if end >= 100 else f"{end:.1f}" for end in (low, high))
         assert reader.ask("document.querySelector('#x-sum').textContent").startswith("3 lines, in total")

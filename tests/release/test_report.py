@@ -10,7 +10,7 @@ import pytest
 
 from pgmjax.data.unit import Unit
 from pgmjax.release import figures, folder, report
-from pgmjax.release import text as report_text
+from pgmjax.release import statement as report_text
 from pgmjax.release.accuracy import CountEstimates
 
 

@@ -13,8 +13,8 @@ from pgmjax.data.domain import Domain
 from pgmjax.queries import Product, all_ranges, prefix
 from pgmjax.queries.workload import Workload
 from pgmjax.strategies import attribute, grams, optimise, weighted_marginals
-from pgmjax.strategies import products as kron
-from pgmjax.strategies.strategy import NORMS, column_norm, expected_error, root_mean_square
+from pgmjax.strategies import choose as kron
+from pgmjax.strategies.strategy import NORMS, column_norm
 
 HERE = pathlib.Path(__file__).parent
 
@@ -54,7 +54,7 @@ def rmse(kind, size, restarts=3):
     gram, number = WORKLOADS.gram_and_queries(kind, size)
     weights, error = attribute.optimise_p_identity(gram, restarts=restarts)
     assert column_norm(attribute.p_identity(weights), "l1") == pytest.approx(1, rel=1e-12)
-    return root_mean_square(error, number)
+    return WORKLOADS.root_mean_square(error, number)
 
 
 @pytest.mark.parametrize("size, kind", [case for case in OPT_0 if case[0] <= 128] + LARGE)
@@ -75,7 +75,7 @@ def test_opt_0_reaches_the_stored_strategies_of_paper_004(size, published):
 def test_woodbury_error_and_gradient_are_exact():
     rng = np.random.default_rng(0)
     gram, theta = grams.block_gram(prefix(), 12), rng.random((3, 12))
-    dense = expected_error(gram, attribute.p_identity(theta))
+    dense = WORKLOADS.expected_error(gram, attribute.p_identity(theta))
     with jax.enable_x64(True):
         value, gradient = jax.value_and_grad(attribute.p_identity_error, argnums=1)(gram, theta)
         assert float(value) == pytest.approx(dense, rel=1e-12)
@@ -96,9 +96,9 @@ def test_one_row_of_equal_weights_in_closed_form():
     weights = np.linspace(0, 1, 100_001)
     values = [uniform_error(gram, weight) for weight in weights]
     assert weights[np.argmin(values)] == pytest.approx(0.32944, abs=1e-5)
-    assert root_mean_square(min(values), 32) == pytest.approx(3.71905, abs=1e-5)
-    assert root_mean_square(values[0], 32) == pytest.approx(4.06202, abs=1e-5)
-    dense = expected_error(gram, attribute.p_identity(np.full((1, 32), 0.4)))
+    assert WORKLOADS.root_mean_square(min(values), 32) == pytest.approx(3.71905, abs=1e-5)
+    assert WORKLOADS.root_mean_square(values[0], 32) == pytest.approx(4.06202, abs=1e-5)
+    dense = WORKLOADS.expected_error(gram, attribute.p_identity(np.full((1, 32), 0.4)))
     assert uniform_error(gram, 0.4) == pytest.approx(dense, rel=1e-12)
 
 
@@ -128,8 +128,8 @@ def test_searches_side_by_side_are_those_of_one_after_another():
 def test_the_best_strategy_for_gaussian_noise(kind, published, bound):
     gram, number = WORKLOADS.gram_and_queries(kind, 128)
     matrix, error = attribute.optimise_full_rank(gram)
-    assert expected_error(gram, matrix, "l2") == pytest.approx(error, rel=1e-6)
-    assert bound < root_mean_square(error, number) <= 1.001 * published
+    assert WORKLOADS.expected_error(gram, matrix, "l2") == pytest.approx(error, rel=1e-6)
+    assert bound < WORKLOADS.root_mean_square(error, number) <= 1.001 * published
 
 
 def test_small_workloads_need_no_search():
@@ -157,7 +157,7 @@ def test_product_errors_are_those_of_the_joint_matrices():
     for norm in NORMS:
         factors, error = kron.optimise_product(terms, ("a", "b"), domain, norm, restarts=1)
         joint = np.kron(factors["a"].matrix, factors["b"].matrix)
-        dense = expected_error(grams.dense(terms, ("a", "b"), domain), joint, norm)
+        dense = WORKLOADS.expected_error(WORKLOADS.dense(terms, ("a", "b"), domain), joint, norm)
         assert error == pytest.approx(dense, rel=1e-9)
 
 
@@ -171,7 +171,7 @@ def test_the_census_workload():
     assert (len(products), rows, CENSUS.l1_sensitivity()) == (33, 4151, 41)
     identity = {name: np.eye(size) for name, size in CENSUS.DOMAIN.sizes.items()}
     error = grams.trace(census_terms(), identity)
-    assert root_mean_square(error, rows) == pytest.approx(16.408, abs=5e-4)
+    assert WORKLOADS.root_mean_square(error, rows) == pytest.approx(16.408, abs=5e-4)
 
 
 @pytest.mark.slow
@@ -179,7 +179,7 @@ def test_opt_kron_on_the_census_workload():
     factors, error = kron.optimise_product(
         census_terms(), CENSUS.DOMAIN.attributes, CENSUS.DOMAIN, restarts=3
     )
-    assert root_mean_square(error, 4151) <= 5.6
+    assert WORKLOADS.root_mean_square(error, 4151) <= 5.6
     assert all(column_norm(factor.matrix, "l1") >= 1 - 1e-12 for factor in factors.values())
 
 
@@ -259,7 +259,7 @@ def test_the_error_of_weighted_marginals_is_that_of_the_joint_matrices():
         blocks = dict(zip(entry.query.clique, entry.query.blocks, strict=True))
         asked.append(Product({name: blocks.get(name, queries.total()) for name in domain}).matrix(domain))
     workload_gram = sum(matrix.T @ matrix for matrix in asked).astype(float)
-    assert expected_error(workload_gram, np.concatenate(rows)) == pytest.approx(error, rel=1e-8)
+    assert WORKLOADS.expected_error(workload_gram, np.concatenate(rows)) == pytest.approx(error, rel=1e-8)
 
 
 def test_marginals_that_cannot_answer_are_refused():

@@ -3,7 +3,7 @@
 import pytest
 
 from pgmjax import sweeps
-from pgmjax.sweeps.cells import groups
+from pgmjax.sweeps.grid import groups
 from pgmjax.sweeps.tables import load
 
 

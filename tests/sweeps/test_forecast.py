@@ -6,7 +6,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax import sweeps
-from pgmjax.sweeps.cells import groups
+from pgmjax.sweeps.grid import groups
 from pgmjax.sweeps.tables import load
 from pgmjax.sweeps.work import forecast
 

@@ -37,7 +37,7 @@ def test_bad_settings_are_refused(settings):
 
 
 def test_each_card_has_a_worker_and_each_mesh_its_cards(write_grid):
-    from pgmjax.sweeps.remote import _gpus
+    from pgmjax.sweeps.runner import _gpus
 
     plain = write_grid().read_text()
     for text, cards in ((plain, 1), (plain + "[estimator]\ndevices = 4\n", 4)):

@@ -42,7 +42,7 @@ from pgmjax.estimation.solvers.loop import Solution, Watch
 from pgmjax.estimation.solvers.problem import Evaluation, Problem, Vector, rounding
 from pgmjax.estimation.solvers.stopping import Status, StoppingRule
 from pgmjax.inference.ops.tables import split
-from pgmjax.inference.oracles.host_contraction import seconds as inference_seconds
+from pgmjax.inference.oracles.contraction import HostContraction
 from pgmjax.inference.plan.structure import Structure
 
 # It goes on for the default solver AFTER so many steps, for models of at most CELLS cells, and takes as many
@@ -385,7 +385,7 @@ def _step_seconds(problem: Problem) -> float:
         pairs = len(problem.loss.shapes) ** 2 / 2
         one = pairs * 5e-9 * math.prod(path.structure.sizes)
     else:
-        one = cells * inference_seconds(path)
+        one = cells * HostContraction(path).seconds
     return one + 2e-9 * cells**3 + 1e-3
 
 

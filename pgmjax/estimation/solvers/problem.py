@@ -23,7 +23,7 @@ from pgmjax._internal.arrays import dot, module_of
 from pgmjax.estimation.losses.base import BoundLoss
 from pgmjax.inference.ops.tables import host_join
 from pgmjax.inference.oracles import Oracle
-from pgmjax.inference.oracles.host_contraction import HostContraction
+from pgmjax.inference.oracles.contraction import HostContraction
 
 Vector = Any  # a JAX array, or a NumPy array on the host
 

@@ -22,9 +22,8 @@ import numpy as np
 
 from pgmjax._internal import device
 from pgmjax.inference.ops.tables import Reduce, Table, align, join, potentials_at, recentred
-from pgmjax.inference.plan.cost import large
 from pgmjax.inference.plan.levels import IMPOSSIBLE, NEUTRAL, offsets
-from pgmjax.inference.plan.path import ContractionPath, MatrixProduct, Step
+from pgmjax.inference.plan.path import ContractionPath, MatrixProduct, Step, large
 from pgmjax.kernels import exact_product, fast_product
 from pgmjax.kernels.log_sum_exp import ONE_PASS, largest_and_sum, lowest
 

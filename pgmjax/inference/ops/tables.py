@@ -27,7 +27,6 @@ from pgmjax.inference.plan.levels import IMPOSSIBLE
 Table = Any  # a jax or numpy array
 Reduce = Callable[[Table, tuple[int, ...]], Table]
 
-SMALLER = 8  # times as few cells as a product has a product of some of its factors
 PIECE = 1 << 20  # cells that the host combines at a time
 
 
@@ -125,37 +124,6 @@ def reduced_sum(tables: Sequence[Table], kept: int, reduce: Reduce) -> Table:
         narrower = [table if table.shape[axis] == 1 else table[part] for table in tables]
         pieces.append(reduced_sum(narrower, kept, reduce))
     return np.concatenate(pieces, axis)
-
-
-def host_product(
-    factors: Sequence[tuple[np.ndarray, Sequence[int]]], variables: Sequence[int], shape: tuple[int, ...]
-) -> np.ndarray:
-    """The product of tables [shape], of axes `variables`; small ones are multiplied with each other first.
-
-    Args:
-        factors: tables with their variables, some of `variables`.
-        variables: variables of the result.
-        shape: its shape.
-    """
-    size = dict(zip(variables, shape, strict=True))
-    cells = math.prod(shape)
-    small = sorted(factors, key=lambda factor: factor[0].size)
-    large: list[tuple[np.ndarray, Sequence[int]]] = []
-    while len(small) > 1:
-        (left, first), (right, second) = small[:2]
-        both = tuple(v for v in variables if v in first or v in second)
-        if SMALLER * math.prod(size[v] for v in both) > cells:
-            large.append(small.pop(0))
-            continue
-        made = align(left, first, both) * align(right, second, both)
-        small = sorted([(made, both), *small[2:]], key=lambda factor: factor[0].size)
-    if not factors:
-        return np.ones(shape)
-    first, *others = (align(table, own, variables) for table, own in (*large, *small))
-    result = np.multiply(first, others[0] if others else 1.0, out=np.empty(shape))
-    for table in others[1:]:
-        result *= table
-    return result
 
 
 def split(vector: Any, shapes: Sequence[tuple[int, ...]]) -> tuple[Any, ...]:

@@ -1,21 +1,18 @@
 """Oracles: marginals, log-partition and most likely value of a model, from its log-potentials.
 
-- `base`: the interface. `choose`: selects the oracle for a structure, by name or by cost;
-  `planned`: that oracle with its forecasts.
-- Exact: `contraction`, `levels` (many small cliques), `chain` (cliques in a row, few launches), `sliced`
-  (little memory), `host_contraction` (NumPy, nothing compiled), and `message_passing`, which reads like a
-  textbook: open it first.
+- `base`: the interface. `choose`: plans the oracle for a structure, by name or by cost, with its forecasts.
+- Exact: `contraction` (compiled, or in NumPy), `levels` (many small cliques), `chain` (cliques in a row, few
+  launches), `sliced` (little memory), and `message_passing`, which reads like a textbook: open it first.
 - Approximate: `belief_propagation`.
 - On the host, one query at a time, without compilation: `host`.
 """
 
 from pgmjax.inference.oracles.base import Oracle
 from pgmjax.inference.oracles.belief_propagation import ConvexBP, LoopyBP
+from pgmjax.inference.oracles.choose import Plan, plan
 from pgmjax.inference.oracles.choose import kind as kind
 from pgmjax.inference.oracles.choose import names as names
-from pgmjax.inference.oracles.choose import plan
 from pgmjax.inference.oracles.message_passing import MessagePassing
-from pgmjax.inference.oracles.planned import Plan
 from pgmjax.inference.plan.growth import candidate_cells
 
 __all__ = [

@@ -4,9 +4,11 @@ An oracle is planned once for a structure. It is a pytree: what determines the c
 static, and index maps (if an oracle has any) are leaves. Programs that take an oracle as an argument
 are therefore shared by all oracles with the same shapes.
 
-Solvers store all potentials in one flat vector, since an operation on a vector is compiled once, but
-an operation on each of a thousand tables a thousand times. `infer_flat` and `maximum_flat` are for
-solvers; the methods on tuples of tables are for all other callers.
+Solvers store all potentials in one flat vector, since an operation on a vector is compiled once, but an
+operation on each of a thousand tables a thousand times. `infer_flat` and `maximum_flat` are for solvers; the
+methods on tuples of tables are for all other callers. `Flat` is the base of oracles that read all potentials
+from one vector, by index maps that are arguments of their programs: a thousand tables would be a thousand
+arguments.
 """
 
 from __future__ import annotations
@@ -24,12 +26,10 @@ from jax.sharding import Mesh
 
 from pgmjax._internal import device
 from pgmjax._internal.jit import jit, precision
-from pgmjax.inference import ops
-from pgmjax.inference.ops.tables import join, split
+from pgmjax.inference.ops.tables import host_join, join, split
 from pgmjax.inference.plan import contraction
 from pgmjax.inference.plan.forecast import Forecast
-from pgmjax.inference.plan.structure import Structure, Variables
-from pgmjax.kernels.log_sum_exp import logsumexp
+from pgmjax.inference.plan.structure import Structure
 
 Potentials = Sequence[jax.Array]
 
@@ -76,10 +76,10 @@ def host_bytes(inputs: int) -> int:
 class Oracle(abc.ABC):
     """Inference for one structure. All tables are in the order of `structure.cliques`.
 
-    Potentials are natural logarithms and may be minus infinity (structural zeros). If every joint state
-    is impossible, the log-partition is minus infinity, and marginals are meaningless but finite. A new
-    oracle must define `structure`, `forecast`, `infer`, `log_partition` and `maximum`, and also `build`
-    and `name` if it can be selected by name.
+    Potentials are natural logarithms and may be minus infinity (structural zeros). If every joint state is
+    impossible, the log-partition is minus infinity, and marginals are meaningless but finite. A new oracle
+    must define `structure`, `forecast`, `infer` and `maximum`, and also `build` and `name` if it can be
+    selected by name.
 
     Attributes:
         name: name for `Estimator(oracle=...)`. Oracles of belief propagation cannot be selected by name and
@@ -125,9 +125,9 @@ class Oracle(abc.ABC):
     def infer(self, potentials: Potentials) -> tuple[jax.Array, tuple[jax.Array, ...]]:
         """Log-partition (nats) and the marginal of each clique (probabilities)."""
 
-    @abc.abstractmethod
     def log_partition(self, potentials: Potentials) -> jax.Array:
         """Log of the sum over all joint states (nats)."""
+        return self.infer(potentials)[0]
 
     @abc.abstractmethod
     def maximum(self, potentials: Potentials) -> jax.Array:
@@ -157,8 +157,9 @@ class Oracle(abc.ABC):
 
     def infer_flat_with_error(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Same as `infer_with_error`, for all tables in one vector [length]."""
-        log_partition, marginals = self.infer_flat(potentials)
-        return log_partition, marginals, jnp.zeros((), log_partition.dtype)
+        tables = split(potentials, self.structure.shapes)
+        log_partition, marginals, error_bound = self.infer_with_error(tables)
+        return log_partition, join(marginals, self.length), error_bound
 
     def maximum_flat(self, potentials: jax.Array) -> jax.Array:
         """Same as `maximum`, for all tables in one vector [length]."""
@@ -190,11 +191,6 @@ class Oracle(abc.ABC):
         """A contraction of the structure, for use on the host in float64."""
         return contraction.plan(self.structure)
 
-    def log_marginal(self, potentials: Potentials, variables: Variables) -> jax.Array:
-        """Log-probabilities of any variables, within a clique or not [sizes of variables]."""
-        path = contraction.plan(self.structure, variables)
-        return normalised(ops.contract(path, potentials, logsumexp)[0])
-
 
 @jit
 def _infer(oracle: Oracle, tables: Any) -> Any:
@@ -210,7 +206,84 @@ def _least(tables: Any, xp: Any) -> Any:
     return functools.reduce(xp.minimum, map(xp.min, tables))
 
 
-def normalised(log_table: jax.Array) -> jax.Array:
-    """A table minus its own log-sum-exp, so that probabilities sum to 1 despite earlier rounding."""
-    total = logsumexp(log_table, tuple(range(log_table.ndim)))
-    return log_table - jnp.where(jnp.isfinite(total), total, 0)
+class Flat(Oracle):
+    """An oracle on one vector; it is a pytree of its maps and sizes, without the plan.
+
+    Attributes:
+        sizes: the sizes that determine the compiled program (static), with the vector's `length`.
+        arrangement: the plan; None after a JAX transformation.
+    """
+
+    sizes: Any
+    arrangement: Any
+
+    @abc.abstractmethod
+    def _infer(self, vector: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Log-partition and marginals [length]."""
+
+    @abc.abstractmethod
+    def _maximum(self, vector: jax.Array) -> jax.Array:
+        """Largest sum of potentials over all joint states (nats)."""
+
+    def _plan(self) -> Any:
+        if self.arrangement is None:
+            raise ValueError(
+                "this oracle went through a JAX transformation and lost its structure: ask the one that "
+                f"{type(self).__name__}.build returned, or use the flat form."
+            )
+        return self.arrangement
+
+    @property
+    def structure(self) -> Structure:
+        """The model's sizes and cliques."""
+        structure: Structure = self._plan().structure
+        return structure
+
+    @property
+    def forecast(self) -> Forecast:
+        """The forecast cost of one call."""
+        forecast: Forecast = self._plan().forecast
+        return forecast
+
+    @property
+    def length(self) -> int:
+        """Length of a flat vector: the cells of all cliques in order, each row-major, then padding."""
+        return int(self.sizes.length)
+
+    @functools.partial(jit, compiler_options=None)
+    def infer_flat(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Same as `infer`, for all tables in one vector [length], each row-major; 0 in the padding."""
+        return self._infer(potentials)
+
+    def infer_flat_with_error(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Same as `infer_flat`, with an error bound of 0."""
+        log_partition, marginals = self.infer_flat(potentials)
+        return log_partition, marginals, jnp.zeros((), log_partition.dtype)
+
+    @functools.partial(jit, compiler_options=None)
+    def maximum_flat(self, potentials: jax.Array) -> jax.Array:
+        """Same as `maximum`, for all tables in one vector [length]."""
+        return self._maximum(potentials)
+
+    def run(self, tables: Sequence[Any], dtype: Any) -> tuple[float, list[Any]]:
+        """Same as `Oracle.run`, with all tables in one vector, as thousands of arguments compile slowly.
+
+        The marginals are always NumPy arrays.
+        """
+        with precision(np.dtype(dtype).name):
+            log_partition, found = _infer_flat(self, host_join(tables, dtype, self.length))
+            return float(log_partition), list(split(np.asarray(found), self.structure.shapes))
+
+    def infer(self, potentials: Potentials) -> tuple[jax.Array, tuple[jax.Array, ...]]:
+        """Log-partition (nats) and the marginal of each clique (probabilities)."""
+        log_partition, marginals = self.infer_flat(join(potentials, self.length))
+        return log_partition, split(marginals, [table.shape for table in potentials])
+
+    def maximum(self, potentials: Potentials) -> jax.Array:
+        """Largest sum of potentials over all joint states (MAP value, nats)."""
+        return self.maximum_flat(join(potentials, self.length))
+
+
+@jit
+def _infer_flat(oracle: Flat, vector: jax.Array) -> Any:
+    return oracle.infer_flat(vector)

@@ -35,10 +35,10 @@ from jax import lax
 from pgmjax._internal.jit import jit
 from pgmjax.inference.ops.tables import join, split
 from pgmjax.inference.oracles import base
-from pgmjax.inference.plan import rates, regions
-from pgmjax.inference.plan.forecast import Forecast
+from pgmjax.inference.plan import regions
+from pgmjax.inference.plan.forecast import Forecast, device_rates
 from pgmjax.inference.plan.regions import Block, RegionGraph, RegionMaps, index_maps, region_graph
-from pgmjax.inference.plan.structure import Structure, Variables
+from pgmjax.inference.plan.structure import Structure
 
 # Cells whose time one takes that a colour touches: gathering, two segment sums and scattering.
 TOUCHED = 25
@@ -178,31 +178,9 @@ class RegionOracle(base.Oracle):
         found = self.propagate(potentials)
         return found.log_partition, found.marginals
 
-    def log_partition(self, potentials: base.Potentials) -> jax.Array:
-        """Approximate log of the sum over all joint states (nats); see `Beliefs`."""
-        return self.propagate(potentials).log_partition
-
     def maximum(self, potentials: base.Potentials) -> jax.Array:
         """An upper bound on the largest sum of potentials over all joint states (nats)."""
         return _maximum(self.agreeing, tuple(potentials))
-
-    def log_marginal(self, potentials: base.Potentials, variables: Variables) -> jax.Array:
-        """Log-probabilities of variables within one clique [sizes of variables].
-
-        Raises:
-            ValueError: no clique contains all the variables, so there is no belief about them.
-        """
-        holder = next((i for i, c in enumerate(self.structure.cliques) if set(variables) <= set(c)), None)
-        if holder is None:
-            raise ValueError(
-                "belief propagation has no belief about variables that lie within no clique: ask a "
-                "tractable part of the model."
-            )
-        clique = self.structure.cliques[holder]
-        table = self.propagate(potentials).marginals[holder]
-        kept = [v for v in clique if v in variables]
-        summed = table.sum(tuple(i for i, v in enumerate(clique) if v not in variables))
-        return jnp.log(summed.transpose([kept.index(v) for v in variables]))
 
 
 @jit
@@ -239,7 +217,7 @@ def forecast(graph: RegionGraph) -> Forecast:
         work=SWEEPS * touched,
         largest_tables=tuple((region, cells) for cells, region in sizes[:3]),
         operations=OPERATIONS,
-        seconds=SWEEPS * touched * TOUCHED * rates.of_device().cell,
+        seconds=SWEEPS * touched * TOUCHED * device_rates().cell,
     )
 
 

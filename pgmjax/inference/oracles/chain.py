@@ -20,15 +20,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 
 from pgmjax.inference import ops
 from pgmjax.inference.ops.tables import at, potentials_at
-from pgmjax.inference.oracles.base import Limits
-from pgmjax.inference.oracles.flat import Flat
+from pgmjax.inference.oracles.base import Flat, Limits
 from pgmjax.inference.plan import chain as layout
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.structure import Structure
@@ -41,7 +40,7 @@ Product = Callable[[jax.Array, jax.Array], jax.Array]
 
 @functools.partial(
     jax.tree_util.register_dataclass,
-    data_fields=["cells", "entries", "before", "behind", "ends", "out"],
+    data_fields=["maps"],
     meta_fields=["sizes"],
     drop_fields=["arrangement"],
 )
@@ -51,22 +50,12 @@ class Chain(Flat):
 
     Attributes:
         sizes: the sizes that determine the compiled program (static).
-        cells: position of each clique's cells in the flat vector [cliques, shared, private].
-        entries: positions of the entries of each matrix [matrices, states, states].
-        before: positions of the message from the left to each cell [cliques, shared, carried].
-        behind: the same from the right.
-        ends: the messages to the whole row [2, states].
-        out: position among the cells of each entry of the flat vector [length].
+        maps: the index maps.
         arrangement: the plan; None after a JAX transformation.
     """
 
     sizes: layout.ChainSizes
-    cells: Any
-    entries: Any
-    before: Any
-    behind: Any
-    ends: Any
-    out: Any
+    maps: layout.ChainMaps
     arrangement: layout.ChainPlan | None = None
 
     name: ClassVar[str] = "chain"
@@ -83,17 +72,8 @@ class Chain(Flat):
     @classmethod
     def of(cls, arrangement: layout.ChainPlan) -> Chain:
         """The oracle of an existing plan."""
-        maps = layout.index_maps(arrangement)
-        return cls(
-            arrangement.sizes,
-            jnp.asarray(maps.cells),
-            jnp.asarray(maps.entries),
-            jnp.asarray(maps.before),
-            jnp.asarray(maps.behind),
-            jnp.asarray(maps.ends),
-            jnp.asarray(maps.out),
-            arrangement,
-        )
+        maps = jax.tree.map(jnp.asarray, layout.index_maps(arrangement))
+        return cls(arrangement.sizes, maps, arrangement)
 
     @classmethod
     def within(cls, structure: Structure, limits: Limits) -> Chain:
@@ -112,34 +92,29 @@ class Chain(Flat):
 
     def _infer(self, vector: jax.Array) -> tuple[jax.Array, jax.Array]:
         if not self.sizes.cliques:
-            return self._log_partition(vector), vector
-        tables = potentials_at(vector, self.cells)
+            return jnp.full((), self.sizes.free, vector.dtype), vector
+        tables = potentials_at(vector, self.maps.cells)
         sums = logsumexp(tables, (2,))
         levels, middles, value = self._upwards(sums, _product, logsumexp)
         messages = _downwards(levels, middles, self._ends(vector)).reshape(-1)
-        received = potentials_at(messages, self.before) + potentials_at(messages, self.behind)
+        received = potentials_at(messages, self.maps.before) + potentials_at(messages, self.maps.behind)
         shared = jnp.sum(_shares(sums[:, :, None] + received, (1, 2)), axis=2, keepdims=True)
-        return value, at((shared * _shares(tables, (2,))).reshape(-1), self.out)
-
-    def _log_partition(self, vector: jax.Array) -> jax.Array:
-        return self._value(vector, _product, logsumexp)
+        return value, at((shared * _shares(tables, (2,))).reshape(-1), self.maps.out)
 
     def _maximum(self, vector: jax.Array) -> jax.Array:
-        return self._value(vector, exact_product.max_plus, logmax) - self.sizes.free
-
-    def _value(self, vector: jax.Array, product: Product, reduce: ops.Reduce) -> jax.Array:
         if not self.sizes.cliques:
-            return jnp.full((), self.sizes.free, vector.dtype)
-        return self._upwards(reduce(potentials_at(vector, self.cells), (2,)), product, reduce)[2]
+            return jnp.zeros((), vector.dtype)
+        sums = logmax(potentials_at(vector, self.maps.cells), (2,))
+        return self._upwards(sums, exact_product.max_plus, logmax)[2] - self.sizes.free
 
     def _ends(self, vector: jax.Array) -> jax.Array:
-        return potentials_at(vector, self.ends)[None]
+        return potentials_at(vector, self.maps.ends)[None]
 
     def _upwards(
         self, sums: jax.Array, product: Product, reduce: ops.Reduce
     ) -> tuple[list[jax.Array], jax.Array, jax.Array]:
         """The matrices of every level but the last, the messages to the middle of the row, and its value."""
-        levels, scales = [potentials_at(sums.reshape(-1), self.entries)], [jnp.zeros(1, sums.dtype)]
+        levels, scales = [potentials_at(sums.reshape(-1), self.maps.entries)], [jnp.zeros(1, sums.dtype)]
         while len(levels[-1]) > 2:
             made, scale = _recentred(product(levels[-1][0::2], levels[-1][1::2]), (1, 2))
             levels.append(made)

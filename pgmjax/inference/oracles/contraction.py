@@ -4,28 +4,40 @@ The log-partition function is one tensor contraction over the cliques themselves
 triangulated super-clique is stored. Its gradient with respect to a potential is that clique's
 marginal (Wainwright and Jordan 2008, proposition 3.1), computed by the backward pass of
 `inference.ops.sweep`.
+
+`HostContraction` follows the same path in NumPy: nothing is compiled, so it suits a fit of few steps and a
+structure met once. It works in float64, with probabilities instead of logarithms (see
+`inference.ops.host_sweep`), and in logarithms where probabilities would be lost. In a program compiled by
+JAX, which passes no NumPy arrays, it is `Contraction`.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import math
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from pgmjax.inference.ops import sweep
+from pgmjax.inference.ops import host_sweep, sweep
 from pgmjax.inference.ops.sweep import EXACT, FAST, MAXIMUM
-from pgmjax.inference.ops.tables import join, split
+from pgmjax.inference.ops.tables import host_join, split
 from pgmjax.inference.oracles import base
-from pgmjax.inference.plan import contraction, cost
+from pgmjax.inference.plan import contraction, forecast
 from pgmjax.inference.plan.forecast import Forecast, readable_cells
+from pgmjax.inference.plan.path import ContractionPath, large, of_path
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.kernels.log_sum_exp import logmax, logsumexp
 
 COMPILED = 0.1  # of the time of a call on the host, which the search for a path counts with
 SPARE = 4096  # cells of small buffers
+SOLVER = 11  # vectors of a solver on the host, in float64 even where float32 is asked for
+CALL = 5  # steps, whose time a call on the host takes beside its own, with a step of a solver
+SCALED = 2  # times as long a call on the host takes if the scales of tables are kept apart
 
 
 @functools.partial(jax.tree_util.register_dataclass, data_fields=[], meta_fields=["path", "fast"])
@@ -40,7 +52,7 @@ class Contraction(base.Oracle):
             check the error bound and use `exact()` if it exceeds rounding error.
     """
 
-    path: contraction.ContractionPath
+    path: ContractionPath
     fast: bool = False
 
     name: ClassVar[str] = "contraction"
@@ -49,13 +61,13 @@ class Contraction(base.Oracle):
     def build(cls, structure: Structure, fast: bool = False) -> Contraction:
         """Plan the path of a structure."""
         path = contraction.plan(structure)
-        return cls(path, fast and bool(cost.large(path)))
+        return cls(path, fast and bool(large(path)))
 
     @classmethod
     def within(cls, structure: Structure, limits: base.Limits) -> Contraction:
         """Plan the path of a structure; large products are fast if potentials are finite."""
         path = contraction.plan(structure, calls=COMPILED * limits.calls)
-        return cls(path, limits.finite and bool(cost.large(path)))
+        return cls(path, limits.finite and bool(large(path)))
 
     def exact(self) -> Contraction:
         """The same oracle with every product in exact form."""
@@ -69,21 +81,18 @@ class Contraction(base.Oracle):
     @functools.cached_property
     def forecast(self) -> Forecast:
         """The forecast cost of one call."""
-        spent = cost.of_path(self.path)
-        cells = self.structure.cells
-        tables = {c: cells(c) for c in (*(s.kept for s in self.path.steps), *self.structure.cliques)}
+        path, spent, cells = self.path, of_path(self.path), self.structure.cells
+        tables = {c: cells(c) for c in (*(s.kept for s in path.steps), *self.structure.cliques)}
         largest = sorted(tables.items(), key=lambda entry: -entry[1])
-        inputs = sum(cells(c) for c in self.structure.cliques)
         # the backward pass forms the unions of all steps except large products
-        small = [s for n, s in enumerate(self.path.steps) if n not in cost.large(self.path)]
-        widest = max((cells(s.union) for s in small), default=1)
-        most = readable_cells(self.path.largest)
+        widest = max((cells(s.union) for n, s in enumerate(path.steps) if n not in large(path)), default=1)
+        inputs = self.structure.length
         return Forecast(
-            method=f"contraction ({self.path.method}), largest stored table {most} cells",
-            largest=self.path.largest,
+            method=f"contraction ({path.method}), largest stored table {readable_cells(largest[0][1])} cells",
+            largest=largest[0][1],
             inputs=inputs,
             cells=max(spent.peak - 2 * inputs, 0) + spent.stored // 2 + widest + SPARE,
-            work=3 * self.path.work,
+            work=3 * path.work,
             largest_tables=tuple(largest[:3]),
             operations=spent.operations,
             seconds=spent.seconds(exact=not self.fast),
@@ -92,37 +101,21 @@ class Contraction(base.Oracle):
     @property
     def details(self) -> tuple[str, ...]:
         """Further lines for a summary of its plan."""
-        spent = cost.of_path(self.path)
-        form = "matrix product" if self.fast else "exact, in tiles"
-        forms = {
-            p.step: form if p.step in cost.large(self.path) else "exact, at once" for p in spent.products
-        }
-        return tuple(spent.with_forms(forms).lines()[1:])
+        return tuple(of_path(self.path).lines(self.fast))
 
-    def contraction_path(self) -> contraction.ContractionPath:
+    def contraction_path(self) -> ContractionPath:
         """The path already planned."""
         return self.path
-
-    def log_partition(self, potentials: base.Potentials) -> jax.Array:
-        """Log of the sum over all joint states (nats)."""
-        return self.infer(potentials)[0]
 
     def infer(self, potentials: base.Potentials) -> tuple[jax.Array, tuple[jax.Array, ...]]:
         """Log-partition (nats) and the marginal of each clique (probabilities)."""
         return self.infer_with_error(potentials)[:2]
 
-    def infer_flat_with_error(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Same as `infer_flat`, with a bound on the probability misplaced by fast products."""
-        log_partition, marginals, error_bound = self.infer_with_error(
-            split(potentials, self.structure.shapes)
-        )
-        return log_partition, join(marginals, self.length), error_bound
-
     def infer_with_error(
         self, potentials: base.Potentials
     ) -> tuple[jax.Array, tuple[jax.Array, ...], jax.Array]:
         """Same as `infer`, with a bound on the probability misplaced by fast products."""
-        return (_large if cost.large(self.path) else _swept)(self, tuple(potentials))
+        return (_large if large(self.path) else _swept)(self, tuple(potentials))
 
     def maximum(self, potentials: base.Potentials) -> jax.Array:
         """Largest sum of potentials over all joint states (nats)."""
@@ -157,3 +150,92 @@ def _large_backward(oracle: Contraction, saved: Any, cotangents: Any) -> Any:
 
 
 _large.defvjp(_large_forward, _large_backward)
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=[],
+    meta_fields=["path", "fast", "padded_length", "logarithms"],
+)
+@dataclasses.dataclass(frozen=True)
+class HostContraction(Contraction):
+    """The contraction oracle on the host.
+
+    Attributes:
+        padded_length: length of a flat vector; None for the cells of all cliques.
+        logarithms: never set a small probability to 0, which takes several times as long.
+    """
+
+    padded_length: int | None = None
+    logarithms: bool = False
+
+    name: ClassVar[str] = "host"
+    runs_on_host: ClassVar[bool] = True
+
+    @classmethod
+    def build(cls, structure: Structure, fast: bool = False) -> HostContraction:
+        """Plan the path of a structure."""
+        return cls(Contraction.build(structure, fast).path)
+
+    def exact(self) -> HostContraction:
+        """The same oracle in logarithms throughout."""
+        return dataclasses.replace(self, logarithms=True)
+
+    @property
+    def length(self) -> int:
+        """Length of a flat vector: the cells of all cliques, then padding."""
+        return super().length if self.padded_length is None else self.padded_length
+
+    @functools.cached_property
+    def forecast(self) -> Forecast:
+        """The forecast cost of one call."""
+        compiled = super().forecast
+        cells = 2 * compiled.cells + SOLVER * compiled.inputs  # twice as wide as those that are planned for
+        return dataclasses.replace(compiled, cells=cells, operations=0, seconds=self.seconds)
+
+    @property
+    def seconds(self) -> float:
+        """The forecast time of one call on one core (s)."""
+        by = forecast.HOST_RATES
+        return float(sum(count * getattr(by, rate) for rate, count in self.units.items()))
+
+    @functools.cached_property
+    def units(self) -> dict[str, int]:
+        """The units of work of one call on one core, by the name of their rate in `HostRates`."""
+        path, structure = self.path, self.structure
+        # by how many nats potentials differ, roughly
+        nats = sum(math.log(structure.cells(clique)) for clique in structure.cliques)
+        scaled = SCALED if nats > host_sweep.RANGE else 1
+        cells = structure.length + path.touched
+        return {"step": scaled * (CALL + len(path.steps)), "cell": scaled * cells, "flop": 3 * path.work}
+
+    def infer_flat(self, potentials: Any) -> tuple[Any, Any]:
+        """Same as `infer`, for all tables in one vector [length]."""
+        if not isinstance(potentials, np.ndarray):
+            return super().infer_flat(potentials)
+        log_partition, found = self._infer_on_host(np.asarray(potentials[: super().length], np.float64))
+        return log_partition, np.pad(found, (0, self.length - len(found)))
+
+    def infer_flat_with_error(self, potentials: Any) -> tuple[Any, Any, Any]:
+        """Same as `infer_flat`, with an error bound of 0 on the host."""
+        if not isinstance(potentials, np.ndarray):
+            return super().infer_flat_with_error(potentials)
+        return *self.infer_flat(potentials), np.zeros(())
+
+    def maximum_flat(self, potentials: Any) -> Any:
+        """Same as `maximum`, for all tables in one vector [length]."""
+        if not isinstance(potentials, np.ndarray):
+            return super().maximum_flat(potentials)
+        vector = np.asarray(potentials[: super().length], np.float64)
+        return np.asarray(host_sweep.maximum(self.path, vector))
+
+    def run(self, tables: Sequence[Any], dtype: Any) -> tuple[float, list[Any]]:
+        """Same as `Oracle.run`, on the host in float64; the marginals are NumPy arrays of the dtype."""
+        log_partition, found = self._infer_on_host(host_join(tables, np.float64))
+        return float(log_partition), list(split(found.astype(dtype), self.structure.shapes))
+
+    def _infer_on_host(self, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        made = None if self.logarithms else host_sweep.marginals(self.path, vector)
+        if made is None or made.error > np.finfo(np.float64).eps:
+            made = host_sweep.log_marginals(self.path, vector)
+        return np.asarray(made.log_partition), made.vector

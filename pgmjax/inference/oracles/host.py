@@ -18,7 +18,7 @@ import numpy as np
 
 from pgmjax.inference import ops
 from pgmjax.inference.ops import host_sweep
-from pgmjax.inference.plan import contraction, cost, elimination, parts, rates
+from pgmjax.inference.plan import contraction, elimination, forecast, parts
 from pgmjax.inference.plan.forecast import USUAL, QuestionLimits
 from pgmjax.inference.plan.structure import Structure, Variables
 from pgmjax.kernels.log_sum_exp import host_logsumexp
@@ -115,7 +115,7 @@ class HostModel:
         """Cells that `marginal` combines at most: a measure of its time."""
         sizes, factors = self._asked(output)
         structure = Structure(sizes, tuple(variables for _, variables in factors))
-        return contraction.plan(structure, output, find="elimination").work
+        return contraction.plan(structure, output, quick=True).work
 
     def seconds(self, output: Variables) -> float:
         """Forecast of the time of `marginal`, on one core (s)."""
@@ -147,9 +147,19 @@ class HostModel:
             cliques.append(kept)
         return HostModel(Structure(tuple(sizes), tuple(cliques)), tuple(tables), self.limits)
 
+    def divided(self) -> list[dict[int, slice]]:
+        """The values of some variables in each part of the model whose junction tree fits in memory.
+
+        A single part, without such variables, if the tree of the whole fits. `restricted` gives the part.
+
+        Raises:
+            ModelTooLargeError: no division fits, or all parts take too long.
+        """
+        return list(parts.divide(self.structure, self.limits))
+
     def log_evidence(self, allowed: Mapping[int, np.ndarray]) -> float:
         """Log of the sum over the joint states in which some variables have one of the given codes (nats)."""
-        path = contraction.plan(self.structure, find="elimination")
+        path = contraction.plan(self.structure, quick=True)
         if _worth_planning(path):
             return float(self.restricted(allowed).log_sum())
         tables = list(self.tables)
@@ -169,7 +179,7 @@ class HostModel:
         structure = Structure(sizes, tuple(variables for _, variables in factors))
         tables = [table for table, _ in factors]
         path = _path(structure, output)
-        need = 8 * cost.of_path(path, backward=False).peak  # with probabilities of the tables
+        need = 8 * path.forward_peak  # with probabilities of the tables
         if self.limits.allow(need) and _seconds(path) <= self.limits.max_seconds:
             return host_sweep.contracted(path, tables)
         model = HostModel(structure, tuple(tables), self.limits)
@@ -284,14 +294,14 @@ class _Question:
 @functools.lru_cache(maxsize=512)
 def _path(structure: Structure, output: Variables) -> contraction.ContractionPath:
     """The path of a question: that of a greedy order, unless a better one saves more than the search."""
-    quick = contraction.plan(structure, output, find="elimination")
+    quick = contraction.plan(structure, output, quick=True)
     return contraction.plan(structure, output) if _worth_planning(quick) else quick
 
 
 def _seconds(path: contraction.ContractionPath) -> float:
     """Forecast of the time of a contraction, on one core (s)."""
-    by, tables = rates.of_host(), cost.of_path(path, backward=False).moved / 3
-    return 1.3 * by.step * len(path.steps) + 0.4 * by.cell * tables + by.flop * path.work
+    by = forecast.HOST_RATES
+    return 1.3 * by.step * len(path.steps) + 0.4 * by.cell * path.touched + by.flop * path.work
 
 
 def _worth_planning(path: contraction.ContractionPath) -> bool:
@@ -300,5 +310,5 @@ def _worth_planning(path: contraction.ContractionPath) -> bool:
 
 def planned_cells(structure: Structure) -> float:
     """Return how many cells are contracted in the time that it takes to plan a question."""
-    by = rates.of_host()
+    by = forecast.HOST_RATES
     return _PLANNING * by.step * len(structure.cliques) / (2.5 * by.cell)

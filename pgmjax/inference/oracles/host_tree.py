@@ -32,7 +32,7 @@ from pgmjax._internal.memory import readable_bytes
 from pgmjax.inference import ops
 from pgmjax.inference.ops import host_sweep
 from pgmjax.inference.oracles.host import HostModel, planned_cells
-from pgmjax.inference.plan import elimination, junction_tree, parts, rates
+from pgmjax.inference.plan import elimination, forecast, junction_tree, parts
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.junction_tree import JunctionTree
 from pgmjax.inference.plan.structure import Structure, Variables
@@ -40,7 +40,7 @@ from pgmjax.kernels.log_sum_exp import host_logsumexp
 
 CACHE_BYTES = 1 << 28
 _SMALL = 1 << 16  # cells: below this, a product of two tables is not worth planning
-_SHORT = 16  # cells of a row
+_ALONE = 30  # times the cells contracted while a question is planned, from which on it may be asked alone
 _Factor = tuple[np.ndarray, Variables]
 _Part = tuple[
     host_sweep.ScaledTable | np.ndarray, Variables
@@ -49,7 +49,7 @@ _Part = tuple[
 
 def _seconds_between(cells: float) -> float:
     """Forecast of the time of products in a calibrated tree, on one core (s)."""
-    return parts.CELLS * rates.of_host().cell * cells
+    return parts.CELLS * forecast.HOST_RATES.cell * cells
 
 
 class HostTree:
@@ -75,7 +75,6 @@ class HostTree:
         self._cache = _Recent(cache_bytes)
         self._sets = [frozenset(clique) for clique in self.tree.cliques]
         self._root: list[int] = []
-        self._paid = 0.0  # what questions that were asked or planned alone took, in cells; see `_is_paid`
         # the topmost tree clique that contains a variable; variables are in the order of all tables' axes
         self._top: dict[int, int] = {}
         for n, (clique, parent) in enumerate(zip(self.tree.cliques, self.tree.parent, strict=True)):
@@ -107,8 +106,7 @@ class HostTree:
             return table.transpose([kept.index(v) for v in wanted]).copy()
         groups = self._groups(wanted)
         between = sum(map(self._cells_between, groups))
-        if not self._is_paid(between) and self._is_shorter_asked(wanted, between):
-            self._paid += self.host.work(wanted)
+        if self._is_shorter_asked(wanted, between):
             return self.host.marginal(wanted)
         return self._product([self._joint(group) for group in groups], wanted)
 
@@ -146,25 +144,13 @@ class HostTree:
     def _is_shorter_asked(self, wanted: Variables, between: int) -> bool:
         """True if a contraction for this marginal alone takes less than the tree between its attributes.
 
-        Also if the tree takes longer than a question may: the contraction refuses what is too long.
+        Not if the tree takes no longer than many plans of a contraction, since what is computed in it is kept
+        for the next question. Yes if it takes longer than a question may: the contraction refuses that.
         """
-        if between <= planned_cells(self.tree.structure):
-            return False
-        return _seconds_between(between) > self.host.limits.max_seconds or self.host.work(wanted) < between
-
-    def _is_paid(self, between: int) -> bool:
-        """True if contractions for single marginals, and their plans, took as long as this one in the tree.
-
-        What is computed in the tree is kept for the next question, a contraction is not. As with rented
-        skis, to change over as soon as as much was paid costs at most twice what the best choice would have.
-        """
-        limits, plan = self.host.limits, planned_cells(self.tree.structure)
-        fits = limits.allow(8 * between) and _seconds_between(between) <= limits.max_seconds
-        if plan < between <= self._paid and fits:
-            self._paid -= between
+        if _seconds_between(between) > self.host.limits.max_seconds:
             return True
-        self._paid += plan * (between > plan)
-        return False
+        many_plans = _ALONE * planned_cells(self.tree.structure)
+        return between > many_plans and self.host.work(wanted) < between
 
     def _joint(self, wanted: Sequence[int]) -> _Factor:
         """The marginal of variables in the same tree."""
@@ -234,33 +220,15 @@ class HostTree:
             clique, shared = self.tree.cliques[n], self.tree.separator[n]
             if not whole:
                 table = summed(self.calibration.given[n], clique, kept)
-            elif set(kept).isdisjoint(shared):
-                table = self._own(n, clique[len(shared) :], kept)
+            elif kept == (own := clique[len(shared) :]):
+                table = self.calibration.own(n)
+            elif set(kept) <= set(own):
+                table = summed(self._reduced(n, own, whole), own, kept)
             else:
                 table = summed(self.calibration.table(n), clique, kept)
             entry = np.ascontiguousarray(table), kept
             self._cache.put(key, entry)
         return entry[0]
-
-    def _own(self, n: int, own: Variables, kept: Variables) -> np.ndarray:
-        """The marginal of some of a clique's own variables: from half of them, from a quarter, and so on."""
-        parts = [own]
-        while len(parts[-1]) > 1:
-            half = len(parts[-1]) // 2
-            halves = parts[-1][:half], parts[-1][half:]
-            inner = [part for part in halves if set(kept).issubset(part)]
-            if not inner:
-                break
-            parts += inner
-        parts += [kept] * (kept != parts[-1])
-        known = [self._cache.get((n, part, True)) for part in parts]
-        last = max((i for i, entry in enumerate(known) if entry is not None), default=0)
-        entry = known[last]
-        table = self.calibration.own(n) if entry is None else entry[0]
-        for wider, part in itertools.pairwise(parts[last:]):
-            self._cache.put((n, wider, True), (table, wider))
-            table = summed(table, wider, part)
-        return table
 
     def _product(self, factors: Sequence[_Factor], output: Variables) -> np.ndarray:
         """The product of tables, summed to the output."""
@@ -274,6 +242,58 @@ class HostTree:
             operands += [table, [names[v] for v in variables]]
         large = len(factors) > 2 or cells(names) > _SMALL  # otherwise planning costs more than it saves
         return np.einsum(*operands, [names[v] for v in output], optimize=large)
+
+
+class SlicedTree:
+    """Questions to a model whose junction tree does not fit in memory: to its parts, one after another.
+
+    A marginal is the mean of the parts' marginals, weighted by their shares of the partition function, so one
+    pass over the parts answers any number of questions.
+
+    Args:
+        host: the model.
+        divided: the values of some variables in each part.
+        cache_bytes: size of the cache of each part's tree.
+    """
+
+    def __init__(self, host: HostModel, divided: list[dict[int, slice]], cache_bytes: int = CACHE_BYTES):
+        self.host, self.divided, self.cache_bytes = host, divided, cache_bytes
+        self.tree = tree_of(host.restricted(divided[0]).structure)  # the largest
+        self.marginal, self.seconds = host.marginal, host.seconds
+
+    @property
+    def log_partition(self) -> float:
+        """Log of the sum over all joint states (nats)."""
+        return self.host.log_partition
+
+    def marginals(self, wanted: Sequence[Variables]) -> list[np.ndarray]:
+        """Several marginals by one pass over the parts."""
+        found = [np.zeros(self.host.structure.shape(variables)) for variables in wanted]
+        top = -np.inf
+        for some in self.divided:
+            tree = HostTree(self.host.restricted(some), self.cache_bytes)
+            if tree.log_partition == -np.inf:
+                continue
+            if tree.log_partition > top:  # the largest share is 1
+                for table in found:
+                    table *= math.exp(top - tree.log_partition)
+                top = tree.log_partition
+            share = math.exp(tree.log_partition - top)
+            for table, variables in zip(found, wanted, strict=True):
+                mine = tuple(some.get(v, slice(None)) for v in variables)
+                table[mine] += share * tree.marginal(variables)
+        return [table / table.sum() for table in found]
+
+
+def tree_for(host: HostModel, cache_bytes: int = CACHE_BYTES) -> HostTree | SlicedTree:
+    """The calibrated tree of a model, or its parts in turn if the tree does not fit in memory.
+
+    Raises:
+        ModelTooLargeError: too many parts would be needed, or they would take too long.
+    """
+    divided = host.divided()
+    whole = len(divided) == 1
+    return HostTree(host, cache_bytes) if whole else SlicedTree(host, divided, cache_bytes)
 
 
 class _Recent:
@@ -321,21 +341,13 @@ class CalibratedTree:
         """Probabilities of a tree clique [sizes of the clique]: computed, so that the tree is stored once."""
         shared = self.shared[n].reshape(-1)
         rows = self.given[n].reshape(shared.size, -1)
-        if rows.shape[1] > _SHORT:
-            return (rows * shared[:, None]).reshape(self.given[n].shape)
-        found = np.empty_like(rows)
-        for mine, given in zip(found.T, rows.T, strict=True):
-            np.multiply(given, shared, out=mine)
-        return found.reshape(self.given[n].shape)
+        return (rows * shared[:, None]).reshape(self.given[n].shape)
 
     def own(self, n: int) -> np.ndarray:
         """Probabilities of the variables that a tree clique does not share with its parent [size of each]."""
         shared = self.shared[n].reshape(-1)
         rest = self.given[n].shape[self.shared[n].ndim :]
-        rows = self.given[n].reshape(shared.size, -1)
-        if rows.shape[1] > _SHORT:
-            return np.asarray(shared @ rows).reshape(rest)
-        return np.array([shared @ column for column in rows.T]).reshape(rest)
+        return np.asarray(shared @ self.given[n].reshape(shared.size, -1)).reshape(rest)
 
 
 def calibrate(host: HostModel) -> CalibratedTree:
@@ -358,7 +370,7 @@ def calibrate(host: HostModel) -> CalibratedTree:
     if not host.limits.allow(need):
         raise ModelTooLargeError(
             f"the model's junction tree needs about {readable_bytes(need)}, and "
-            f"{readable_bytes(host.limits.bytes)} is available: ask in parts (`host_slices`).",
+            f"{readable_bytes(host.limits.bytes)} is available: ask in parts (`tree_for`).",
             need,
         )
     given, log_partition = _conditionals(tree, host)
@@ -415,32 +427,16 @@ def _conditional(
         floor = np.where(np.isfinite(message), message, 0.0)
         logs -= floor.reshape(*floor.shape, *(1 for _ in shape[kept:]))
         return np.exp(logs, out=logs), host_sweep.scaled(message)
-    product = ops.host_product([(table.table, variables) for table, variables in scaled], clique, shape)
+    product = np.ones(shape)
+    for part, variables in scaled:
+        product *= ops.align(part.table, variables, clique)
     rows = product.reshape(math.prod(shape[:kept]), -1)
-    sums = _row_sums(rows)
-    _divide_rows(rows, np.where(sums > 0, sums, 1.0))
+    sums = rows @ np.ones(rows.shape[1])
+    rows /= np.where(sums > 0, sums, 1.0)[:, None]
     found = host_sweep.ScaledTable(
         sums, sum(table.scale for table, _ in scaled), low, math.log(rows.shape[1])
     )
     return product, found.rescaled(shape[:kept])
-
-
-def _row_sums(rows: np.ndarray) -> np.ndarray:
-    """Sums of rows, a new array; short rows by columns, which is faster."""
-    if rows.shape[1] == 1:
-        return rows[:, 0].copy()
-    if rows.shape[1] > _SHORT:
-        return np.asarray(rows.sum(axis=1))
-    return functools.reduce(np.add, rows.T)
-
-
-def _divide_rows(rows: np.ndarray, divisors: np.ndarray) -> None:
-    """Divide each row by its number, in place."""
-    if rows.shape[1] > _SHORT:
-        rows /= divisors[:, None]
-        return
-    for column in rows.T:
-        column /= divisors
 
 
 def _separators(tree: JunctionTree, given: list[np.ndarray]) -> list[np.ndarray]:
@@ -479,13 +475,7 @@ def _run_sums(table: np.ndarray, keep: Sequence[bool]) -> np.ndarray:
         if kept:
             after *= size
         elif after == 1:
-            table = _row_sums(table.reshape(-1, size))
+            table = table.reshape(-1, size) @ np.ones(size)  # faster than a sum of short rows
         else:
-            table = _middle_sums(table.reshape(-1, size, after))
+            table = table.reshape(-1, size, after).sum(axis=1)
     return table.reshape(-1)
-
-
-def _middle_sums(table: np.ndarray) -> np.ndarray:
-    if table.shape[1] > _SHORT:
-        return np.asarray(table.sum(axis=1))
-    return functools.reduce(np.add, table.transpose(1, 0, 2))

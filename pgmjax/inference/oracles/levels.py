@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import jax
@@ -26,12 +26,11 @@ import jax.numpy as jnp
 from jax import lax
 
 from pgmjax.inference.ops.tables import at, potentials_at
-from pgmjax.inference.oracles.flat import Flat
+from pgmjax.inference.oracles.base import Flat
 from pgmjax.inference.plan import levels as layout
-from pgmjax.inference.plan.levels import LevelSizes
+from pgmjax.inference.plan.levels import LevelMaps, LevelSizes
 from pgmjax.inference.plan.structure import Structure
 
-Maps = Sequence[jax.Array]
 # For tables of one class: the recentred log messages [width, above * both], the scale subtracted from
 # them [width, 1], and the conditional distributions, if needed.
 Summary = tuple[jax.Array, jax.Array, jax.Array | None]
@@ -39,7 +38,7 @@ Summary = tuple[jax.Array, jax.Array, jax.Array | None]
 
 @functools.partial(
     jax.tree_util.register_dataclass,
-    data_fields=["tables", "up", "down", "out"],
+    data_fields=["maps"],
     meta_fields=["sizes"],
     drop_fields=["arrangement"],
 )
@@ -49,18 +48,12 @@ class Levels(Flat):
 
     Attributes:
         sizes: the sizes that determine the compiled program (static).
-        tables: for each class, position of each cell in the flat vector [steps, width, cells].
-        up: for each class, positions of the messages from below [steps, width, fan-in, separator].
-        down: for each class, positions of the message from above [steps, width, separator].
-        out: position among the beliefs of each entry of the flat vector [length].
+        maps: the index maps.
         arrangement: the plan; None after a JAX transformation.
     """
 
     sizes: layout.LevelSizes
-    tables: tuple[Any, ...]
-    up: tuple[Any, ...]
-    down: tuple[Any, ...]
-    out: Any
+    maps: layout.LevelMaps
     arrangement: layout.Arrangement | None = None
 
     name: ClassVar[str] = "levels"
@@ -77,30 +70,21 @@ class Levels(Flat):
     @classmethod
     def of(cls, arrangement: layout.Arrangement) -> Levels:
         """The oracle of an existing plan."""
-        maps, out = layout.index_maps(arrangement)
-        return cls(
-            arrangement.sizes,
-            tuple(jnp.asarray(one.tables) for one in maps),
-            tuple(jnp.asarray(one.up) for one in maps),
-            tuple(jnp.asarray(one.down) for one in maps),
-            jnp.asarray(out),
-            arrangement,
-        )
+        maps = jax.tree.map(jnp.asarray, layout.index_maps(arrangement))
+        return cls(arrangement.sizes, maps, arrangement)
 
     def _infer(self, vector: jax.Array) -> tuple[jax.Array, jax.Array]:
         return _infer(self, vector)
 
-    def _log_partition(self, vector: jax.Array) -> jax.Array:
-        return _log_partition(self, vector)
-
     def _maximum(self, vector: jax.Array) -> jax.Array:
-        return collect_maximum(self.sizes, self.tables, self.up, vector)
+        return collect(self.sizes, self.maps, vector, _log_max)[1]
 
 
 def _both_sweeps(oracle: Levels, vector: jax.Array) -> tuple[jax.Array, jax.Array]:
-    conditionals, log_partition = collect(oracle.sizes, oracle.tables, oracle.up, vector)
-    beliefs = distribute(oracle.sizes, oracle.down, conditionals)
-    return log_partition, jnp.where(oracle.out >= 0, _take(beliefs, oracle.out), 0)
+    maps = oracle.maps
+    conditionals, log_partition = collect(oracle.sizes, maps, vector, _log_sum)
+    beliefs = distribute(oracle.sizes, maps.down, conditionals)
+    return log_partition, jnp.where(maps.out >= 0, _take(beliefs, maps.out), 0)
 
 
 @jax.custom_vjp
@@ -123,46 +107,10 @@ def _infer_backward(kept: Any, weights: tuple[jax.Array, jax.Array]) -> tuple[No
 _infer.defvjp(_infer_forward, _infer_backward)
 
 
-@jax.custom_jvp
-def _log_partition(oracle: Levels, vector: jax.Array) -> jax.Array:
-    return collect(oracle.sizes, oracle.tables, oracle.up, vector)[1]
-
-
-@_log_partition.defjvp
-def _log_partition_derivative(
-    at: tuple[Levels, jax.Array], along: tuple[Any, jax.Array]
-) -> tuple[jax.Array, jax.Array]:
-    value, marginals = _infer(*at)
-    return value, jnp.vdot(marginals, along[1])
-
-
 def _take(tables: tuple[jax.Array, ...], positions: jax.Array) -> jax.Array:
     flat = [table.reshape(-1) for table in tables] or [jnp.zeros(1)]
     joined = jnp.concatenate(flat) if len(flat) > 1 else flat[0]
     return joined.at[jnp.maximum(positions, 0)].get(mode="promise_in_bounds")
-
-
-def collect(
-    sizes: LevelSizes, tables: Maps, up: Maps, vector: jax.Array
-) -> tuple[tuple[jax.Array, ...], jax.Array]:
-    """Upward pass, from the leaves to the roots.
-
-    Args:
-        sizes: the static part.
-        tables: for each class, the map from the flat vector to its tables [steps, width, cells].
-        up: for each class, the map from messages [steps, width, fan-in, both * below].
-        vector: log-potentials [length].
-
-    Returns:
-        For each class, the probabilities of every node given its separator [steps, width, cells], and
-        the log-partition. Do not differentiate this function: its derivative is not the log-partition's.
-    """
-    return _sweep_up(sizes, tables, up, vector, _log_sum)
-
-
-def collect_maximum(sizes: LevelSizes, tables: Maps, up: Maps, vector: jax.Array) -> jax.Array:
-    """Same as `collect` with maxima instead of sums: the value of the most likely state."""
-    return _sweep_up(sizes, tables, up, vector, _log_max)[1]
 
 
 def _log_sum(table: jax.Array) -> Summary:
@@ -187,9 +135,21 @@ def _recentred(message: jax.Array, scale: jax.Array) -> jax.Array:
     return message - jnp.where(jnp.isfinite(scale), scale, 0)
 
 
-def _sweep_up(
-    sizes: LevelSizes, tables: Maps, up: Maps, vector: jax.Array, reduce: Callable[[jax.Array], Summary]
+def collect(
+    sizes: LevelSizes, maps: LevelMaps, vector: jax.Array, reduce: Callable[[jax.Array], Summary]
 ) -> tuple[tuple[jax.Array, ...], jax.Array]:
+    """Upward pass, from the leaves to the roots.
+
+    Args:
+        sizes: the static part.
+        maps: the index maps.
+        vector: log-potentials [length].
+        reduce: `_log_sum`, or `_log_max` for the value of the most likely state.
+
+    Returns:
+        For each class, the probabilities of every node given its separator [steps, width, cells], and
+        the log-partition. Do not differentiate this function: its derivative is not the log-partition's.
+    """
     if not sizes.shapes:
         return (), jnp.zeros((), vector.dtype)
 
@@ -207,12 +167,14 @@ def _sweep_up(
 
     starts = sizes.sent_up * jnp.arange(sizes.steps, dtype=jnp.int32)
     sent = jnp.zeros(sizes.steps * sizes.sent_up + 1, vector.dtype)  # the last entry stays 0: no message
-    potentials = tuple(potentials_at(vector, positions) for positions in tables)
-    _, (kept, scales) = lax.scan(step, sent, (starts, potentials, tuple(up)))
+    potentials = tuple(potentials_at(vector, positions) for positions in maps.tables)
+    _, (kept, scales) = lax.scan(step, sent, (starts, potentials, maps.up))
     return kept, jnp.sum(jnp.stack([jnp.sum(scale) for scale in scales]))
 
 
-def distribute(sizes: LevelSizes, down: Maps, conditionals: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+def distribute(
+    sizes: LevelSizes, down: tuple[jax.Array, ...], conditionals: tuple[jax.Array, ...]
+) -> tuple[jax.Array, ...]:
     """Downward pass, from the roots to the leaves.
 
     Args:
@@ -243,7 +205,7 @@ def distribute(sizes: LevelSizes, down: Maps, conditionals: tuple[jax.Array, ...
     starts = sizes.sent_down * jnp.arange(sizes.steps, dtype=jnp.int32)
     # the last two entries are constant: messages to roots (1) and to padding (0)
     sent = jnp.ones(sizes.steps * sizes.sent_down + 2, conditionals[0].dtype).at[-1].set(0)
-    return lax.scan(step, sent, (starts, conditionals, tuple(down)), reverse=True)[1]
+    return lax.scan(step, sent, (starts, conditionals, down), reverse=True)[1]
 
 
 def _write(sent: jax.Array, messages: list[jax.Array], start: jax.Array) -> jax.Array:

@@ -19,8 +19,8 @@ import jax.numpy as jnp
 
 from pgmjax.inference import ops
 from pgmjax.inference.oracles import base
-from pgmjax.inference.plan import junction_tree, rates
-from pgmjax.inference.plan.forecast import Forecast
+from pgmjax.inference.plan import junction_tree
+from pgmjax.inference.plan.forecast import Forecast, device_rates
 from pgmjax.inference.plan.structure import Structure, Variables
 from pgmjax.kernels.log_sum_exp import logmax, logsumexp
 
@@ -50,7 +50,7 @@ class MessagePassing(base.Oracle):
         cells = self.structure.cells
         tables = sorted(((c, cells(c)) for c in self.tree.cliques), key=lambda entry: -entry[1])
         inputs = sum(cells(c) for c in self.structure.cliques)
-        total, by = self.tree.cells, rates.of_device()
+        total, by = self.tree.cells, device_rates()
         return Forecast(
             method=f"junction tree of {len(tables)} cliques, {total:,} cells",
             largest=max((n for _, n in tables), default=1),
@@ -104,7 +104,7 @@ class MessagePassing(base.Oracle):
                 parent = tree.cliques[tree.parent[i]]
                 marginal = ops.project(beliefs[tree.parent[i]], parent, tree.separator[i], logsumexp)
                 conditional = conditional + ops.align(marginal, tree.separator[i], clique)
-            beliefs.append(base.normalised(conditional))
+            beliefs.append(_normalised(conditional))
         return scale, beliefs
 
     def infer(self, potentials: base.Potentials) -> tuple[jax.Array, tuple[jax.Array, ...]]:
@@ -116,10 +116,12 @@ class MessagePassing(base.Oracle):
             for clique, home in zip(self.structure.cliques, self.tree.home, strict=True)
         )
 
-    def log_partition(self, potentials: base.Potentials) -> jax.Array:
-        """Log of the sum over all joint states (nats)."""
-        return self._collect(potentials, logsumexp)[2]
-
     def maximum(self, potentials: base.Potentials) -> jax.Array:
         """Largest sum of potentials over all joint states (nats)."""
         return self._collect(potentials, logmax)[2]
+
+
+def _normalised(log_table: jax.Array) -> jax.Array:
+    """A table minus its own log-sum-exp, so that probabilities sum to 1 despite earlier rounding."""
+    total = logsumexp(log_table, tuple(range(log_table.ndim)))
+    return log_table - jnp.where(jnp.isfinite(total), total, 0)

@@ -20,7 +20,6 @@ from jax.sharding import Mesh
 from pgmjax._internal import sharding
 from pgmjax.inference.ops import sweep
 from pgmjax.inference.ops.sweep import MAXIMUM
-from pgmjax.inference.ops.tables import join, split
 from pgmjax.inference.oracles import base
 from pgmjax.inference.oracles.contraction import Contraction
 from pgmjax.inference.plan import slicing
@@ -101,7 +100,7 @@ class Sliced(base.Oracle):
     @property
     def details(self) -> tuple[str, ...]:
         """Further lines for a summary of its plan."""
-        return tuple(self.plan.lines()[1:])
+        return tuple(self.plan.lines(self.fast))
 
     def exact(self) -> Sliced:
         """The same oracle with every product in exact form."""
@@ -133,19 +132,6 @@ class Sliced(base.Oracle):
 
         value, (marginals, error_bound) = sharding.over_slices(self.mesh, one, self.plan.slices)
         return value, marginals, error_bound
-
-    def infer_flat_with_error(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Same as `infer_with_error`, for all tables in one vector [length]."""
-        value, marginals, error_bound = self.infer_with_error(split(potentials, self.structure.shapes))
-        return value, join(marginals, self.length), error_bound
-
-    def infer_flat(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Same as `infer`, for all tables in one vector [length]."""
-        return self.infer_flat_with_error(potentials)[:2]
-
-    def log_partition(self, potentials: base.Potentials) -> jax.Array:
-        """Log of the sum over all joint states (nats)."""
-        return self.infer(potentials)[0]
 
     def maximum(self, potentials: base.Potentials) -> jax.Array:
         """Largest sum of potentials over all joint states (nats)."""

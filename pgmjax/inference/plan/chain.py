@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -55,8 +56,7 @@ class ChainSizes:
         return self.matrices.bit_length() - 1
 
 
-@dataclasses.dataclass(frozen=True)
-class ChainMaps:
+class ChainMaps(NamedTuple):
     """The index maps of a chain, int32, and what stands at its ends.
 
     Attributes:
@@ -70,12 +70,12 @@ class ChainMaps:
         out: position in `cells` of each entry of the flat vector [length].
     """
 
-    cells: np.ndarray
-    entries: np.ndarray
-    before: np.ndarray
-    behind: np.ndarray
-    ends: np.ndarray
-    out: np.ndarray
+    cells: Any
+    entries: Any
+    before: Any
+    behind: Any
+    ends: Any
+    out: Any
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,7 +109,7 @@ class ChainPlan:
             method=f"{sizes.cliques:,} cliques in a row, {sizes.matrices:,} matrices of {sizes.states:,} "
             f"states multiplied in {sizes.levels} levels",
             largest=max(matrix, largest[0][1] if largest else 1),
-            inputs=sum(map(structure.cells, structure.cliques)),
+            inputs=structure.length,
             # products of all levels and the first map; maps, sums and beliefs of the cliques
             cells=3 * sizes.matrices * matrix + 4 * cells + sizes.length,
             work=work,
@@ -143,8 +143,7 @@ def arrange(structure: Structure) -> ChainPlan:
         )
     used = set().union(*cliques)
     free = sum(math.log(n) for v, n in enumerate(structure.sizes) if v not in used)
-    length = sum(map(structure.cells, structure.cliques))
-    sizes = ChainSizes(len(order), matrices, states, shared, private, carried, length, free)
+    sizes = ChainSizes(len(order), matrices, states, shared, private, carried, structure.length, free)
     return ChainPlan(structure, order, frontiers, sizes)
 
 

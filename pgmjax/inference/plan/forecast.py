@@ -1,19 +1,113 @@
-"""Cost forecast of a plan, and errors with figures before memory is allocated."""
+"""Forecasts of the cost of a plan, by the rates of the machine, and errors before memory is allocated.
+
+A rate is a time per unit of work. There are those of compiled programs on the device, from the data sheet of
+a named card (a T4's for other cards) or the defaults of a CPU, and those of NumPy on the host. Nothing is
+measured or kept on the user's machine: those measured on one chose the same plans (docs/lab/ablations.md),
+and equal calls are planned equally. `bench/machine_rates.py` measures them.
+
+References:
+    NVIDIA's data sheets of H100 (SXM), H200, A100 80GB, L4 and T4, and the white paper of the Ada GPU
+    architecture for the GeForce RTX 4090: bandwidth and float32 operations (not those of tensor cores).
+    CUDA C++ programming guide, arithmetic instructions: 16 exponentials a clock and multiprocessor, which
+    has 64 (A100, T4) or 128 float32 units.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 
+from pgmjax._internal import device
 from pgmjax._internal.errors import Error
 from pgmjax._internal.memory import available_bytes, readable_bytes, scientific
-from pgmjax.inference.plan import rates
 
 ORACLE_COPIES = 3  # of the potentials, in a call: as given, on the device, and marginals
 _SMALL = 1 << 20  # bytes
-
-
 QUESTION_SECONDS = 600.0  # longest forecast of a question that is answered unless more is allowed
 SHARE = 0.8  # of the free memory, which the tables of a question may take
+
+DEFAULTS = "defaults, of two cores of an AMD EPYC"
+UNKNOWN = "data sheet of the T4, for want of this card's"
+_LAUNCH = 2.5e-6  # seconds to start a kernel of a card: an assumption, no data sheet says
+# name as JAX gives it -> name, bytes a second, float32 operations a second, float32 units of a multiprocessor
+_CARDS = {
+    "NVIDIA H100 80GB HBM3": ("H100 SXM", 3.35e12, 67e12, 128),
+    "NVIDIA H200": ("H200", 4.8e12, 67e12, 128),
+    "NVIDIA A100-SXM4-80GB": ("A100 80GB", 2.039e12, 19.5e12, 64),
+    "NVIDIA L4": ("L4", 3.0e11, 30.3e12, 128),
+    "Tesla T4": ("T4", 3.2e11, 8.1e12, 64),
+    "NVIDIA GeForce RTX 4090": ("GeForce RTX 4090", 1.008e12, 82.6e12, 128),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Rates:
+    """Times of compiled programs; the defaults are for two CPU cores, float32.
+
+    Attributes:
+        launch: seconds to start one compiled operation.
+        cell: seconds to read, transform and write a cell of an operand of a large product.
+        exponential: seconds of an exponential in a sum, with reading its term.
+        flop: seconds per floating point operation of a matrix product.
+        operation: seconds to compile one operation.
+        source: where the rates come from, in words.
+    """
+
+    launch: float = 3.7e-7
+    cell: float = 8e-10
+    exponential: float = 1.3e-9
+    flop: float = 5.5e-12
+    operation: float = 2e-3
+    source: str = DEFAULTS
+
+
+@dataclasses.dataclass(frozen=True)
+class HostRates:
+    """Times of NumPy on the host, float64.
+
+    Attributes:
+        step: seconds of a step of inference, whatever its size: a few calls of NumPy.
+        cell: seconds to transform a stored cell, forward and backward.
+        flop: seconds of a multiplication and addition in a matrix product.
+        source: where the rates come from, in words.
+    """
+
+    step: float = 1e-5
+    cell: float = 4e-9
+    flop: float = 5e-11
+    source: str = DEFAULTS
+
+
+HOST_RATES = HostRates()
+
+
+def device_rates() -> Rates:
+    """Return the rates of compiled programs on the device at hand."""
+    return _device_rates(device.is_cpu(), device.kind())
+
+
+@functools.cache
+def _device_rates(is_cpu: bool, name: str) -> Rates:
+    return of_card(name) or (Rates() if is_cpu else _by_sheet("Tesla T4", UNKNOWN))
+
+
+def of_card(name: str) -> Rates | None:
+    """Return the rates of a card by its data sheet; None if it is not one of those known.
+
+    Args:
+        name: as JAX gives it.
+
+    Example:
+        >>> of_card("NVIDIA L4").source
+        'data sheet of the L4'
+    """
+    return _by_sheet(name, f"data sheet of the {_CARDS[name][0]}") if name in _CARDS else None
+
+
+def _by_sheet(name: str, source: str) -> Rates:
+    _, bandwidth, operations, units = _CARDS[name]
+    exponentials = operations * 16 / (2 * units)
+    return Rates(_LAUNCH, 8 / bandwidth, 1 / exponentials, 1 / operations, source=source)
 
 
 class ModelTooLargeError(Error, ValueError):
@@ -64,15 +158,11 @@ class QuestionLimits:
         """
         need = 8 * copies * cells
         if not self.allow(need):
-            raise _table_too_large(what, cells, need, self.bytes)
-
-
-def _table_too_large(what: str, cells: int, need: int, limit: int) -> ModelTooLargeError:
-    return ModelTooLargeError(
-        f"{what} has {readable_cells(cells)} cells and needs about {readable_bytes(need)}; "
-        f"{readable_bytes(limit)} is available. Ask for fewer attributes or a coarser query.",
-        need,
-    )
+            raise ModelTooLargeError(
+                f"{what} has {readable_cells(cells)} cells and needs about {readable_bytes(need)}; "
+                f"{readable_bytes(self.bytes)} is available. Ask for fewer attributes or a coarser query.",
+                need,
+            )
 
 
 USUAL = QuestionLimits()
@@ -107,12 +197,12 @@ class Forecast:
     @property
     def compile_seconds(self) -> float:
         """Approximate compile time of the first call (s)."""
-        return rates.of_device().operation * self.operations
+        return device_rates().operation * self.operations
 
     @property
     def gpu_seconds(self) -> float:
         """Approximate time of a call on a GPU once compiled, if its kernels are known (s)."""
-        by = rates.of_device()
+        by = device_rates()
         return by.launch * self.kernels + by.exponential * self.work + 1.5 * by.cell * self.cells
 
     def peak_bytes(self, itemsize: int, copies: int = ORACLE_COPIES) -> int:
@@ -161,18 +251,3 @@ def require_memory(forecast: Forecast, names: tuple[str, ...], need: int, limit:
         "coarsen the bins of these attributes, or set max_bytes.",
         need,
     )
-
-
-def require_cells(cells: int, what: str) -> None:
-    """Raise an error if a float64 table does not fit in the host's memory.
-
-    Args:
-        cells: its cells; memory for three copies is required: the table, its exponential and one more.
-        what: description of the table, for the message.
-
-    Raises:
-        ModelTooLargeError: the table does not fit.
-    """
-    need, limit = 24 * cells, available_bytes()
-    if need > limit:
-        raise _table_too_large(what, cells, need, limit)

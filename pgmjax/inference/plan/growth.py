@@ -33,11 +33,7 @@ import numpy as np
 from pgmjax.data.cliques import as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.inference.plan import junction_tree
-from pgmjax.inference.plan.junction_tree import JunctionTree
 from pgmjax.inference.plan.structure import Structure, Variables
-
-# Additional cells, and the cliques (as bits) that are added; removed cliques are negative.
-Change = tuple[int, tuple[int, ...]]
 
 _MOST = np.iinfo(np.int64).max
 _REGION = 32  # most variables of a part that is eliminated again
@@ -45,62 +41,6 @@ _REGION = 32  # most variables of a part that is eliminated again
 # sizes of the caches shared by candidates
 _MOST_FLOWS = 200_000
 _MOST_SIZES = 100_000
-
-
-@dataclasses.dataclass(frozen=True)
-class Growth:
-    """A model to which a clique may be added.
-
-    Attributes:
-        structure: the current model.
-        tree: its junction tree.
-    """
-
-    structure: Structure
-    tree: junction_tree.JunctionTree
-
-    @classmethod
-    def of(cls, structure: Structure) -> Growth:
-        """Plan the base model.
-
-        Example:
-            >>> model = Growth.of(Structure((2, 3, 4), ((0, 1), (1, 2))))
-            >>> model.base, model.cells((2, 0)), model.cells((1, 0))
-            (18, 24, 18)
-        """
-        return cls(structure, junction_tree.build(structure, junction_tree.best_elimination(structure)))
-
-    @property
-    def base(self) -> int:
-        """Cells of the current junction tree (variables in no clique have none)."""
-        return self._additions.forest.base
-
-    @functools.cached_property
-    def _additions(self) -> _Additions:
-        return _Additions(CliqueForest(self.structure, self.tree))
-
-    def cells(self, clique: Sequence[int]) -> int:
-        """Cells of a junction tree of the model with one more clique.
-
-        Args:
-            clique: its variables.
-
-        Raises:
-            ValueError: a variable is not in the structure.
-        """
-        additions = self._additions
-        return additions.forest.base + additions.change(additions.forest.mask(clique))
-
-    def cells_of(self, cliques: Iterable[Sequence[int]]) -> list[int]:
-        """Result of `cells` for each of many candidates."""
-        return [self.cells(clique) for clique in cliques]
-
-    def grown(self, clique: Sequence[int]) -> tuple[Variables, ...]:
-        """Cliques of the junction tree whose cells `cells` returns."""
-        forest = self._additions.forest
-        _, log = self._additions.logged(forest.mask(clique))
-        kept = [m for m, cells in zip(forest.masks, forest.cells_at, strict=True) if cells and -m not in log]
-        return tuple(members(mask) for mask in (*kept, *(m for m in log if m > 0)))
 
 
 def candidate_cells(
@@ -130,48 +70,54 @@ def candidate_cells(
     def numbered(clique: Sequence[str]) -> Variables:
         return tuple(number[name] for name in as_clique(domain, clique))
 
-    growth = Growth.of(Structure(tuple(domain.shape), tuple(map(numbered, cliques))))
+    growth = Growth(Structure(tuple(domain.shape), tuple(map(numbered, cliques))))
     found = growth.cells_of(map(numbered, candidates))
     return np.array([min(n, _MOST) for n in found], np.int64)
 
 
-class _Additions:
-    """The number of cells that each clique would add to one forest."""
+class Growth:
+    """The number of cells of a model with one more clique.
 
-    def __init__(self, forest: CliqueForest):
-        self.forest = forest
-        self.carrier = Carrier(forest)
+    Attributes:
+        forest: the junction tree of the current model.
+        carrier: costs of carrying variables in it.
 
-    def change(self, clique: int) -> int:
-        """Return the number of cells that adding a clique adds."""
-        if clique.bit_count() != 2:
-            return self.logged(clique)[0]
-        u, v = members(clique)
+    Example:
+        >>> model = Growth(Structure((2, 3, 4), ((0, 1), (1, 2))))
+        >>> model.forest.base, model.cells((2, 0)), model.cells((1, 0))
+        (18, 24, 18)
+    """
+
+    def __init__(self, structure: Structure):
+        self.forest = CliqueForest(structure)
+        self.carrier = Carrier(self.forest)
+
+    def cells(self, clique: Iterable[int]) -> int:
+        """Cells of a junction tree of the model with one more clique, given by its variables."""
+        return self.forest.base + self._change(self.forest.mask(clique))
+
+    def cells_of(self, cliques: Iterable[Sequence[int]]) -> list[int]:
+        """Result of `cells` for each of many candidates."""
+        return [self.cells(clique) for clique in cliques]
+
+    def _change(self, clique: int) -> int:
+        """The number of cells that adding a clique adds."""
         forest = self.forest
-        top = max(forest.top[u], forest.top[v], key=forest.depth.__getitem__)
-        if forest.root[forest.top[u]] != forest.root[forest.top[v]] or clique & ~forest.masks[top] == 0:
-            return self.logged(clique)[0]
-        way = forest.between(u, v)
-        others = [*self.detour(u, v, way), *self.refilled(clique, way)]
-        return min([self.carrier.pair(u, v, way), *(cells for cells, _ in others)])
-
-    def logged(self, clique: int) -> Change:
-        """Same as `change`, with the cliques that are added (positive) and removed (negative)."""
         groups: dict[int, list[int]] = {}
         for v in members(clique):
-            groups.setdefault(self.forest.root[self.forest.top[v]], []).append(v)
-        if len(groups) <= 1:
-            found = [self.within(clique, group, 0) for group in groups.values()]
-            if sum(map(len, groups.values())) == 2 and found[0][1]:
-                u, v = members(clique)
-                way = self.forest.between(u, v)
-                found += [*self.detour(u, v, way), *self.refilled(clique, way)]
-            return min(found, default=(0, ()), key=operator.itemgetter(0))
-        # one clique across the trees; within each of them its variables must share a clique
-        found = [self.within(self.forest.mask(group), group, clique) for group in groups.values()]
-        return self.forest.cells(clique) + sum(f[0] for f in found), sum((f[1] for f in found), (clique,))
+            groups.setdefault(forest.root[forest.top[v]], []).append(v)
+        if len(groups) > 1:
+            # one clique across the trees; within each of them its variables must share a clique
+            inside = (self._within(forest.mask(group), group, clique) for group in groups.values())
+            return forest.cells(clique) + sum(inside)
+        (group,) = groups.values() or ([],)
+        if len(group) != 2 or clique & ~forest.masks[forest.lowest(group)] == 0:
+            return self._within(clique, group, 0) if group else 0
+        u, v = group
+        way = forest.between(u, v)
+        return min([self.carrier.pair(u, v, way), *self.detour(u, v, way), *self.refilled(clique, way)])
 
-    def within(self, clique: int, variables: Sequence[int], across: int) -> Change:
+    def _within(self, clique: int, variables: Sequence[int], across: int) -> int:
         """The change in one tree of the forest.
 
         Args:
@@ -179,21 +125,21 @@ class _Additions:
             variables: the same as a list.
             across: the whole new clique if it extends to other trees, else 0; cliques in it are removed.
         """
-        lowest = max((self.forest.top[v] for v in variables), key=self.forest.depth.__getitem__)
+        lowest = self.forest.lowest(variables)
         here = self.forest.masks[lowest]
         if clique & ~here:
             near = self.forest.span(clique, [self.forest.top[v] for v in variables])
             found = [self.carrier.meeting(clique, near, across)]
             if not across and len(variables) > 2:
                 found += self.refilled(clique, list(near))
-            return min(found, key=operator.itemgetter(0))
+            return min(found)
         # if any clique contains them all, this one does; it has no cells if its variable was in no clique
         used = self.forest.cells_at[lowest] > 0
         if across:
-            return (-self.forest.cells(here), (-here,)) if used and here & ~across == 0 else (0, ())
-        return (0, ()) if used else (self.forest.cells(clique), (clique,))
+            return -self.forest.cells(here) if used and here & ~across == 0 else 0
+        return 0 if used else self.forest.cells(clique)
 
-    def detour(self, u: int, v: int, way: Sequence[int]) -> list[Change]:
+    def detour(self, u: int, v: int, way: Sequence[int]) -> list[int]:
         """Carry the smallest separator between two variables to both, instead of them to each other.
 
         The tree is cut there; the new clique, which then also contains the separator, joins the parts. This
@@ -205,37 +151,25 @@ class _Additions:
         if forest.cells(least) >= max(forest.sizes[u], forest.sizes[v]):
             return []
         clique = least | 1 << u | 1 << v
-        parts = [self.within(least | 1 << w, members(least | 1 << w), clique) for w in (u, v)]
-        cells = forest.cells(clique) + parts[0][0] + parts[1][0]
-        return [(cells, (clique, *parts[0][1], *parts[1][1]))]
+        parts = (self._within(least | 1 << w, members(least | 1 << w), clique) for w in (u, v))
+        return [forest.cells(clique) + sum(parts)]
 
-    def refilled(self, clique: int, nodes: Sequence[int]) -> list[Change]:
+    def refilled(self, clique: int, nodes: Sequence[int]) -> list[int]:
         """Eliminate a small part of the tree again, as edges filled in there may be unnecessary.
 
         The separators to the rest of the tree stay complete, so the rest is unchanged.
         """
-        if not any(self.forest.filled[x] for x in nodes):
+        forest = self.forest
+        region = functools.reduce(operator.or_, (forest.masks[x] for x in nodes))
+        if region.bit_count() > _REGION or not any(forest.filled[x] for x in nodes):
             return []
-        region = 0
-        for x in nodes:
-            region |= self.forest.masks[x]
-        if region.bit_count() > _REGION:
-            return []
-        inside = set(nodes)
-        fixed = {
-            self.forest.masks[x] & self.forest.masks[y]
-            for x in nodes
-            for y in self.forest.around[x]
-            if y not in inside
-        }
-        near = {v: self.forest.graph[v] & region for v in members(region)}
+        fixed = {forest.masks[x] & forest.masks[y] for x in nodes for y in forest.around[x] if y not in nodes}
+        near = {v: forest.graph[v] & region for v in members(region)}
         for complete in (clique, *fixed):
             for v in members(complete):
                 near[v] |= complete
-        made = [m for m in _eliminated(near, self.forest.cells) if not any(m & ~f == 0 for f in fixed)]
-        old = [self.forest.masks[x] for x in nodes]
-        cells = sum(map(self.forest.cells, made)) - sum(map(self.forest.cells, old))
-        return [(cells, (*made, *(-m for m in old)))]
+        made = [m for m in _eliminated(near, forest.cells) if not any(m & ~f == 0 for f in fixed)]
+        return [sum(map(forest.cells, made)) - sum(forest.cells(forest.masks[x]) for x in nodes)]
 
 
 def _eliminated(near: dict[int, int], cells: Callable[[int], int]) -> list[int]:
@@ -269,15 +203,12 @@ class Flow:
         side: the variables of the new clique on this side.
         front: the clique that contains the edge's separator and all variables carried over it.
         old: whether `front` is a clique of the original tree.
-        log: cliques that are added (positive) and removed (negative), without `front`. Empty if not
-            requested.
     """
 
     cells: int
     side: int
     front: int
     old: bool
-    log: tuple[int, ...]
 
 
 class Carrier:
@@ -328,8 +259,7 @@ class Carrier:
                 arriving = [(before, found[-1])] if found else []
                 if len(self.single) > _MOST_FLOWS:
                     self.single.clear()
-                flow = dataclasses.replace(self.carried(1 << u, x, y, arriving), log=())
-                self.single[u, x, y] = flow
+                flow = self.single[u, x, y] = self.carried(1 << u, x, y, arriving)
             found.append(flow)
             before = x
         return found
@@ -350,22 +280,19 @@ class Carrier:
             ways |= here & self.forest.masks[z]
         front = ways | (side & ~leaving)
         if front & ~here == 0:  # nothing arrived, and the node's own clique contains it
-            return Flow(0, side, here, True, ())
-        cells, old = 0, False
-        log: tuple[int, ...] = ()
-        if here & ~front == 0:
-            cells, log = -self.forest.cells_at[x], (-here,)
-        holder = front
+            return Flow(0, side, here, True)
+        cells = -self.forest.cells_at[x] if here & ~front == 0 else 0
+        holder, old = front, False
         for _, flow in arriving:
             if holder == front and front & ~flow.front == 0:  # the arriving clique contains it: pass it on
                 holder, old = flow.front, flow.old
-                cells, log = cells + flow.cells, log + flow.log
+                cells += flow.cells
             else:
-                cells, log = cells + self.settled(flow, front), log + _settled_log(flow, front)
-        return Flow(cells, side, holder, old, log)
+                cells += self.settled(flow, front)
+        return Flow(cells, side, holder, old)
 
-    def meeting(self, clique: int, near: dict[int, set[int]], across: int) -> Change:
-        """The cheapest place in a part of a tree for the variables of a clique to meet.
+    def meeting(self, clique: int, near: dict[int, set[int]], across: int) -> int:
+        """Additional cells at the cheapest place in a part of a tree for the variables of a clique to meet.
 
         Args:
             clique: as bits.
@@ -380,32 +307,21 @@ class Carrier:
         edges = [(x, back) for x, back in reversed(order[1:])] + [(back, x) for x, back in order[1:]]
         for x, y in edges:
             flows[x, y] = self.carried(clique, x, y, [(z, flows[z, x]) for z in near[x] if z != y])
-        options: list[tuple[int, int, list[Flow], int]] = []
-        for x, back in order:
-            here, arriving = forest.masks[x], [flows[y, x] for y in near[x]]
-            meet = clique
-            for y in near[x]:
-                meet |= here & forest.masks[y]
-            gone = here if here & ~meet == 0 else 0
-            options.append((meet, gone, arriving, x))
-            if back >= 0:
-                options.append((clique | here & forest.masks[back], 0, [flows[x, back], flows[back, x]], x))
 
-        def price(option: tuple[int, int, list[Flow], int]) -> int:
-            meet, gone, arriving, x = option
+        def price(meet: int, arriving: Sequence[Flow]) -> int:
             own = 0 if meet & ~across == 0 else forest.cells(meet)
-            return own - (forest.cells_at[x] if gone else 0) + sum(self.settled(f, meet) for f in arriving)
+            return own + sum(self.settled(flow, meet) for flow in arriving)
 
-        best = min(options, key=price)
-        meet, gone, arriving, _ = best
-        log = sum((_settled_log(f, meet) for f in arriving), () if meet & ~across == 0 else (meet,))
-        return price(best), (*log, -gone) if gone else log
-
-
-def _settled_log(flow: Flow, clique: int) -> tuple[int, ...]:
-    if flow.front & ~clique:
-        return flow.log if flow.old else (*flow.log, flow.front)
-    return (*flow.log, -flow.front) if flow.old else flow.log
+        options = []
+        for x, back in order:
+            here = forest.masks[x]
+            meet = functools.reduce(operator.or_, (here & forest.masks[y] for y in near[x]), clique)
+            gone = forest.cells_at[x] if here & ~meet == 0 else 0
+            options.append(price(meet, [flows[y, x] for y in near[x]]) - gone)
+            if back >= 0:
+                meet = clique | here & forest.masks[back]
+                options.append(price(meet, [flows[x, back], flows[back, x]]))
+        return min(options)
 
 
 def members(mask: int) -> Variables:
@@ -433,7 +349,8 @@ class CliqueForest:
         graph: each variable and those that share a clique of the structure with it, as bits.
     """
 
-    def __init__(self, structure: Structure, tree: JunctionTree):
+    def __init__(self, structure: Structure):
+        tree = junction_tree.build(structure)
         self.sizes = structure.sizes
         self.known: dict[int, int] = {}
         self.masks = [self.mask(c) for c in tree.cliques]
@@ -461,17 +378,12 @@ class CliqueForest:
         self.filled = [any(mask & ~self.graph[v] for v in members(mask)) for mask in self.masks]
 
     def mask(self, clique: Iterable[int]) -> int:
-        """Variables as bits.
+        """Variables as bits."""
+        return functools.reduce(operator.or_, (1 << v for v in clique), 0)
 
-        Raises:
-            ValueError: a variable is not in the structure.
-        """
-        mask = 0
-        for v in clique:
-            if not 0 <= v < len(self.sizes):
-                raise ValueError(f"A clique's variables must lie in 0..{len(self.sizes) - 1}, got {v}.")
-            mask |= 1 << v
-        return mask
+    def lowest(self, variables: Iterable[int]) -> int:
+        """The lowest of the topmost cliques of some variables: it contains them all if any clique does."""
+        return max((self.top[v] for v in variables), key=self.depth.__getitem__)
 
     def cells(self, mask: int) -> int:
         """Cells of a table over some variables."""

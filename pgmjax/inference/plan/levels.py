@@ -11,11 +11,12 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from pgmjax.inference.plan import level_tree, rates
-from pgmjax.inference.plan.forecast import Forecast, ModelTooLargeError
+from pgmjax.inference.plan import level_tree
+from pgmjax.inference.plan.forecast import Forecast, ModelTooLargeError, device_rates
 from pgmjax.inference.plan.level_tree import Groups, Shape, round_up
 from pgmjax.inference.plan.structure import Structure
 
@@ -63,9 +64,8 @@ class LevelSizes:
         return sum(w * s[1] * s[2] for w, s in zip(self.widths, self.shapes, strict=True))
 
 
-@dataclasses.dataclass(frozen=True)
-class ClassMaps:
-    """The index maps of one class, int32.
+class LevelMaps(NamedTuple):
+    """The index maps of a structure, int32; an array for each class, but for `out`.
 
     Attributes:
         tables: position in the flat vector of each cell, or IMPOSSIBLE or NEUTRAL [steps, width, cells].
@@ -73,11 +73,14 @@ class ClassMaps:
             last one if there is no message [steps, width, fan-in, cells of the separator below].
         down: positions of each node's incoming message among all messages sent down [steps, width, cells
             of the separator above]; the first position after them for roots, the second for padding.
+        out: position among the beliefs of all classes, one after another, of each entry of a flat vector, or
+            IMPOSSIBLE in its padding [length].
     """
 
-    tables: np.ndarray
-    up: np.ndarray
-    down: np.ndarray
+    tables: tuple[Any, ...]
+    up: tuple[Any, ...]
+    down: tuple[Any, ...]
+    out: Any
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +105,7 @@ class Arrangement:
             ((v, structure.cells(v)) for v in {tuple(sorted(node.variables)) for node in self.tree.nodes}),
             key=lambda entry: (-entry[1], entry[0]),
         )
-        inputs, by = sum(structure.cells(c) for c in structure.cliques), rates.of_device()
+        inputs, by = structure.length, device_rates()
         maps = sizes.cells + sizes.length + sizes.steps * (sizes.fan_in * sizes.sent_down + sizes.sent_up)
         return Forecast(
             method=f"{sizes.steps} levels of {sum(sizes.widths)} nodes in {len(sizes.shapes)} shapes, "
@@ -134,16 +137,13 @@ def arrange(structure: Structure) -> Arrangement:
         )
     classes = level_tree.classify(tree)
     schedule = level_tree.schedule(tree, classes)
-    length = round_up(max(1, sum(structure.cells(c) for c in structure.cliques)))
+    length = round_up(max(1, structure.length))
     sizes = LevelSizes(schedule.steps, tree.fan_in, classes.shapes, schedule.widths, length)
     return Arrangement(tree, classes, schedule, sizes)
 
 
-def index_maps(arrangement: Arrangement) -> tuple[tuple[ClassMaps, ...], np.ndarray]:
-    """The maps of every class, and the position among all beliefs of each entry of a flat vector.
-
-    The beliefs are those of the first class [steps, width, cells], flattened, then those of the next. Padding
-    of the flat vector is marked IMPOSSIBLE.
+def index_maps(arrangement: Arrangement) -> LevelMaps:
+    """The maps of an arrangement.
 
     Raises:
         ValueError: more cells than an int32 can number.
@@ -154,9 +154,9 @@ def index_maps(arrangement: Arrangement) -> tuple[tuple[ClassMaps, ...], np.ndar
             f"levels number cells with 32 bits, got {sizes.cells:,} padded cells: use another oracle, "
             "or measure fewer or smaller cliques."
         )
-    writer = _Writer(arrangement)
-    maps = tuple(ClassMaps(writer.tables(k), writer.up(k), writer.down(k)) for k in range(len(sizes.shapes)))
-    return maps, _inverse([one.tables.reshape(-1) for one in maps], sizes.length)
+    writer, classes = _Writer(arrangement), range(len(sizes.shapes))
+    tables, up, down = (tuple(map(write, classes)) for write in (writer.tables, writer.up, writer.down))
+    return LevelMaps(tables, up, down, _inverse([one.reshape(-1) for one in tables], sizes.length))
 
 
 def _inverse(tables: Sequence[np.ndarray], length: int, chunk: int = 1 << 18) -> np.ndarray:

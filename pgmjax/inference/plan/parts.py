@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pgmjax._internal.memory import readable_bytes
-from pgmjax.inference.plan import elimination, junction_tree, rates
+from pgmjax.inference.plan import elimination, forecast, junction_tree
 from pgmjax.inference.plan.forecast import ModelTooLargeError, QuestionLimits, readable_cells
 from pgmjax.inference.plan.junction_tree import Elimination
 from pgmjax.inference.plan.structure import Structure, Variables
@@ -75,7 +75,7 @@ def divide(
         found = Division(structure, dict(widths))
         if tables.bytes(stored) > limit:
             continue
-        time = found.count * CELLS * rates.of_host().cell * tables.cells.sum()
+        time = found.count * CELLS * forecast.HOST_RATES.cell * tables.cells.sum()
         if time < HOPELESS * limits.max_seconds:
             part = _narrowed(structure, sizes, widths)
             inner = elimination.best(part, output, longest=left / 4)
@@ -145,7 +145,7 @@ def needed_bytes(structure: Structure, order: Elimination, stored: bool = True) 
 def seconds(structure: Structure, order: Elimination) -> float:
     """Forecast of the time to calibrate the tree of an order, on one core."""
     cliques = junction_tree.maximal_cliques(order)
-    by = rates.of_host()
+    by = forecast.HOST_RATES
     return sum(STEPS * by.step + CELLS * by.cell * structure.cells(clique) for clique in cliques)
 
 

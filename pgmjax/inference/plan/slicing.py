@@ -15,14 +15,12 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Sequence
 
-from pgmjax._internal import checks
 from pgmjax._internal.memory import readable_bytes
-from pgmjax.inference.plan import contraction, cost, elimination
+from pgmjax.inference.plan import contraction, elimination
+from pgmjax.inference.plan.contraction import CellCosts
 from pgmjax.inference.plan.forecast import ModelTooLargeError
-from pgmjax.inference.plan.path import ContractionPath
-from pgmjax.inference.plan.search import CellCosts
+from pgmjax.inference.plan.path import SHOWN, ContractionPath, Cost, of_path
 from pgmjax.inference.plan.structure import Structure, Variables
 
 MAX_WORK = 10**13  # combined cells of all slices: minutes per call
@@ -48,7 +46,7 @@ class SlicedPath:
     variables: Variables
     widths: tuple[int, ...]
     path: ContractionPath
-    cost: cost.Cost
+    cost: Cost
     overhead: float
 
     @property
@@ -82,50 +80,34 @@ class SlicedPath:
             found.append(part * width)
         return tuple(reversed(found))
 
-    def lines(self, itemsize: int = 4, names: Sequence[str] | None = None) -> list[str]:
+    def lines(self, fast: bool = False) -> list[str]:
         """The plan as lines of text.
 
         Args:
-            itemsize: bytes per cell.
-            names: attribute name of each variable.
+            fast: whether large products run as matrix products.
 
         Example:
             >>> structure = Structure((4, 6), ((0, 1),))
-            >>> plan(structure, 10**6, min_slices=4).lines(names=("a", "b"))[-1]
-            'sliced: a 4 values by 1; 1 times the combined cells of one run at once'
+            >>> plan(structure, 10**6, min_slices=4).lines()[-1]
+            'sliced: variable 0 4 values by 1; 1 times the combined cells of one run at once'
         """
         each = [
-            f"{names[v] if names else f'variable {v}'} {self.structure.sizes[v]} values by {width}"
+            f"variable {v} {self.structure.sizes[v]} values by {width}"
             for v, width in zip(self.variables, self.widths, strict=True)
         ]
-        left = len(each) - cost.SHOWN
-        words = ", ".join(each[: cost.SHOWN]) + (f" and {left} more" if left > 0 else "")
+        words = ", ".join(each[:SHOWN]) + (f" and {len(each) - SHOWN} more" if each[SHOWN:] else "")
         sliced = f"sliced: {words}; {self.overhead:.3g} times the combined cells of one run at once"
-        return [*self.cost.lines(itemsize), *([sliced] if words else [])]
+        return [*self.cost.lines(fast), *([sliced] if words else [])]
 
 
-def plan(
-    structure: Structure,
-    max_bytes: int,
-    *,
-    itemsize: int = 4,
-    output: Sequence[int] = (),
-    min_slices: int = 1,
-    max_work: int = MAX_WORK,
-    find: str = "auto",
-    names: Sequence[str] | None = None,
-) -> SlicedPath:
+@functools.lru_cache(maxsize=64)
+def plan(structure: Structure, max_bytes: int, min_slices: int = 1) -> SlicedPath:
     """Plan a contraction that fits in memory, with slices chosen by greedy search.
 
     Args:
         structure: the tables.
-        max_bytes: memory that one call may take, inputs and their gradients included.
-        itemsize: bytes per cell.
-        output: variables to keep; they are never sliced.
+        max_bytes: memory that one call in float32 may take, inputs and their gradients included.
         min_slices: minimum number of slices (to share slices between devices).
-        max_work: maximum number of combined cells of all slices together.
-        find: search method for paths, as in `inference.plan.contraction.plan`.
-        names: attribute name of each variable, for error messages.
 
     Returns:
         The plan with the shortest forecast time among those that fit; one slice if no slicing is needed.
@@ -133,66 +115,41 @@ def plan(
     Raises:
         ModelTooLargeError: no slicing fits, or only one with too much work; the message gives the figures.
     """
-    max_bytes = checks.integer("max_bytes", max_bytes, low=1)
-    itemsize = checks.integer("itemsize", itemsize, low=1)
-    min_slices = checks.integer("min_slices", min_slices, low=1)
-    max_cells = max_bytes // itemsize
-    return _plan(
-        structure, max_cells, itemsize, tuple(output), min_slices, max_work, find, tuple(names or ())
-    )
-
-
-@functools.lru_cache(maxsize=64)
-def _plan(
-    structure: Structure,
-    max_cells: int,
-    itemsize: int,
-    output: Variables,
-    min_slices: int,
-    max_work: int,
-    find: str,
-    names: tuple[str, ...],
-) -> SlicedPath:
     tried: list[SlicedPath] = []
     for weights in _WEIGHTS:
-        whole = contraction.plan(structure, output, find=find, weights=weights)
-        base = tried[0].cost.exponentials if tried else whole.work
-        search = _Search(structure, output, max_cells, min_slices, find, max_work, weights, base)
+        whole = contraction.plan(structure, weights=weights)
+        search = _Search(structure, max_bytes, min_slices, weights, tried[0].path if tried else whole)
         if not tried:
             tried.append(search.sliced(whole, {}))
-            if 2 * search.inputs > max_cells:
+            if 8 * structure.length > max_bytes:
                 break  # slicing does not reduce the memory of the potentials and marginals
         tried.extend(search.run(whole))
-        if any(_fits(s, max_cells, min_slices) and s.slices == 1 for s in tried):
+        if any(search.fits(s) and s.slices == 1 for s in tried):
             break
-    fitting = [s for s in tried if _fits(s, max_cells, min_slices) and s.cost.exponentials <= max_work]
+    fitting = [s for s in tried if search.fits(s) and s.cost.exponentials <= MAX_WORK]
     if not fitting:
-        raise _refusal(tried, max_cells, itemsize, min_slices, max_work, names)
+        least = min(tried, key=lambda s: (not search.fits(s), s.cost.peak))
+        raise _refusal(tried[0], least, max_bytes, min_slices)
     return min(fitting, key=lambda s: s.cost.seconds())
 
 
-def _fits(sliced: SlicedPath, max_cells: int, min_slices: int) -> bool:
-    return sliced.cost.peak <= max_cells and sliced.slices >= min_slices
-
-
+@dataclasses.dataclass(frozen=True)
 class _Search:
-    """Greedy choice of sliced variables, for one path and then for a path replanned for the slices."""
+    """Greedy choice of sliced variables, for one path and then for a path replanned for the slices.
 
-    def __init__(
-        self,
-        structure: Structure,
-        output: Variables,
-        max_cells: int,
-        min_slices: int,
-        find: str,
-        max_work: int,
-        weights: CellCosts,
-        base: int,
-    ):
-        self.structure, self.output, self.base = structure, output, base
-        self.max_cells, self.min_slices, self.max_work = max_cells, min_slices, max_work
-        self.find, self.weights = find, weights
-        self.inputs = sum(map(structure.cells, structure.cliques))
+    Attributes:
+        structure: the tables.
+        max_bytes: memory of a call.
+        min_slices: minimum number of slices.
+        weights: by which paths are planned.
+        unsliced: the path with whose work that of all slices is compared.
+    """
+
+    structure: Structure
+    max_bytes: int
+    min_slices: int
+    weights: CellCosts
+    unsliced: ContractionPath
 
     def run(self, whole: ContractionPath) -> list[SlicedPath]:
         """The final plans of the search on the path itself, and on a path replanned for its slices."""
@@ -200,15 +157,16 @@ class _Search:
         widths = dict(zip(first.variables, first.widths, strict=True))
         if not widths:
             return [first]
-        again = contraction.plan(first.path.structure, self.output, find=self.find, weights=self.weights)
+        again = contraction.plan(first.path.structure, weights=self.weights)
         return [first, self.widened(self.narrowed(self.sliced(again, widths)))]
 
     def fits(self, sliced: SlicedPath) -> bool:
-        return _fits(sliced, self.max_cells, self.min_slices)
+        """Whether there are enough slices, and a call fits in memory."""
+        return 4 * sliced.cost.peak <= self.max_bytes and sliced.slices >= self.min_slices
 
     def narrowed(self, now: SlicedPath) -> SlicedPath:
         """Slice further until it fits, each time by the best reduction of the peak per added time."""
-        while not self.fits(now) and now.cost.exponentials <= self.max_work:
+        while not self.fits(now) and now.cost.exponentials <= MAX_WORK:
             widths = dict(zip(now.variables, now.widths, strict=True))
             options = [
                 self.sliced(now.path, {**widths, v: width})
@@ -238,9 +196,8 @@ class _Search:
         """Variables of the largest tables, whose slicing reduces the peak."""
         sizes = path.structure.sizes
         tables = sorted((s.kept for s in path.steps), key=lambda kept: -path.structure.cells(kept))
-        found = {v for kept in tables[:_TABLES] for v in kept if sizes[v] > 1} - set(self.output)
-        everything = {v for c in path.structure.cliques for v in c if sizes[v] > 1} - set(self.output)
-        return sorted(found or everything)
+        found = {v for kept in tables[:_TABLES] for v in kept if sizes[v] > 1}
+        return sorted(found or {v for c in path.structure.cliques for v in c if sizes[v] > 1})
 
     def sliced(self, path: ContractionPath, widths: dict[int, int]) -> SlicedPath:
         """A path with some variables sliced, and the cost of all slices."""
@@ -249,24 +206,23 @@ class _Search:
             sizes[v] = width
         inner = dataclasses.replace(path, structure=Structure(tuple(sizes), self.structure.cliques))
         variables = tuple(v for v in sorted(widths) if widths[v] < self.structure.sizes[v])
-        one = cost.of_path(inner)
+        one = of_path(inner)
         slices = math.prod(self.structure.sizes[v] // widths[v] for v in variables)
-        whole = one if slices == 1 else self.all_slices(one, slices)
+        whole = one if slices == 1 else self.all_slices(one, inner.structure.length, slices)
         kept = tuple(widths[v] for v in variables)
-        return SlicedPath(self.structure, variables, kept, inner, whole, whole.exponentials / self.base)
+        overhead = whole.exponentials / self.unsliced.work
+        return SlicedPath(self.structure, variables, kept, inner, whole, overhead)
 
-    def all_slices(self, one: cost.Cost, slices: int) -> cost.Cost:
+    def all_slices(self, one: Cost, inputs: int, slices: int) -> Cost:
         """Cost of all slices; each reads its part of the inputs and adds to the gradients."""
         return dataclasses.replace(
             one,
             exponentials=slices * one.exponentials,
-            flops=slices * one.flops,
             summed=slices * one.summed,
             large=slices * one.large,
-            carried=slices * (one.carried + one.inputs),
-            moved=slices * (one.moved + 4 * one.inputs),
-            inputs=self.inputs,
-            peak=2 * self.inputs + one.peak,
+            carried=slices * (one.carried + inputs),
+            moved=slices * (one.moved + 4 * inputs),
+            peak=2 * self.structure.length + one.peak,
             slices=slices,
         )
 
@@ -282,36 +238,28 @@ def _score(now: SlicedPath, option: SlicedPath) -> float:
     return gain / max(math.log(option.cost.seconds() / now.cost.seconds()), 1e-3)
 
 
-def _refusal(
-    tried: list[SlicedPath],
-    max_cells: int,
-    itemsize: int,
-    min_slices: int,
-    max_work: int,
-    names: tuple[str, ...],
-) -> ModelTooLargeError:
-    whole, least = tried[0], min(tried, key=lambda s: (not _fits(s, max_cells, min_slices), s.cost.peak))
-    words = ", ".join(names[v] if names else f"variable {v}" for v in least.variables)
-    if 2 * whole.cost.inputs > max_cells:
-        alone = readable_bytes(2 * whole.cost.inputs * itemsize)
-        why = f"Its potentials and marginals alone take {alone}, so slicing does not help."
-    elif not least.variables and least.cost.exponentials > max_work:
-        why = f"One call takes {whole.cost.exponentials:,} combined cells, more than {max_work:,}."
-    elif least.cost.exponentials > max_work:
+def _refusal(whole: SlicedPath, least: SlicedPath, max_bytes: int, min_slices: int) -> ModelTooLargeError:
+    words = ", ".join(f"variable {v}" for v in least.variables)
+    inputs = 8 * whole.structure.length
+    if inputs > max_bytes:
+        why = f"Its potentials and marginals alone take {readable_bytes(inputs)}, so slicing does not help."
+    elif not least.variables and least.cost.exponentials > MAX_WORK:
+        why = f"One call takes {whole.cost.exponentials:,} combined cells, more than {MAX_WORK:,}."
+    elif least.cost.exponentials > MAX_WORK:
         why = (
             f"Cut into {least.slices:,} slices over ({words}) it takes {least.cost.exponentials:,} "
-            f"combined cells, more than {max_work:,}."
+            f"combined cells, more than {MAX_WORK:,}."
         )
     else:
         why = (
             f"Cut as far as it goes, into {least.slices:,} slices over ({words}), it needs "
-            f"{readable_bytes(least.cost.peak * itemsize)}; at least {min_slices:,} slices were asked for."
+            f"{readable_bytes(4 * least.cost.peak)}; at least {min_slices:,} slices were asked for."
         )
     return ModelTooLargeError(
-        f"The model needs about {readable_bytes(whole.cost.peak * itemsize)} (contraction found by "
-        f"{whole.path.method}, largest result {whole.cost.largest:,} cells) and "
-        f"{readable_bytes(max_cells * itemsize)} may be used. {why} Measure fewer or smaller cliques that "
+        f"The model needs about {readable_bytes(4 * whole.cost.peak)} (contraction found by "
+        f"{whole.path.method}, largest table {whole.path.largest:,} cells) and "
+        f"{readable_bytes(max_bytes)} may be used. {why} Measure fewer or smaller cliques that "
         "overlap less, coarsen the bins of these attributes, or set max_bytes. "
         f"{elimination.bound_in_words(whole.structure)}",
-        whole.cost.peak * itemsize,
+        4 * whole.cost.peak,
     )

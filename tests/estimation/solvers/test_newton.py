@@ -9,7 +9,7 @@ from pgmjax.estimation import losses, solvers
 from pgmjax.estimation.solvers import newton
 from pgmjax.estimation.solvers.problem import Problem
 from pgmjax.estimation.solvers.stopping import Status, StoppingRule
-from pgmjax.inference.oracles.host_contraction import HostContraction
+from pgmjax.inference.oracles.contraction import HostContraction
 from pgmjax.inference.plan.structure import Structure
 
 

@@ -222,17 +222,6 @@ def test_float32_is_close_to_float64(kind):
         np.testing.assert_allclose(found, expected, atol=2e-5)
 
 
-def test_marginals_within_a_clique_and_no_others():
-    structure = LOOPY["wide"]
-    tables = [jnp.asarray(t) for t in models.potentials(structure)]
-    oracle = ConvexBP.build(Structure(*structure))
-    table = np.exp(oracle.log_marginal(tables, (2, 0)))
-    whole = np.asarray(oracle.infer(tables)[1][0])
-    np.testing.assert_allclose(table, whole.sum(axis=1).T, atol=1e-6)
-    with pytest.raises(ValueError, match="within no clique"):
-        oracle.log_marginal(tables, (0, 3))
-
-
 def test_the_forecast_is_of_the_regions():
     oracle = LoopyBP.build(Structure(*GRID))
     assert oracle.forecast.largest == 4 and oracle.forecast.inputs == 48

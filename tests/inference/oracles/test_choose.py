@@ -12,12 +12,11 @@ import pytest
 import pgmjax as pj
 from pgmjax.inference import oracles
 from pgmjax.inference.oracles import choose
-from pgmjax.inference.oracles.contraction import Contraction
-from pgmjax.inference.oracles.host_contraction import HostContraction
+from pgmjax.inference.oracles.contraction import Contraction, HostContraction
 from pgmjax.inference.oracles.levels import Levels
 from pgmjax.inference.oracles.sliced import Sliced
-from pgmjax.inference.plan import cost
 from pgmjax.inference.plan.forecast import ModelTooLargeError
+from pgmjax.inference.plan.path import large
 from pgmjax.inference.plan.structure import Structure
 from tests import models
 from tests.brute_force import BruteForce
@@ -176,10 +175,6 @@ def test_a_new_oracle_is_a_class_and_its_place_in_the_list(monkeypatch):
             log_partition, marginals = self.infer(potentials)
             return log_partition, tuple(table / 2 for table in marginals), log_partition * 0 + 1
 
-        def infer_flat_with_error(self, potentials):
-            log_partition, marginals, error_bound = super().infer_flat_with_error(potentials)
-            return log_partition, marginals / 2, error_bound + 1
-
     monkeypatch.setitem(choose._BY_NAME, Halved.name, Halved)
     domain = pj.Domain({"a": 2, "b": 3})
     noisy = [pj.LinearMeasurement(("a", "b"), [[10.0, 20, 30], [15, 5, 20]], stddev=1.0)]
@@ -216,7 +211,7 @@ def test_structures_beyond_any_memory_are_refused_with_figures(size, oracle):
 
 def test_an_oracle_need_not_say_how_it_is_planned():
     """Of its own methods an oracle must have those that answer."""
-    own = ("forecast", "infer", "log_partition", "maximum")
+    own = ("forecast", "infer", "maximum")
     methods = {name: getattr(BruteForce, name) for name in own}
     made = type("Unplanned", (oracles.Oracle,), methods)
     assert made.__abstractmethods__ == frozenset() and isinstance(made(), oracles.Oracle)
@@ -227,8 +222,8 @@ def test_an_oracle_need_not_say_how_it_is_planned():
 def test_large_products_are_larger_where_launches_count(monkeypatch):
     """A union of 531,441 cells is stored on a card, where a method for large products takes more launches."""
     path = Contraction.build(Structure((81,) * 3, ((0, 1), (1, 2), (2, 0)))).path
-    assert cost.large(path)
+    assert large(path)
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    assert not cost.large(path)
+    assert not large(path)
     larger = Contraction.build(Structure((200,) * 3, ((0, 1), (1, 2), (2, 0)))).path
-    assert cost.large(larger)
+    assert large(larger)

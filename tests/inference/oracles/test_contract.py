@@ -13,7 +13,6 @@ from tests import models
 from tests.models import STRUCTURES
 
 KINDS = [oracles.kind(name) for name in oracles.names()]
-WANTED = ((0,), (2, 0), (1, 3), (3, 0, 1))
 pytestmark = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 
 
@@ -51,19 +50,6 @@ def test_matches_brute_force_in_float64(kind, name):
                 expected = models.marginal(logits, clique)
                 np.testing.assert_allclose(found, expected, atol=1e-9)
                 assert (np.asarray(found)[expected == 0] == 0).all()
-
-
-@pytest.mark.parametrize("name", ["chain", "loop", "disconnected", "wide"])
-def test_any_marginal_inside_or_outside_the_cliques(kind, name):
-    structure = STRUCTURES[name]
-    tables = models.potentials(structure, seed=2, zeros=0.2)
-    logits = models.joint(structure, tables)
-    oracle = build(kind, structure)
-    with jax.enable_x64(True):
-        answer = jax.jit(lambda tables: [oracle.log_marginal(tables, wanted) for wanted in WANTED])
-        made = answer([jnp.asarray(t) for t in tables])
-        for wanted, found in zip(WANTED, made, strict=True):
-            np.testing.assert_allclose(np.exp(found), models.marginal(logits, wanted), atol=1e-12)
 
 
 def test_gradient_of_the_log_partition_is_the_marginals(kind):

@@ -11,9 +11,8 @@ import itertools
 import numpy as np
 import pytest
 
-from pgmjax.inference.oracles import host_slices
 from pgmjax.inference.oracles.host import HostModel
-from pgmjax.inference.oracles.host_tree import HostTree, calibrate, summed
+from pgmjax.inference.oracles.host_tree import HostTree, SlicedTree, calibrate, summed
 from pgmjax.inference.plan import elimination, forecast, parts
 from pgmjax.inference.plan.structure import Structure
 from tests import models
@@ -111,7 +110,7 @@ def test_every_order_of_every_set(name, cache_bytes):
 
 
 @pytest.mark.parametrize("cache_bytes", [0, 1 << 20])
-def test_sets_of_one_large_clique_come_from_its_halves(cache_bytes):
+def test_sets_of_one_large_clique(cache_bytes):
     shape = (2, 3, 2, 4, 2, 3, 2)
     table = np.random.default_rng(0).normal(0, 2, shape)
     tree = HostTree(HostModel(Structure(shape, (tuple(range(7)),)), (table,)), cache_bytes)
@@ -207,15 +206,16 @@ def test_parts_of_a_model_give_the_marginals_of_the_whole(name, monkeypatch):
     tables = models.potentials((sizes, cliques), spread=20.0, zeros=0.2)
     host = HostModel(Structure(sizes, cliques), tuple(tables))
     order = elimination.best(host.structure)
-    assert host_slices.sliced(host).whole
+    assert host.divided() == [{}]
     half = forecast.QuestionLimits(parts.needed_bytes(host.structure, order) // 2)
-    slices = host_slices.sliced(dataclasses.replace(host, limits=half))
-    assert slices.division.count > 1 and slices.division.count == len(list(slices.parts()))
+    host = dataclasses.replace(host, limits=half)
+    divided = host.divided()
+    assert len(divided) > 1
     logits = models.joint((sizes, cliques), tables)
     wanted = [*cliques, (0, len(sizes) - 1)]
-    for found, variables in zip(host_slices.SlicedTree(slices).marginals(wanted), wanted, strict=True):
+    for found, variables in zip(SlicedTree(host, divided).marginals(wanted), wanted, strict=True):
         np.testing.assert_allclose(found, models.marginal(logits, variables), atol=1e-13)
-    logs = [part.log_partition for _, part in slices.parts()]
+    logs = [host.restricted(some).log_partition for some in divided]
     assert np.logaddexp.reduce(logs) == pytest.approx(models.log_partition(logits), abs=1e-12)
 
 
@@ -236,25 +236,3 @@ def test_many_questions_of_a_star_are_answered_by_its_tree(monkeypatch):
         rest = sums / one.sum(axis=1) / other.sum(axis=1)
         joint = np.einsum("hx,hy,h->xy", one, other, rest)
         np.testing.assert_allclose(table, joint / joint.sum(), rtol=1e-9)
-
-
-def test_the_tree_is_taken_once_contractions_have_cost_as_much(monkeypatch):
-    """Whatever single questions are forecast to take, a hundred of them are not all asked alone."""
-    rng = np.random.default_rng(3)
-    sizes = (40,) * 30
-    chain = Structure(sizes, tuple((k, k + 1) for k in range(29)))
-    host = HostModel(chain, tuple(rng.normal(size=(40, 40)) for _ in range(29)))
-    tree, alone, marginal = HostTree(host), [], HostModel.marginal
-    monkeypatch.setattr("pgmjax.inference.oracles.host_tree.planned_cells", lambda structure: 10.0)
-    monkeypatch.setattr(HostModel, "work", lambda self, wanted: 40_000)
-    monkeypatch.setattr(
-        HostModel, "marginal", lambda self, wanted: alone.append(wanted) or marginal(self, wanted)
-    )
-    wanted, by_tree, bought = [(k, k + 20) for k in range(10)] * 10, HostTree(host), 0
-    for pair in wanted:
-        bought += by_tree._cells_between(pair)
-        by_tree._joint(pair)
-    found = [tree.marginal(pair) for pair in wanted]
-    assert 0 < len(alone) < len(wanted) and 40_000 * len(alone) <= 2 * bought
-    for pair, table in zip(wanted, found, strict=True):
-        np.testing.assert_allclose(table, marginal(host, pair), atol=1e-12)

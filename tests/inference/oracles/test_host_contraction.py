@@ -7,7 +7,7 @@ import pytest
 from pgmjax.inference import oracles
 from pgmjax.inference.ops import host_sweep
 from pgmjax.inference.ops.tables import host_join
-from pgmjax.inference.oracles.host_contraction import HostContraction
+from pgmjax.inference.oracles.contraction import HostContraction
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.structure import Structure
 from tests import models

@@ -127,7 +127,7 @@ def test_all_flat_forms_agree_with_the_forms_on_tables():
     vector = flat(oracle, tables)
     log_z, marginals = oracle.infer_flat(vector)
     expected_log_z, expected = oracle.infer(tables)
-    assert float(log_z) == float(expected_log_z) == pytest.approx(float(oracle.log_partition_flat(vector)))
+    assert float(log_z) == float(expected_log_z)
     assert float(oracle.maximum_flat(vector)) == float(oracle.maximum(tables))
     np.testing.assert_array_equal(marginals, flat(oracle, expected, padding=0))
 
@@ -139,7 +139,7 @@ def test_gradients_in_the_padding_are_zero():
     assert oracle.length > used
     vector = flat(oracle, models.potentials(STRUCTURES["wide"]), padding=0)
     for form in (
-        oracle.log_partition_flat,
+        lambda v: oracle.infer_flat(v)[0],
         oracle.maximum_flat,
         lambda v: jnp.sum(oracle.infer_flat(v)[1] ** 2),
     ):

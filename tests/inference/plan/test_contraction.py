@@ -1,12 +1,10 @@
 """Contraction paths: every variable goes exactly once and the forecast counts what is there."""
 
-import sys
-
 import numpy as np
 import pytest
 
 from pgmjax.inference import ops
-from pgmjax.inference.plan import contraction, search
+from pgmjax.inference.plan import contraction
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.kernels.log_sum_exp import host_logsumexp
 from tests import models
@@ -59,16 +57,16 @@ def random_structure(seed, count=9, variables=10, width=3):
     return tuple(sizes[v] for v in used), tuple(tuple(used.index(v) for v in c) for c in cliques)
 
 
-@pytest.mark.parametrize("find", ["auto", "elimination"])
+@pytest.mark.parametrize("quick", [False, True])
 @pytest.mark.parametrize("seed", range(8))
-def test_paths_of_random_models_give_the_joint_sum(seed, find, monkeypatch):
-    monkeypatch.setattr(search, "WORTHWHILE", 0)
-    monkeypatch.setattr(search, "EXHAUSTIVE_TABLES", 12 if seed % 2 else 4)
+def test_paths_of_random_models_give_the_joint_sum(seed, quick, monkeypatch):
+    monkeypatch.setattr(contraction, "WORTHWHILE", 0)
+    monkeypatch.setattr(contraction, "EXHAUSTIVE_TABLES", 12 if seed % 2 else 4)
     contraction._plan.cache_clear()
     structure = random_structure(seed)
     tables = models.potentials(structure, seed=seed, zeros=0.1)
     wanted = (2, 0) if seed % 3 == 0 else ()
-    path = contraction.plan(Structure(*structure), wanted, find=find)
+    path = contraction.plan(Structure(*structure), wanted, quick=quick)
     contraction._plan.cache_clear()
     table, scale = ops.contract(path, tables, host_logsumexp)
     logits = models.joint(structure, tables)
@@ -106,38 +104,18 @@ def test_search_is_never_heavier_than_elimination():
     for seed in range(10):
         structure = Structure(*random_structure(seed, count=14))
         weights = [
-            search.weight(contraction.plan(structure, find=f), contraction.WEIGHTS)
-            for f in ("auto", "elimination")
+            contraction.weight(contraction.plan(structure, quick=quick), contraction.WEIGHTS)
+            for quick in (False, True)
         ]
         assert weights[0] <= weights[1]
 
 
 def test_tables_inside_others_are_absorbed():
-    merges, left = search.absorbed(
+    merges, left = contraction.absorbed(
         [frozenset(t) for t in ({0}, {0, 1}, {1, 2}, {2, 3}, {3, 4})], frozenset({4})
     )
     assert merges == [(0, 1), (5, 2), (6, 3), (7, 4)]
     assert left == {8: frozenset({4})}
-
-
-def test_unknown_search():
-    with pytest.raises(ValueError, match="find must be one of 'auto', 'elimination', 'cotengra'"):
-        contraction.plan(Structure((2,), ((0,),)), find="best")
-
-
-def test_cotengra_is_asked_for_by_name(monkeypatch):
-    monkeypatch.setitem(sys.modules, "cotengra", None)
-    with pytest.raises(ImportError, match=r"pip install 'pgmjax\[plan\]'"):
-        contraction.plan(Structure((2, 3, 4), ((0, 1), (1, 2), (2, 0))), find="cotengra")
-
-
-def test_cotengra_finds_a_path():
-    pytest.importorskip("cotengra")
-    structure = STRUCTURES["wide"]
-    tables = models.potentials(structure)
-    path = contraction.plan(Structure(*structure), find="cotengra")
-    table, scale = ops.contract(path, tables, host_logsumexp)
-    assert table + scale == pytest.approx(models.log_partition(models.joint(structure, tables)), abs=1e-12)
 
 
 ADULT = (85, 9, 100, 16, 7, 15, 6, 5, 2, 100, 100, 99, 42, 2)
@@ -152,7 +130,7 @@ def test_fifteen_marginals_of_adult_are_planned_small():
     path = contraction.plan(structure)
     assert path.largest <= 10_080_000 and path.work <= 1_027_800_000
     assert path.method == "exhaustive search"
-    assert contraction.plan(structure, find="elimination").largest > 5 * path.largest
+    assert contraction.plan(structure, quick=True).largest > 5 * path.largest
 
 
 def test_three_hundred_cliques_are_planned():

@@ -2,12 +2,11 @@
 
 import dataclasses
 
-import numpy as np
 import pytest
 
-from pgmjax.inference.plan import contraction, cost
-from pgmjax.inference.plan.path import build
-from pgmjax.inference.plan.rates import Rates
+from pgmjax.inference.plan import contraction
+from pgmjax.inference.plan.forecast import Rates
+from pgmjax.inference.plan.path import SHOWN, build, of_path
 from pgmjax.inference.plan.structure import Structure
 from tests.models import STRUCTURES
 
@@ -17,11 +16,11 @@ SQUARE = Structure((10, 20, 30, 40), ((0, 1), (1, 2), (2, 3), (3, 0)))
 def test_figures_of_one_matrix_product():
     # ab (2x3), bc (3x4) and ca (4x2): ab x bc -> ca, then both ca are multiplied and summed
     path = build(Structure((2, 3, 4), ((0, 1), (1, 2), (2, 0))), (), [(0, 1), (3, 2)], "hand")
-    found = cost.of_path(path)
+    found = of_path(path)
     assert [(p.batch, p.left, p.summed, p.right) for p in found.products] == [(1, 2, 3, 4)]
     assert found.exponentials == 24 + 8
-    assert found.flops == 2 * 24 * 3
-    assert (found.inputs, found.stored, found.largest) == (26, 8 + 1, 8)
+    assert "144 flops as matrix products" in found.lines()[0]
+    assert (path.structure.length, found.stored, path.largest) == (26, 8 + 1, 12)
     assert found.moved == 3 * ((6 + 12 + 8) + (8 + 8 + 1))
 
 
@@ -38,7 +37,7 @@ def live_cells(path):
         for i in step.operands:
             live["gradient", i] = cells(path.variables(i))
         work = sum(cells(path.variables(i)) for i in step.operands) + cells(step.kept)
-        peak = max(peak, sum(live.values()) + cost.WORKSPACE * work)
+        peak = max(peak, sum(live.values()) + work)
         del live["result", first + n], live["gradient", first + n]
     return peak
 
@@ -46,23 +45,21 @@ def live_cells(path):
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_peak_counts_every_live_table(name):
     path = contraction.plan(Structure(*STRUCTURES[name]))
-    assert cost.of_path(path).peak == live_cells(path)
+    assert of_path(path).peak == live_cells(path)
 
 
 def test_union_of_a_product_is_not_part_of_the_peak():
     wide = Structure((300, 300, 300), ((0, 1), (1, 2), (2, 0)))
-    found = cost.of_path(contraction.plan(wide))
+    found = of_path(contraction.plan(wide))
     assert found.exponentials >= 300**3
     assert found.peak < 20 * 300**2
-    assert found.peak_bytes(8) == 8 * found.peak
 
 
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_figures_agree_with_the_path(name):
     path = contraction.plan(Structure(*STRUCTURES[name]))
-    found = cost.of_path(path)
+    found = of_path(path)
     assert found.exponentials == path.work
-    assert found.inputs == sum(int(np.prod(s)) for s in path.structure.shapes)
     assert found.operations >= len(path.steps)
     assert found.seconds() <= found.seconds(exact=True) + 1e-15
 
@@ -70,7 +67,7 @@ def test_figures_agree_with_the_path(name):
 def test_rates_scale_the_forecast():
     """One large product of tables of 90 x 80 and 80 x 70 cells, then a sum over the 90 x 70 that are left."""
     path = build(Structure((90, 80, 70), ((0, 1), (1, 2), (2, 0))), (), [(0, 1), (3, 2)], "hand")
-    found, nothing = cost.of_path(path), Rates(0.0, 0.0, 0.0, 0.0)
+    found, nothing = of_path(path), Rates(0.0, 0.0, 0.0, 0.0)
     each = {
         rate: found.seconds(dataclasses.replace(nothing, **{rate: 1.0}))
         for rate in ("exponential", "flop", "cell")
@@ -85,10 +82,12 @@ def test_rates_scale_the_forecast():
 
 
 def test_lines_say_what_a_run_will_take():
-    found = cost.of_path(contraction.plan(SQUARE)).with_forms(dict.fromkeys(range(9), "guarded"))
+    found = of_path(contraction.plan(SQUARE))
     text = "\n".join(found.lines())
     assert "compiled operations" in text and "at the peak" in text and "flops as matrix products" in text
-    assert text.count("guarded") == len(found.products)
-    many = cost.Cost("x", 10, 0, 1, 1, 1, 1, 1, 1, (cost.Dimensions(0, 1, 2, 3, 4),) * 7, slices=3)
-    assert many.lines()[0] == "contraction found by x, in 3 slices"
+    assert text.count("exact, at once") == len(found.products)
+    large = of_path(contraction.plan(Structure((90,) * 3, ((0, 1), (1, 2), (2, 0)))))
+    assert "exact, in tiles" in large.lines()[3] and "matrix product" in large.lines(fast=True)[3]
+    many = dataclasses.replace(large, products=large.products * (SHOWN + 3), slices=3)
     assert many.lines()[-1] == "  and 3 smaller products"
+    assert many.lines()[0].startswith(f"{3 * 90**3 * (SHOWN + 3):,} combined cells")

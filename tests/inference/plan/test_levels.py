@@ -54,9 +54,10 @@ def test_children_come_before_parents_and_places_are_used_once(name):
 def test_every_number_has_one_cell(name):
     structure = Structure(*STRUCTURES[name])
     arrangement = levels.arrange(structure)
-    maps, out = levels.index_maps(arrangement)
+    maps = levels.index_maps(arrangement)
+    out = maps.out
     cells = sum(structure.cells(c) for c in structure.cliques)
-    joined = np.concatenate([one.tables.ravel() for one in maps])
+    joined = np.concatenate([one.ravel() for one in maps.tables])
     assert sorted(joined[joined >= 0]) == list(range(cells))
     np.testing.assert_array_equal(joined[out[:cells]], np.arange(cells))
     assert (out[cells:] == levels.IMPOSSIBLE).all()

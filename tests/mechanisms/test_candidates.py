@@ -7,12 +7,9 @@ import pytest
 
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.mechanisms.noise_sizes import (
-    grid_for,
-    largest_sensitivity,
-    on_grid,
-    whole_weights,
-)
+from pgmjax.mechanisms import Marginals
+from pgmjax.mechanisms.candidates import grid_for, on_grid, whole_weights
+from pgmjax.queries.workload import Workload
 
 DOMAIN = Domain({"a": 2, "b": 3, "one": 1})
 
@@ -43,6 +40,9 @@ def test_numbers_off_the_grid_are_moved_to_its_end():
 
 def test_the_largest_sensitivity():
     cliques = [("one",), ("a", "b")]
-    assert largest_sensitivity(cliques, DOMAIN, Relation.REPLACE_ONE, "epsilon", None) == 2
-    assert largest_sensitivity(cliques, DOMAIN, Relation.REPLACE_ONE, "rho", 3) == 18
-    assert largest_sensitivity(cliques[:1], DOMAIN, Relation.REPLACE_ONE, "epsilon", None) == 1
+    mechanism = Marginals(epsilon=1, relation=Relation.REPLACE_ONE)
+    plain = mechanism.request(DOMAIN, Workload(cliques))
+    weighted = mechanism.request(DOMAIN, Workload(cliques), max_weight=3)
+    assert plain.sensitivity(cliques) == 2
+    assert weighted.sensitivity(cliques, "rho") == 18
+    assert plain.sensitivity(cliques[:1]) == 1
