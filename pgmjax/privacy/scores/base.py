@@ -24,7 +24,7 @@ import abc
 import dataclasses
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -48,9 +48,6 @@ WEIGHT_BITS = 12
 """Weights are rounded to multiples of 2**-12."""
 
 _MAX_BITS = 24
-
-
-_Member = TypeVar("_Member")
 
 
 class Score(abc.ABC):
@@ -155,7 +152,7 @@ def exact_answers(query: Query, domain: Domain, table: np.ndarray) -> np.ndarray
     return integers.answers(query, domain, table)
 
 
-def members(name: str, values: Any, kind: type[_Member], said: str) -> tuple[_Member, ...]:
+def members(name: str, values: Any, kind: Any, said: str) -> tuple[Any, ...]:
     """Return the candidates that a score is made of: at least one, all of a kind.
 
     Raises:
