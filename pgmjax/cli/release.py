@@ -267,8 +267,10 @@ def _of_release(arguments: argparse.Namespace, name: str, taken: Sequence[str]) 
     given = {*_given(arguments)}
     other = sorted(given - {"table", name, *taken, "json", "quiet"})
     if other:
+        where = "; they go into the folder of the release" if other[0] == "out" else ""
         raise ValueError(
-            f"--{other[0].replace('_', '-')} cannot be used with {option}, which only draws rows."
+            f"--{other[0].replace('_', '-')} cannot be used with {option}, which only draws rows{where}: "
+            f"leave it out."
         )
     return given
 
@@ -340,7 +342,11 @@ def open_ledger(file: str) -> Ledger:
     """
     if not pathlib.Path(file).exists():
         turned = " The ledger stands before the conditions." if "=" in file else ""
-        raise ValueError(f"There is no ledger {file}: make one with `pgmjax ledger init`.{turned}")
+        raise ValueError(
+            f"There is no ledger {file}: give the ledger's file (the name of an account goes behind "
+            f"--name), or "
+            f"make one with `pgmjax ledger init`.{turned}"
+        )
     return Ledger.open(file)
 
 
