@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.data.cells import moment_text
 from pgmjax.data.encoding import Label, text_of
+from pgmjax.data.value import moment_text
 
 OPEN = "discover"
 OPEN_KINDS = ("bins", "labels", "dates")

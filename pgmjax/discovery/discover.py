@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from pgmjax.data.attribute import Attribute
-from pgmjax.data.cells import moment_text
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.definition import outside_of_found
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
+from pgmjax.data.value import moment_text
 from pgmjax.discovery import probes
 from pgmjax.discovery.open_table import OpenTable, key_column
 from pgmjax.discovery.probes import FineCells, Reading

@@ -91,17 +91,6 @@ def parse(text: str, domain: Domain) -> queries.Product:
     return conditions(text, domain).query
 
 
-def selection(text: str, domain: Domain) -> dict[str, tuple[int, ...]]:
-    """Return the codes that satisfy all conditions, for each attribute named in the text.
-
-    Example:
-        >>> from pgmjax.data.domain import Domain
-        >>> selection("age>=20,age<99", Domain({"age": {"bins": [0, 20, 30, 99, 120]}}))
-        {'age': (1, 2)}
-    """
-    return conditions(text, domain).codes
-
-
 def conditions(text: str, domain: Domain, *, interpolate: bool = False) -> Conditions:
     """Return the conditions of a text.
 

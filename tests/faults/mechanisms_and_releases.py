@@ -477,14 +477,14 @@ FAULTS = (
     ),
     Fault(
         "the command line fits in float32 by default",
-        "pgmjax.cli.options.release",
-        "_add_fit_options",
+        "pgmjax.cli.options.shared",
+        "",
         old=(
-            "group.add_argument('--dtype', default='float64', choices=['float32', 'float64'], "
+            "option('--dtype', default='float64', choices=['float32', 'float64'], "
             "help='the precision of the fit (float64); float32 needs half the memory')"
         ),
         new=(
-            "group.add_argument('--dtype', default='float32', choices=['float32', 'float64'], "
+            "option('--dtype', default='float32', choices=['float32', 'float64'], "
             "help='the precision of the fit (float64); float32 needs half the memory')"
         ),
         tests=("tests/cli/test_release.py::test_fits_are_in_float64_unless_asked",),
