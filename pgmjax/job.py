@@ -117,9 +117,6 @@ class Job:
             return records
         given = {"unit": self.unit, **self.reading}
         if isinstance(records, str | os.PathLike):
-            if not pathlib.Path(records).exists():
-                raise ValueError(files.absent("table", records))
-            checks.optional("duckdb", extra="tables")  # the file is read late, when the budget is charged
             read = Dataset.read if isinstance(known, Domain) else OpenTable.read
             return read(records, known, **given)
         if isinstance(known, Domain):

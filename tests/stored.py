@@ -62,7 +62,7 @@ def save_history(folder):
 
 
 def save_predictor(folder, learner="ridge"):
-    predictor.write(release("mldp", learner).predictor, folder)
+    release("mldp", learner).predictor.save(folder)
 
 
 def save_perturbed(folder):

@@ -21,7 +21,7 @@ import harness
 import numpy as np
 
 import pgmjax as pj
-from pgmjax.local.grouped import GroupHistograms
+from pgmjax.local.statistical import GroupHistograms
 
 SIDE = 4
 BLOCK_ROWS = 1 << 20

@@ -26,7 +26,7 @@ import numpy as np
 
 from pgmjax import history
 from pgmjax.history.bayes import convolution, monte_carlo
-from pgmjax.history.bayes.characteristic import invert
+from pgmjax.history.bayes.distribution import invert
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 
 REPEATS = 3
@@ -127,7 +127,7 @@ def error(small):
         errors = []
         for seed in range(5):
             simulated = monte_carlo.simulate(distribution, draws, seed)
-            masses = simulated.masses()
+            masses = rounded(simulated.sizes)
             cells = np.arange(len(masses)) - len(masses) // 2
             truth = np.array([exact.between(c - 0.5, c + 0.5) for c in cells])
             errors.append(float(((masses - truth) ** 2).sum()))
@@ -136,8 +136,15 @@ def error(small):
             "draws": draws,
             **timed(lambda: monte_carlo.simulate(distribution, draws)),  # noqa: B023
             "root_error": float(np.sqrt(np.mean(errors))),
-            "root_bound": float(np.sqrt(simulated.expected_error())),
+            "root_bound": float(np.sqrt(len(masses) / (draws - 1) * masses.max() * (1 - masses.max()))),
         }
+
+
+def rounded(sizes):
+    """Return the paper's mass vector u [odd]: shares of draws rounded to whole counts, both signs alike."""
+    counts = np.bincount(np.rint(sizes).astype(np.int64)) / (2 * len(sizes))
+    counts[0] *= 2
+    return np.concatenate([counts[:0:-1], counts])
 
 
 def coverage(small):

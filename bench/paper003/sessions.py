@@ -30,7 +30,7 @@ import numpy as np
 
 import pgmjax as pj
 from pgmjax.history.session.costs import CellAccount
-from pgmjax.history.session.requirement import AccuracyRequirement
+from pgmjax.history.session.state import AccuracyRequirement
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.seeded import SeededBackend
 
@@ -95,7 +95,7 @@ class Score:
 
 def baseline(counts, cap, least, number, seed):
     """The least budget for every query, as long as the cap lasts."""
-    account, score = CellAccount.empty(DOMAIN, "add-remove"), Score()
+    account, score = CellAccount(DOMAIN, pj.Relation.ADD_REMOVE), Score()
     backend = SeededBackend(seed + 1000 * (1 + int(counts[0])), insecure=True)
     for entries, half_width in requirements(number, least, seed):
         requirement = AccuracyRequirement.of(

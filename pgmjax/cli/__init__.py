@@ -24,6 +24,7 @@ from pgmjax._internal import checks
 from pgmjax._internal.migration import ARGUMENTS
 from pgmjax._version import __version__
 from pgmjax.cli import options, process
+from pgmjax.cli.options.command import below
 from pgmjax.cli.typed import as_typed
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -37,16 +38,20 @@ _NEEDED = {
     "--half-width": "(how far the answer may be off, in records, such as 50)",
 }
 """What a required option is."""
-_OPTIONS: Mapping[str, tuple[str, ...]] = {"epsilon": ("cap",)}
-"""What a command calls an option of other commands: session ask has a cap in place of epsilon."""
+_CHOICES: Mapping[str, str] = {
+    "--relation": "add-remove (elsewhere unbounded) if the number of records is secret, replace-one "
+    "(bounded) if it is public",
+}
+"""What the choices of an option mean."""
+_NUMBERS: Mapping[str, str] = {
+    "--all-kway": "K is how many attributes a marginal has, such as 2; chosen ones stand in a file: "
+    "--workload "
+    'FILE, [["age", "sex"]]',
+}
+"""What a number is, for options that one may give something else."""
 _NO_SEED = (
     ". Noise that protects has no seed. For research there is --insecure-seed N; its release protects nobody"
 )
-_COMMANDS: Mapping[str, str] = {
-    **dict.fromkeys(("synthesize", "synthesise", "generate", "run", "measure"), "release"),
-    **dict.fromkeys(("sample", "draw"), "release FOLDER --add-rows N"),
-    **dict.fromkeys(("compare", "list"), "mechanisms"),
-}
 _ADVICE: Mapping[str, Mapping[str, str]] = {
     "release": {
         **dict.fromkeys(
@@ -67,23 +72,32 @@ _ADVICE: Mapping[str, Mapping[str, str]] = {
             ("columns", "list", "attributes", "schema"), "pgmjax query DIR alone names the attributes"
         ),
     },
+    "ask": {
+        "epsilon": "What an answer costs follows from --half-width; --cap is the most that the whole "
+        "session may "
+        "spend",
+    },
     "": dict.fromkeys(
         ("force", "overwrite", "replace", "clobber", "yes"),
         "Nothing that exists is written over: give a new --out, or remove what is there",
     ),
 }
 """What to do instead of options that other programs have, by command; "" of all."""
-_PAGES: Mapping[str, str] = {
+_COMMANDS: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("synthesize", "synthesise", "generate", "run", "measure"), "Did you mean pgmjax release?"
+    ),
+    **dict.fromkeys(("sample", "draw"), "Did you mean pgmjax release FOLDER --add-rows N?"),
+    **dict.fromkeys(("compare", "list"), "Did you mean pgmjax mechanisms?"),
     **dict.fromkeys(("report", "show", "open", "view"), "The report of a release is DIR/report.html"),
     **dict.fromkeys(
         ("evaluate", "validate", "quality", "check", "metrics", "score"),
         "How good a release is says DIR/report.html; pgmjax look compares it with its table, for the holder",
     ),
 }
-"""What to look at, for commands that one may try."""
+"""What to type or to look at, for commands that one may try."""
 _PARTS: Mapping[str, str] = dict.fromkeys(("start", "open", "begin", "new", "init", "create"), "ask")
 """What begins a session, for words that one may try."""
-"""Commands for words that one may try."""
 _SETTINGS = (
     "accounting alpha answer cliques compress count_share degree encoding estimate expected_records first "
     "history kept_noise learner max_candidates max_cells penalty repeat restart_seed restarts rounds "
@@ -92,7 +106,6 @@ _SETTINGS = (
     "validation_share "
 )
 """Settings of mechanisms, which --option takes; listed, as finding them takes JAX."""
-_MAY_BE_EMPTY: frozenset[str] = frozenset()
 _LARGEST = 10**30
 _FILE_ERRORS = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 
@@ -159,7 +172,7 @@ class _Parser(argparse.ArgumentParser):
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         """Return the value of an argument; of a choice in another case, the choice."""
-        if not arg_string and action.option_strings and action.dest not in _MAY_BE_EMPTY:
+        if not arg_string and action.option_strings:
             raise argparse.ArgumentError(action, f"is empty: {_wanted(action)}")
         if action.dest == "total":
             try:
@@ -195,11 +208,13 @@ class _Parser(argparse.ArgumentParser):
         if "arguments are required" in message:
             for option, meaning in _NEEDED.items():
                 message = re.sub(rf"{option}\b", f"{option} {meaning}", message)
+        number = re.match(r"argument (?:.*/)?(--\S+): expected a whole number", message)
+        if number is not None and number[1] in _NUMBERS:
+            message += f". {_NUMBERS[number[1]]}"
         lacking = re.fullmatch(r"argument (?:.*/)?(--\S+): expected (?:one|at least one) argument", message)
         if lacking is not None:
-            action = self._option_string_actions[lacking[1]]
-            value = action.metavar or f"{{{','.join(map(str, action.choices or ()))}}}"
-            message = f"{lacking[1]} has no value behind it: write {lacking[1]} {value}"
+            wanted = _wanted(self._option_string_actions[lacking[1]])
+            message = f"{lacking[1]} has no value behind it: {wanted}"
         message += _meant(message, self)
         _, found, example = (self.epilog or "").partition("Example: ")
         hint = f"example: {example}\n" if found else ""
@@ -249,24 +264,7 @@ def _words(argv: Sequence[str] | None) -> Sequence[str]:
 
 def _options(parser: argparse.ArgumentParser) -> set[str]:
     """Return the options of a parser and of its commands."""
-    found = set(parser._option_string_actions)
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            found.update(*map(_options, action.choices.values()))
-    return found
-
-
-def _parts(parser: argparse.ArgumentParser, name: str) -> set[str]:
-    """Return the commands below a command, such as `draft` of `domain`; none where there is none."""
-    found = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-    below = [each.choices[name] for each in found if name in each.choices]
-    return {
-        part
-        for command in below
-        for action in command._actions
-        if isinstance(action, argparse._SubParsersAction)
-        for part in action.choices
-    }
+    return {*parser._option_string_actions}.union(*map(_options, below(parser).values()))
 
 
 def _meant(message: str, parser: argparse.ArgumentParser) -> str:
@@ -275,19 +273,21 @@ def _meant(message: str, parser: argparse.ArgumentParser) -> str:
     if choice is None:
         return ""
     word, known = choice[1], [*re.findall(r"[\w.-]+", choice[2]), "--help", "--version"]
-    option = parser._option_string_actions.get(message.partition(":")[0].removeprefix("argument "))
+    name = message.partition(":")[0].removeprefix("argument ")
+    option = parser._option_string_actions.get(name)
+    if name in _CHOICES:
+        return f". {_CHOICES[name]}"
     if word in _PARTS and "ask" in known and "status" in known:
         return f". {parser.prog} {_PARTS[word]} begins a session with its first question"
-    if word in _PAGES and "release" in known:
-        return f". {_PAGES[word]}"
     if word in _COMMANDS and "release" in known:
-        return f". Did you mean {parser.prog} {_COMMANDS[word]}?"
+        return f". {_COMMANDS[word]}"
     if "--text-encoding" in parser._option_string_actions and _is_codec(word):
         return f". Did you mean --text-encoding {word}?"
     if "," in word and option is not None:
         return ". Put spaces between several" if option.nargs == "+" else ". Give one of them"
     close = difflib.get_close_matches(word, known, 1, 0.7)
-    close = close or [f"{parser.prog} {name} {word}" for name in known if word in _parts(parser, name)]
+    others = below(parser).items()
+    close = close or [f"{parser.prog} {name} {word}" for name, each in others if word in below(each)]
     if not close and "[COMMAND]" in message:  # which may be left out
         return f". Without a name: {parser.description}"
     return f". Did you mean {close[0]}?" if close else ""
@@ -325,6 +325,14 @@ def _instead(words: Sequence[str], parser: argparse.ArgumentParser, given: Seque
         before = given[given.index(words[0]) - 1] if words[0] in given else ""
         if "--option" in given and before in _SETTINGS.split():
             return ". Write the options of a mechanism as --option NAME=VALUE, such as --option rounds=3"
+        if "--marginal" in known and "--marginal" in given:
+            return ". Names are joined by commas, as in --marginal age,sex"
+        if parser.prog.endswith(" audit"):
+            return (
+                ". An audit tests mechanisms on tables that it makes; what a release promises is in its "
+                "report.html "
+                "and assurance.json"
+            )
         if "--domain" in known and re.search(r"\.(json|ya?ml)$", words[0]):
             return f". Did you mean --domain {words[0]}?"
         return f". That is one too many: {takes}, and an option takes one value at most"
@@ -339,7 +347,7 @@ def _instead(words: Sequence[str], parser: argparse.ArgumentParser, given: Seque
     name = option.lstrip("-")
     if name.upper() in places:
         return f". Did you mean {name.upper()}, without an option?"
-    close = [f"--{each.replace('_', '-')}" for each in (*_OPTIONS.get(name, ()), *ARGUMENTS.get(name, ()))]
+    close = [f"--{each.replace('_', '-')}" for each in ARGUMENTS.get(name, ())]
     close = [each for each in close if each in known] or _close(option, known)
     if len(name) == 1:
         close = [each for each in known if each.startswith(f"--{name}")]
@@ -354,10 +362,8 @@ def _having(option: str, parser: argparse.ArgumentParser) -> Iterator[str]:
     """Yield the commands that have an option."""
     if option in parser._option_string_actions:
         yield parser.prog
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for each in action.choices.values():
-                yield from _having(option, each)
+    for each in below(parser).values():
+        yield from _having(option, each)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -370,7 +376,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("-V", "--version", action="version", version=f"pgmjax {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    options.add_parsers(commands, main)
+    for command in options.COMMANDS:
+        command.add_to(commands)
     return parser
 
 

@@ -3,39 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import importlib
-import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pgmjax import audit, mechanisms
 from pgmjax._internal import checks
+from pgmjax.cli import main, process
+from pgmjax.data.relation import Relation
 
 _DELTAS: tuple[Any, ...] = ("0", "1e-6")
 _LONGEST = 10**6
-
-
-@dataclasses.dataclass
-class _Findings:
-    """All that an audit found.
-
-    Attributes:
-        audits: a line for each mechanism, relation and delta.
-        primitives: what each check of the installed noise found, None where nothing.
-        searched: the largest privacy losses.
-    """
-
-    audits: Sequence[audit.MechanismAudit]
-    primitives: dict[str, str | None]
-    searched: Sequence[audit.LargestLoss] = ()
-
-    @property
-    def passed(self) -> bool:
-        parts: list[Any] = [*self.audits, *self.searched]
-        return all(each.passed for each in parts) and not any(self.primitives.values())
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -43,14 +23,20 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.processes:
         if arguments.mechanism is not None:
             raise ValueError("--processes audits whole commands and takes no --mechanism: leave one out.")
-        _processes(arguments)
+        found = audit.audit_processes(main)
+        record = {"passed": not any(found.values()), "processes": _verdicts(found)}
+        _tell(arguments, record, _in_words(found))
         return
     _check(arguments)
+    try:
+        named = mechanisms_named(arguments.mechanism or "all")
+    except ValueError as error:
+        arguments.parser.error(f"argument --mechanism: {error}")
     show = False if sys.stderr is None else None
     cases = [
         audit.AuditCase(mechanism, relation, arguments.epsilon, delta, arguments.seed)
-        for mechanism in arguments.mechanism or list(mechanisms.names().values())
-        for relation in mechanism.relations
+        for mechanism in named
+        for relation in getattr(mechanism, "relations", Relation)
         for delta in (_DELTAS if getattr(mechanism, "spends_delta", True) else _DELTAS[:1])
     ]
     audits = [
@@ -66,27 +52,25 @@ def run(arguments: argparse.Namespace) -> None:
         )
         for case in cases
     ]
-    found = _Findings(audits, audit.audit_primitives())
-    if arguments.seconds:
-        each = arguments.seconds / len(cases)
-        found.searched = [audit.largest_loss(case, seconds=each) for case in cases]
-    if arguments.json:
-        print(json.dumps(_record(found)))
-    else:
-        _print(found)
-    if not found.passed:
-        raise RuntimeError("The audit found faults.")
+    primitives = audit.audit_primitives()
+    each = arguments.seconds / len(cases)
+    searched = [audit.largest_loss(case, seconds=each) for case in cases if each]
+    parts: list[Any] = [*audits, *searched]
+    record = {
+        "passed": all(part.passed for part in parts) and not any(primitives.values()),
+        "mechanisms": [one.to_dict() for one in audits],
+        "primitives": _verdicts(primitives),
+        **({"search": [one.to_dict() for one in searched]} if searched else {}),
+    }
+    said = [audit.as_table(audits), "", *_in_words(primitives)]
+    said += ["", "largest privacy loss found by the search", *map(str, searched)] if searched else []
+    _tell(arguments, record, said)
 
 
-def _processes(arguments: argparse.Namespace) -> None:
-    """Replay commands and print the findings; raises RuntimeError if there are faults."""
-    found = audit.audit_processes(arguments.main)
-    passed = not any(found.values())
-    if arguments.json:
-        print(json.dumps({"passed": passed, "processes": _verdicts(found)}))
-    else:
-        _print_verdicts(found)
-    if not passed:
+def _tell(arguments: argparse.Namespace, record: dict[str, Any], lines: Iterable[str]) -> None:
+    """Print the findings; raises RuntimeError if there are faults."""
+    process.tell(arguments.json, record, lines)
+    if not record["passed"]:
         raise RuntimeError("The audit found faults.")
 
 
@@ -107,48 +91,27 @@ def mechanisms_named(text: str) -> list[type[Any]]:
         return [*known.values()] if same == "all" else [known[same]]
     module, colon, name = text.partition(":")
     if not (module and colon and name):
-        raise argparse.ArgumentTypeError(
+        raise ValueError(
             f"invalid choice: {text!r} (choose from all, {', '.join(known)}, or write module:Class)"
         )
     if module.endswith(".py"):
         right = f"{module.removesuffix('.py').replace('/', '.')}:{name}"
-        raise argparse.ArgumentTypeError(f"a module is named without .py: write {right}")
+        raise ValueError(f"a module is named without .py: write {right}")
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
         mechanism = getattr(importlib.import_module(module), name)
-        audit.AuditCase(mechanism, mechanism.relations[0])
+        audit.AuditCase(mechanism, Relation.ADD_REMOVE)
     except Exception as error:  # user modules may raise anything
-        raise argparse.ArgumentTypeError(f"{text}: {type(error).__name__}: {error}") from error
+        raise ValueError(f"{text}: {type(error).__name__}: {error}") from error
     return [mechanism]
-
-
-def _record(found: _Findings) -> dict[str, Any]:
-    record: dict[str, Any] = {
-        "passed": found.passed,
-        "mechanisms": [each.to_dict() for each in found.audits],
-        "primitives": _verdicts(found.primitives),
-    }
-    if found.searched:
-        record["search"] = [each.to_dict() for each in found.searched]
-    return record
 
 
 def _verdicts(found: dict[str, str | None]) -> dict[str, Any]:
     return {name: {"passed": fault is None, "fault": fault} for name, fault in found.items()}
 
 
-def _print(found: _Findings) -> None:
-    print(audit.as_table(found.audits))
-    print()
-    _print_verdicts(found.primitives)
-    if found.searched:
-        print("\nlargest privacy loss found by the search")
-        for each in found.searched:
-            print(each)
-
-
-def _print_verdicts(found: dict[str, str | None]) -> None:
+def _in_words(found: dict[str, str | None]) -> Iterator[str]:
     width = max(map(len, found), default=0)
     for name, fault in found.items():
-        print(f"{name.ljust(width)}  {'passed' if fault is None else f'FAILED: {fault}'}")
+        yield f"{name.ljust(width)}  {'passed' if fault is None else f'FAILED: {fault}'}"

@@ -40,17 +40,15 @@ def run(arguments: argparse.Namespace) -> None:
             raise KeyboardInterrupt(
                 f"interrupted; finished results are in {path}. Run the same command again to continue."
             ) from None
-    if arguments.json:
-        facts = {"total": outcome.total, "ran": outcome.ran, "failed": outcome.failed}
-        print(json.dumps({"results": str(path), **facts, "seconds": outcome.seconds}))
-        return
-    print(f"{outcome.total:,} cells in {path}: {outcome.ran:,} in this run, in {_time(outcome.seconds)}")
+    facts = {"total": outcome.total, "ran": outcome.ran, "failed": outcome.failed}
+    said = [f"{outcome.total:,} cells in {path}: {outcome.ran:,} in this run, in {_time(outcome.seconds)}"]
     if outcome.failed:
-        print(
+        said.append(
             f"  {outcome.failed:,} cells failed or were refused: the page says why, --retry-failed "
             "runs them again"
         )
-    print(f"  page     pgmjax bench report {path}")
+    said.append(f"  page     pgmjax bench report {path}")
+    process.tell(arguments.json, {"results": str(path), **facts, "seconds": outcome.seconds}, said)
 
 
 def report(arguments: argparse.Namespace) -> None:

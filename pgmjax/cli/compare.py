@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator
 
 from pgmjax import mechanisms
@@ -37,11 +36,8 @@ def run(arguments: argparse.Namespace) -> None:
         )
     except KeyboardInterrupt:
         raise KeyboardInterrupt("interrupted; no table was read and nothing was spent") from None
-    if arguments.json or arguments.format == "json":  # --json may also stand before `compare`
-        print(json.dumps(found.to_dict()))
-        return
-    for line in _lines(found):
-        print(line)
+    # --json may also stand before `compare`
+    process.tell(arguments.json or arguments.format == "json", found.to_dict(), _lines(found))
 
 
 def _lines(found: MechanismComparison) -> Iterator[str]:

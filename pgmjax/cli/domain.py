@@ -12,7 +12,6 @@ import difflib
 import itertools
 import json
 import math
-import pathlib
 import re
 import shlex
 import warnings
@@ -23,7 +22,6 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal import files as package_files
 from pgmjax._internal.private_files import open_private
 from pgmjax.cli.release import unit_of
 from pgmjax.data import files
@@ -267,8 +265,6 @@ def _shown(value: Any) -> str:
 def _check(arguments: argparse.Namespace) -> None:
     if arguments.holder_log is not None:
         checks.new_file(arguments.holder_log)
-    if not pathlib.Path(arguments.domain).exists():
-        raise ValueError(package_files.absent("domain file", arguments.domain))
     draft = Draft.read(arguments.domain)
     unit, weights = (
         check_unit(unit_of(arguments), draft.columns, arguments.weights),
@@ -378,6 +374,8 @@ def _tell(findings: dict[str, _Findings], lacking: list[str], left_out: list[str
         print(f"  not in the table: {', '.join(lacking)}")
     if left_out:
         print(f"  not in the domain: {', '.join(left_out)}")
+        if any(name[:1].isdigit() for name in left_out):
+            print("  The first line may be a record: --no-header reads a file without a line of names.")
     if draft.open:
         print(f"  not checked, because they are to be discovered: {', '.join(draft.open)}")
 

@@ -7,7 +7,7 @@ import dataclasses
 import json
 import math
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pgmjax import job as jobs
@@ -27,7 +27,7 @@ _APART = 5.0  # standard deviations of a loss of squares, beyond which noise doe
 def run(arguments: argparse.Namespace) -> None:
     """Read, fit, write, and print where it lies."""
     if arguments.out is None:
-        arguments.usage_error("the following arguments are required: --out")
+        arguments.parser.error("the following arguments are required: --out")
     out = files.check_target(arguments.out)
     release_folder.check_packages()
     if arguments.stddev is not None and not 0 < arguments.stddev < math.inf:
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> None:
             f"--stddev must be finite and > 0, got {arguments.stddev:g}: it is the standard deviation of the "
             "noise that was added, in counts."
         )
-    escape = release.escapes(arguments, arguments.synthetic)
+    rows = release.output_of(arguments)
     domain = Domain.read(arguments.domain)
     earlier = None if arguments.prior is None else jobs.read_prior(arguments.prior, domain)
     given = {"stddev": arguments.stddev, "rounded_to": arguments.rounded_to}
@@ -52,13 +52,10 @@ def run(arguments: argparse.Namespace) -> None:
         )
     estimator = dataclasses.replace(release.estimator_of(arguments), approximate=arguments.approximate)
     fit = estimator.fit(domain, found.measurements, arguments.total, constraints=facts, prior=earlier)
-    rows: dict[str, Any] = {"synthetic_rows": arguments.rows, "synthetic_format": arguments.synthetic}
-    rows |= {"method": arguments.method, "codes": arguments.codes}
-    rows |= {"escape_formulas": escape, "total_public": known, "facts": facts}
     _check_facts(facts, fit, found)
-    published_folder.write(found, fit, out, **rows)
+    published_folder.write(found, fit, out, total_public=known, facts=facts, **rows)
     record = json.loads((out / release_folder.FIT_RECORD).read_text(encoding="utf-8"))
-    release.tell(arguments, out, record, lambda: _print(out, found, fit, domain, record))
+    release.tell(arguments, out, record, _lines(out, found, fit, domain, record))
 
 
 def _check_facts(facts: Sequence[Any], fit: Fit, found: Published) -> None:
@@ -72,15 +69,17 @@ def _check_facts(facts: Sequence[Any], fit: Fit, found: Published) -> None:
         )
 
 
-def _print(out: pathlib.Path, found: Published, fit: Fit, domain: Domain, record: dict[str, Any]) -> None:
+def _lines(
+    out: pathlib.Path, found: Published, fit: Fit, domain: Domain, record: dict[str, Any]
+) -> Iterator[str]:
     values = sum(measurement.values.size for measurement in found.measurements)
     absent = sum(found.absent)
-    print(f"Model written to {out}")
-    print(f"  report   {out / 'report.html'}")
-    print(f"  query    {release.example(out, domain, (each.clique for each in found.measurements))}")
+    yield f"Model written to {out}"
+    yield f"  report   {out / 'report.html'}"
+    yield f"  query    {release.example(out, domain, (each.clique for each in found.measurements))}"
     numbers = f"{values - absent:,} counts; {absent:,} cells were not published"
-    print(f"  read     {len(found.measurements)} table{'s' * (len(found.measurements) != 1)}, {numbers}")
+    yield f"  read     {len(found.measurements)} table{'s' * (len(found.measurements) != 1)}, {numbers}"
     complete = f"complete after {fit.steps:,} steps"
-    print(f"  fit      {report_text.ending(record) or complete}")
-    print("No private table was read and no budget was spent.")
-    print(record["statement"])
+    yield f"  fit      {report_text.ending(record) or complete}"
+    yield "No private table was read and no budget was spent."
+    yield record["statement"]

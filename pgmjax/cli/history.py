@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import dataclasses
 import itertools
-import json
 import math
 import pathlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,9 +16,9 @@ import numpy as np
 from pgmjax import job as jobs
 from pgmjax._internal import checks, files
 from pgmjax.cli import process
-from pgmjax.cli.options.free import LEVEL
 from pgmjax.cli.options.history import METHODS, TAKES
-from pgmjax.cli.query import read_names
+from pgmjax.cli.options.shared import LEVEL
+from pgmjax.cli.release import read_names, warn_if_insecure
 from pgmjax.data.domain import Domain
 from pgmjax.history.bayes.blue import BestLinearUnbiased
 from pgmjax.history.bayes.inference import Claim, Verdict
@@ -82,9 +81,8 @@ def ask(arguments: argparse.Namespace) -> None:
     found = _METHODS[arguments.method](history, [query for _, query in asked], arguments)
     told = {"method": arguments.method, "answers_used": len(history), "secure": history.secure}
     _print(found, names, arguments, told)
-    inputs = of_measurements(history.measurements)
     if not history.secure:
-        process.say(not_secure(inputs))
+        process.say(not_secure(of_measurements(history.measurements)))
 
 
 def train(arguments: argparse.Namespace) -> None:
@@ -103,15 +101,17 @@ def train(arguments: argparse.Namespace) -> None:
     with files.reserve(out) as folder:
         found.save(folder, seed=arguments.seed)
     name = found.parts[0].fitted.learner.name
-    if arguments.json:
-        tried = [{"learner": one, "error": error} for one, error in errors]
-        told = {"learner": name, "answers_used": history.num_rows, "tried": tried, "secure": history.secure}
-        print(json.dumps({"out": str(out), **told}))
-        return
-    print(f"Trained model written to {out}: {name} on {history.num_rows:,} noisy answers.")
-    for one, error in errors:
-        print(f"  {one}: misses answers that it was not trained on by about {error:,.1f}")
-    print(f"  ask  pgmjax history ask {out} CONDITION")
+    tried = [{"learner": one, "error": error} for one, error in errors]
+    told = {"learner": name, "answers_used": history.num_rows, "tried": tried, "secure": history.secure}
+    said = [
+        f"Trained model written to {out}: {name} on {history.num_rows:,} noisy answers.",
+        *(
+            f"  {one}: misses answers that it was not trained on by about {error:,.1f}"
+            for one, error in errors
+        ),
+        f"  ask  pgmjax history ask {out} CONDITION",
+    ]
+    process.tell(arguments.json, {"out": str(out), **told}, said)
     if not history.secure:
         process.say(not_secure(found.inputs))
 
@@ -137,26 +137,20 @@ def _ask_predictor(arguments: argparse.Namespace) -> None:
     names = [name for named, _ in asked for name in named]
     shown = _Found(np.concatenate(values), columns, {"learner": learner, "level": arguments.level}, (note,))
     _print(shown, names, arguments, told)
-    if not secure:
-        process.say(not_secure(found.inputs))
+    warn_if_insecure(found.inputs)
 
 
 def _print(
     found: _Found, names: Sequence[str], arguments: argparse.Namespace, told: Mapping[str, Any]
 ) -> None:
     """Print answers under the names of their queries."""
-    if arguments.json:
-        listed = [
-            {"query": name, "estimate": float(value), **_plain({k: v[i] for k, v in found.columns.items()})}
-            for i, (name, value) in enumerate(zip(names, found.values, strict=True))
-        ]
-        print(json.dumps({**told, **found.facts, "answers": listed}))
-    else:
-        for i, (name, value) in enumerate(zip(names, found.values, strict=True)):
-            said = [f"{value:,.1f}", *_words({k: v[i] for k, v in found.columns.items()}, arguments)]
-            print(f"{name}: {', '.join(said)}")
-        for note in found.notes:
-            print(note)
+    listed, said = [], []
+    columns = {kind: column.tolist() for kind, column in found.columns.items()}
+    for i, (name, value) in enumerate(zip(names, found.values, strict=True)):
+        numbers = {kind: column[i] for kind, column in columns.items()}
+        listed.append({"query": name, "estimate": float(value), **numbers})
+        said.append(f"{name}: {', '.join([f'{value:,.1f}', *_words(numbers, arguments)])}")
+    process.tell(arguments.json, {**told, **found.facts, "answers": listed}, [*said, *found.notes])
 
 
 def _check_options(arguments: argparse.Namespace, trained: bool) -> None:
@@ -407,9 +401,7 @@ def _best_linear(history: History, asked: Sequence[Query], arguments: argparse.N
     }
     claim = _claim(arguments)
     if claim is not None:
-        verdicts = [each.test(claim, arguments.level) for each in found]
-        columns["probability"] = np.array([verdict.probability for verdict in verdicts])
-        columns["holds"] = np.array([verdict.holds for verdict in verdicts], object)
+        columns |= _verdicts([each.test(claim, arguments.level) for each in found])
     return _Found(np.array([each.value for each in found]), columns, {"level": arguments.level}, notes)
 
 
@@ -424,13 +416,17 @@ def _posterior(history: History, asked: Sequence[Query], arguments: argparse.Nam
     claim = _claim(arguments)
     if claim is not None:
         probabilities = [found.probability(claim, i)[0] for i in range(number)]
-        verdicts = [Verdict(claim, each, arguments.level) for each in probabilities]
-        columns["probability"] = np.array(probabilities)
-        columns["holds"] = np.array([verdict.holds for verdict in verdicts], object)
+        columns |= _verdicts([Verdict(claim, each, arguments.level) for each in probabilities])
     facts = {"level": arguments.level, "mixed": found.mixed, "rhat": float(found.rhat.max())}
     if not found.mixed:
         notes = (*notes, f"The chains do not agree yet (R-hat {found.rhat.max():.2f}): take these as rough.")
     return _Found(found.mean, columns, facts, notes)
+
+
+def _verdicts(verdicts: Sequence[Verdict]) -> dict[str, np.ndarray]:
+    """Return how probable a claim is for each answer, and whether it holds."""
+    probabilities = np.array([verdict.probability for verdict in verdicts])
+    return {"probability": probabilities, "holds": np.array([each.holds for each in verdicts], object)}
 
 
 def _blue(history: History, arguments: argparse.Namespace) -> tuple[BestLinearUnbiased, tuple[str, ...]]:
@@ -450,11 +446,6 @@ def _claim(arguments: argparse.Namespace) -> Claim | None:
     if not low <= high:
         raise ValueError(f"--at-least must be at most --at-most, got {low:g} and {high:g}.")
     return Claim(low, high)
-
-
-def _plain(columns: dict[str, Any]) -> dict[str, Any]:
-    """Return numbers of an answer as JSON has them."""
-    return {name: value.tolist() if hasattr(value, "tolist") else value for name, value in columns.items()}
 
 
 def _words(columns: dict[str, Any], arguments: argparse.Namespace) -> Iterator[str]:

@@ -9,10 +9,9 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any
 
-from pgmjax._internal import checks
-from pgmjax._internal import files as package_files
-from pgmjax.cli.release import unit_of
-from pgmjax.data import demo, files
+from pgmjax.cli import process
+from pgmjax.cli.release import open_ledger, unit_of
+from pgmjax.data import demo, text_file
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.definition import (
     OpenDefinition,
@@ -28,8 +27,6 @@ from pgmjax.discovery.discover import first_look
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import Account, ChargeRecord, Ledger
 from pgmjax.privacy.ledger.account import budget_row, definition_row, label_delta_of
-
-_TABLES = (".parquet", files.EXCEL, *files.SUFFIXES)
 
 
 def _init(arguments: argparse.Namespace) -> None:
@@ -63,7 +60,7 @@ def _init(arguments: argparse.Namespace) -> None:
 
 def _set_domain(arguments: argparse.Namespace) -> None:
     _check_table(arguments)
-    with _open(arguments.file) as ledger:
+    with open_ledger(arguments.file) as ledger:
         account = ledger.account(arguments.name)
         definition = _definition(arguments, account.relation)
         if definition is None:
@@ -80,7 +77,7 @@ def _set_domain(arguments: argparse.Namespace) -> None:
 
 
 def _add_another(arguments: argparse.Namespace) -> None:
-    with _open(arguments.file) as ledger:
+    with open_ledger(arguments.file) as ledger:
         account = ledger.account(arguments.name)
         definition = account.definition or account.open
         if definition is None:
@@ -94,13 +91,13 @@ def _add_another(arguments: argparse.Namespace) -> None:
 
 
 def _note_exact(arguments: argparse.Namespace) -> None:
-    with _open(arguments.file) as ledger:
+    with open_ledger(arguments.file) as ledger:
         account = ledger.note_exact(arguments.name, arguments.what)
         _print_account(arguments, ledger, account)
 
 
 def _check_table(arguments: argparse.Namespace) -> None:
-    if pathlib.Path(arguments.file).suffix in _TABLES:
+    if pathlib.Path(arguments.file).suffix in text_file.KINDS:
         raise ValueError(f"The ledger stands before the table, got {arguments.file}: exchange the two.")
     if arguments.demo == (arguments.table is not None):
         raise ValueError("Give a table, as the last name, or --demo to try the command on a public table.")
@@ -115,8 +112,6 @@ def _definition(arguments: argparse.Namespace, relation: Relation) -> TableDefin
         if given:
             raise ValueError(f"--{given[0].replace('_', '-')} needs --domain: give the domain file too.")
         return None
-    if arguments.domain is not None and not pathlib.Path(arguments.domain).exists():
-        raise ValueError(package_files.absent("domain file", arguments.domain))
     if arguments.demo and arguments.unit is not None:
         raise ValueError("The demo table has no column for a unit: leave out --unit and --max-records.")
     unit = unit_of(arguments)
@@ -149,11 +144,10 @@ def _check_open(arguments: argparse.Namespace, draft: Draft, relation: Relation)
 def _checked(arguments: argparse.Namespace, definition: TableDefinition | OpenDefinition | None) -> Any:
     """Return the table, all of whose records the definition settles; its path if there is none yet."""
     if definition is None:
-        return _table(arguments.table)
+        return text_file.table_file(arguments.table)[0]
     if getattr(arguments, "demo", False):
         return demo.load()
-    checks.optional("duckdb", extra="tables")
-    path, encoding = _table(arguments.table), _encoding(arguments, definition)
+    path, encoding = arguments.table, _encoding(arguments, definition)
     try:
         if isinstance(definition, OpenDefinition):
             # of open columns only the names are checked: whatever they hold has a place in what is found
@@ -185,47 +179,42 @@ def _encoding(arguments: argparse.Namespace, definition: TableDefinition | OpenD
             f"The account's text files have the encoding {definition.encoding or 'UTF-8'}: save this "
             "file in it, or as Parquet."
         )
-    text = any(suffix.lower() in files.SUFFIXES for suffix in pathlib.Path(arguments.table).suffixes[-2:])
+    text = any(suffix.lower() in text_file.SUFFIXES for suffix in pathlib.Path(arguments.table).suffixes[-2:])
     return definition.encoding if text else None
 
 
 def _print_account(arguments: argparse.Namespace, ledger: Ledger, account: Account) -> None:
     head, path = ledger.head(), ledger.path
-    if arguments.json:
-        print(json.dumps({"ledger": str(path), "head": head, "account": account.to_dict()}))
-        return
-    print(account.statement())
+    said = [account.statement()]
     if account.definition is None and account.open is None:
-        print(
+        said.append(
             "  domain   none yet: no run is possible until  pgmjax ledger set-domain "
             f"{arguments.file} {account.name} TABLE --domain FILE"
         )
     if account.versions:
-        print(f"  tables   {1 + len(account.versions)}, about the same people")
-    print(f"  ledger   {path}")
-    print(f"  key      {path}.key (secret; keep a separate copy)")
-    print(f"  head     {head}")
+        said.append(f"  tables   {1 + len(account.versions)}, about the same people")
+    said += [
+        f"  ledger   {path}",
+        f"  key      {path}.key (secret; keep a separate copy)",
+        f"  head     {head}",
+    ]
+    told = {"ledger": str(path), "head": head, "account": account.to_dict()}
+    process.tell(arguments.json, told, said)
 
 
 def _show(arguments: argparse.Namespace) -> None:
-    with _open(arguments.file) as ledger:
+    with open_ledger(arguments.file) as ledger:
         accounts = ledger.accounts() if arguments.name is None else [ledger.account(arguments.name)]
         books = [(account, ledger.charges(account.name)) for account in accounts]
         head, path = ledger.head(), ledger.path
     if arguments.domain is not None:
         _write_domain(arguments, accounts)
-    if arguments.json:
-        listed = [{**a.to_dict(), "charges": [one.to_dict() for one in charges]} for a, charges in books]
-        print(json.dumps({"ledger": str(path), "head": head, "accounts": listed}))
-        return
-    if not books:
-        print(f"{path} holds no account yet: pgmjax ledger init opens one.")
+    listed = [{**a.to_dict(), "charges": [one.to_dict() for one in charges]} for a, charges in books]
+    said = [f"{path} holds no account yet: pgmjax ledger init opens one."] * (not books)
     for account, charges in books:
-        print(account.statement())
-        for line in _lines(account, charges):
-            print("\t".join(line))
-        for figure in account.exact:
-            print(f"  exact    {figure.noted[:19]}  {figure.what}")
+        said += [account.statement(), *map("\t".join, _lines(account, charges))]
+        said += [f"  exact    {figure.noted[:19]}  {figure.what}" for figure in account.exact]
+    process.tell(arguments.json, {"ledger": str(path), "head": head, "accounts": listed}, said)
 
 
 def _write_domain(arguments: argparse.Namespace, accounts: list[Account]) -> None:
@@ -260,34 +249,9 @@ def _lines(account: Account, charges: list[ChargeRecord]) -> Iterator[list[str]]
 
 
 def _verify(arguments: argparse.Namespace) -> None:
-    with _open(arguments.file) as ledger:
+    with open_ledger(arguments.file) as ledger:
         found = ledger.verify(arguments.head)
-    if arguments.json:
-        print(json.dumps(found.to_dict()))
-    elif found.ok:
-        noted = ", and the chain contains the given head" if arguments.head else ""
-        print(f"{found.rows} rows checked, no fault found{noted}.\n  head     {found.head}")
-    else:
-        print("\n".join(found.faults))
+    noted = ", and the chain contains the given head" if arguments.head else ""
+    good = [f"{found.rows} rows checked, no fault found{noted}.", f"  head     {found.head}"]
+    process.tell(arguments.json, found.to_dict(), good if found.ok else found.faults)
     found.raise_if_bad()
-
-
-def _open(file: str) -> Ledger:
-    if not pathlib.Path(file).exists():
-        raise ValueError(f"There is no ledger {file}: make one with `pgmjax ledger init`.")
-    return Ledger.open(file)
-
-
-def _table(text: str) -> pathlib.Path:
-    """Return the path of a table after checking its file type; the table is not read."""
-    path = pathlib.Path(text)
-    if not path.exists():
-        raise ValueError(package_files.absent("table", text))
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    kind = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])
-    if not path.is_dir() and kind not in _TABLES:
-        raise ValueError(
-            f"{path.name} has a file type that cannot be read: expected .parquet (or a folder of such "
-            f"files), .xlsx, {', '.join(files.SUFFIXES)}, or one of these text types with .gz."
-        )
-    return path

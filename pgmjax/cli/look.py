@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
-import pathlib
 from typing import Any
 
-from pgmjax._internal import checks, files
+from pgmjax.cli import process
 from pgmjax.data.dataset import Dataset
 from pgmjax.release import folder as release_folder
 from pgmjax.release.look import check_page, reading
@@ -17,9 +15,6 @@ def run(arguments: argparse.Namespace) -> None:
     """Compare, write the page if one is asked for, and print what is to be said."""
     target = None if arguments.out is None else check_page(arguments.out)
     saved = release_folder.opened(arguments.folder)
-    if not pathlib.Path(arguments.table).exists():
-        raise ValueError(files.absent("table", arguments.table))
-    checks.optional("duckdb", extra="tables")
     domain, population = saved.model.domain, saved.population
     known = reading(domain, population)
     weighted = population is not None and population.max_weight is not None
@@ -39,10 +34,5 @@ def run(arguments: argparse.Namespace) -> None:
     found = saved.look(Dataset.read(arguments.table, domain, **known), target=arguments.target)
     if target is not None:
         found.save(target)
-    if arguments.json:
-        print(json.dumps(found.to_dict()))
-        return
-    for line in found.lines():
-        print(line)
-    if target is not None:
-        print(f"Page for the holder alone: {target}")
+    page = [] if target is None else [f"Page for the holder alone: {target}"]
+    process.tell(arguments.json, found.to_dict(), [*found.lines(), *page])

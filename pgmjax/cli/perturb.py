@@ -1,5 +1,7 @@
 """`pgmjax perturb`: every record of a table answers for itself, and the answers become a folder.
 
+`pgmjax respond` and `pgmjax collect` are the same without a table, from both sides.
+
 The folder has `release.json` with the guarantee, `table/` as `local.load` reads it and, for answers in the
 direct encoding, a plain file of the rows. Rows are sorted, so that nothing is left of the table's order.
 """
@@ -8,11 +10,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import csv
 import json
 import pathlib
+import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,10 +23,11 @@ from pgmjax import job as jobs
 from pgmjax._internal import checks, files, formats
 from pgmjax.cli import process, release
 from pgmjax.data import demo
-from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.job import Job
+from pgmjax.local.channel import predicted_stddev
+from pgmjax.local.respondent import PerturbedRecord, collect, respond
 from pgmjax.local.table import PerturbedTable, load
 from pgmjax.measurements import inputs
 from pgmjax.mechanisms.randomized_response import RandomizedResponse
@@ -38,6 +41,7 @@ from pgmjax.release.statement import of_epsilon
 from pgmjax.release.unfinished import UnfinishedRun
 
 _MOST_VALUES = 50_000_000  # of a plain file
+_GIVE = "Give the files that respondents sent."
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -47,7 +51,13 @@ def run(arguments: argparse.Namespace) -> None:
     for module in ("pyarrow", "pyarrow.csv", "pyarrow.parquet"):
         checks.optional(module, extra="tables")
     domain = demo.domain() if arguments.demo else Domain.read(arguments.domain)
-    groups = [group_of(domain, text) for text in arguments.groups]
+    if any(":" in text for text in arguments.groups) and not any(":" in name for name in domain):
+        raise ValueError(
+            "--groups takes names alone, such as --groups age,sex for both together: every group is "
+            "answered with "
+            "the same part of the epsilon."
+        )
+    groups = [release.read_names(text, domain) for text in arguments.groups]
     attributes = _attributes(arguments, domain)
     mechanism = RandomizedResponse(
         epsilon=arguments.epsilon,
@@ -59,10 +69,9 @@ def run(arguments: argparse.Namespace) -> None:
     job = release.job_of(arguments, domain, mechanism=mechanism)
     _ = job.named
     try:
-        opened = release.open_ledger(arguments)
-        with opened as ledger, holder_log(arguments.holder_log):
+        with release.charged(arguments) as ledger, holder_log(arguments.holder_log):
             record = _perturb(arguments, job, attributes, out, ledger)
-        release.tell(arguments, out, record, lambda: _print(arguments, job, out, record))
+        release.tell(arguments, out, record, _lines(arguments, job, out, record))
     except KeyboardInterrupt as error:
         raise KeyboardInterrupt(_after_interrupt(arguments, job, out, error)) from None
     for name, why in record.get("missing", {}).items():
@@ -101,11 +110,6 @@ def _check_combination(arguments: argparse.Namespace) -> None:
         raise ValueError("Give only one of --groups, --each and --workload.")
     if not any(given) and not arguments.demo:
         raise ValueError("Say which attributes to perturb: --groups NAMES, --each, or --workload FILE.")
-
-
-def group_of(domain: Domain, text: str) -> Clique:
-    """Return the attributes that a text such as `sex,"age, group"` names."""
-    return as_clique(domain, next(csv.reader([text], skipinitialspace=True), []))
 
 
 def _attributes(arguments: argparse.Namespace, domain: Domain) -> list[str] | None:
@@ -277,20 +281,115 @@ def read(folder: str) -> PerturbedTable | None:
     return load(path.parent / "table")
 
 
-def _print(arguments: argparse.Namespace, job: Job, out: pathlib.Path, record: dict[str, Any]) -> None:
+def _lines(
+    arguments: argparse.Namespace, job: Job, out: pathlib.Path, record: dict[str, Any]
+) -> Iterator[str]:
     assert isinstance(job.domain, Domain)
     first = job.domain.attribute(record["groups"][0][0])
     asked = shlex.quote(f"{first.name}={first.code_names()[0]}")
-    print(f"Perturbed table written to {out}")
-    print(f"  query    pgmjax query {shlex.quote(arguments.out)} {asked}")
+    yield f"Perturbed table written to {out}"
+    yield f"  query    pgmjax query {shlex.quote(arguments.out)} {asked}"
     for group, encoding, epsilon in zip(
         record["groups"], record["encodings"], record["epsilons"], strict=True
     ):
-        print(f"  group    {', '.join(group)}: {encoding}, epsilon {epsilon}")
+        yield f"  group    {', '.join(group)}: {encoding}, epsilon {epsilon}"
     if record["responses"] is None and arguments.responses != "none":
-        print("  rows     in table/ only: a plain file needs the direct encoding and not too many rows")
+        yield "  rows     in table/ only: a plain file needs the direct encoding and not too many rows"
     elif record["responses"] is not None:
-        print(f"  rows     {out / record['responses']}, sorted")
-    for line in record["population"]["sentences"]:
-        print(line)
-    release.print_cost(record, job.drawn, demo.TERMS if arguments.demo else None)
+        yield f"  rows     {out / record['responses']}, sorted"
+    yield from record["population"]["sentences"]
+    yield from release.of_cost(record, job.drawn, demo.TERMS if arguments.demo else None)
+
+
+def respond_once(arguments: argparse.Namespace) -> None:
+    """Print the response of a record, or write it to a new file."""
+    out = None if arguments.out is None else checks.new_file(arguments.out)
+    domain = Domain.read(arguments.domain)
+    if bool(arguments.groups) == arguments.each:
+        raise ValueError("Say which attributes are answered together: give either --groups NAMES or --each.")
+    mechanism = RandomizedResponse(
+        epsilon=arguments.epsilon,
+        relation="replace-one",
+        universe=[release.read_names(text, domain) for text in arguments.groups] or "attributes",
+        encoding=arguments.encoding,
+        useless="answer",  # that of one record says nothing; the collector is told
+    )
+    text = json.dumps(respond(domain, _record(arguments.value), mechanism).to_dict()) + "\n"
+    if out is None:
+        print(text, end="")
+    else:
+        with open(out, "x", encoding="utf-8") as file:
+            file.write(text)
+
+
+def _record(texts: Sequence[str]) -> dict[str, str]:
+    """Return the values of texts such as sex=F; what cannot be read is not shown."""
+    record: dict[str, str] = {}
+    for number, text in enumerate(texts, start=1):
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise ValueError(f"Value {number} must be NAME=VALUE, such as sex=F. Nothing was answered.")
+        if re.search(r",\s*\w+=", value):
+            raise ValueError("Put spaces between the values, as in age=34 sex=F. Nothing was answered.")
+        if name.strip() in record:
+            raise ValueError(f"{name.strip()!r} is given twice: give each attribute once.")
+        record[name.strip()] = value.strip()
+    return record
+
+
+def collect_all(arguments: argparse.Namespace) -> None:
+    """Join responses into the folder of a perturbed table."""
+    out = files.check_target(arguments.out)
+    table = collect(Domain.read(arguments.domain), _responses(arguments.file))
+    record = {**describe(table), "responses": None}
+    with files.reserve(out) as folder:
+        table.save(folder / "table")
+        (folder / "release.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    process.tell(arguments.json, {"out": str(out), **record}, _of_groups(table, out))
+    release.warn_if_insecure(table.inputs)
+
+
+def _of_groups(table: PerturbedTable, out: pathlib.Path) -> Iterator[str]:
+    yield f"{table.rows:,} responses joined in {out}"
+    for column in table.columns:
+        error = predicted_stddev(column.distribution, table.rows)
+        yield f"  group    {', '.join(column.attributes)}: standard error of a share at most {error:.2g}"
+
+
+def _responses(names: Sequence[str]) -> Iterator[PerturbedRecord]:
+    """Yield the responses of files.
+
+    Raises:
+        ValueError: a file is absent or empty, or an entry is no response; the message has its number.
+    """
+    for name in names:
+        if not pathlib.Path(name).is_file():
+            raise ValueError(files.absent("file of responses", name))
+        for place, entry in _entries(name):
+            try:
+                yield PerturbedRecord.from_dict(entry)
+            except ValueError as error:
+                why = str(error).rstrip(".")
+                raise ValueError(
+                    f"{name}, {place}, is no response of pgmjax respond: {why}. {_GIVE}"
+                ) from error
+
+
+def _entries(name: str) -> Iterator[tuple[str, Any]]:
+    """Yield what a file holds: JSON of one response or a list of them, or a response on each line."""
+    text, whole = files.read_text(pathlib.Path(name)), None
+    if pathlib.Path(name).suffix == ".json":
+        with contextlib.suppress(ValueError):  # or one on each line, whatever its name says
+            whole = files.parse_json(text)
+    if whole is not None:
+        listed = isinstance(whole, list)
+        yield from (
+            ((f"entry {n}", each) for n, each in enumerate(whole, 1)) if listed else [("line 1", whole)]
+        )
+        return
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip():
+            try:
+                yield f"line {number}", files.parse_json(line)
+            except ValueError as error:
+                raise ValueError(f"{name}, line {number}, is not JSON. {_GIVE}") from error

@@ -7,11 +7,12 @@ Streams may be closed or full, or their reader may be gone.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -70,6 +71,12 @@ def show_warning(
 ) -> None:
     """Write a warning as one line, without the line of code that gave it."""
     say(f"warning: {message}")
+
+
+def tell(as_json: bool, record: Any, lines: Iterable[str]) -> None:
+    """Print an outcome: as one JSON object, or in words, line by line."""
+    for line in [json.dumps(record)] if as_json else lines:
+        print(line)
 
 
 def flush() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import csv
 import itertools
 import json
 import pathlib
@@ -23,9 +22,9 @@ import numpy as np
 from pgmjax import mechanisms
 from pgmjax._internal import checks
 from pgmjax.cli import perturb, process
-from pgmjax.cli.options.free import LEVEL
-from pgmjax.data.cliques import Clique, as_clique
-from pgmjax.data.domain import Domain
+from pgmjax.cli.options.shared import LEVEL
+from pgmjax.cli.release import read_names, warn_if_insecure
+from pgmjax.data.cliques import Clique
 from pgmjax.data.population import Population
 from pgmjax.local.answers import UnbiasedAnswers
 from pgmjax.local.conditions import answer_cells, answer_conditions
@@ -37,7 +36,6 @@ from pgmjax.release import accuracy, whole_table
 from pgmjax.release import folder as release_folder
 from pgmjax.release.accuracy import Reported
 from pgmjax.release.folder import SavedRelease
-from pgmjax.release.statement import not_secure
 from pgmjax.release.whole_table import WholeTable
 
 _OPEN = "what was measured does not determine it"
@@ -74,7 +72,7 @@ def run(arguments: argparse.Namespace) -> None:
             _perturbed_marginal(perturbed, arguments.marginal, arguments.json)
         else:
             _perturbed_conditions(perturbed, arguments.condition, arguments.json)
-        _warn(perturbed.inputs)
+        warn_if_insecure(perturbed.inputs)
         return
     saved = release_folder.opened(arguments.folder)
     if arguments.error_bars:
@@ -85,7 +83,7 @@ def run(arguments: argparse.Namespace) -> None:
         _marginal(saved, arguments.marginal, draws, arguments.json)
     else:
         _conditions(saved, arguments.condition, draws, arguments.json)
-    _warn(saved.model.inputs)
+    warn_if_insecure(saved.model.inputs)
 
 
 def _attributes_of(folder: str) -> str:
@@ -132,12 +130,6 @@ def _by_draws(
     return ends
 
 
-def _warn(inputs: Sequence[Input]) -> None:
-    """Say on standard error that answers must not be published, if so."""
-    if not are_secure(inputs):
-        process.say(not_secure(inputs))
-
-
 def _facts(total: float, population: Population | None, inputs: Sequence[Input]) -> dict[str, Any]:
     """Return what answers are of and whether they may be published, for JSON."""
     described = None if population is None else population.to_dict()
@@ -154,50 +146,37 @@ def _conditions(saved: SavedRelease, texts: list[str], draws: int | None, as_jso
     around = [_ends(each.shares) for each in found]
     drawn = _by_draws(saved, [each.query for each in asked], found, draws)
     wholes = [_whole(saved, each.query, one) for each, one in zip(asked, found, strict=True)]
-    told = texts, estimates, ends, shares, around, found, asked, drawn, wholes
-    if as_json:
-        answers = [
-            {
-                "query": text,
-                "estimate": n,
-                "interval": interval,
-                "share": share,
-                "share_interval": near,
-                "determined": interval is not None,
-                "rests_on": accuracy.rests_on(interval is not None, one.given_by),
-                "interpolated": list(condition.notes),
-                **({} if draws is None else {"drawn_interval": None if ends is None else ends[0].tolist()}),
-                **({} if not _is_counted(population) else {"whole_table": _first(whole)}),
-            }
-            for text, n, interval, share, near, one, condition, ends, whole in zip(*told, strict=True)
-        ]
-        print(json.dumps({**_facts(model.total, population, model.inputs), "answers": answers}))
-        return
-    rows = "rows" if population is None or population.max_weight is None else "in weight"
-    for text, estimate, interval, share, near, one, condition, by_draws, whole in zip(*told, strict=True):
-        said = _NO_INTERVAL.format(one.given_by)
+    columns = texts, estimates, ends, shares, around, found, asked, drawn, wholes
+    answers, said = [], []
+    weighted = population is not None and population.max_weight is not None
+    for text, n, interval, share, near, one, condition, by_draws, whole in zip(*columns, strict=True):
+        answer = {"query": text, "estimate": n, "interval": interval, "share": share, "share_interval": near}
+        answer |= {"determined": interval is not None, "interpolated": list(condition.notes)}
+        answer |= {"rests_on": accuracy.rests_on(interval is not None, one.given_by)}
+        if draws is not None:
+            answer["drawn_interval"] = None if by_draws is None else by_draws[0].tolist()
+        if _is_counted(population):
+            answer["whole_table"] = _first(whole)
+        answers.append(answer)
+        words = _NO_INTERVAL.format(one.given_by)
         if by_draws is not None:
             low, high = by_draws[0]
-            said = f"{LEVEL:.0%} interval of {draws} draws {low:,.1f} to {high:,.1f}, {_IF_RIGHT}"
+            words = f"{LEVEL:.0%} interval of {draws} draws {low:,.1f} to {high:,.1f}, {_IF_RIGHT}"
         if interval is not None:
-            said = f"{LEVEL:.0%} interval {interval[0]:,.1f} to {interval[1]:,.1f}"
+            words = f"{LEVEL:.0%} interval {interval[0]:,.1f} to {interval[1]:,.1f}"
         if near is not None:
-            said += f", as a share {near[0]:.2%} to {near[1]:.2%}"
-        print(f"{text}: {estimate:,.1f} of {model.total:,.1f} {rows} ({share:.2%}); {said}")
+            words += f", as a share {near[0]:.2%} to {near[1]:.2%}"
+        of = f"of {model.total:,.1f} {'in weight' if weighted else 'rows'} ({share:.2%})"
+        said.append(f"{text}: {n:,.1f} {of}; {words}")
         if whole is not None:
-            print(f"  {whole_table.in_words(whole.counts[0], whole.shares[0])}")
-        for note in condition.notes:
-            print(f"  {note} {query_text.NOT_COVERED}")
+            said.append(f"  {whole_table.in_words(whole.counts[0], whole.shares[0])}")
+        said += [f"  {note} {query_text.NOT_COVERED}" for note in condition.notes]
     if any(one.given_by == accuracy.LEARNER for one in found):
-        print(_LEARNED)
-    _print_facts(saved.record.get("facts"))
-    _print_population(population, _codes_of(asked))
-
-
-def _print_facts(facts: Sequence[str] | None) -> None:
-    """Print what public facts the answers of a fit keep to."""
-    if facts:
-        print(f"Answers keep to {' and '.join(facts)}; intervals are of the noisy counts alone.")
+        said.append(_LEARNED)
+    if facts := saved.record.get("facts"):
+        said.append(f"Answers keep to {' and '.join(facts)}; intervals are of the noisy counts alone.")
+    said += _of_population(population, _codes_of(asked))
+    process.tell(as_json, {**_facts(model.total, population, model.inputs), "answers": answers}, said)
 
 
 def _with_error_bars(saved: SavedRelease, arguments: argparse.Namespace) -> None:
@@ -215,35 +194,23 @@ def _with_error_bars(saved: SavedRelease, arguments: argparse.Namespace) -> None
         queries, labels = [each.query for each in asked], arguments.condition
     bars = saved.error_bars(queries, method=arguments.error_bars, level=LEVEL)
     columns = bars.values, bars.stddevs, bars.biases, bars.intervals, bars.determined
-    numbers = zip(labels, *columns, strict=True)
-    if arguments.json:
-        answers = [
-            {
-                "query": label,
-                "estimate": float(value),
-                "stddev": _finite(stddev),
-                "bias": _finite(bias),
-                "interval": _ends(ends[None]),
-                "determined": bool(sure),
-            }
-            for label, value, stddev, bias, ends, sure in numbers
-        ]
-        told = {"method": bars.method, "level": LEVEL, "answers": answers}
-        print(json.dumps({**_facts(model.total, saved.population, model.inputs), **told}))
-        return
-    for label, value, stddev, bias, (low, high), sure in numbers:
-        said = f"{label}: {value:,.1f}"
-        said += f", standard error {stddev:,.1f}" * bool(np.isfinite(stddev))
-        said += f" (of which bias {bias:,.1f})" * bool(bias > 0)
-        interval = f"{LEVEL:.0%} interval {low:,.1f} to {high:,.1f}"
+    answers, said = [], []
+    for label, value, stddev, bias, ends, sure in zip(labels, *columns, strict=True):
+        answer = {"query": label, "estimate": float(value), "stddev": _finite(stddev), "bias": _finite(bias)}
+        answers.append({**answer, "interval": _ends(ends[None]), "determined": bool(sure)})
+        words = f"{label}: {value:,.1f}"
+        words += f", standard error {stddev:,.1f}" * bool(np.isfinite(stddev))
+        words += f" (of which bias {bias:,.1f})" * bool(bias > 0)
+        interval = f"{LEVEL:.0%} interval {ends[0]:,.1f} to {ends[1]:,.1f}"
         lacking = f"no interval, because {_LACKING.get(bars.method) if sure else _OPEN}"
-        print(f"{said}; {interval if np.isfinite(low) else lacking}")
-    for each in asked:
-        for note in each.notes:
-            print(f"  {note} {query_text.NOT_COVERED}")
-    print(f"Error bars by {bars.method}, of the model that was fitted to the noisy counts.")
+        said.append(f"{words}; {interval if np.isfinite(ends[0]) else lacking}")
+    said += [f"  {note} {query_text.NOT_COVERED}" for each in asked for note in each.notes]
+    said.append(f"Error bars by {bars.method}, of the model that was fitted to the noisy counts.")
     every: dict[str, Iterable[int]] = {name: range(model.domain[name]) for name in clique}
-    _print_population(saved.population, _codes_of(asked) if asked else every)
+    said += _of_population(saved.population, _codes_of(asked) if asked else every)
+    told = {"method": bars.method, "level": LEVEL, "answers": answers}
+    record = {**_facts(model.total, saved.population, model.inputs), **told}
+    process.tell(arguments.json, record, said)
 
 
 def _finite(value: float) -> float | None:
@@ -285,13 +252,11 @@ def _codes_of(asked: Sequence[query_text.Conditions]) -> dict[str, set[int]]:
     return found
 
 
-def _print_population(population: Population | None, codes: Mapping[str, Iterable[int]]) -> None:
-    """Print what answers are of, with the cells among some codes that count other values too."""
+def _of_population(population: Population | None, codes: Mapping[str, Iterable[int]]) -> list[str]:
+    """Return what answers are of, with the cells among some codes that count other values too."""
     if population is None:
-        print("All counts and shares are of the records that were counted for what was published.")
-        return
-    for line in population.of_cells(codes).sentences():
-        print(line)
+        return ["All counts and shares are of the records that were counted for what was published."]
+    return [*population.of_cells(codes).sentences()]
 
 
 def _marginal(saved: SavedRelease, text: str, draws: int | None, as_json: bool) -> None:
@@ -312,43 +277,31 @@ def _marginal(saved: SavedRelease, text: str, draws: int | None, as_json: bool) 
     (drawn,) = _by_draws(saved, [marginal(clique)], [found], draws)
     if drawn is not None:
         columns |= {f"drawn_{end}": drawn[:, k].reshape(shape) for k, end in enumerate(("low", "high"))}
-    if as_json:
-        values = dict(zip(clique, names, strict=True))
-        rests_on = accuracy.rests_on(sure, found.given_by)
-        record = {**_facts(model.total, population, model.inputs), "values": values}
-        listed = {name: column.tolist() for name, column in columns.items()}
-        print(json.dumps({**record, **listed, "determined": sure, "rests_on": rests_on}))
-        return
-    for line in _lines(clique, names, **columns):
-        print("\t".join(line))
+    record = {
+        **_facts(model.total, population, model.inputs),
+        "values": dict(zip(clique, names, strict=True)),
+    }
+    record |= {name: column.tolist() for name, column in columns.items()}
+    record |= {"determined": sure, "rests_on": accuracy.rests_on(sure, found.given_by)}
+    notes = []
     if not sure:
-        print(f"These counts have {_NO_INTERVAL.format(found.given_by)}.")
+        notes.append(f"These counts have {_NO_INTERVAL.format(found.given_by)}.")
     if drawn is not None:
-        print(f"drawn_low and drawn_high: ends of {LEVEL:.0%} intervals of {draws} draws, {_IF_RIGHT}.")
+        notes.append(
+            f"drawn_low and drawn_high: ends of {LEVEL:.0%} intervals of {draws} draws, {_IF_RIGHT}."
+        )
     if found.given_by == accuracy.LEARNER:
-        print(_LEARNED)
-    _print_population(population, {name: range(model.domain[name]) for name in clique})
+        notes.append(_LEARNED)
+    notes += _of_population(population, {name: range(model.domain[name]) for name in clique})
+    process.tell(as_json, record, itertools.chain(_lines(clique, names, **columns), notes))
 
 
-def read_names(text: str, domain: Domain) -> Clique:
-    """Return the attributes that a text such as `sex,"age, group"` names.
-
-    Raises:
-        ValueError: none is named, one is unknown, or one is named twice.
-    """
-    names = next(csv.reader([text], skipinitialspace=True), [])
-    if len(names) == 1 and names[0] not in domain:
-        parts = [part for part in re.split(r"[\s*+~:&/;|]+", text.strip()) if part]
-        if len(parts) > 1 and set(parts) <= set(domain):
-            raise ValueError(f"Expected names joined by commas, got {text!r}: write {','.join(parts)}.")
-    return as_clique(domain, names)
-
-
-def _lines(clique: Clique, names: list[list[str]], **columns: np.ndarray) -> Iterator[list[str]]:
-    yield [*clique, *columns]
+def _lines(clique: Clique, names: list[list[str]], **columns: np.ndarray) -> Iterator[str]:
+    yield "\t".join([*clique, *columns])
     for cell, *numbers in zip(itertools.product(*names), *map(np.ravel, columns.values()), strict=True):
         pairs = zip(columns, numbers, strict=True)
-        yield [*cell, *(f"{n:.2%}" if name.startswith("share") else f"{n:.1f}" for name, n in pairs)]
+        numbers = [f"{n:.2%}" if name.startswith("share") else f"{n:.1f}" for name, n in pairs]
+        yield "\t".join([*cell, *numbers])
 
 
 def _perturbed_conditions(table: PerturbedTable, texts: list[str], as_json: bool) -> None:
@@ -356,30 +309,22 @@ def _perturbed_conditions(table: PerturbedTable, texts: list[str], as_json: bool
     codes = [each.codes for each in asked]
     answers = answer_conditions(table, codes, useless="answer").times(table.rows)
     low, high = _interval(answers)
-    if as_json:
-        listed = [
-            {
-                "query": text,
-                "estimate": float(answers.value[i]),
-                "stddev": float(answers.stddev[i]),
-                "interval": [float(low[i]), float(high[i])],
-                "share": float(answers.value[i] / table.rows),
-                "share_interval": [float(low[i] / table.rows), float(high[i] / table.rows)],
-                "useless": bool(answers.useless[i]),
-            }
-            for i, text in enumerate(texts)
-        ]
-        told = {**_facts(table.rows, table.population, table.inputs), "level": LEVEL}
-        print(json.dumps({**told, "answers": listed}))
-        return
+    shares = answers.value / table.rows
+    listed, said = [], []
     for i, text in enumerate(texts):
-        count = f"{answers.value[i]:,.1f} of {table.rows:,} rows ({answers.value[i] / table.rows:.2%})"
+        near = [float(low[i] / table.rows), float(high[i] / table.rows)]
+        answer = {"query": text, "estimate": float(answers.value[i]), "stddev": float(answers.stddev[i])}
+        answer |= {"interval": [float(low[i]), float(high[i])], "share": float(shares[i])}
+        listed.append({**answer, "share_interval": near, "useless": bool(answers.useless[i])})
+        count = f"{answers.value[i]:,.1f} of {table.rows:,} rows ({shares[i]:.2%})"
         error = f"standard error {answers.stddev[i]:,.1f}"
         interval = f"{LEVEL:.0%} interval {low[i]:,.1f} to {high[i]:,.1f}"
-        interval += f", as a share {low[i] / table.rows:.2%} to {high[i] / table.rows:.2%}"
+        interval += f", as a share {near[0]:.2%} to {near[1]:.2%}"
         warning = " (useless: the noise may exceed the range of the answer)" if answers.useless[i] else ""
-        print(f"{text}: {count}, {error}, {interval}{warning}")
-    _print_population(table.population, _codes_of(asked))
+        said.append(f"{text}: {count}, {error}, {interval}{warning}")
+    said += _of_population(table.population, _codes_of(asked))
+    told = {**_facts(table.rows, table.population, table.inputs), "level": LEVEL}
+    process.tell(as_json, {**told, "answers": listed}, said)
 
 
 def _perturbed_marginal(table: PerturbedTable, text: str, as_json: bool) -> None:
@@ -387,22 +332,18 @@ def _perturbed_marginal(table: PerturbedTable, text: str, as_json: bool) -> None
     names = [table.domain.attribute(name).code_names() for name in clique]
     answers = answer_cells(table, clique, useless="answer").times(table.rows)
     low, high = _interval(answers)
-    if as_json:
-        shape = table.domain.shape_of(clique)
-        found = {
-            "estimate": answers.value.reshape(shape).tolist(),
-            "stddev": answers.stddev.reshape(shape).tolist(),
-            "interval": np.stack([low, high], axis=-1).reshape(*shape, 2).tolist(),
-        }
-        values = dict(zip(clique, names, strict=True))
-        told = {**_facts(table.rows, table.population, table.inputs), "level": LEVEL}
-        print(json.dumps({**told, "values": values, **found}))
-        return
+    shape = table.domain.shape_of(clique)
+    told = {**_facts(table.rows, table.population, table.inputs), "level": LEVEL}
+    told["values"] = dict(zip(clique, names, strict=True))
+    told |= {
+        "estimate": answers.value.reshape(shape).tolist(),
+        "stddev": answers.stddev.reshape(shape).tolist(),
+    }
+    told["interval"] = np.stack([low, high], axis=-1).reshape(*shape, 2).tolist()
     columns = {"estimate": answers.value, "stddev": answers.stddev, "low": low, "high": high}
     columns |= {"share_low": low / table.rows, "share_high": high / table.rows}
-    for line in _lines(clique, names, **columns):
-        print("\t".join(line))
-    _print_population(table.population, {name: range(table.domain[name]) for name in clique})
+    whose = _of_population(table.population, {name: range(table.domain[name]) for name in clique})
+    process.tell(as_json, told, itertools.chain(_lines(clique, names, **columns), whose))
 
 
 def _interval(answers: UnbiasedAnswers) -> tuple[np.ndarray, np.ndarray]:
@@ -415,14 +356,12 @@ def _interval(answers: UnbiasedAnswers) -> tuple[np.ndarray, np.ndarray]:
 def run_mechanisms(arguments: argparse.Namespace) -> None:
     """Print each mechanism's name, summary, supported relations and options."""
     found = {name: _describe(mechanism) for name, mechanism in mechanisms.names().items()}
-    if arguments.json:
-        print(json.dumps({"mechanisms": found}))
-        return
-    width = max(map(len, found))
+    width, said = max(map(len, found)), []
     for name, about in found.items():
-        print(f"{name:<{width}}  {about['summary']}")
         words = ", ".join(f"{option}={value}" for option, value in about["options"].items())
-        print(f"{'':<{width}}    under {' or '.join(about['relations'])}; options: {words or 'none'}")
+        said.append(f"{name:<{width}}  {about['summary']}")
+        said.append(f"{'':<{width}}    under {' or '.join(about['relations'])}; options: {words or 'none'}")
+    process.tell(arguments.json, {"mechanisms": found}, said)
 
 
 def _describe(mechanism: Any) -> dict[str, Any]:

@@ -7,27 +7,28 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
+import csv
 import os
 import pathlib
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pgmjax import job as jobs
 from pgmjax import mechanisms
 from pgmjax._internal import checks, files
 from pgmjax.cli import process
-from pgmjax.cli.options.release import DEFAULTS
 from pgmjax.data import demo
+from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.draft import Draft
 from pgmjax.data.unit import Unit
 from pgmjax.discovery import Discovery
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.job import Job
+from pgmjax.measurements.inputs import Input, are_secure
 from pgmjax.mechanisms.forecast import Recipe
 from pgmjax.privacy.gate import holder_log
 from pgmjax.privacy.ledger import Ledger
@@ -56,7 +57,7 @@ _OUTPUT = (
     ),
     *("resume", "prior", "add_rows", "tables"),
 )
-_OF_PARSER = ("run", "usage_error")
+_OF_PARSER = ("run", "parser")
 _SHOWN = 3
 
 
@@ -87,7 +88,7 @@ def run(arguments: argparse.Namespace) -> None:
     required = ("epsilon", "relation") if arguments.dry_run else ("epsilon", "relation", "out")
     absent = [name for name in required if getattr(arguments, name) is None]
     if absent:
-        arguments.usage_error(f"the following arguments are required: --{', --'.join(absent)}")
+        arguments.parser.error(f"the following arguments are required: --{', --'.join(absent)}")
     _check_combination(arguments)
     if arguments.dry_run:
         _dry_run(arguments)
@@ -104,7 +105,7 @@ def run(arguments: argparse.Namespace) -> None:
         if stored[name] is not None:
             stored[name] = str(pathlib.Path(stored[name]).absolute())
     try:
-        with open_ledger(arguments) as ledger, holder_log(arguments.holder_log):
+        with charged(arguments) as ledger, holder_log(arguments.holder_log):
             saved, missing = job.make(
                 out,
                 asked={name: value for name, value in stored.items() if name not in _OUTPUT},
@@ -112,14 +113,10 @@ def run(arguments: argparse.Namespace) -> None:
                 ledger=ledger,
                 key=arguments.key,
                 show_progress=show_progress(arguments),
-                synthetic_rows=arguments.rows,
-                synthetic_format=arguments.synthetic,
-                method=arguments.method,
-                codes=arguments.codes,
-                escape_formulas=escapes(arguments, arguments.synthetic),
+                **output_of(arguments),
                 source=demo.TERMS if arguments.demo else None,
             )
-        tell(arguments, out, saved.record, lambda: _print(arguments, job, saved))
+        tell(arguments, out, saved.record, _lines(arguments, job, saved))
     except KeyboardInterrupt:
         said = jobs.after_interrupt(out, resumable=arguments.ledger is not None)
         raise KeyboardInterrupt(said) from None
@@ -198,8 +195,6 @@ def _counting(arguments: argparse.Namespace) -> CountLeftOut | None:
 
 def _draft(path: str) -> Draft:
     """Return the domain of a file that leaves columns open."""
-    if not pathlib.Path(path).exists():
-        raise ValueError(files.absent("domain file", path))
     draft = Draft.read(path)
     if not draft.open:
         raise ValueError(
@@ -223,23 +218,15 @@ def _dry_run(arguments: argparse.Namespace) -> None:
     left_out = [] if arguments.ledger else job.forecast_left_out()
     if job.count_left_out is not None and arguments.ledger:
         left_out = ["  whatever the table's account in the ledger may leave out"]
-    if arguments.json:
-        told: dict[str, list[Any]] = {"left_out": [list(clique) for clique in job.recipe.left_out]}
-        told["reasons"] = list(job.recipe.reasons)
-        whose = {} if arguments.ledger else {"population": job.population.to_dict()}
-        counted = {"count_left_out": left_out} if left_out else {}
-        print(json.dumps({**found.to_dict(), **told, **whose, **counted}))
-        return
-    for line in found.lines(arguments.rows):
-        print(line)
-    _print_recipe(job.recipe)
-    if left_out:
-        print("Will be counted of what is left out of the table:")
-    for line in left_out:
-        print(line)
-    for line in () if arguments.ledger else job.population.sentences():
-        print(line)
-    print("No record was read and no budget was spent.")
+    population = None if arguments.ledger else job.population
+    told = {"left_out": [list(clique) for clique in job.recipe.left_out], "reasons": [*job.recipe.reasons]}
+    told |= {} if population is None else {"population": population.to_dict()}
+    told |= {"count_left_out": left_out} if left_out else {}
+    said = [*found.lines(arguments.rows), *_of_recipe(job.recipe)]
+    said += ["Will be counted of what is left out of the table:", *left_out] if left_out else []
+    said += [] if population is None else population.sentences()
+    said.append("No record was read and no budget was spent.")
+    process.tell(arguments.json, {**found.to_dict(), **told}, said)
 
 
 def _add_rows(arguments: argparse.Namespace) -> None:
@@ -264,12 +251,8 @@ def _add_rows(arguments: argparse.Namespace) -> None:
         escape_formulas=escapes(arguments, kind),
         show_progress=show_progress(arguments),
     )
-    if arguments.json:
-        told = {name: record[name] for name in ("secure", "spent", "inputs") if name in record}
-        print(json.dumps({"out": str(place), "rows": arguments.add_rows, "seed": number - 1, **told}))
-    elif not arguments.quiet:
-        print(f"{arguments.add_rows:,} rows written to {place}")
-        print(report_text.cost(record) if "spent" in record else record["statement"])
+    told = {"out": str(place), "rows": arguments.add_rows, "seed": number - 1}
+    _tell_drawn(arguments, record, told, [f"{arguments.add_rows:,} rows written to {place}"])
 
 
 def _of_release(arguments: argparse.Namespace, name: str, taken: Sequence[str]) -> set[str]:
@@ -281,13 +264,21 @@ def _of_release(arguments: argparse.Namespace, name: str, taken: Sequence[str]) 
     option = f"--{name.replace('_', '-')}"
     if arguments.table is None:
         raise ValueError(f"{option} draws rows from a release: give its folder.")
-    given = {each for each, value in vars(arguments).items() if value != DEFAULTS.get(each)}
-    other = sorted(given - {"table", name, *taken, "json", "quiet", *_OF_PARSER})
+    given = {*_given(arguments)}
+    other = sorted(given - {"table", name, *taken, "json", "quiet"})
     if other:
+        where = "; they go into the folder of the release" if other[0] == "out" else ""
         raise ValueError(
-            f"--{other[0].replace('_', '-')} cannot be used with {option}, which only draws rows."
+            f"--{other[0].replace('_', '-')} cannot be used with {option}, which only draws rows{where}: "
+            f"leave it out."
         )
     return given
+
+
+def _given(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the options that were given a value of their own."""
+    default = arguments.parser.get_default
+    return {name: value for name, value in vars(arguments).items() if value != default(name)}
 
 
 def _tables(arguments: argparse.Namespace) -> None:
@@ -301,13 +292,20 @@ def _tables(arguments: argparse.Namespace) -> None:
     with files.reserve(place) as folder:
         for number, (_, columns) in enumerate(saved.drawn_columns(m, rows=rows), start=1):
             parquet.write_table(arrow.table(columns), folder / f"{number}.parquet")
-    told = {name: saved.record[name] for name in ("secure", "spent", "inputs") if name in saved.record}
-    if arguments.json:
-        print(json.dumps({"out": str(place), "tables": m, **told}))
-    elif not arguments.quiet:
-        print(f"{m:,} tables written to {place}")
-        print("  Analyse each like a real table, and combine the estimates: pgmjax.uncertainty.combine")
-        print(report_text.cost(saved.record) if "spent" in saved.record else saved.record["statement"])
+    said = [
+        f"{m:,} tables written to {place}",
+        "  Analyse each like a real table, and combine the estimates: pgmjax.uncertainty.combine",
+    ]
+    _tell_drawn(arguments, saved.record, {"out": str(place), "tables": m}, said)
+
+
+def _tell_drawn(
+    arguments: argparse.Namespace, record: Any, told: dict[str, Any], said: Sequence[str]
+) -> None:
+    """Print what was drawn from a release, and what that cost."""
+    told |= {name: record[name] for name in ("secure", "spent", "inputs") if name in record}
+    cost = report_text.cost(record) if "spent" in record else record["statement"]
+    process.tell(arguments.json, told, [] if arguments.quiet else [*said, cost])
 
 
 def escapes(arguments: argparse.Namespace, kind: str) -> bool:
@@ -324,18 +322,37 @@ def escapes(arguments: argparse.Namespace, kind: str) -> bool:
     return bool(arguments.escape_formulas)
 
 
-def open_ledger(arguments: argparse.Namespace) -> contextlib.AbstractContextManager[Ledger | None]:
-    """Open the ledger that the options name.
+def output_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return what the options say of the synthetic rows, for `release.folder.fill`."""
+    return {
+        "synthetic_rows": arguments.rows,
+        "synthetic_format": arguments.synthetic,
+        "method": arguments.method,
+        "codes": arguments.codes,
+        "escape_formulas": escapes(arguments, arguments.synthetic),
+    }
+
+
+def open_ledger(file: str) -> Ledger:
+    """Open the ledger of a file.
 
     Raises:
         ValueError: there is no such file.
         LedgerError: it cannot be used.
     """
-    if arguments.ledger is None:
-        return contextlib.nullcontext()
-    if not pathlib.Path(arguments.ledger).exists():
-        raise ValueError(f"There is no ledger {arguments.ledger}: make one with `pgmjax ledger init`.")
-    return Ledger.open(arguments.ledger)
+    if not pathlib.Path(file).exists():
+        turned = " The ledger stands before the conditions." if "=" in file else ""
+        raise ValueError(
+            f"There is no ledger {file}: give the ledger's file (the name of an account goes behind "
+            f"--name), or "
+            f"make one with `pgmjax ledger init`.{turned}"
+        )
+    return Ledger.open(file)
+
+
+def charged(arguments: argparse.Namespace) -> contextlib.AbstractContextManager[Ledger | None]:
+    """Return the ledger that --ledger names, to be opened and closed, if it does."""
+    return contextlib.nullcontext() if arguments.ledger is None else open_ledger(arguments.ledger)
 
 
 def _resumed(arguments: argparse.Namespace) -> argparse.Namespace:
@@ -346,8 +363,8 @@ def _resumed(arguments: argparse.Namespace) -> argparse.Namespace:
             f"{arguments.resume} is not a folder that an interrupted release left: give the folder "
             "OUT.partial of that run."
         )
-    given = {name: value for name, value in vars(arguments).items() if value != DEFAULTS.get(name)}
-    other = [name for name in given if name not in (*_OUTPUT, *_OF_PARSER)]
+    given = _given(arguments)
+    other = [name for name in given if name not in _OUTPUT]
     if other:
         fixed = "TABLE" if other[0] == "table" else f"--{other[0].replace('_', '-')}"
         raise ValueError(
@@ -358,23 +375,20 @@ def _resumed(arguments: argparse.Namespace) -> argparse.Namespace:
     return argparse.Namespace(**{**merged, "resume": None})
 
 
-def tell(arguments: argparse.Namespace, out: pathlib.Path, record: Any, show: Callable[[], None]) -> None:
+def tell(arguments: argparse.Namespace, out: pathlib.Path, record: Any, lines: Iterable[str]) -> None:
     """Print the outcome; a failure to print does not affect what was written.
 
     Args:
         arguments: of the command.
         out: what was written.
         record: content of its `release.json`, which --json prints.
-        show: prints it otherwise.
+        lines: the same in words.
     """
     if sys.stdout is None or (arguments.quiet and not arguments.json):
         return
     try:
-        if arguments.json:
-            print(json.dumps({"out": str(out), **record}))
-        else:
-            show()
-        sys.stdout.flush()
+        process.tell(arguments.json, {"out": str(out), **record}, lines)
+        process.flush()
     except BrokenPipeError:
         process.discard()
     except OSError as error:
@@ -494,8 +508,8 @@ def _quoted(word: str) -> str:
     return f'"{word}"' if plain else shlex.quote(word)
 
 
-def print_cost(record: Any, drawn: bool, source: str | None) -> None:
-    """Print where a run's charge is, whose table it was, and what it cost.
+def of_cost(record: Any, drawn: bool, source: str | None) -> Iterator[str]:
+    """Yield where a run's charge is, whose table it was, and what it cost.
 
     Args:
         record: what `release.json` holds.
@@ -505,47 +519,65 @@ def print_cost(record: Any, drawn: bool, source: str | None) -> None:
     kept = record["ledger"]
     if kept:
         free = "" if drawn else "; the answers are those of an earlier run, at no further cost"
-        print(f"  ledger   charge {kept['charge']} of account {kept['account']}{free}")
-        print(f"  key      {kept['key']} (--key: the same answers again, at no cost)")
-        print(f"  head     {kept['head']} (pgmjax ledger verify --head: is the ledger the newest?)")
+        yield f"  ledger   charge {kept['charge']} of account {kept['account']}{free}"
+        yield f"  key      {kept['key']} (--key: the same answers again, at no cost)"
+        yield f"  head     {kept['head']} (pgmjax ledger verify --head: is the ledger the newest?)"
     if source is not None:
-        print(f"  table    {source}")
+        yield f"  table    {source}"
     if not kept:
-        print(
+        yield (
             "No ledger was used (--ledger): add up yourself what releases of this table cost. Error messages "
             "of this command may tell about its records, so they are for you alone."
         )
-    print(report_text.cost(record))
+    yield report_text.cost(record)
 
 
-def _print(arguments: argparse.Namespace, job: Job, saved: release_folder.SavedRelease) -> None:
+def _lines(arguments: argparse.Namespace, job: Job, saved: release_folder.SavedRelease) -> Iterator[str]:
     record, fit, out = saved.record, saved.record["fit"], saved.folder
-    print(f"Release written to {out}")
+    yield f"Release written to {out}"
     if "report.html" not in saved.missing:
-        print(f"  report   {out / 'report.html'}")
+        yield f"  report   {out / 'report.html'}"
     if "model" not in saved.missing:
         columns = record.get("accuracy", {}).get("columns", ())
         measured = [each["attributes"] for each in columns if each["verdict"] != accuracy.NOT_DETERMINED]
-        print(f"  query    {example(arguments.out, saved.model.domain, measured)}")
+        yield f"  query    {example(arguments.out, saved.model.domain, measured)}"
     complete = f"complete after {fit['steps']:,} steps"
-    print(f"  fit      {report_text.ending(record) or complete}")
-    _print_recipe(job.recipe)
+    yield f"  fit      {report_text.ending(record) or complete}"
+    yield from _of_recipe(job.recipe)
     if record["answered_by"] == "learner":
-        print("  answers  of the trained model in predictor/, not of the fitted model")
+        yield "  answers  of the trained model in predictor/, not of the fitted model"
     elif record["answered_by"] != "engine":
-        print(f"  answers  by {record['answered_by']} least squares, not of the model")
+        yield f"  answers  by {record['answered_by']} least squares, not of the model"
     for name, reason in record.get("discovery", {}).get("left_out", {}).items():
-        print(f"  left out the column {name}: {reason}")
-    told = accuracy.lines(record["accuracy"]) if "accuracy" in record else ()
-    for line in (*told, *record["population"]["sentences"]):
-        print(line)
-    print_cost(record, job.drawn, demo.TERMS if arguments.demo else None)
+        yield f"  left out the column {name}: {reason}"
+    yield from accuracy.lines(record["accuracy"]) if "accuracy" in record else ()
+    yield from record["population"]["sentences"]
+    yield from of_cost(record, job.drawn, demo.TERMS if arguments.demo else None)
 
 
-def _print_recipe(recipe: Recipe) -> None:
-    """Print which marginals are left out, and why."""
-    for reason in recipe.reasons:
-        print(f"  {reason}")
+def _of_recipe(recipe: Recipe) -> list[str]:
+    """Return which marginals are left out, and why."""
+    return [f"  {reason}" for reason in recipe.reasons]
+
+
+def warn_if_insecure(inputs: Sequence[Input]) -> None:
+    """Say on standard error that answers must not be published, if so."""
+    if not are_secure(inputs):
+        process.say(report_text.not_secure(inputs))
+
+
+def read_names(text: str, domain: Domain) -> Clique:
+    """Return the attributes that a text such as `sex,"age, group"` names.
+
+    Raises:
+        ValueError: none is named, one is unknown, or one is named twice.
+    """
+    names = next(csv.reader([text], skipinitialspace=True), [])
+    if len(names) == 1 and names[0] not in domain:
+        parts = [part for part in re.split(r"[\s*+~:&/;|]+", text.strip()) if part]
+        if len(parts) > 1 and set(parts) <= set(domain):
+            raise ValueError(f"Expected names joined by commas, got {text!r}: write {','.join(parts)}.")
+    return as_clique(domain, names)
 
 
 def read_options(words: Sequence[str]) -> dict[str, Any]:

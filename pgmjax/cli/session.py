@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import json
 import pathlib
 import sys
 
 from pgmjax._internal import checks
 from pgmjax.cli import process
-from pgmjax.cli.release import unit_of
+from pgmjax.cli.release import open_ledger, unit_of
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.history.session.log import begun
-from pgmjax.history.session.requirement import AccuracyRequirement
 from pgmjax.history.session.session import Session
+from pgmjax.history.session.state import AccuracyRequirement
 from pgmjax.mechanisms.online_weights import OnlineAnswers, OnlineWeights
 from pgmjax.privacy.exact import as_text, exact_epsilon
-from pgmjax.privacy.ledger import IdempotencyConflict, Ledger
+from pgmjax.privacy.ledger import IdempotencyConflict
 from pgmjax.privacy.scales import laplace_for
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries import Query
@@ -27,22 +26,19 @@ from pgmjax.release import statement as report_text
 
 
 def _read(arguments: argparse.Namespace) -> Session:
-    return Session.read(_ledger(arguments.file), arguments.name, account=arguments.account)
+    return Session.read(open_ledger(arguments.file), arguments.name, account=arguments.account)
 
 
 def _ask(arguments: argparse.Namespace) -> None:
     with _session(arguments) as session:
-        query = query_text.parse(arguments.condition, session.domain)
-        answer = session.ask(query, arguments.half_width, arguments.delta)
+        asked = query_text.conditions(arguments.condition, session.domain)
+        answer = session.ask(asked.query, arguments.half_width, arguments.delta)
         cost, cap, seed = as_text(session.cost), as_text(session.cap), session.seed
-        population = session.population.of_cells(query_text.selection(arguments.condition, session.domain))
-    if arguments.json:
-        told = {**answer.to_dict(), "cap": cap, "seed": seed, "population": population.to_dict()}
-        print(json.dumps({"query": arguments.condition, **told}))
-    elif answer.answered:
-        print(f"{arguments.condition}: {answer}; {cost} of {cap} is spent")
-        for line in population.sentences():
-            print(line)
+        population = session.population.of_cells(asked.codes)
+    told = {**answer.to_dict(), "cap": cap, "seed": seed, "population": population.to_dict()}
+    said = [f"{arguments.condition}: {answer}; {cost} of {cap} is spent", *population.sentences()]
+    said = said if answer.answered else []
+    process.tell(arguments.json, {"query": arguments.condition, **told}, said)
     if not answer.answered:
         raise RuntimeError(f"refused: {answer.reason}")
 
@@ -62,13 +58,13 @@ def _session(arguments: argparse.Namespace) -> Session:
     missing = [name for name in with_table if getattr(arguments, name) is None]
     if missing:
         raise ValueError(f"--{missing[0]} is missing: --table needs --domain, --cap and --relation.")
-    domain = _domain(arguments)
+    domain = Domain.read(arguments.domain)
     asked = query_text.parse(arguments.condition, domain)
     wanted = AccuracyRequirement.of(asked, arguments.half_width, arguments.delta, domain)
     table, backend = _table(arguments, domain), _backend(arguments)
     _check_first(arguments, wanted, domain)  # before the cap is charged
     return Session.open(
-        _ledger(arguments.file),
+        open_ledger(arguments.file),
         table,
         cap=arguments.cap,
         relation=arguments.relation,
@@ -83,7 +79,7 @@ def _check_first(arguments: argparse.Namespace, wanted: AccuracyRequirement, dom
     Raises:
         ValueError: there is no such session yet, and the answer alone costs more.
     """
-    with _ledger(arguments.file) as ledger:
+    with open_ledger(arguments.file) as ledger:
         if begun(ledger, arguments.name, arguments.account):
             return
     unit = unit_of(arguments)
@@ -98,18 +94,9 @@ def _check_first(arguments: argparse.Namespace, wanted: AccuracyRequirement, dom
         )
 
 
-def _domain(arguments: argparse.Namespace) -> Domain:
-    """Read the domain of the table, once both files are there."""
-    for path in (arguments.table, arguments.domain):
-        if not pathlib.Path(path).exists():
-            raise ValueError(f"There is no file {path}: check the path.")
-    return Domain.read(arguments.domain)
-
-
 def _table(arguments: argparse.Namespace, domain: Domain) -> Dataset:
     """Return the table that the options name."""
     unit = unit_of(arguments)
-    checks.optional("duckdb", extra="tables")
     header, encoding = not arguments.no_header, arguments.text_encoding
     return Dataset.read(arguments.table, domain, header=header, unit=unit, encoding=encoding)
 
@@ -125,12 +112,12 @@ def _online_weights(arguments: argparse.Namespace) -> None:
     names = ("updates", "threshold", "expected_queries", "sweeps")
     settings = {name: getattr(arguments, name) for name in names}
     mechanism = OnlineWeights(arguments.epsilon, arguments.relation, backend=_backend(arguments), **settings)
-    domain = _domain(arguments)
+    domain = Domain.read(arguments.domain)
     for text in arguments.condition:
         query_text.parse(text, domain)  # reject a bad condition before anything is charged
     data = _table(arguments, domain)
     refused = False
-    with _ledger(arguments.file) as ledger:
+    with open_ledger(arguments.file) as ledger:
         opened = mechanism.open(data, ledger=ledger, key=arguments.name)
         for text in arguments.condition or filter(None, map(str.strip, sys.stdin)):
             try:
@@ -159,12 +146,11 @@ def _tell(opened: OnlineAnswers, text: str, query: Query, as_json: bool) -> None
     source = "measured" if len(opened.measurements) > measured else "estimate"
     compared = opened.late == late
     spent, whole = as_text(opened.spent.epsilon), as_text(opened.settings.epsilon)
-    if as_json:
-        told = {"query": text, "value": value, "source": source, "compared": compared, "cost": spent}
-        print(json.dumps({**told, "epsilon": whole, "secure": opened.secure}), flush=True)
-        return
+    told = {"query": text, "value": value, "source": source, "compared": compared, "cost": spent}
     note = "" if compared else ", no longer compared with the table"
-    print(f"{text}: {value:,.0f}, {source}{note}; epsilon {spent} of {whole} is spent", flush=True)
+    said = f"{text}: {value:,.0f}, {source}{note}; epsilon {spent} of {whole} is spent"
+    process.tell(as_json, {**told, "epsilon": whole, "secure": opened.secure}, [said])
+    process.flush()
 
 
 def _status(arguments: argparse.Namespace) -> None:
@@ -176,21 +162,19 @@ def _status(arguments: argparse.Namespace) -> None:
     counts = {
         source: sum(a.source == source for a in answers) for source in ("history", "measured", "refused")
     }
-    if arguments.json:
-        listed = [answer.to_dict() for answer in answers]
-        told = {"name": arguments.name, "cap": cap, "cost": cost, "relation": relation, "unit": unit}
-        told["population"] = population
-        print(json.dumps({**told, "secure": secure, "seed": seed, **counts, "answers": listed}))
-        return
+    listed = [answer.to_dict() for answer in answers]
+    told = {"name": arguments.name, "cap": cap, "cost": cost, "relation": relation, "unit": unit}
+    told |= {"population": population, "secure": secure, "seed": seed}
     kinds = f"{counts['history']} free, {counts['measured']} measured, {counts['refused']} refused"
-    print(f"Session {arguments.name}: {len(answers)} queries, {kinds}.")
     whom = report_text.unit_name({"unit": unit})
-    print(
-        f"  cost     epsilon {cost} of {cap} in the cell with the highest cost, {relation}, protecting {whom}"
-    )
-    print(f"  counts   of {population['phrase']}")
-    if not secure:
-        print("  noise    repeatable: it protects nobody, use it for research only")
+    said = [
+        f"Session {arguments.name}: {len(answers)} queries, {kinds}.",
+        f"  cost     epsilon {cost} of {cap} in the cell with the highest cost, {relation}, "
+        f"protecting {whom}",
+        f"  counts   of {population['phrase']}",
+        *["  noise    repeatable: it protects nobody, use it for research only"] * (not secure),
+    ]
+    process.tell(arguments.json, {**told, **counts, "answers": listed}, said)
 
 
 def _export(arguments: argparse.Namespace) -> None:
@@ -199,15 +183,6 @@ def _export(arguments: argparse.Namespace) -> None:
     with _read(arguments) as session:
         session.history.save(out)
         number, secure, seed = session.history.num_rows, session.secure, session.seed
-    if arguments.json:
-        print(json.dumps({"out": str(out), "answers": number, "secure": secure, "seed": seed}))
-    else:
-        warning = "" if secure else "; the noise is repeatable, use them for research only"
-        print(f"{number} noisy answers written to {out}{warning}")
-
-
-def _ledger(file: str) -> Ledger:
-    if not pathlib.Path(file).exists():
-        turned = " The ledger stands before the conditions." if "=" in file else ""
-        raise ValueError(f"There is no ledger {file}: make one with `pgmjax ledger init`.{turned}")
-    return Ledger.open(file)
+    warning = "" if secure else "; the noise is repeatable, use them for research only"
+    told = {"out": str(out), "answers": number, "secure": secure, "seed": seed}
+    process.tell(arguments.json, told, [f"{number} noisy answers written to {out}{warning}"])

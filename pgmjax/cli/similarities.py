@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import csv
 import itertools
-import json
 import pathlib
 from collections.abc import Iterator
 from typing import Any
@@ -58,17 +57,15 @@ def _tell(
 ) -> None:
     """Print similarities, what they rest on and what they cost."""
     number, cost = len(found.released.pairs), as_text(found.epsilon)
-    if arguments.json:
-        told = {"epsilon": cost, "protect": found.protect, "secure": found.secure, "trained_on": number}
-        listed = [{"pair": [a, b], "similarity": value} for a, b, value in lines]
-        print(json.dumps({**told, "similarities": listed, "out": arguments.out}))
-    else:
-        for a, b, value in lines:
-            print(f"{a},{b}: {value:.3f}")
-        if arguments.out is not None:
-            print(f"The similarities of all pairs are in {arguments.out}.")
-        print(f"Predicted from {number:,} noisy similarities.")
-        print(f"Spent: epsilon = {cost} under replace-one, protecting {_PROTECTED[found.protect]}.")
+    told = {"epsilon": cost, "protect": found.protect, "secure": found.secure, "trained_on": number}
+    listed = [{"pair": [a, b], "similarity": value} for a, b, value in lines]
+    words = [f"{a},{b}: {value:.3f}" for a, b, value in lines]
+    words += [f"The similarities of all pairs are in {arguments.out}."] * (arguments.out is not None)
+    words += [
+        f"Predicted from {number:,} noisy similarities.",
+        f"Spent: epsilon = {cost} under replace-one, protecting {_PROTECTED[found.protect]}.",
+    ]
+    process.tell(arguments.json, {**told, "similarities": listed, "out": arguments.out}, words)
     if not found.secure:
         process.say("The noise is repeatable: this protects nobody, use it for research only.")
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from pgmjax._internal import checks
+from pgmjax.cli.options.command import below
 
 OTHER_NAMES = {
     "seed": "--insecure-seed",
@@ -91,13 +92,12 @@ def as_typed(
 
 def _command(parser: argparse.ArgumentParser, words: list[str]) -> argparse.ArgumentParser:
     """Return the parser of the command that some words begin with, and take its name from them."""
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            name = next((word for word in words if word in action.choices), None)
-            if name is not None:
-                words.remove(name)
-                return _command(action.choices[name], words)
-    return parser
+    commands = below(parser)
+    name = next((word for word in words if word in commands), None)
+    if name is None:
+        return parser
+    words.remove(name)
+    return _command(commands[name], words)
 
 
 def _names(known: Mapping[str, argparse.Action]) -> Iterator[tuple[str, str]]:
@@ -147,5 +147,5 @@ def _quotes(message: str, value: str) -> bool:
     """Return whether a message is about a value: a number only behind what may have such a name."""
     if not value.strip():
         return False
-    before = r"(?:^|/|['\"]|(?:got|file|folder|ledger) )" if _NUMBER.fullmatch(value) else r"(?<![\w.])"
+    before = r"(?:^|/|['\"]|(?:got|file|folder|ledger|table) )" if _NUMBER.fullmatch(value) else r"(?<![\w.])"
     return re.search(rf"{before}{re.escape(value)}(?![\w])", message) is not None

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.data import cells, entry
+from pgmjax.data import entry
 from pgmjax.data.encoding import Coder, Encoded, Label, Notation, text_of
 from pgmjax.data.entry import checked_bins, checked_labels, fields_of_spec
+from pgmjax.data.value import decimal_places
 
 OTHER = "other"
 """The name of the code of all values that are no label."""
@@ -219,10 +220,14 @@ class Attribute:
         if encoded.outside:
             remedy = " (clip: true counts them in the end cells)" if self.bins and not self.clip else ""
             remedy = " (other: true counts them as one more label)" if self.labels is not None else remedy
+            if self.labels is None and self.bins is None:
+                remedy = " (if the table holds other values than codes, its entry is labels: [...])"
             said.append(f"{encoded.outside} rows lie outside its {self._what()}{remedy}")
         if encoded.unreadable:
-            what = "number" if self.time is None else "date"
-            mark = "" if self.missing else " (missing: [NA] would count the text NA as missing)"
+            what = "number" if self.time is None else f"date in the form {self.format or '2024-12-31'}"
+            if self.time is not None and self.format is None:
+                what += ' (another one is named by its format, such as format: "%m/%d/%Y")'
+            mark = "" if self.missing else "; pgmjax domain check --holder-log FILE lists them for the holder"
             said.append(f"{encoded.unreadable} rows have a value that is no {what}{mark}")
         if encoded.missing:
             said.append(f"{encoded.missing} rows have no value and it has no missing bucket (missing: true)")
@@ -242,12 +247,16 @@ class Attribute:
             TypeError: the codes are not integers.
             ValueError: a code is not in 0..size-1.
         """
-        index = np.asarray(codes)
-        if index.dtype.kind not in "iu":
-            raise TypeError(f"Codes of attribute {self.name!r} must be integers, got {index.dtype}.")
-        if index.size and not (index.min() >= 0 and index.max() < self.size):
-            raise ValueError(f"Codes of attribute {self.name!r} must lie in 0..{self.size - 1}.")
-        return self._decoded(index)
+        index = self._codes(codes)
+        if self.labels is None and self.bins is None and not self.missing:
+            return index.astype(np.int64)
+        values: list[Any] = [*(self.labels or ()), *([self.other_name] if self.other else [])]
+        if self.labels is None:
+            regular = self.size - self.missing
+            values = self.code_names()[:regular] if self.bins else list(range(regular))
+        mixed = self.missing or len({type(value) for value in values}) > 1
+        table = np.array([*values, None], dtype=object)[: self.size]
+        return table[index] if mixed else np.array(values)[index]
 
     def values(self, codes: Any, rng: np.random.Generator | None = None) -> np.ndarray:
         """Return values [rows] as they would be in a table: labels, numbers, dates; None if missing.
@@ -272,24 +281,16 @@ class Attribute:
             >>> bool(0 <= drawn[0] < 10 <= drawn[1] < 20)
             True
         """
-        if self.bins is None:
-            return self.decode(codes)
-        self.decode(np.asarray(codes)[:0])
+        return self.decode(codes) if self.bins is None else _drawn(self, self.bins, self._codes(codes), rng)
+
+    def _codes(self, codes: Any) -> np.ndarray:
+        """Return codes [rows] as an array, checked."""
         index = np.asarray(codes)
+        if index.dtype.kind not in "iu":
+            raise TypeError(f"Codes of attribute {self.name!r} must be integers, got {index.dtype}.")
         if index.size and not (index.min() >= 0 and index.max() < self.size):
             raise ValueError(f"Codes of attribute {self.name!r} must lie in 0..{self.size - 1}.")
-        return cells.drawn(self, index, rng)
-
-    def _decoded(self, index: np.ndarray) -> np.ndarray:
-        if self.labels is None and self.bins is None and not self.missing:
-            return index.astype(np.int64)
-        values: list[Any] = [*(self.labels or ()), *([self.other_name] if self.other else [])]
-        if self.labels is None:
-            regular = self.size - self.missing
-            values = self.code_names()[:regular] if self.bins else list(range(regular))
-        mixed = self.missing or len({type(value) for value in values}) > 1
-        table = np.array([*values, None], dtype=object)[: self.size]
-        return table[index] if mixed else np.array(values)[index]
+        return index
 
     def code_names(self) -> list[str]:
         """Return a name for every code, for tables and plots. The missing bucket is named `missing`.
@@ -303,7 +304,7 @@ class Attribute:
             if self.other:
                 names.append(self.other_name)
         elif self.bins is not None:
-            names = cells.names_of_cells(self)
+            names = _names_of_cells(self, self.bins)
         else:
             names = [str(code) for code in range(self.size - self.missing)]
         if self.missing:
@@ -347,3 +348,93 @@ def codes_of(attribute: Attribute, values: Iterable[Any], said: str) -> list[int
             raise ValueError(f"{said} on {attribute.name!r} must be one of its {kinds}{other}{got}.")
         codes.append(code)
     return codes
+
+
+def _names_of_cells(attribute: Attribute, bins: tuple[float, ...]) -> list[str]:
+    """Return the name of each cell of bins."""
+    pairs = list(itertools.pairwise(bins))
+    if attribute.time is not None:
+        return [_date_name(int(low), int(high), attribute.time) for low, high in pairs]
+    if attribute.grid is not None:
+        return [_grid_name(low, high, attribute.grid) for low, high in pairs]
+    edges = [str(int(edge)) if edge.is_integer() else repr(edge) for edge in bins]
+    names = [f"[{low}, {high})" for low, high in itertools.pairwise(edges)]
+    names[-1] = names[-1][:-1] + "]"
+    return names
+
+
+def _grid_name(low: float, high: float, grid: float) -> str:
+    places = decimal_places(grid)
+    last = high - grid
+    first, last_text = f"{low:.{places}f}", f"{last:.{places}f}"
+    return first if first == last_text else f"{first} to {last_text}"
+
+
+def _date_name(low: int, high: int, time: str) -> str:
+    unit = "D" if time == "day" else "s"
+    first, past, before = np.array([low, high, high - 1]).astype(f"M8[{unit}]")
+    for coarse in ("Y", "M", "D"):
+        whole = first.astype(f"M8[{coarse}]")
+        if whole.astype(f"M8[{unit}]") == first and (whole + 1).astype(f"M8[{unit}]") == past:
+            return str(whole)
+    return str(first) if first == before else f"{first} to {before}"
+
+
+def _drawn(
+    attribute: Attribute, bins: tuple[float, ...], codes: np.ndarray, rng: np.random.Generator | None
+) -> np.ndarray:
+    """Return values [rows] in the cells of codes [rows]; see `Attribute.values`."""
+    cells = len(bins) - 1
+    regular = np.minimum(codes, cells - 1).astype(np.int64)
+    starts = np.array([start for start, _ in attribute.within] or bins[:-1], dtype=np.float64)
+    ends = np.append(starts[1:], bins[-1])
+    # the draws of a row depend on no other row: values are the same in blocks of any size
+    grid = attribute.grid
+    single = grid is not None and bool((np.rint((ends - starts) / grid) <= 1).all())
+    uniform = np.zeros((len(codes), 1))
+    if attribute.within or not single:
+        uniform = _uniform(rng, attribute, (len(codes), 2 if attribute.within else 1))
+    piece = _pieces(attribute, starts, regular, uniform[:, 0]) if attribute.within else regular
+    low, high, offset = starts[piece], ends[piece], uniform[:, -1]
+    if grid is None:
+        values = np.minimum(low + offset * (high - low), np.nextafter(high, low))
+    else:
+        first, last = np.rint(low / grid).astype(np.int64), np.rint(high / grid).astype(np.int64)
+        steps = first + np.minimum((offset * (last - first)).astype(np.int64), last - first - 1)
+        values = steps if grid == 1 else np.round(steps * grid, decimal_places(grid))
+        values = values.astype(np.int64) if float(grid).is_integer() else values
+    if attribute.time is not None:
+        values = values.astype("M8[D]" if attribute.time == "day" else "M8[s]")
+    return values if not attribute.missing else _with_missing(values, codes == cells)
+
+
+def _pieces(attribute: Attribute, starts: np.ndarray, codes: np.ndarray, uniform: np.ndarray) -> np.ndarray:
+    """Return for each row the piece of its cell, among all pieces, that a uniform number [rows] picks."""
+    shares = np.array([share for _, share in attribute.within], dtype=np.float64)
+    first = np.searchsorted(starts, attribute.bins or ())  # the first piece of each cell, and the end
+    first[-1] = len(starts)
+    masses = np.add.reduceat(shares, first[:-1])
+    even = np.repeat(masses <= 0, np.diff(first))
+    shares = np.where(even, 1.0, shares)
+    below = np.append(0.0, np.cumsum(shares))
+    low, high = below[first[codes]], below[first[codes + 1]]
+    at = low + uniform * (high - low)
+    piece = np.searchsorted(below, at, side="right") - 1
+    return np.clip(piece, first[codes], first[codes + 1] - 1)
+
+
+def _uniform(rng: np.random.Generator | None, attribute: Attribute, shape: tuple[int, int]) -> np.ndarray:
+    if rng is None:
+        raise ValueError(
+            f"Attribute {attribute.name!r} has cells of several values: give values() a generator of random "
+            "numbers, such as numpy.random.default_rng(0)."
+        )
+    return rng.random(shape)
+
+
+def _with_missing(values: np.ndarray, missing: np.ndarray) -> np.ndarray:
+    if values.dtype.kind == "M":
+        return np.where(missing, np.datetime64("NaT"), values)
+    found = values.astype(object)
+    found[missing] = None
+    return found

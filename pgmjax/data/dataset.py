@@ -149,21 +149,18 @@ class Dataset(Named):
         domain = as_domain(domain, "Dataset.from_columns(domain, columns)", columns)
         checks.kind(columns, Mapping, "columns must be a mapping from name to codes")
         bound = _weight_bound(weights, max_weight)
-        arrays = {}
+        clip = check_rows_outside(rows_outside) == "clip"
+        encoded = {}
         for name in domain:
             if name not in columns:
                 raise ValueError(f"There is no column for the attribute {name!r} of the domain.")
-            arrays[name] = _integers(f"Column {name!r}", columns[name])
-        clip = check_rows_outside(rows_outside) == "clip"
-        encoded = {
-            name: code_coder(domain[name], clip).encode_numbers(array) for name, array in arrays.items()
-        }
-        for name, found in encoded.items() if rows_outside is None else ():
-            attribute = domain.attribute(name)
-            if found.outside and (attribute.labels or attribute.bins):
+            attribute, codes = domain.attribute(name), _integers(f"Column {name!r}", columns[name])
+            encoded[name] = code_coder(attribute.size, clip).encode_numbers(codes)
+            outside = encoded[name].outside if rows_outside is None else 0
+            if outside and (attribute.labels or attribute.bins):
                 raise ValueError(
-                    f"Column {name!r} must hold codes, 0..{domain[name] - 1}, and {found.outside} "
-                    "rows have others: write Dataset.from_frame(domain, frame), which encodes values."
+                    f"Column {name!r} must hold codes, 0..{attribute.size - 1}, and {outside} rows have "
+                    "others: write Dataset.from_frame(domain, frame), which encodes values."
                 )
         given = None
         if bound is not None:
@@ -175,9 +172,8 @@ class Dataset(Named):
         if set(columns) != set(domain):
             others = {"\nweights": weights} if bound is not None else {}
             content = fingerprint.content({n: [*pieces_of(v)] for n, v in {**columns, **others}.items()})
-        bounded = None
-        if check_unit(unit, domain) is not None:
-            assert unit is not None
+        bounded, unit = None, check_unit(unit, domain)
+        if unit is not None:
             if unit.column not in columns:
                 raise ValueError(f"There is no column {unit.column!r}, which names the unit of privacy.")
             if len(columns[unit.column]) not in lengths:
@@ -233,9 +229,8 @@ class Dataset(Named):
                 raise TypeError(f"Column {name!r}: {error}.") from None
         given = None if weights is None else encoded.pop(weights)
         content = source_arrow.content(frame)
-        bounded = None
-        if check_unit(unit, domain, weights) is not None:
-            assert unit is not None
+        bounded, unit = None, check_unit(unit, domain, weights)
+        if unit is not None:
             remedy = ", which Unit names: correct the name there"
             place = positions_of("The table", [unit.column], names, remedy)[unit.column]
             declared = source_arrow.declared_types(frame)[names[place]] is not None
@@ -296,8 +291,8 @@ class Dataset(Named):
         )
         if isinstance(source, files.FileSource):
             source.check_types()
-        if check_unit(unit, domain, weights) is not None:
-            assert unit is not None
+        unit = check_unit(unit, domain, weights)
+        if unit is not None:
             if not isinstance(source, files.FileSource):
                 raise ValueError("A .npy file has codes only and no column that names a unit: leave it out.")
             files.unit_column(source, unit.column)
@@ -328,7 +323,7 @@ class Dataset(Named):
         columns = {name: column.codes for name, column in batch.columns.items()}
         given = None if batch.weights is None else batch.weights.codes
         named = None if bound is None else (name, bound)
-        source = ColumnSource(columns, given, domain, named, content, population, batch.dropped)
+        source = ColumnSource(columns, given, domain, population, named, content, batch.dropped)
         if bounded is None:
             return cls(domain, source, bound, tally.total, rows_outside)
         unit, records = bounded
@@ -369,7 +364,7 @@ class Dataset(Named):
                 value.
         """
         if self._total is None and not self.registered:
-            self._scan(None)
+            self.count()
 
     def under(self, definition: TableDefinition) -> Dataset:
         """Return the same records as the table's holder defined them, in this dataset's codes. Private.
@@ -465,7 +460,7 @@ class Dataset(Named):
         if self.weighted:
             weights = np.concatenate([part.weights.codes for part in parts if part.weights is not None])
         bound = (None, self.max_weight) if self.weighted else None
-        return ColumnSource(columns, weights, self.domain, bound, population=self.population, dropped=dropped)
+        return ColumnSource(columns, weights, self.domain, self.population, bound, dropped=dropped)
 
     def _check_unchanged(self, stamp: tuple[Any, ...] | None) -> None:
         if stamp is not None and self._source.stamp() != stamp:
@@ -489,8 +484,7 @@ class Dataset(Named):
     def count(self) -> int:
         """Return the exact number of records, or their total weight. Private."""
         if self._total is None:
-            self._scan(None)
-        assert self._total is not None
+            return self._scan(None, self.domain.attributes).total
         return self._total
 
     def left_out(self) -> tuple[int, np.ndarray]:
@@ -503,11 +497,7 @@ class Dataset(Named):
         Raises:
             ValueError: records do not fit the domain (see `validate`).
         """
-        tally = ScanTally(self.domain, self.max_weight)
-        for batch in self._source.batches(self.domain.attributes):
-            tally.add(batch)
-        self._check_unchanged(self._stamp)
-        tally.check(self.rows_outside, self._may_be_empty)
+        tally = self._scan(None, self.domain.attributes)
         bounded, beyond = self._bounded, self._beyond
         if beyond is None:
             beyond = np.zeros(0, np.int64) if bounded is None else bounded.beyond()
@@ -531,7 +521,7 @@ class Dataset(Named):
         if not wanted:
             return []
         histograms = Histograms(self.domain, wanted)
-        self._scan(histograms)
+        self._scan(histograms, self.domain.attributes if self._total is None else histograms.attributes)
         return histograms.marginals()
 
     @property
@@ -600,11 +590,8 @@ class Dataset(Named):
             yield {name: encoded.codes for name, encoded in batch.columns.items()}
         self._check_unchanged(self._stamp)
 
-    def _scan(self, histograms: Histograms | None) -> None:
-        """Count in one pass, and check the records if that has not been done."""
-        names = self.domain.attributes
-        if histograms is not None and self._total is not None:
-            names = histograms.attributes
+    def _scan(self, histograms: Histograms | None, names: Sequence[str]) -> ScanTally:
+        """Count records in one pass, and check those of some attributes."""
         tally = ScanTally(self.domain, self.max_weight)
         for batch in self._source.batches(names):
             # once a record does not fit, the remaining batches are checked but not counted
@@ -614,6 +601,7 @@ class Dataset(Named):
         self._check_unchanged(self._stamp)
         tally.check(self.rows_outside, self._may_be_empty)
         self._total = tally.total
+        return tally
 
     def __repr__(self) -> str:
         weighted = f", max_weight={self.max_weight}" if self.weighted else ""

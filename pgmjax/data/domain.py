@@ -29,7 +29,7 @@ from pgmjax.data.attribute import Attribute
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain_file import read_domain_file, write_file
 from pgmjax.data.entry import shown
-from pgmjax.data.value import plain_text
+from pgmjax.data.value import is_missing, moment_of, plain_text
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -258,18 +258,11 @@ def _inferred(counts: collections.Counter[Any], numeric: bool, most: int) -> dic
 
 def _dates(values: list[Any], most: int) -> dict[str, Any]:
     """Return dates from the first to the last, by days, months or years."""
-    days = [_day(value) for value in values]
+    days = [moment_of(value).astype("M8[D]").item() for value in values]
     first, last = min(days), max(days)
     span = (last - first).days
     step = "day" if span < most else "month" if span < 30 * (most - 1) else "year"
     return {"from": first.isoformat(), "to": last.isoformat(), "step": step}
-
-
-def _day(value: datetime.date) -> datetime.date:
-    """Return the day of a date, of a time in UTC if it has a zone."""
-    if not isinstance(value, datetime.datetime):
-        return value
-    return value.date() if value.tzinfo is None else value.astimezone(datetime.UTC).date()
 
 
 def _range(values: list[Any], most: int) -> dict[str, Any]:
@@ -314,13 +307,8 @@ def _counts(name: str, column: Any) -> tuple[collections.Counter[Any], bool]:
         found = collections.Counter(plain)
     except TypeError:  # not hashable
         raise TypeError(f"Column {name!r} holds lists or the like: leave it out, or take it apart.") from None
-    gone = [v for v in found if v is None or type(v).__name__ in ("NAType", "NaTType") or v != v]
-    kept = {v: n for v, n in found.items() if not any(v is other for other in gone) and not _is_nan(v)}
-    return collections.Counter(kept), bool(gone)
-
-
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and math.isnan(value)
+    kept = {value: rows for value, rows in found.items() if not is_missing(value)}
+    return collections.Counter(kept), len(kept) < len(found)
 
 
 def as_domain(domain: Any, call: str, *others: Any) -> Domain:

@@ -1,4 +1,4 @@
-"""Encoding raw values as integer codes, by whole columns (`Coder`) and value by value (`ValueRules`).
+"""Encoding raw values as integer codes, by whole columns and value by value.
 
 Values are matched in their canonical form (`data.value`), in whatever type they are stored: 1, 1.0 and the
 texts `1` and `1.0` are the label 1, the label "1", the code 1 or the number 1. Null, NaN, empty text and the
@@ -75,10 +75,6 @@ class Encoded:
     def is_complete(self) -> bool:
         """True if every row has a code."""
         return not (self.outside or self.missing or self.unreadable)
-
-    def with_codes(self, codes: np.ndarray) -> Encoded:
-        """Return other codes of the same rows; those without a code stay without one."""
-        return Encoded(codes, self.outside, self.missing, self.invalid, self.unreadable)
 
     def only(self, keep: np.ndarray) -> Encoded:
         """Return some of the rows, by a mask [rows]; the counts stay those of all rows."""
@@ -168,7 +164,19 @@ PLAIN = Notation()
 
 
 class Coder:
-    """The encoder of one attribute. The arguments are described in `data.attribute.Attribute`."""
+    """The encoder of one attribute, by whole columns and value by value.
+
+    Args:
+        size: the number of codes, the missing code included.
+        labels: the labels in the order of their codes, or None.
+        bins: the edges of the bins, or None.
+        missing: whether the last code is that of missing values.
+        markers: the values that are missing ones.
+        clip: whether numbers beyond the edges belong to the end bins, and codes beyond the range to its ends.
+        notation: how numbers and dates are written.
+        spellings: further spellings of each label, or () for none.
+        other: whether the last code but that of missing ones is that of all values that are no label.
+    """
 
     def __init__(
         self,
@@ -186,25 +194,42 @@ class Coder:
         self.dtype = code_dtype(size)
         self._regular = size - missing
         self._has_missing = missing
-        self._labels = labels
+        self._has_labels = labels is not None
+        self._clip, self._notation = clip, notation
         self._edges = None if bins is None else np.asarray(bins, dtype=np.float64)
-        self._clip = clip
-        self._notation = notation
-        self._rules = ValueRules(self._regular, labels, bins, markers, clip, notation, spellings, other)
+        if self._edges is not None and notation.grid is not None:  # counted in steps, as the values are
+            self._edges = _steps(self._edges, notation.grid)[0]
+        self._bins: list[float] = [] if self._edges is None else self._edges.tolist()
+        self._other = self._regular - 1 if other else OUTSIDE
+        self._by_key: dict[str, int] = {}
+        self._by_text: dict[str, int] = {}
+        raw_values = [(mark, MISSING) for mark in markers]
+        raw_values += [(label, code) for code, label in enumerate(labels or ())]
+        raw_values += [(spelling, code) for code, group in enumerate(spellings) for spelling in group]
+        for value, raw in raw_values:
+            self._by_text[text_of(value)] = raw
+        # a value that is written as its canonical form comes before others of the same form
+        for value, raw in sorted(raw_values, key=lambda each: text_of(each[0]) != key_of(each[0])):
+            self._by_key.setdefault(key_of(value) or "", raw)
+        for value, raw in raw_values:
+            written = str(int(value)) if isinstance(value, bool) else key_of_written(text_of(value))
+            if written is not None:
+                self._by_key.setdefault(written, raw)
+        self._marks = {number for mark in markers if (number := self._marked(mark)) is not None}
+        self._labels = {key for key, raw in self._by_key.items() if raw != MISSING}
+        typed = any(not isinstance(value, str) for value, raw in raw_values if raw != MISSING)
+        self._number_form = _NUMBER if typed else NUMBER
+        self._takes_numbers = self._takes("number")
 
     @property
     def marks_of_bins(self) -> list[str] | None:
         """The texts read as missing; None without bins of numbers as Python writes them."""
         plain = self._edges is not None and self._notation.is_plain
-        return [*self._rules.by_text, *self._rules.by_key] if plain else None
-
-    def raw_code(self, value: Any) -> int:
-        """Return the code of one value, or OUTSIDE or MISSING."""
-        return self._rules.raw_code(value)
+        return [*self._by_text, *self._by_key] if plain else None
 
     def raw_codes(self, values: Iterable[Any]) -> np.ndarray:
         """Return the codes [values], or OUTSIDE or MISSING, of values encoded one by one."""
-        return np.fromiter(map(self._rules.raw_code, values), dtype=np.int64)
+        return np.fromiter(map(self.raw_code, values), dtype=np.int64)
 
     def finish(self, raw: np.ndarray) -> Encoded:
         """Turn raw codes [rows] into codes, counting the rows without one."""
@@ -232,12 +257,12 @@ class Coder:
             try:
                 key = (type(value), value)
                 if key not in known:
-                    known[key] = self._rules.raw_code(value)
+                    known[key] = self.raw_code(value)
                     kinds.add((kind_of(value), type(value).__name__))
                 raw.append(known[key])
             except TypeError:  # not hashable, so no value of any attribute
                 kinds.add(("", type(value).__name__))
-                raw.append(self._rules.other)
+                raw.append(self._other)
         present = sorted(each for each in kinds if each[0] != "nothing")
         if present and all(self.refusal(kind) for kind, _ in present):
             said = " and ".join(sorted(name for _, name in present))
@@ -250,9 +275,9 @@ class Coder:
         Args:
             storage: one of `STORAGES`, or "" for values that no entry reads.
         """
-        if self._rules.takes(storage):
+        if self._takes(storage):
             return ""
-        if self._labels is not None:
+        if self._has_labels:
             none = f", and none of them is a {storage}: write {storage}s as labels or as spellings of them"
             return f"it has labels{none if storage else ''}"
         if self._edges is None:
@@ -286,7 +311,7 @@ class Coder:
         """
         self._require("date", values, ~np.isnat(values))
         if self._notation.time is not None:
-            return self.finish(self._into_bins(self._notation.moments(values)))
+            return self.finish(self.codes_of_numbers(self._notation.moments(values)))
         distinct, places = np.unique(values, return_inverse=True)
         return self.finish(self.raw_codes(keys_of_moments(distinct))[places])
 
@@ -295,12 +320,8 @@ class Coder:
         if refusal and there.any():  # a column without a value has the type of none
             raise TypeError(f"its values are of type {values.dtype}, and {refusal}")
 
-    def codes_of_numbers(self, values: np.ndarray) -> np.ndarray:
-        """Return the codes, or OUTSIDE or MISSING, of float64 numbers [n]; of dates as they are counted."""
-        return self._into_bins(values)
-
     def _fits_as_it_is(self, values: np.ndarray) -> bool:
-        if self._labels is not None or self._edges is not None or self._rules.by_key or not len(values):
+        if self._has_labels or self._edges is not None or self._by_key or not len(values):
             return False
         return values.dtype.kind in "biu" and bool(values.min() >= 0) and bool(values.max() < self._regular)
 
@@ -311,10 +332,14 @@ class Coder:
             return self.raw_codes(range(low, int(values.max()) + 1))[values.astype(np.int64) - low]
         values = shortest(values) if values.dtype.kind == "f" else values
         exact = not integers or not len(values) or max(-int(values.min()), int(values.max())) <= EXACT
-        if self._labels is not None or values.dtype.kind == "b" or not exact:
+        if self._has_labels or values.dtype.kind == "b" or not exact:
             distinct, places = np.unique(values, return_inverse=True)
             return self.raw_codes(distinct.tolist())[places]
-        return self._into_codes(values) if self._edges is None else self._into_bins(values.astype(np.float64))
+        return (
+            self._into_codes(values)
+            if self._edges is None
+            else self.codes_of_numbers(values.astype(np.float64))
+        )
 
     def _into_codes(self, values: np.ndarray) -> np.ndarray:
         """Return the codes, or OUTSIDE or MISSING, of numbers [n] that are codes themselves."""
@@ -328,17 +353,17 @@ class Coder:
     def _with_missing(self, raw: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Return codes [n] with those of missing values and markers among numbers [n]."""
         raw[values != values] = MISSING
-        for mark in self._rules.marks:
+        for mark in self._marks:
             raw[values == mark] = MISSING
         return raw
 
-    def _into_bins(self, values: np.ndarray) -> np.ndarray:
-        edges, given = self._edges, values
+    def codes_of_numbers(self, values: np.ndarray) -> np.ndarray:
+        """Return the codes, or OUTSIDE or MISSING, of float64 numbers [n]; of dates as they are counted."""
+        edges, given, grid = self._edges, values, self._notation.grid
         assert edges is not None
-        grid = self._notation.grid
         if grid is not None:
             steps, off = _steps(values, grid)
-            edges, values = _steps(edges, grid)[0], np.where(off, np.nan, steps) if not self._clip else steps
+            values = np.where(off, np.nan, steps) if not self._clip else steps
         if self._clip:
             values = np.clip(values, edges[0], edges[-1])
         raw = np.searchsorted(edges, values, side="right").astype(np.int64) - 1
@@ -346,6 +371,110 @@ class Coder:
             raw[values == edges[-1]] = len(edges) - 2
         raw[~((values >= edges[0]) & (values <= edges[-1])) | (raw > len(edges) - 2)] = OUTSIDE
         return self._with_missing(raw, given)
+
+    def _marked(self, mark: Label) -> float | None:
+        """Return the number, or the date as it is counted, that a marker stands for; None if it is none."""
+        if not isinstance(mark, str):
+            return mark if self._notation.time is None else None
+        number = self._notation.number(plain_text(mark))
+        if number is None and self._notation.format is not None:
+            return Notation(time=self._notation.time).number(mark)
+        return number
+
+    def _takes(self, storage: str) -> bool:
+        """Return whether a value that is stored in one of `STORAGES` can have a code."""
+        if storage in ("text", "nothing"):
+            return True
+        if not storage:
+            return False
+        if not self._has_labels:
+            return (storage == "date") == (self._edges is not None and self._notation.time is not None)
+        if storage == "bool":
+            return not self._labels.isdisjoint(
+                ("true", "false", *("01" if self._number_form is _NUMBER else ""))
+            )
+        form = _DAY if storage == "date" else NUMBER
+        return any(form.fullmatch(key) and key_of_written(key) == key for key in self._labels)
+
+    def raw_code(self, value: Any) -> int:
+        """Return the code of a value, or OUTSIDE, MISSING or UNREADABLE."""
+        code = self._text(value) if isinstance(value, str) else self._raw_code(value)
+        return self._other if code == OUTSIDE else code
+
+    def _raw_code(self, value: Any) -> int:
+        if is_missing(value):
+            return MISSING
+        if isinstance(value, (bool, np.bool_)):
+            return self._bool(str(bool(value)).lower())
+        number = number_of(value)
+        if number is not None:
+            return self._number(number, value)
+        if self._notation.time is not None and isinstance(value, (datetime.date, np.datetime64)):
+            return self._bin(self._notation.moment(value))
+        if not self._has_labels:
+            return OUTSIDE if self._edges is None else UNREADABLE
+        return self._by_key.get(key_of(value) or "", OUTSIDE)
+
+    def _bool(self, key: str) -> int:
+        """Return the code of `true` or `false`: with no label of that name 1 or 0, if these are any."""
+        if key in self._by_key or (self._has_labels and self._number_form is NUMBER):
+            return self._by_key.get(key, OUTSIDE)
+        return self._number(int(key == "true"))
+
+    def _number(self, number: float, value: Any = None) -> int:
+        """Return the code of a canonical number, which a value was before."""
+        if self._has_labels:
+            nearest = self._by_key.get(key_of(number) or "", OUTSIDE)
+            return nearest if value is None else self._by_key.get(key_of(value) or "", nearest)
+        if number in self._marks:
+            return MISSING
+        if self._edges is not None:
+            return UNREADABLE if self._notation.time is not None else self._bin(number)
+        if self._clip and not 0 <= number < self._regular:
+            return 0 if number < 0 else self._regular - 1
+        return number if isinstance(number, int) and 0 <= number < self._regular else OUTSIDE
+
+    def _bin(self, value: float) -> int:
+        edges, grid = self._bins, self._notation.grid
+        if value in self._marks:
+            return MISSING
+        if abs(value) > _HUGE:  # a whole number that no float holds
+            value = math.inf if value > 0 else -math.inf
+        if grid is not None and math.isfinite(value):
+            step, off = _step(value, grid)
+            if off and not self._clip:
+                return OUTSIDE
+            value = step
+        if self._clip:
+            value = min(max(value, edges[0]), edges[-1])
+        if value == edges[-1]:
+            return len(edges) - 2 if grid is None or self._clip else OUTSIDE
+        return bisect.bisect_right(edges, value) - 1 if edges[0] <= value < edges[-1] else OUTSIDE
+
+    def _text(self, text: str) -> int:
+        text = plain_text(text)
+        if text in self._by_text:
+            return self._by_text[text]
+        key = key_of(text)
+        if key is None:
+            return MISSING
+        if self._by_key and (self._notation.is_plain or self._notation.time is not None):
+            for form in (key, key_of_written(text)):
+                if form in self._by_key:
+                    return self._by_key[form]
+        if key in ("true", "false"):
+            return self._bool(key)
+        if self._edges is not None:
+            number = self._notation.number(text)
+            if number is None:
+                return UNREADABLE
+            return MISSING if number != number else self._bin(number)
+        if not self._takes_numbers:
+            return OUTSIDE
+        if not self._number_form.fullmatch(text):
+            return self._number(int(key)) if not self._has_labels and _INTEGER.fullmatch(key) else OUTSIDE
+        number = number_of_text(text)
+        return MISSING if number != number else self._number(number)
 
 
 def _steps(values: np.ndarray, grid: float) -> tuple[np.ndarray, np.ndarray]:
@@ -380,161 +509,3 @@ def _few_between(values: np.ndarray) -> bool:
 def text_of(value: Label) -> str:
     """Return a label or marker as text: `true` or `false` for bools, composed, without white space around."""
     return str(value).lower() if isinstance(value, bool) else plain_text(str(value))
-
-
-class ValueRules:
-    """The encoding rules of one attribute.
-
-    Args:
-        codes: the number of codes, without the missing code.
-        labels: the labels in the order of their codes, or None.
-        bins: the edges of the bins, or None.
-        markers: the values that are missing ones.
-        clip: whether numbers beyond the edges belong to the end bins, and codes beyond the range to its ends.
-        notation: how numbers and dates are written.
-        spellings: further spellings of each label, or () for none.
-        other: whether the last code is that of all values that are no label.
-    """
-
-    def __init__(
-        self,
-        codes: int,
-        labels: tuple[Label, ...] | None,
-        bins: tuple[float, ...] | None,
-        markers: tuple[Label, ...],
-        clip: bool,
-        notation: Notation = PLAIN,
-        spellings: tuple[tuple[Label, ...], ...] = (),
-        other: bool = False,
-    ):
-        self._codes = codes
-        self._has_labels = labels is not None
-        self._bins = None if bins is None else [float(edge) for edge in bins]
-        if bins is not None and notation.grid is not None:
-            self._bins = _steps(np.asarray(bins, dtype=np.float64), notation.grid)[0].tolist()
-        self._clip = clip
-        self._notation = notation
-        self.other = codes - 1 if other else OUTSIDE
-        self.by_key: dict[str, int] = {}
-        self.by_text: dict[str, int] = {}
-        raw_values = [(mark, MISSING) for mark in markers]
-        raw_values += [(label, code) for code, label in enumerate(labels or ())]
-        raw_values += [(spelling, code) for code, group in enumerate(spellings) for spelling in group]
-        for value, raw in raw_values:
-            self.by_text[text_of(value)] = raw
-        # a value that is written as its canonical form comes before others of the same form
-        for value, raw in sorted(raw_values, key=lambda each: text_of(each[0]) != key_of(each[0])):
-            self.by_key.setdefault(key_of(value) or "", raw)
-        for value, raw in raw_values:
-            written = str(int(value)) if isinstance(value, bool) else key_of_written(text_of(value))
-            if written is not None:
-                self.by_key.setdefault(written, raw)
-        self.marks = {number for mark in markers if (number := self._marked(mark)) is not None}
-        self._labels = {key for key, raw in self.by_key.items() if raw != MISSING}
-        typed = any(not isinstance(value, str) for value, raw in raw_values if raw != MISSING)
-        self._numbers = _NUMBER if typed else NUMBER
-        self._takes = {storage for storage in STORAGES if self._has_place_for(storage)}
-
-    def _marked(self, mark: Label) -> float | None:
-        """Return the number, or the date as it is counted, that a marker stands for; None if it is none."""
-        if not isinstance(mark, str):
-            return mark if self._notation.time is None else None
-        number = self._notation.number(plain_text(mark))
-        if number is None and self._notation.format is not None:
-            return Notation(time=self._notation.time).number(mark)
-        return number
-
-    def takes(self, storage: str) -> bool:
-        """Return whether a value that is stored in one of `STORAGES` can have a code."""
-        return storage in self._takes
-
-    def _has_place_for(self, storage: str) -> bool:
-        if storage in ("text", "nothing"):
-            return True
-        if not self._has_labels:
-            return (storage == "date") == (self._bins is not None and self._notation.time is not None)
-        if storage == "bool":
-            return not self._labels.isdisjoint(("true", "false", *("01" if self._numbers is _NUMBER else "")))
-        form = _DAY if storage == "date" else NUMBER
-        return any(form.fullmatch(key) and key_of_written(key) == key for key in self._labels)
-
-    def raw_code(self, value: Any) -> int:
-        """Return the code of a value, or OUTSIDE, MISSING or UNREADABLE."""
-        code = self._text(value) if isinstance(value, str) else self._raw_code(value)
-        return self.other if code == OUTSIDE else code
-
-    def _raw_code(self, value: Any) -> int:
-        if is_missing(value):
-            return MISSING
-        if isinstance(value, (bool, np.bool_)):
-            return self._bool(str(bool(value)).lower())
-        number = number_of(value)
-        if number is not None:
-            return self._number(number, value)
-        if self._notation.time is not None and isinstance(value, (datetime.date, np.datetime64)):
-            return self._bin(self._notation.moment(value))
-        if not self._has_labels:
-            return OUTSIDE if self._bins is None else UNREADABLE
-        return self.by_key.get(key_of(value) or "", OUTSIDE)
-
-    def _bool(self, key: str) -> int:
-        """Return the code of `true` or `false`: with no label of that name 1 or 0, if these are any."""
-        if key in self.by_key or (self._has_labels and self._numbers is NUMBER):
-            return self.by_key.get(key, OUTSIDE)
-        return self._number(int(key == "true"))
-
-    def _number(self, number: float, value: Any = None) -> int:
-        """Return the code of a canonical number, which a value was before."""
-        if self._has_labels:
-            nearest = self.by_key.get(key_of(number) or "", OUTSIDE)
-            return nearest if value is None else self.by_key.get(key_of(value) or "", nearest)
-        if number in self.marks:
-            return MISSING
-        if self._bins is not None:
-            return UNREADABLE if self._notation.time is not None else self._bin(number)
-        if self._clip and not 0 <= number < self._codes:
-            return 0 if number < 0 else self._codes - 1
-        return number if isinstance(number, int) and 0 <= number < self._codes else OUTSIDE
-
-    def _bin(self, value: float) -> int:
-        edges, grid = self._bins, self._notation.grid
-        assert edges is not None
-        if value in self.marks:
-            return MISSING
-        if abs(value) > _HUGE:  # a whole number that no float holds
-            value = math.inf if value > 0 else -math.inf
-        if grid is not None and math.isfinite(value):
-            step, off = _step(value, grid)
-            if off and not self._clip:
-                return OUTSIDE
-            value = step
-        if self._clip:
-            value = min(max(value, edges[0]), edges[-1])
-        if value == edges[-1]:
-            return len(edges) - 2 if grid is None or self._clip else OUTSIDE
-        return bisect.bisect_right(edges, value) - 1 if edges[0] <= value < edges[-1] else OUTSIDE
-
-    def _text(self, text: str) -> int:
-        text = plain_text(text)
-        if text in self.by_text:
-            return self.by_text[text]
-        key = key_of(text)
-        if key is None:
-            return MISSING
-        if self.by_key and (self._notation.is_plain or self._notation.time is not None):
-            for form in (key, key_of_written(text)):
-                if form in self.by_key:
-                    return self.by_key[form]
-        if key in ("true", "false"):
-            return self._bool(key)
-        if self._bins is not None:
-            number = self._notation.number(text)
-            if number is None:
-                return UNREADABLE
-            return MISSING if number != number else self._bin(number)
-        if not self.takes("number"):
-            return OUTSIDE
-        if not self._numbers.fullmatch(text):
-            return self._number(int(key)) if not self._has_labels and _INTEGER.fullmatch(key) else OUTSIDE
-        number = number_of_text(text)
-        return MISSING if number != number else self._number(number)

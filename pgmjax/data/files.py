@@ -16,7 +16,7 @@ import pathlib
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -35,11 +35,12 @@ from pgmjax.data.sources import (
     BATCH_ROWS,
     Batch,
     RecodedSource,
+    Source,
     code_coder,
     weight_coder,
     without_rows_outside,
 )
-from pgmjax.data.text_file import EXCEL, SUFFIXES, TextFile, file_and_kind
+from pgmjax.data.text_file import EXCEL, TextFile, table_file
 from pgmjax.data.value import sql_key_of_text
 
 _Result = TypeVar("_Result")
@@ -61,50 +62,59 @@ _REASONS = {  # by what DuckDB says, which stands beside what it quotes
 
 
 @dataclass(frozen=True)
-class FileSource:
+class StoredSource(Source):
     """A table in files, read again for each scan.
 
     Attributes:
         domain: the domain of the records.
         path: the path of the file or folder.
-        columns: the columns' names in SQL, by attribute.
-        weights: the name of the weights' column in SQL and its encoder, or None.
-        text: the file with its layout if its fields are text, None for Parquet.
-        header: whether a line of a text file names the columns.
-        weight_bound: name and bound of the weights, or None.
         rows_outside: what happens to rows outside the domain, see `data.definition`.
-        types: of the columns of Parquet as Arrow types, by their names; {} of text.
     """
 
     domain: Domain
     path: str
-    columns: dict[str, str]
-    weights: tuple[str, Coder] | None
-    text: tuple[TextFile, CsvLayout] | None
-    header: bool = True
-    weight_bound: tuple[str, int] | None = None
-    rows_outside: str | None = None
-    types: dict[str, Any] = field(default_factory=dict)
-
-    def batches(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
-        """Yield all records in batches, with the named attributes.
-
-        Args:
-            names: the attributes.
-            ordered: whether to keep the order of records within files, and of files by name.
-
-        Raises:
-            TypeError: a column has a type that its attribute does not accept.
-            ValueError: the file cannot be read.
-        """
-        for batch in self.unsettled(names, ordered):
-            yield self.settled(batch, names)
+    rows_outside: str | None
 
     def settled(self, batch: Batch, names: Sequence[str]) -> Batch:
         """Return a batch of `unsettled` with what happens to rows outside the domain."""
         found = without_rows_outside(batch, self.domain, self.rows_outside)
-        columns = {name: found.columns[name] for name in names}
-        return Batch(columns, found.weights, found.rows, found.dropped)
+        return replace(found, columns={name: found.columns[name] for name in names})
+
+    def fingerprint(self, key: bytes) -> str:
+        """Return a keyed digest of the files' bytes."""
+        return fingerprint.of_path(self.path, key)
+
+    def stamp(self) -> tuple[Any, ...]:
+        """Return inode, size and times of a file, or of each .parquet file of a folder."""
+        marks = []
+        for file in fingerprint.parts_of(pathlib.Path(self.path)):
+            found = file.stat()
+            marks.append((str(file), found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
+        return tuple(marks)
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """The file by its path, and what happens to rows outside."""
+        return {"path": os.path.abspath(self.path), "rows_outside": self.rows_outside}
+
+
+@dataclass(frozen=True)
+class FileSource(StoredSource):
+    """A table in text or Parquet files, through DuckDB.
+
+    Attributes:
+        columns: the columns' names in SQL, by attribute; of the weights by "".
+        text: the file with its layout if its fields are text, None for Parquet.
+        header: whether a line of a text file names the columns.
+        weight_bound: name and bound of the weights, or None.
+        types: of the columns of Parquet as Arrow types, by their names; {} of text.
+    """
+
+    columns: dict[str, str]
+    text: tuple[TextFile, CsvLayout] | None
+    header: bool = True
+    weight_bound: tuple[str, int] | None = None
+    types: dict[str, Any] = field(default_factory=dict)
 
     def unsettled(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
         """Yield batches with every record as it lies there; of all attributes if rows are dropped."""
@@ -116,7 +126,7 @@ class FileSource:
                 _named(said, encode_array, coder, array)
                 for (said, _, coder), array in zip(coders, arrays, strict=True)
             ]
-            weights = encoded.pop() if self.weights else None
+            weights = encoded.pop() if self.weight_bound else None
             yield Batch(dict(zip(names, encoded, strict=True)), weights, len(arrays[0]))
 
     def _coders(self, names: Sequence[str]) -> list[tuple[str, str, Coder]]:
@@ -125,7 +135,10 @@ class FileSource:
             (f"Attribute {n!r}", self.columns[n], coder_of(self.domain.attribute(n), self.rows_outside))
             for n in names
         ]
-        return [*found, *([("Weights", *self.weights)] if self.weights else [])]
+        if self.weight_bound is not None:
+            bound = weight_coder(self.weight_bound[1], clip=self.rows_outside == "clip")
+            found.append(("Weights", self.columns[""], bound))
+        return found
 
     def check_types(self) -> None:
         """Refuse a Parquet table by its schema, if a column has a type that its attribute can match nowhere.
@@ -223,7 +236,7 @@ class FileSource:
     @property
     def layout(self) -> dict[str, str]:
         """The files' columns by attribute, with key "" for the weights."""
-        return {**self.columns, **({"": self.weights[0]} if self.weights else {})}
+        return self.columns
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -231,7 +244,7 @@ class FileSource:
         form: dict[str, Any] = {"header": self.header, "encoding": self.encoding}
         if self.text is not None:
             form["layout"] = self.text[1]._asdict()
-        return {"path": os.path.abspath(self.path), **form, "rows_outside": self.rows_outside}
+        return {**super().reading, **form}
 
     @property
     def encoding(self) -> str | None:
@@ -243,16 +256,6 @@ class FileSource:
         """The records that count."""
         bound = None if self.weight_bound is None else self.weight_bound[1]
         return Population.of_table(self.domain, self.rows_outside, bound)
-
-    def fingerprint(self, key: bytes) -> str:
-        """Return a keyed digest of the files' bytes."""
-        return fingerprint.of_path(self.path, key)
-
-    identity = fingerprint
-
-    def stamp(self) -> tuple[Any, ...]:
-        """Return inode, size and times of every file."""
-        return stamp_of(pathlib.Path(self.path))
 
     def under(self, definition: TableDefinition) -> RecodedSource:
         """Return the same records, encoded as the table's holder defined it, in this source's codes.
@@ -316,28 +319,28 @@ def open_files(
         ValueError: the kind of file is not supported, a column is missing or occurs twice, or there is no
             such encoding.
     """
-    file, kind = file_and_kind(path)
-    text_file.check_encoding(file, kind, encoding)
-    weights, most = weight_bound if weight_bound is not None else (None, 1)
+    file, kind = table_file(path, encoding)
+    weights = None if weight_bound is None else weight_bound[0]
     names = list(domain) + ([weights] if weights is not None else [])
     if kind == ".npy":
-        return open_npy(file, domain, weights, rows_outside)
+        if weights is not None:
+            raise ValueError("A .npy file has codes only and no column of weights: leave out the weights.")
+        _mapped(file, domain)
+        return NpySource(domain, str(file), rows_outside)
+    checks.optional("duckdb", extra="tables")  # records are read late, when a budget is charged
     text, types = None, {}
-    if file.is_dir() or kind == ".parquet":
+    if kind == ".parquet":
         types = _types(file)
         columns = _parquet_columns(file, types, names)
-    elif kind in (*SUFFIXES, EXCEL):
+    else:
         if weights is not None and not header:
             raise ValueError("weights names a column of the header, so it needs header=True.")
         found = TextFile.of(file, kind, encoding)
         layout = find_columns(found, names, header)
         text, columns = (found, layout), {name: f"f{k}" for name, k in layout.positions.items()}
-    else:
-        raise _no_table(file, kind)
-    of_weights = None
     if weights is not None:
-        of_weights = (columns.pop(weights), weight_coder(most, clip=rows_outside == "clip"))
-    return FileSource(domain, str(file), columns, of_weights, text, header, weight_bound, rows_outside, types)
+        columns[""] = columns.pop(weights)
+    return FileSource(domain, str(file), rows_outside, columns, text, header, weight_bound, types)
 
 
 def column_names(
@@ -362,11 +365,10 @@ def column_names(
         FileNotFoundError: there is no such file.
         ValueError: the kind of file names no columns, or no column has a name of its own.
     """
-    file, kind = file_and_kind(path)
-    text_file.check_encoding(file, kind, encoding)
-    if file.is_dir() or kind == ".parquet":
+    file, kind = table_file(path, encoding)
+    if kind == ".parquet":
         found = [*_types(file)]
-    elif kind in (*SUFFIXES, EXCEL):
+    elif kind != ".npy":
         found = names_of(TextFile.of(file, kind, encoding), names, header)
         if len(found) == 1 and " " in found[0]:
             warnings.warn(
@@ -374,10 +376,8 @@ def column_names(
                 "with commas between them.",
                 stacklevel=2,
             )
-    elif kind == ".npy":
-        raise ValueError(f"{file.name} does not name its columns: give a domain for it.")
     else:
-        raise _no_table(file, kind)
+        raise ValueError(f"{file.name} does not name its columns: give a domain for it.")
     own = [name for name in found if name and (found.count(name) == 1 or name in names)]
     left = len(found) - len(own) - ("" in found)
     if not own:
@@ -400,16 +400,8 @@ def column_types(
         FileNotFoundError, ValueError: as `column_names`.
     """
     names = column_names(path, encoding, header=header)
-    file, kind = file_and_kind(path)
-    return _types(file) if file.is_dir() or kind == ".parquet" else dict.fromkeys(names)
-
-
-def _no_table(file: pathlib.Path, kind: str) -> ValueError:
-    sheet = " (save the sheet as CSV in UTF-8, or as Parquet)" * (kind in (".xls", ".xlsb", ".ods"))
-    return ValueError(
-        f"{file.name} is no kind of table that can be read{sheet}: expected .parquet (or a folder of them), "
-        f".npy, .xlsx, {', '.join(SUFFIXES)}, or one of these text kinds with .gz."
-    )
+    file, kind = table_file(path)
+    return _types(file) if kind == ".parquet" else dict.fromkeys(names)
 
 
 def _read_csv(path: str, layout: CsvLayout, form: str) -> str:
@@ -596,43 +588,23 @@ def _identifier(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class NpySource:
-    """A table of codes in a .npy file, read again for each scan.
+class NpySource(StoredSource):
+    """A table of codes in a .npy file, with columns in the order of the domain."""
 
-    Attributes:
-        domain: the domain of the records, in the order of the columns.
-        path: the file.
-        rows_outside: what happens to rows outside the domain, see `data.definition`.
-    """
-
-    domain: Domain
-    path: pathlib.Path
-    rows_outside: str | None = None
-
-    def batches(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
-        """Yield all records in batches, always in order, with the named attributes.
+    def unsettled(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
+        """Yield batches, always in order, with every record as it lies there.
 
         Raises:
             ValueError: the file can no longer be read.
         """
-        codes = _mapped(self.path, self.domain)
-        places = {name: place for place, name in enumerate(self.domain)}
+        codes = _mapped(pathlib.Path(self.path), self.domain)
         read = [*self.domain] if self.rows_outside == "drop" else names
         coders = {name: code_coder(self.domain[name], clip=self.rows_outside == "clip") for name in read}
         for start in range(0, len(codes), BATCH_ROWS):
             part = np.asarray(codes[start : start + BATCH_ROWS]).reshape(-1, len(self.domain))
-            columns = {
-                name: coder.encode_numbers(np.ascontiguousarray(part[:, places[name]]))
-                for name, coder in coders.items()
-            }
-            yield self.settled(Batch(columns, None, len(part)), names)
-
-    unsettled = batches
-
-    def settled(self, batch: Batch, names: Sequence[str]) -> Batch:
-        """Return a batch with what happens to rows outside the domain."""
-        batch = without_rows_outside(batch, self.domain, self.rows_outside)
-        return Batch({name: batch.columns[name] for name in names}, None, batch.rows, batch.dropped)
+            table = dict(zip(self.domain, np.ascontiguousarray(part.T), strict=True))
+            columns = {name: coder.encode_numbers(table[name]) for name, coder in coders.items()}
+            yield Batch(columns, None, len(part))
 
     @property
     def layout(self) -> dict[str, str]:
@@ -640,24 +612,9 @@ class NpySource:
         return {name: str(place) for place, name in enumerate(self.domain)}
 
     @property
-    def reading(self) -> dict[str, Any]:
-        """The file by its path."""
-        return {"path": os.path.abspath(self.path), "rows_outside": self.rows_outside}
-
-    @property
     def population(self) -> Population:
         """The records that count."""
         return Population.of_table(self.domain, self.rows_outside, coded=True)
-
-    def fingerprint(self, key: bytes) -> str:
-        """Return a keyed digest of the file's bytes."""
-        return fingerprint.of_path(self.path, key)
-
-    identity = fingerprint
-
-    def stamp(self) -> tuple[Any, ...]:
-        """Return inode, size and times of the file."""
-        return stamp_of(self.path)
 
     def under(self, definition: TableDefinition) -> RecodedSource:
         """Return the same records, encoded as the table's holder defined it, in this source's codes.
@@ -669,31 +626,13 @@ class NpySource:
         return RecodedSource(NpySource(definition.domain, self.path, definition.rows_outside), tables)
 
 
-def stamp_of(path: pathlib.Path) -> tuple[Any, ...]:
-    """Return inode, size and times of a file, or of each .parquet file of a folder."""
-    marks = []
-    for file in fingerprint.parts_of(path):
-        found = file.stat()
-        marks.append((str(file), found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
-    return tuple(marks)
-
-
-def open_npy(
-    file: pathlib.Path, domain: Domain, weights: str | None, rows_outside: str | None = None
-) -> NpySource:
-    """Check the form of a .npy file: integer codes [rows, attributes], or [rows] of one attribute.
+def _mapped(file: pathlib.Path, domain: Domain) -> np.ndarray:
+    """Return the integer codes of a .npy file [rows, attributes], or [rows] of one attribute.
 
     Raises:
         TypeError: the file does not contain integers.
-        ValueError: weights are given, or the file is damaged or has another shape.
+        ValueError: it is damaged or has another shape.
     """
-    if weights is not None:
-        raise ValueError("A .npy file has codes only and no column of weights: leave out the weights.")
-    _mapped(file, domain)
-    return NpySource(domain, file, rows_outside)
-
-
-def _mapped(file: pathlib.Path, domain: Domain) -> np.ndarray:
     try:
         codes = mapped(file)
     except (ValueError, OSError, EOFError):

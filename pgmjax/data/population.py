@@ -327,28 +327,24 @@ def _merged(attribute: Attribute, rows_outside: str | None, coded: bool) -> Iter
     """Yield the cells of an attribute that count other values with their own, as its values are read."""
     name, clips = attribute.name, rows_outside == "clip"
     regular = attribute.size - attribute.missing
-    if coded:
-        if clips:
-            yield MergedCell(name, 0, "all smaller codes")
-            yield MergedCell(name, attribute.size - 1, "all larger codes")
-    elif attribute.bins is not None and (attribute.clip or clips):
-        small, large = ("smaller", "larger") if attribute.time is None else ("earlier", "later")
-        yield MergedCell(name, 0, f"all {small} values")
-        yield MergedCell(name, regular - 1, f"all {large} values")
-        if attribute.grid is not None and attribute.time is None:
-            yield MergedCell(name, None, f"values between multiples of {attribute.grid:g}, at the nearest,")
-    elif attribute.labels is None and attribute.bins is None and clips:
-        yield MergedCell(name, 0, "all smaller codes")
-        yield MergedCell(name, regular - 1, "all larger codes")
-    if coded:
-        if rows_outside == "missing" and attribute.missing:
-            yield MergedCell(name, attribute.size - 1, "all values that have no place in the domain")
-        return
-    if attribute.other:
+    ends: tuple[str, ...] = ()
+    if attribute.bins is not None and not coded and (attribute.clip or clips):
+        ends = (
+            ("smaller values", "larger values")
+            if attribute.time is None
+            else ("earlier values", "later values")
+        )
+    elif clips and (coded or attribute.labels is None):
+        ends = ("smaller codes", "larger codes")
+    for code, beyond in zip((0, (attribute.size if coded else regular) - 1), ends, strict=False):
+        yield MergedCell(name, code, f"all {beyond}")
+    if ends and attribute.grid is not None and attribute.time is None and not coded:
+        yield MergedCell(name, None, f"values between multiples of {attribute.grid:g}, at the nearest,")
+    if attribute.other and not coded:
         yield MergedCell(name, regular - 1, "all values that are none of the labels")
     elif rows_outside == "missing" and attribute.missing:
         yield MergedCell(name, attribute.size - 1, "all values that have no place in the domain")
-    for code, others in enumerate(attribute.spellings):
+    for code, others in enumerate(() if coded else attribute.spellings):
         if others:
             yield MergedCell(name, code, "other spellings")
 

@@ -7,10 +7,11 @@ of another domain. Sources of files are in `data.files`. `ScanTally` counts what
 
 from __future__ import annotations
 
+import abc
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,6 @@ from pgmjax.data.population import Population
 
 BATCH_ROWS = 1 << 17
 LARGEST_TOTAL = 1 << 53
-_HALF = 26
 
 
 @dataclass(frozen=True)
@@ -57,142 +57,122 @@ class Batch:
             return self
         keep = np.ones(self.rows, dtype=bool)
         keep[places] = False
+        return self.only(keep)
+
+    def only(self, keep: np.ndarray) -> Batch:
+        """Return the records of a mask [rows]."""
         columns = {name: encoded.only(keep) for name, encoded in self.columns.items()}
         weights = None if self.weights is None else self.weights.only(keep)
-        return Batch(columns, weights, self.rows - len(places), self.dropped)
+        return replace(self, columns=columns, weights=weights, rows=int(np.count_nonzero(keep)))
 
 
 class TableChangedError(Error, RuntimeError):
     """The files of a table changed between two readings that had to be of one table."""
 
 
-class Source(Protocol):
-    """A source of batches of codes that can be scanned repeatedly."""
+class Source(abc.ABC):
+    """A source of batches of codes that can be scanned repeatedly; what it need not say is that of memory."""
 
-    def batches(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
-        """Yield all records in batches, with the named attributes; in the table's order if `ordered`."""
-        ...
-
+    @abc.abstractmethod
     def unsettled(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
         """Yield batches with every record as it lies there, those outside the domain too."""
-        ...
 
     def settled(self, batch: Batch, names: Sequence[str]) -> Batch:
         """Return an unsettled batch, or a part of one, as `batches` yields it."""
-        ...
+        return batch
 
+    def batches(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
+        """Yield all records in batches, with the named attributes; in the table's order if `ordered`."""
+        for batch in self.unsettled(names, ordered):
+            yield self.settled(batch, names)
+
+    @abc.abstractmethod
     def fingerprint(self, key: bytes) -> str:
         """Return a keyed digest of the records as stored; in memory of the domain's columns alone."""
-        ...
 
     def identity(self, key: bytes) -> str:
         """Return a keyed digest of the whole table, by which a ledger recognises it."""
-        ...
+        return self.fingerprint(key)
 
     def stamp(self) -> tuple[Any, ...]:
         """Return marks of the files that change when they do; empty in memory."""
-        ...
+        return ()
 
+    @abc.abstractmethod
     def under(self, definition: TableDefinition) -> Source:
         """Return the same records, encoded as the table's holder defined it, in this source's codes.
 
         Raises:
             ValueError: codes or weights that do not follow from the definition's.
         """
-        ...
 
     @property
     def layout(self) -> dict[str, str]:
-        """The stored columns by attribute, with key "" for the weights."""
-        ...
+        """The stored columns by attribute, with key "" for the weights; empty in memory."""
+        return {}
 
     @property
+    @abc.abstractmethod
     def population(self) -> Population:
         """The records that count, by public facts alone."""
-        ...
 
     @property
     def reading(self) -> dict[str, Any]:
         """The files by name and how they are read, for JSON; empty in memory."""
-        ...
+        return {}
 
 
-class ColumnSource:
+@dataclass(frozen=True, eq=False)
+class ColumnSource(Source):
     """Columns of codes held in memory.
 
-    Args:
+    Attributes:
         columns: valid codes [rows] by attribute.
         weights: valid weights [rows], or None.
         domain: of the codes.
+        public: the population that they are of.
         weight_bound: name (None if it has none) and bound of the weights.
         content: digest of everything that the table was given as, see `fingerprint.content`; None if that was
             these columns alone.
-        population: the records that they are of. Default: all of a table of codes of the domain.
         dropped: number of records of the table that are not among them, for a value outside the domain.
     """
 
-    def __init__(
-        self,
-        columns: dict[str, np.ndarray],
-        weights: np.ndarray | None,
-        domain: Domain,
-        weight_bound: tuple[str | None, int] | None = None,
-        content: bytes | None = None,
-        population: Population | None = None,
-        dropped: int = 0,
-    ):
-        bound = None if weight_bound is None else weight_bound[1]
-        self.population = Population.of_table(domain, None, bound) if population is None else population
-        self._columns = columns
-        self._weights = weights
-        self._domain = domain
-        self._weight_bound = weight_bound
-        self._content = content
-        self._dropped = dropped
-        self._rows = len(next(iter(columns.values())))
+    columns: dict[str, np.ndarray]
+    weights: np.ndarray | None
+    domain: Domain
+    public: Population
+    weight_bound: tuple[str | None, int] | None = None
+    content: bytes | None = None
+    dropped: int = 0
 
-    def batches(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
+    def unsettled(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
         """Yield all records in batches, always in order, with the named attributes."""
-        for start in range(0, max(self._rows, 1), BATCH_ROWS):
-            part = slice(start, min(start + BATCH_ROWS, self._rows))
-            columns = {name: Encoded(self._columns[name][part]) for name in names}
-            weights = None if self._weights is None else Encoded(self._weights[part])
-            yield Batch(columns, weights, part.stop - start, 0 if start else self._dropped)
-
-    unsettled = batches
-
-    def settled(self, batch: Batch, names: Sequence[str]) -> Batch:
-        """Return a batch as it is: columns in memory are settled."""
-        return batch
+        rows = len(next(iter(self.columns.values())))
+        for start in range(0, max(rows, 1), BATCH_ROWS):
+            part = slice(start, min(start + BATCH_ROWS, rows))
+            columns = {name: Encoded(self.columns[name][part]) for name in names}
+            weights = None if self.weights is None else Encoded(self.weights[part])
+            yield Batch(columns, weights, part.stop - start, 0 if start else self.dropped)
 
     @property
-    def layout(self) -> dict[str, str]:
-        """An empty dict, as columns in memory are identified by their attributes."""
-        return {}
+    def population(self) -> Population:
+        """The records that they are of."""
+        return self.public
 
     def fingerprint(self, key: bytes) -> str:
         """Return a keyed digest of names, codes and weights."""
-        columns = dict(self._columns) if self._weights is None else {**self._columns, "": self._weights}
+        columns = dict(self.columns) if self.weights is None else {**self.columns, "": self.weights}
         return fingerprint.of_columns(columns, key)
 
     def identity(self, key: bytes) -> str:
         """Return a keyed digest of all columns that the table was given with."""
-        return self.fingerprint(key) if self._content is None else fingerprint.of_content(self._content, key)
-
-    def stamp(self) -> tuple[Any, ...]:
-        """Return nothing: columns in memory are this object's own and do not change."""
-        return ()
-
-    @property
-    def reading(self) -> dict[str, Any]:
-        """Nothing: there is no file."""
-        return {}
+        return self.fingerprint(key) if self.content is None else fingerprint.of_content(self.content, key)
 
     def under(self, definition: TableDefinition) -> ColumnSource:
         """Return this source, if its codes and weights follow from the definition's."""
-        definition.tables(self._domain)
-        if self._weight_bound is not None:
-            definition.check_weights(*self._weight_bound)
+        definition.tables(self.domain)
+        if self.weight_bound is not None:
+            definition.check_weights(*self.weight_bound)
         return self
 
 
@@ -278,7 +258,11 @@ class ScanTally:
         ]
         if self._bad_weights:
             said.append(f"Weights: {self._bad_weights} rows are not integers in 0..{self.max_weight}.")
-            said.append("Weights are whole numbers, and the largest that may be is max_weight.")
+            said.append(
+                "Weights are whole numbers up to max_weight: multiply fractions, as of a survey, by 10 or "
+                "100, round "
+                "them, and raise max_weight as much."
+            )
         if said:
             said.append(self._remedy(rows_outside))
         if not self.rows and not may_be_empty:
@@ -290,15 +274,12 @@ class ScanTally:
 
 
 def _exact_sum(weights: np.ndarray) -> int:
-    # summed in two halves, as 2**17 weights just below 2**53 would overflow 64 bits
-    low = weights & weights.dtype.type(min((1 << _HALF) - 1, np.iinfo(weights.dtype).max))
-    if weights.dtype.itemsize < 8:
-        return int(weights.sum(dtype=np.uint64))
-    high = weights >> weights.dtype.type(_HALF)
-    return (int(high.sum(dtype=np.uint64)) << _HALF) + int(low.sum(dtype=np.uint64))
+    # in pieces, as 2**17 weights just below 2**53 would overflow 64 bits
+    pieces = range(0, len(weights), 1 << 10)
+    return sum(int(weights[start : start + (1 << 10)].sum(dtype=np.uint64)) for start in pieces)
 
 
-class DerivedSource:
+class DerivedSource(Source):
     """The records of another source, seen in another way: the same table to a ledger, in the same files.
 
     Args:
@@ -352,42 +333,30 @@ class RecodedSource(DerivedSource):
         self._tables = tables
         self._weighted = weighted
 
-    def batches(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
-        """Yield all records in batches, with the named attributes."""
-        for batch in self._source.batches(names, ordered):
-            yield self._recoded(batch)
-
     def unsettled(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
         """Yield the batches of the source, in its own codes."""
         return self._source.unsettled(names, ordered)
 
     def settled(self, batch: Batch, names: Sequence[str]) -> Batch:
-        """Return a batch of `unsettled` in the new codes."""
-        return self._recoded(self._source.settled(batch, names))
-
-    def _recoded(self, batch: Batch) -> Batch:
-        columns = {name: self._mapped(name, encoded) for name, encoded in batch.columns.items()}
-        return Batch(columns, batch.weights if self._weighted else None, batch.rows, batch.dropped)
-
-    def _mapped(self, name: str, encoded: Encoded) -> Encoded:
-        if name not in self._tables:
-            return encoded
-        # rows without a code have code 0 here, and stay marked as such
-        return encoded.with_codes(self._tables[name][encoded.codes])
+        """Return a batch of `unsettled` in the new codes; rows without a code stay marked as such."""
+        batch = self._source.settled(batch, names)
+        columns = {
+            name: replace(one, codes=self._tables[name][one.codes]) if name in self._tables else one
+            for name, one in batch.columns.items()
+        }
+        return replace(batch, columns=columns, weights=batch.weights if self._weighted else None)
 
     @property
     def layout(self) -> dict[str, str]:
         """The columns of the source with a digest of each map, so that a ledger can distinguish maps."""
-        return {**self._source.layout, **{name: self._described(name) for name in self._tables}}
+        stored = self._source.layout
+        digests = {n: hashlib.sha256(t.astype("<u8").tobytes()).hexdigest() for n, t in self._tables.items()}
+        return {**stored, **{n: f"{stored.get(n, n)} recoded {found[:16]}" for n, found in digests.items()}}
 
     @property
     def population(self) -> Population:
         """The population of the source, in the new codes."""
         return self._source.population.recoded(self._tables, self._weighted)
-
-    def _described(self, name: str) -> str:
-        codes = self._tables[name].astype("<u8").tobytes()
-        return f"{self._source.layout.get(name, name)} recoded {hashlib.sha256(codes).hexdigest()[:16]}"
 
     def with_key(self, key: bytes) -> RecodedSource:
         """Return the same records with the choice that a key makes among those of a unit."""

@@ -29,6 +29,7 @@ from pgmjax.data.encoding import text_of
 
 SUFFIXES = (".csv", ".tsv", ".data", ".txt")
 EXCEL = ".xlsx"
+KINDS = (".parquet", ".npy", EXCEL, *SUFFIXES)
 LONGEST_LINE = 1 << 21
 FIRST_LINES = 256  # of a file, among which its first records are
 _PIECE = 1 << 16  # characters that are decoded at once
@@ -67,22 +68,37 @@ _SIGNATURES = (  # how files begin, what they are, the suffix of those that are 
 _OWN = {EXCEL: "an Excel file", ".parquet": "Parquet", ".npy": "a .npy file"}
 
 
-def file_and_kind(path: str | os.PathLike[str]) -> tuple[pathlib.Path, str]:
-    """Return a file and its suffix, of a compressed one the suffix before .gz; "" of a folder.
+def table_file(path: str | os.PathLike[str], encoding: str | None = None) -> tuple[pathlib.Path, str]:
+    """Return a table's file and its kind, one of `KINDS`; ".parquet" of a folder. Reads no record.
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: it is no regular file, or its first bytes are those of another kind.
+        TypeError: the encoding is no name.
+        ValueError: it is no regular file, of no kind of table that can be read, or of another one than its
+            name says; or there is no such encoding, or the file is no text.
     """
+    known_encoding(encoding)
     file = pathlib.Path(path).absolute()
     if not file.exists():
         raise FileNotFoundError(absent("table", path))
-    if file.is_dir():
-        return file, ""
-    if not file.is_file():
+    if not (file.is_dir() or file.is_file()):
         raise ValueError(
             f"{file} is a pipe or a device, and a table is read several times: save it to a file first."
         )
+    kind = ".parquet" if file.is_dir() else _kind_of(file)
+    if kind not in KINDS:
+        sheet = " (save the sheet as CSV in UTF-8, or as Parquet)" * (kind in (".xls", ".xlsb", ".ods"))
+        raise ValueError(
+            f"{file.name} is no kind of table that can be read{sheet}: expected .parquet (or a folder of "
+            f"them), .npy, .xlsx, {', '.join(SUFFIXES)}, or one of these text kinds with .gz."
+        )
+    if encoding is not None and kind not in SUFFIXES:
+        raise ValueError(f"encoding is that of a text file, and {file.name} is none: leave it out.")
+    return file, kind
+
+
+def _kind_of(file: pathlib.Path) -> str:
+    """Return a file's suffix, of a compressed one that before .gz; its first bytes must agree with it."""
     suffixes = [suffix.lower() for suffix in file.suffixes]
     packed = suffixes[-1:] == [".gz"]
     kind = suffixes[-2] if packed and len(suffixes) > 1 else "".join(suffixes[-1:])
@@ -91,7 +107,7 @@ def file_and_kind(path: str | os.PathLike[str]) -> tuple[pathlib.Path, str]:
     if packed:
         with contextlib.suppress(OSError, EOFError, zlib.error), binary(file) as stream:
             _check_signature(file, kind, stream.read(512))
-    return file, kind
+    return kind
 
 
 def _check_signature(file: pathlib.Path, kind: str, first: bytes) -> None:
@@ -143,13 +159,7 @@ class TextFile:
 
     @classmethod
     def of(cls, path: pathlib.Path, kind: str, encoding: str | None) -> TextFile:
-        """Return a file with the encoding that was given, or else that of its byte-order mark.
-
-        Raises:
-            TypeError: the encoding is no name.
-            ValueError: there is no encoding of that name, or the file is a sheet.
-        """
-        check_encoding(path, kind, encoding)
+        """Return a file with the encoding that was given, or else that of its byte-order mark."""
         found = known_encoding(encoding)
         if encoding is None and kind != EXCEL:
             with contextlib.suppress(OSError, EOFError, zlib.error), binary(path) as stream:
@@ -279,18 +289,6 @@ def _check_whole(path: pathlib.Path, stamp: tuple[int, ...]) -> None:
                 pass
     except (OSError, EOFError, zlib.error) as error:
         raise ValueError(f"{path} cannot be read: it is damaged ({type(error).__name__}).") from None
-
-
-def check_encoding(file: pathlib.Path, kind: str, encoding: str | None) -> None:
-    """Refuse the encoding of a file that is no text.
-
-    Raises:
-        TypeError: the encoding is no name.
-        ValueError: there is no encoding of that name, or the file is no text.
-    """
-    known_encoding(encoding)
-    if encoding is not None and kind not in SUFFIXES:
-        raise ValueError(f"encoding is that of a text file, and {file.name} is none: leave it out.")
 
 
 def _lines(text: str) -> list[str]:

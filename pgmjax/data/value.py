@@ -236,6 +236,22 @@ def keys_of_moments(values: np.ndarray) -> list[str | None]:
     return [None if text == "NaT" else _key_of_text(text) for text in np.datetime_as_string(values).tolist()]
 
 
+def moment_text(value: float, time: str | None) -> str:
+    """Return the ISO form of days or seconds since 1970-01-01."""
+    return str(np.array([int(value)]).astype("M8[D]" if time == "day" else "M8[s]")[0])
+
+
+def decimal_places(grid: float) -> int:
+    """Return the decimal places that values on a grid have.
+
+    Example:
+        >>> decimal_places(1), decimal_places(0.25), decimal_places(10)
+        (0, 2, 0)
+    """
+    text = f"{grid:.12f}".rstrip("0")
+    return len(text.partition(".")[2])
+
+
 def sql_key_of_text(stored: str) -> str:
     """Return the SQL expression that is for a text what `key_of` is; NULL if it is missing."""
     form = text = f"nfc_normalize(trim({stored}::VARCHAR, '{SPACES}'))"

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from pgmjax.data.attribute import Attribute
-from pgmjax.data.cells import moment_text
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.definition import outside_of_found
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
+from pgmjax.data.value import moment_text
 from pgmjax.discovery import probes
 from pgmjax.discovery.open_table import OpenTable, key_column
 from pgmjax.discovery.probes import FineCells, Reading
@@ -72,7 +72,11 @@ class Discovery:
 
     def __post_init__(self) -> None:
         for name in ("share", "delta_share"):
-            said = "the share for discovery" if name == "share" else name
+            said = (
+                "the share of the budget that finds the open columns, such as 0.1,"
+                if name == "share"
+                else name
+            )
             value = exact(said, getattr(self, name))
             if not 0 < value < 1:
                 raise ValueError(f"{said} must be a share in (0, 1), got {as_text(value)}.")

@@ -3,7 +3,6 @@
 - `history`: linear queries with their noisy answers. `rows`: the queries in factored form. `builders`: builds
   queries. `storage`: histories on disk.
 - `prior`: product priors of a record, public or measured with budget.
-- `answers`: answers computed from a history. `noise_covariance`: the covariance of its noise.
 - `estimable`: bounds on what remains of a query after subtracting a combination of others.
 - `bayes`: unbiased estimates, with the distribution of their error and posteriors.
 - `kernel`: inner products of queries under a `ProductPrior`, ridge regression and kernel PCA.
@@ -16,19 +15,17 @@ budget.
 
 from pgmjax._internal import migration
 from pgmjax.history import builders
-from pgmjax.history.answers import Answers
 from pgmjax.history.bayes.blue import BestLinearUnbiased
-from pgmjax.history.bayes.choose import distribution_of
 from pgmjax.history.bayes.consistent import DeclinedError, InferenceControl, consistent_answers
 from pgmjax.history.bayes.coordinates import NotEstimableError
-from pgmjax.history.bayes.inference import Claim
+from pgmjax.history.bayes.inference import Claim, distribution_of
 from pgmjax.history.bayes.posterior import posterior
 from pgmjax.history.history import History
 from pgmjax.history.kernel.cross_validation import CrossValidation
-from pgmjax.history.kernel.inner_products import kernel
+from pgmjax.history.kernel.inner_products import KernelProduct, kernel
 from pgmjax.history.kernel.pca import KernelPCA
-from pgmjax.history.kernel.product import KernelProduct
 from pgmjax.history.kernel.ridge import KernelRidge
+from pgmjax.history.kernel.system import Answers
 from pgmjax.history.max_entropy.fit import MaxEntropy
 from pgmjax.history.prior import ProductPrior
 from pgmjax.history.rows import Rows

@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from pgmjax.history.prior import ProductPrior
-from pgmjax.history.rows import MAX_JOINT_CELLS, Rows, TermGroup
+from pgmjax.history.rows import MAX_JOINT_CELLS, Rows, TermGroup, kronecker
 
 TOLERANCE = 1e-7
 """Largest residual entry of a query that counts as estimable, relative to the query's largest entry."""
@@ -113,11 +113,8 @@ def _table(every: Rows, group: TermGroup, coefficients: np.ndarray, bases: list[
     chunk = max(1, MAX_JOINT_CELLS // result.shape[1])
     for low in range(0, len(used), chunk):
         some = used[low : low + chunk]
-        product = np.ones((len(some), 1))
-        for place in group.attributes:
-            vectors = bases[place][every.index[group.terms[some], place]]
-            product = (product[:, :, None] * vectors[:, None, :]).reshape(len(some), -1)
-        result += coefficients[:, some] @ product
+        factors = (bases[place][every.index[group.terms[some], place]] for place in group.attributes)
+        result += coefficients[:, some] @ kronecker(np.ones((len(some), 1)), factors)
     return result.reshape(len(coefficients), *shape)
 
 

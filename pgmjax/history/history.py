@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import scipy
 
 from pgmjax._internal import checks
 from pgmjax.data.domain import Domain, as_domain
@@ -35,16 +36,13 @@ class History:
         covariance: covariance of the noise of all rows (counts squared) [rows, rows], if it is correlated.
             Default: the diagonal of the measurements' own variances.
         relation: neighbouring relation under which the answers were bought. Default: not stated.
-        sensitivities: stated sensitivity of each answer [rows]; only checked against those that follow from
-            the queries. Default: no check.
         secure: False if the noise is reproducible, such as that of a seeded session, and so protects nobody;
             measurements that say so of their own noise count too.
 
     Raises:
         TypeError: something is not a measurement, or `secure` is not True or False.
         ValueError: a measurement does not fit the domain, the covariance is not symmetric and positive
-            definite or disagrees with the measurements' standard deviations, or the sensitivities are not
-            those of the queries under the relation.
+            definite, or it disagrees with the measurements' standard deviations.
 
     Example:
         >>> measured = LinearMeasurement(("sex",), [10, 7], stddev=2.0)
@@ -65,7 +63,6 @@ class History:
         *,
         covariance: Any = None,
         relation: Relation | str | None = None,
-        sensitivities: Any = None,
         secure: bool = True,
     ) -> None:
         domain = as_domain(domain, "History(domain, measurements)", measurements)
@@ -78,8 +75,6 @@ class History:
         object.__setattr__(self, "measurements", kept)
         object.__setattr__(self, "secure", secure and all(are_secure(m.inputs) for m in kept))
         object.__setattr__(self, "covariance", checked(covariance, self.stddevs))
-        if sensitivities is not None:
-            _check_sensitivities(sensitivities, self.sensitivities, self.rows.has_exact_extremes())
 
     @classmethod
     def from_answers(
@@ -92,20 +87,18 @@ class History:
         distribution: DiscreteNoise | None = None,
         covariance: Any = None,
         relation: Relation | str | None = None,
-        sensitivities: Any = None,
     ) -> History:
         """Return a history from plain numbers.
 
         Args:
             domain: the domain.
             queries: the measured queries.
-            values: noisy answers to the rows of all queries (counts) [rows].
+            values: noisy answers to the rows of all queries (counts) [rows], or a list for each query.
             stddev: standard deviation of the noise (counts), one or [rows]; give this, `distribution` or
                 `covariance`.
             distribution: discrete distribution of the noise of every row.
             covariance: as in the class.
             relation: as in the class.
-            sensitivities: as in the class.
 
         Raises:
             ValueError: not one value per row, or not exactly one of `stddev`, `distribution`, `covariance`.
@@ -129,6 +122,8 @@ class History:
                 f"queries must hold queries, such as pgmjax.queries.marginal([name]), got {', '.join(kinds)}"
                 ": write, for example, history.builders.equals('sex', 'F').query(domain)."
             )
+        if not isinstance(values, np.ndarray) and any(np.ndim(each) for each in values):
+            values = np.concatenate([np.ravel(each) for each in values])  # one list for each query
         values = np.asarray(values)
         ends = np.cumsum([query.num_rows(domain) for query in queries])
         expected = int(ends[-1]) if len(ends) else 0
@@ -142,7 +137,7 @@ class History:
                 continue
             spread = np.broadcast_to(np.asarray(stddev, np.float64), values.shape)[some]
             measured.append(LinearMeasurement(query.clique, values[some], spread, query))
-        return cls(domain, measured, covariance=covariance, relation=relation, sensitivities=sensitivities)
+        return cls(domain, measured, covariance=covariance, relation=relation)
 
     @functools.cached_property
     def num_rows(self) -> int:
@@ -221,7 +216,7 @@ class History:
         parts = [self, *new]
         covariance = None
         if any(part.covariance is not None for part in parts):
-            covariance = block_diagonal([part.full_covariance() for part in parts])
+            covariance = scipy.linalg.block_diag(*(part.full_covariance() for part in parts))
         every = [measurement for part in parts for measurement in part.measurements]
         secure = all(part.secure for part in parts)
         result = History(self.domain, every, covariance=covariance, relation=self.relation, secure=secure)
@@ -238,8 +233,7 @@ class History:
         Raises:
             ValueError: the folder exists.
         """
-        relation = None if self.relation is None else self.relation.value
-        storage.save(folder, self.domain, self.measurements, self.covariance, relation, self.secure)
+        storage.save(folder, self)
 
     @classmethod
     def load(cls, folder: Any) -> History:
@@ -263,21 +257,6 @@ class History:
         return (
             f"History({self.num_rows:,} answers by {count:,} measurement{'s' if count != 1 else ''} over "
             f"{len(self.domain)} attributes)"
-        )
-
-
-def _check_sensitivities(stated: Any, own: np.ndarray, exact: np.ndarray) -> None:
-    """Reject sensitivities [rows] that differ from the rows' own, or exceed them if those are only bounds."""
-    array = np.asarray(stated, np.float64)
-    if array.shape != own.shape:
-        raise ValueError(f"the sensitivities must be one a row, {len(own):,}, got shape {array.shape}.")
-    below = ~exact & (array >= 0) & (array <= own)
-    wrong = np.flatnonzero(~np.isclose(array, own, rtol=1e-9, atol=0) & ~below)
-    if len(wrong):
-        raise ValueError(
-            f"conflicting sensitivities: {len(wrong):,} of {len(own):,} rows, the first one row {wrong[0]}, "
-            "state another than their query has under the relation. What the answers cost cannot be told; "
-            "leave sensitivities out to have them computed."
         )
 
 
@@ -334,14 +313,3 @@ def checked(values: Any, stddevs: np.ndarray) -> np.ndarray | None:
     array = (array + array.T) / 2
     array.flags.writeable = False
     return array
-
-
-def block_diagonal(blocks: list[np.ndarray]) -> np.ndarray:
-    """Return the covariance of answers whose noise is independent between blocks."""
-    size = sum(len(block) for block in blocks)
-    result = np.zeros((size, size))
-    start = 0
-    for block in blocks:
-        result[start : start + len(block), start : start + len(block)] = block
-        start += len(block)
-    return result

@@ -19,7 +19,6 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.privacy.exact import exact_epsilon, exact_rho
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.queries import marginal
-from pgmjax.queries.query import MAX_MATRIX_ENTRIES
 
 SMOOTHINGS = ("posterior-mean", "truncate")
 _FAR = -50  # below this a series is more accurate
@@ -93,7 +92,11 @@ class ProductPrior:
         tables: dict[str, np.ndarray] = {}
         for measurement in checks.several("measurements", measurements, "LinearMeasurement"):
             name = _one_way(domain, measurement, tables)
-            counts = positive_counts(measurement, smoothing, pseudocount)
+            values = measurement.flat_values()
+            if smoothing == "truncate":
+                counts = np.maximum(values, 0) + pseudocount
+            else:
+                counts = posterior_mean(values, measurement.row_stddevs(), measurement.noise)
             tables[name] = counts / counts.sum()
         return cls(domain, tables)
 
@@ -141,22 +144,6 @@ class ProductPrior:
         prior = cls.from_measurements(table.domain, measured, smoothing=smoothing, pseudocount=pseudocount)
         return prior, measured
 
-    def joint(self) -> np.ndarray:
-        """Return the probabilities of all cells, float64 [size of each attribute].
-
-        Raises:
-            ValueError: there are more than `MAX_MATRIX_ENTRIES` cells.
-        """
-        if self.domain.size() > MAX_MATRIX_ENTRIES:
-            raise ValueError(
-                f"the table of {self.domain.size():,} cells would be above the limit of "
-                f"{MAX_MATRIX_ENTRIES:,}: use the probabilities of each attribute."
-            )
-        table = np.ones(())
-        for probabilities in self.probabilities:
-            table = np.multiply.outer(table, probabilities)
-        return table
-
     def marginal(self, name: str) -> np.ndarray:
         """Return the probabilities [size] of one attribute."""
         self.domain.attribute(name)
@@ -196,13 +183,6 @@ def _probabilities(name: str, values: Any, size: int) -> np.ndarray:
     array /= total
     array.flags.writeable = False
     return array
-
-
-def positive_counts(measurement: LinearMeasurement, smoothing: str, pseudocount: float) -> np.ndarray:
-    """Return positive counts [rows] from noisy ones: posterior means, or truncation plus a pseudocount."""
-    if smoothing == "truncate":
-        return np.maximum(measurement.flat_values(), 0) + pseudocount
-    return posterior_mean(measurement.flat_values(), measurement.row_stddevs(), measurement.noise)
 
 
 def posterior_mean(values: np.ndarray, stddevs: np.ndarray, noise: str) -> np.ndarray:

@@ -65,18 +65,32 @@ class Rows:
     vectors: tuple[np.ndarray, ...]
 
     @classmethod
-    def of(cls, queries: Query | Iterable[Query], domain: Domain) -> Rows:
-        """Return the rows of one query or of several, in order.
+    def of(cls, queries: Query | Iterable[Query] | Rows, domain: Domain) -> Rows:
+        """Return the rows of one query or of several, in order, or rows over the domain as they are.
 
         Raises:
             TypeError: something is not a query.
-            ValueError: a query does not fit the domain.
+            ValueError: a query does not fit the domain, or rows are over another one.
         """
+        checks.kind(queries, Query | Iterable | Rows, "queries must be queries or Rows")
+        if isinstance(queries, Rows):
+            if queries.domain.sizes != domain.sizes:
+                raise ValueError(f"the rows must be over {domain!r}, got rows over {queries.domain!r}.")
+            return queries
         several = [queries] if isinstance(queries, Query) else list(queries)
         for query in several:
             checks.kind(query, Query, "rows are made of queries on cliques")
-        made = terms_of(several, domain)
-        return cls(domain, made.num_rows, made.owner, made.coefficients, made.index, made.vectors)
+        tables = [VectorTable(size) for size in domain.shape]
+        parts: list[Part] = []
+        start = 0
+        for query in several:
+            asked = query.over(domain)
+            if isinstance(asked, DenseMatrix) and len(asked.clique) > 1:
+                parts.append(_of_joint(asked, domain, tables, start))
+            else:
+                parts.extend(_of_products(asked, domain, tables, start))
+            start += asked.num_rows(domain)
+        return _assembled(domain, start, parts, tables)
 
     @property
     def num_terms(self) -> int:
@@ -127,20 +141,38 @@ class Rows:
             index = np.stack([n[each.index[:, k]] for k, n in enumerate(numbers)], axis=1)
             parts.append((each.owner + start, each.coefficients, index))
             start += each.num_rows
-        made = assemble(start, parts, [table.array() for table in tables])
-        return Rows(self.domain, start, made.owner, made.coefficients, made.index, made.vectors)
+        return _assembled(self.domain, start, parts, tables)
 
-    def weighted_terms(self, prior: ProductPrior | None = None) -> np.ndarray:
-        """Return each term's mean under a product prior [terms]. Default: the uniform prior."""
-        prior = ProductPrior.uniform(self.domain) if prior is None else prior
-        result = self.coefficients.copy()
-        for place, vectors in enumerate(self.vectors):
-            result *= (vectors @ prior.probabilities[place])[self.index[:, place]]
-        return result
+    def prior_of_cells(self, prior: ProductPrior | None) -> ProductPrior:
+        """Return a prior over the domain of the rows, the uniform one for None.
+
+        Raises:
+            TypeError: it is no `ProductPrior`.
+            ValueError: it is over another domain.
+        """
+        if prior is None:
+            return ProductPrior.uniform(self.domain)
+        checks.kind(
+            prior,
+            ProductPrior,
+            "the prior must be a ProductPrior",
+            "write ProductPrior(domain, {name: shares})",
+        )
+        if prior.domain.sizes != self.domain.sizes:
+            raise ValueError(f"the prior must be over {self.domain!r}, got one over {prior.domain!r}.")
+        return prior
 
     def mean(self, prior: ProductPrior | None = None) -> np.ndarray:
         """Return each row's mean entry under a product prior [rows]: its expected answer for one record."""
-        return np.bincount(self.owner, self.weighted_terms(prior), minlength=self.num_rows)
+        prior = self.prior_of_cells(prior)
+        means = self.coefficients.copy()
+        for place, vectors in enumerate(self.vectors):
+            means *= (vectors @ prior.probabilities[place])[self.index[:, place]]
+        return np.bincount(self.owner, means, minlength=self.num_rows)
+
+    def factors(self, terms: Any, attributes: Iterable[int]) -> list[np.ndarray]:
+        """Return the vectors of some terms on some attributes, by position: [terms, size] for each."""
+        return [self.vectors[place][self.index[terms, place]] for place in attributes]
 
     def evaluate(self, cells: np.ndarray) -> np.ndarray:
         """Return the entries at the given cells [cells, rows].
@@ -195,17 +227,6 @@ class Rows:
                 lows[row], highs[row] = entries.min(), entries.max()
         return lows, highs
 
-    def has_exact_extremes(self) -> np.ndarray:
-        """Return whether the values of `extremes` are exact and not only bounds, bool [rows]."""
-        counts = np.bincount(self.owner, minlength=self.num_rows)
-        ends = np.cumsum(counts)
-        result = counts <= 1
-        for row in np.flatnonzero(~result):
-            named = np.flatnonzero(self.index[ends[row] - counts[row] : ends[row]].any(axis=0))
-            cells = math.prod(self.domain.shape[place] for place in named)
-            result[row] = cells <= MAX_JOINT_CELLS
-        return result
-
     def largest(self) -> np.ndarray:
         """Return the largest magnitude of an entry of every row [rows]; see `extremes`."""
         low, high = self.extremes()
@@ -252,23 +273,11 @@ class TermGroup:
         return len(self.rows) == len(self.terms)
 
 
-@dataclasses.dataclass(frozen=True)
-class Terms:
-    """The terms of some rows, as plain arrays.
-
-    Attributes:
-        num_rows: number of rows, including rows without terms.
-        owner: the row of each term, nondecreasing, int64 [terms].
-        coefficients: float64 [terms].
-        index: which vector of each attribute a term uses, int32 [terms, attributes].
-        vectors: the distinct vectors of each attribute, float64 [distinct, size]; the first is ones.
-    """
-
-    num_rows: int
-    owner: np.ndarray
-    coefficients: np.ndarray
-    index: np.ndarray
-    vectors: tuple[np.ndarray, ...]
+def kronecker(table: np.ndarray, factors: Iterable[np.ndarray]) -> np.ndarray:
+    """Multiply [terms, cells] by one vector per term of each further attribute: [terms, cells * sizes]."""
+    for vectors in factors:
+        table = (table[:, :, None] * vectors[:, None, :]).reshape(len(table), -1)
+    return table
 
 
 class VectorTable:
@@ -277,7 +286,7 @@ class VectorTable:
     def __init__(self, size: int) -> None:
         self._size = size
         self._numbers: dict[bytes, int] = {}
-        self._kept: list[np.ndarray] = []
+        self.vectors: list[np.ndarray] = []
         self._blocks: dict[AttributeQuery, np.ndarray] = {}
         self.add(np.ones((1, size)))
 
@@ -287,9 +296,9 @@ class VectorTable:
         result = np.empty(len(vectors), np.int32)
         for place, vector in enumerate(vectors):
             key = vector.tobytes()
-            number = self._numbers.setdefault(key, len(self._kept))
-            if number == len(self._kept):
-                self._kept.append(vector)
+            number = self._numbers.setdefault(key, len(self.vectors))
+            if number == len(self.vectors):
+                self.vectors.append(vector)
             result[place] = number
         return result
 
@@ -299,82 +308,49 @@ class VectorTable:
             self._blocks[block] = self.add(block.matrix(self._size))
         return self._blocks[block]
 
-    def points(self) -> np.ndarray:
-        """Return the numbers [size] of the indicator vectors of single codes."""
-        return self.add(np.eye(self._size))
 
-    def array(self) -> np.ndarray:
-        """Return all vectors [distinct, size]."""
-        return np.stack(self._kept)
-
-
-def terms_of(queries: Iterable[Query], domain: Domain) -> Terms:
-    """Return the terms of queries, with rows in query order.
-
-    Raises:
-        ValueError: a query does not fit the domain.
-    """
-    tables = [VectorTable(size) for size in domain.shape]
-    places = {name: place for place, name in enumerate(domain.attributes)}
-    parts = []
-    start = 0
-    for query in queries:
-        query = query.over(domain)
-        if isinstance(query, DenseMatrix) and len(query.clique) > 1:
-            parts.append(_of_joint(query, domain, places, tables, start))
-        else:
-            parts.extend(_of_products(query, domain, places, tables, start))
-        start += query.num_rows(domain)
-    return assemble(start, parts, [table.array() for table in tables])
-
-
-def assemble(num_rows: int, parts: list[Part], vectors: list[np.ndarray]) -> Terms:
+def _assembled(domain: Domain, num_rows: int, parts: list[Part], tables: list[VectorTable]) -> Rows:
     """Return the nonzero terms of all parts, sorted by row."""
-    width = len(vectors)
+    vectors = [np.stack(table.vectors) for table in tables]
     owner = np.concatenate([np.zeros(0, np.int64), *(part[0] for part in parts)])
     coefficients = np.concatenate([np.zeros(0), *(part[1] for part in parts)])
-    index = np.concatenate([np.zeros((0, width), np.int32), *(part[2] for part in parts)])
+    index = np.concatenate([np.zeros((0, len(tables)), np.int32), *(part[2] for part in parts)])
     keep = np.asarray(coefficients != 0)
     for place, table in enumerate(vectors):
         keep &= np.asarray(table.any(axis=1))[index[:, place]]
-    owner, coefficients, index = owner[keep], coefficients[keep], index[keep]
-    if np.any(np.diff(owner) < 0):
-        order = np.argsort(owner, kind="stable")
-        owner, coefficients, index = owner[order], coefficients[order], index[order]
+    kept = np.flatnonzero(keep)
+    order = kept[np.argsort(owner[kept], kind="stable")]
+    owner, coefficients, index = owner[order], coefficients[order], index[order]
     for array in (owner, coefficients, index, *vectors):
         array.flags.writeable = False
-    return Terms(num_rows, owner, coefficients, index, tuple(vectors))
+    return Rows(domain, num_rows, owner, coefficients, index, tuple(vectors))
 
 
-def _of_products(
-    query: Query, domain: Domain, places: dict[str, int], tables: list[VectorTable], start: int
-) -> list[Part]:
+def _of_products(query: Query, domain: Domain, tables: list[VectorTable], start: int) -> list[Part]:
     """Return a part for each Kronecker product of a query: one term per row."""
     parts = []
-    shape = query.shape(domain)
-    rows = query.num_rows(domain)
-    along = np.unravel_index(np.arange(rows), shape)
+    rows = np.arange(query.num_rows(domain))
+    along = np.unravel_index(rows, query.shape(domain))
+    places = [domain.attributes.index(name) for name in query.clique]
     for coefficient, blocks in query.factors(domain):
-        index = np.zeros((rows, len(tables)), np.int32)
-        for axis, name in enumerate(query.clique):
-            index[:, places[name]] = tables[places[name]].block(blocks[name])[along[axis]]
-        parts.append((start + np.arange(rows), np.full(rows, float(coefficient)), index))
+        index = np.zeros((len(rows), len(tables)), np.int32)
+        for name, place, row in zip(query.clique, places, along, strict=True):
+            index[:, place] = tables[place].block(blocks[name])[row]
+        parts.append((start + rows, np.full(len(rows), float(coefficient)), index))
     return parts
 
 
-def _of_joint(
-    query: DenseMatrix, domain: Domain, places: dict[str, int], tables: list[VectorTable], start: int
-) -> Part:
+def _of_joint(query: DenseMatrix, domain: Domain, tables: list[VectorTable], start: int) -> Part:
     """Return a joint matrix as a sum of terms, one per row and cell of all attributes but the largest."""
     sizes = domain.shape_of(query.clique)
     longest = int(np.argmax(sizes))
     entries = query.matrix(domain).astype(np.float64).reshape(-1, *sizes)
     entries = np.moveaxis(entries, 1 + longest, -1)
-    others = [name for name in query.clique if name != query.clique[longest]]
+    others = [domain.attributes.index(name) for name in query.clique]
+    place = others.pop(longest)
     where = np.nonzero(entries.any(axis=-1))
     index = np.zeros((len(where[0]), len(tables)), np.int32)
-    for name, codes in zip(others, where[1:], strict=True):
-        index[:, places[name]] = tables[places[name]].points()[codes]
-    place = places[query.clique[longest]]
+    for other, codes in zip(others, where[1:], strict=True):
+        index[:, other] = tables[other].add(np.eye(domain.shape[other]))[codes]
     index[:, place] = tables[place].add(entries[where])
     return start + where[0], np.ones(len(where[0])), index

@@ -27,29 +27,17 @@ FOLDER = files.ArrayFolder(DESCRIPTION, formats.HISTORY, indent=None)
 _History = TypeVar("_History")
 
 
-def save(
-    folder: Any,
-    domain: Domain,
-    measurements: tuple[LinearMeasurement, ...],
-    covariance: np.ndarray | None,
-    relation: str | None,
-    secure: bool = True,
-) -> None:
-    """Write the parts of a history into a new folder.
-
-    Args:
-        folder: path.
-        domain: the domain.
-        measurements: the noisy answers.
-        covariance: covariance of the noise [rows, rows]; None for independent noise.
-        relation: the neighbouring relation's name, or None.
-        secure: whether the noise protects.
+def save(folder: Any, history: Any) -> None:
+    """Write a `History` into a new folder.
 
     Raises:
         ValueError: the folder exists.
     """
     checks.new_path(folder)
-    arrays: dict[str, np.ndarray] = {} if covariance is None else {"covariance": covariance}
+    arrays: dict[str, np.ndarray] = {}
+    if history.covariance is not None:
+        arrays["covariance"] = history.covariance
+    measurements = history.measurements
     dense: list[np.ndarray] = []
     described = [_described(measurement, dense) for measurement in measurements]
     for kind in "if":
@@ -62,9 +50,9 @@ def save(
     name = f"history-{hashlib.sha256(content).hexdigest()[:32]}.npz"
     description = {
         "pgmjax": __version__,
-        "domain": domain.to_dict(),
-        "relation": relation,
-        "secure": secure,
+        "domain": history.domain.to_dict(),
+        "relation": None if history.relation is None else history.relation.value,
+        "secure": history.secure,
         "arrays": name,
         "measurements": described,
     }

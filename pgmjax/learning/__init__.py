@@ -4,8 +4,7 @@ Everything here is chosen without data or computed from released noisy answers. 
 the training queries and trains.
 
 - `training_set`: the training queries. `encodings` turns them into vectors; `queries.random` draws some.
-- `base`: the learner interface. `linear`, `gaussian_basis`, `mlp`, `engine` and `sklearn` are the learners;
-  `scaling` standardises their columns.
+- `base`: the learner interface. `linear`, `gaussian_basis`, `mlp`, `engine` and `sklearn` are the learners.
 - `selection`: the learner with the smallest error, and error bounds. `predictor`: trains, and answers fresh
   queries. `learners`: names.
 

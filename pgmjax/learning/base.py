@@ -2,7 +2,7 @@
 
 A learner is a frozen dataclass of settings; the fitted model is a separate object, so that settings can be
 compared, saved and reused. Both use released numbers only, so everything they do is post-processing.
-`Examples` checks the encodings, answers and weights passed to learners.
+`Examples` checks the encodings, answers and weights passed to learners; `Scale` standardises columns.
 """
 
 from __future__ import annotations
@@ -69,11 +69,9 @@ class FittedLearner(abc.ABC):
 
     Attributes:
         learner: its settings.
-        dimensions: the length of an encoding.
     """
 
     learner: Learner
-    dimensions: int
 
     @abc.abstractmethod
     def predict(self, encodings: Any) -> np.ndarray:
@@ -142,6 +140,53 @@ class Examples:
     def dimensions(self) -> int:
         """The length of an encoding."""
         return self.encodings.shape[1]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Scale:
+    """Shift and scale that give columns mean 0 and standard deviation 1; constant columns become 0.
+
+    Attributes:
+        mean: float64 [columns].
+        deviation: float64 [columns], > 0.
+    """
+
+    mean: np.ndarray
+    deviation: np.ndarray
+
+    @classmethod
+    def of(cls, rows: np.ndarray) -> Scale:
+        """Return the scale of columns [rows, columns]."""
+        deviation = rows.std(axis=0)
+        return cls(rows.mean(axis=0), np.where(deviation > 0, deviation, 1.0))
+
+    @classmethod
+    def none(cls, columns: int) -> Scale:
+        """Return the identity scale."""
+        return cls(np.zeros(columns), np.ones(columns))
+
+    def apply(self, rows: np.ndarray) -> np.ndarray:
+        """Return scaled rows [rows, columns]."""
+        return (rows - self.mean) / self.deviation
+
+    def undo(self, rows: np.ndarray) -> np.ndarray:
+        """Return unscaled rows [rows, columns]."""
+        return rows * self.deviation + self.mean
+
+
+def stored_rows(learner: Learner, arrays: Mapping[str, np.ndarray], name: str, length: int) -> np.ndarray:
+    """Return a stored array [length] or [batch, length] of a fitted learner.
+
+    Raises:
+        ValueError: an array of another shape, or not finite.
+    """
+    found = np.asarray(arrays.get(name, ()), np.float64)
+    if found.ndim not in (1, 2) or found.shape[-1] != length or not np.isfinite(found).all():
+        raise ValueError(
+            f"the learner {learner.name!r} keeps `{name}`, {length} finite numbers a row, got shape "
+            f"{found.shape}."
+        )
+    return found
 
 
 def encoded_queries(encodings: Any, dimensions: int) -> np.ndarray:

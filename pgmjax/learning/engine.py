@@ -11,7 +11,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.learning.base import Examples, FittedLearner, Learner, encoded_queries
+from pgmjax.learning.base import Examples, FittedLearner, Learner, encoded_queries, stored_rows
 from pgmjax.learning.linear import least_squares
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.queries import DenseMatrix
@@ -83,13 +83,7 @@ class EngineLearner(Learner):
 
     def restore(self, arrays: Mapping[str, np.ndarray], dimensions: int) -> FittedEngine:
         """Return the fitted learner from the arrays of `FittedEngine.arrays`."""
-        found = np.asarray(arrays.get("cells", ()), np.float64)
-        if found.ndim not in (1, 2) or found.shape[-1] != dimensions or not np.isfinite(found).all():
-            raise ValueError(
-                f"the learner {self.name!r} keeps `cells`, {dimensions} finite numbers a row, got shape "
-                f"{found.shape}."
-            )
-        return FittedEngine(self, found)
+        return FittedEngine(self, stored_rows(self, arrays, "cells", dimensions))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -104,14 +98,9 @@ class FittedEngine(FittedLearner):
     learner: EngineLearner
     cells: np.ndarray
 
-    @property
-    def dimensions(self) -> int:  # type: ignore[override]
-        """The number of cells."""
-        return self.cells.shape[-1]
-
     def predict(self, encodings: Any) -> np.ndarray:
         """Return the weighted sums of the cell counts."""
-        return self.cells @ encoded_queries(encodings, self.dimensions).T
+        return self.cells @ encoded_queries(encodings, self.cells.shape[-1]).T
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the cells."""

@@ -112,14 +112,9 @@ class FittedGaussianBasis(FittedLearner):
     width: float
     coefficients: np.ndarray
 
-    @property
-    def dimensions(self) -> int:  # type: ignore[override]
-        """The length of an encoding."""
-        return self.centres.shape[1]
-
     def predict(self, encodings: Any) -> np.ndarray:
         """Return the sums of the Gaussian functions of the encodings times their coefficients."""
-        rows = encoded_queries(encodings, self.dimensions)
+        rows = encoded_queries(encodings, self.centres.shape[1])
         return (
             self.coefficients[..., :-1] @ _features(rows, self.centres, self.width).T
             + self.coefficients[..., -1:]

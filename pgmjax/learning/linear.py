@@ -5,22 +5,44 @@ Both weight the examples; ridge regression chooses its penalty by leave-one-out 
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy
 
 from pgmjax._internal import checks
-from pgmjax.learning.base import Examples, FittedLearner, Learner, encoded_queries
+from pgmjax.learning.base import Examples, FittedLearner, Learner, encoded_queries, stored_rows
 
 _PENALTIES = np.logspace(-6, 6, 49)
 _CONDITION = 1e-10
 _SPARSE = 0.1
 
 
+class LinearLearner(Learner):
+    """Common base of least squares and ridge regression: coefficients of the encoding, perhaps a constant."""
+
+    intercept: bool
+
+    @abc.abstractmethod
+    def _solve(self, rows: np.ndarray, answers: np.ndarray, weights: np.ndarray) -> np.ndarray: ...
+
+    def fit(self, encodings: Any, answers: Any, *, weights: Any = None, seed: int = 0) -> FittedLinear:
+        """Learn from answered queries, as in `Learner.fit`; the fit is deterministic."""
+        given = Examples.of(encodings, answers, weights)
+        constant = np.ones((len(given.encodings), int(self.intercept)))
+        found = self._solve(np.hstack([given.encodings, constant]), given.answers, given.weights)
+        return FittedLinear(self, found if given.batched else found[0])
+
+    def restore(self, arrays: Mapping[str, np.ndarray], dimensions: int) -> FittedLinear:
+        """Return the fitted learner from the arrays of `FittedLinear.arrays`."""
+        return FittedLinear(self, stored_rows(self, arrays, "coefficients", dimensions + self.intercept))
+
+
 @dataclasses.dataclass(frozen=True)
-class Linear(Learner):
+class Linear(LinearLearner):
     """Least squares, weighted by the answers' precision; the minimum-norm solution if there are several.
 
     With the cell encoding and no constant, this is the generalised least squares of the matrix mechanism.
@@ -47,20 +69,12 @@ class Linear(Learner):
         """True."""
         return True
 
-    def fit(self, encodings: Any, answers: Any, *, weights: Any = None, seed: int = 0) -> FittedLinear:
-        """Learn from answered queries, as in `Learner.fit`; the fit is deterministic."""
-        given = Examples.of(encodings, answers, weights)
-        rows = _with_constant(given.encodings, self.intercept)
-        found = least_squares(rows, given.answers, given.weights)
-        return FittedLinear(self, found if given.batched else found[0])
-
-    def restore(self, arrays: Mapping[str, np.ndarray], dimensions: int) -> FittedLinear:
-        """Return the fitted learner from the arrays of `FittedLinear.arrays`."""
-        return restored(self, arrays, dimensions)
+    def _solve(self, rows: np.ndarray, answers: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        return least_squares(rows, answers, weights)
 
 
 @dataclasses.dataclass(frozen=True)
-class Ridge(Learner):
+class Ridge(LinearLearner):
     """Least squares with a penalty on the squares of the coefficients.
 
     Args:
@@ -90,16 +104,8 @@ class Ridge(Learner):
         """True if the penalty is given; an automatic one depends on the answers."""
         return self.penalty is not None
 
-    def fit(self, encodings: Any, answers: Any, *, weights: Any = None, seed: int = 0) -> FittedLinear:
-        """Learn from answered queries, as in `Learner.fit`; the fit is deterministic."""
-        given = Examples.of(encodings, answers, weights)
-        rows = _with_constant(given.encodings, self.intercept)
-        found = ridge(rows, given.answers, given.weights, self.penalty)
-        return FittedLinear(self, found if given.batched else found[0])
-
-    def restore(self, arrays: Mapping[str, np.ndarray], dimensions: int) -> FittedLinear:
-        """Return the fitted learner from the arrays of `FittedLinear.arrays`."""
-        return restored(self, arrays, dimensions)
+    def _solve(self, rows: np.ndarray, answers: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        return ridge(rows, answers, weights, self.penalty)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -111,40 +117,18 @@ class FittedLinear(FittedLearner):
         coefficients: float64 [dimensions], or [batch, dimensions]; one longer with a constant.
     """
 
-    learner: Linear | Ridge
+    learner: LinearLearner
     coefficients: np.ndarray
-
-    @property
-    def dimensions(self) -> int:  # type: ignore[override]
-        """The length of an encoding."""
-        return self.coefficients.shape[-1] - self.learner.intercept
 
     def predict(self, encodings: Any) -> np.ndarray:
         """Return encodings times coefficients."""
-        rows = encoded_queries(encodings, self.dimensions)
-        slopes = self.coefficients[..., : self.dimensions]
-        constant = self.coefficients[..., self.dimensions :] if self.learner.intercept else 0.0
-        return slopes @ rows.T + constant
+        length = self.coefficients.shape[-1] - self.learner.intercept
+        slopes, constant = self.coefficients[..., :length], self.coefficients[..., length:]
+        return slopes @ encoded_queries(encodings, length).T + (constant if self.learner.intercept else 0.0)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the coefficients."""
         return {"coefficients": self.coefficients}
-
-
-def restored(learner: Linear | Ridge, arrays: Mapping[str, np.ndarray], dimensions: int) -> FittedLinear:
-    """Return a fitted linear learner from its arrays."""
-    found = np.asarray(arrays.get("coefficients", ()), np.float64)
-    expected = dimensions + learner.intercept
-    if found.ndim not in (1, 2) or found.shape[-1] != expected or not np.isfinite(found).all():
-        raise ValueError(
-            f"the learner {learner.name!r} keeps `coefficients`, {expected} finite numbers a row, got shape "
-            f"{found.shape}."
-        )
-    return FittedLinear(learner, found)
-
-
-def _with_constant(rows: np.ndarray, intercept: bool) -> np.ndarray:
-    return np.hstack([rows, np.ones((len(rows), 1))]) if intercept else rows
 
 
 def ridge(rows: np.ndarray, answers: np.ndarray, weights: np.ndarray, penalty: float | None) -> np.ndarray:
@@ -216,24 +200,20 @@ def chosen_penalty(rows: np.ndarray, answers: np.ndarray, weights: np.ndarray) -
 def _gram(rows: np.ndarray) -> np.ndarray:
     """Return rows times its transpose, with sparse arithmetic if few entries are nonzero (large trees)."""
     if np.count_nonzero(rows) < _SPARSE * rows.size:
-        from scipy.sparse import csr_array
-
-        few = csr_array(rows)
+        few = scipy.sparse.csr_array(rows)
         return (few @ few.T).toarray()
     return rows @ rows.T
 
 
 def _solver(gram: np.ndarray, ridge: float) -> Callable[[np.ndarray], np.ndarray]:
     """Return a function that gives the minimum-norm solution of ``(gram + ridge I) x = told``."""
-    from scipy.linalg import LinAlgError, cho_factor, cho_solve
-
     matrix = gram + ridge * np.eye(len(gram)) if ridge else gram
     try:
-        factor = cho_factor(matrix)
+        factor = scipy.linalg.cho_factor(matrix)
         diagonal = np.diag(factor[0]) ** 2
         if diagonal.min() > _CONDITION * diagonal.max():
-            return lambda told: cho_solve(factor, told)
-    except LinAlgError:
+            return lambda told: scipy.linalg.cho_solve(factor, told)
+    except np.linalg.LinAlgError:
         pass
     values, vectors = np.linalg.eigh(matrix)
     kept = values > len(values) * np.finfo(float).eps * max(values.max(), 0.0) * 10

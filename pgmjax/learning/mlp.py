@@ -6,7 +6,7 @@ import concurrent.futures
 import dataclasses
 import functools
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import jax
@@ -15,9 +15,8 @@ import numpy as np
 import optax
 
 from pgmjax._internal import checks, device
-from pgmjax._internal.jit import cache_size, jit
-from pgmjax.learning.base import Examples, FittedLearner, Learner, encoded_queries
-from pgmjax.learning.scaling import Scale
+from pgmjax._internal.jit import jit
+from pgmjax.learning.base import Examples, FittedLearner, Learner, Scale, encoded_queries
 from pgmjax.random import generator
 
 ORDER_SEED = 0
@@ -165,14 +164,9 @@ class FittedMLP(FittedLearner):
     outputs: Scale
     batched: bool
 
-    @property
-    def dimensions(self) -> int:  # type: ignore[override]
-        """The length of an encoding."""
-        return self.inputs.mean.size
-
     def predict(self, encodings: Any) -> np.ndarray:
         """Return predicted answers, as in `FittedLearner.predict`."""
-        rows = self.inputs.apply(encoded_queries(encodings, self.dimensions))
+        rows = self.inputs.apply(encoded_queries(encodings, self.inputs.mean.size))
         answers = self.outputs.undo(predicted(self.layers, rows).T).T
         return answers if self.batched else answers[0]
 
@@ -255,12 +249,14 @@ def train(
 
 def predicted(layers: Layers, inputs: np.ndarray) -> np.ndarray:
     """Return outputs [batch, examples] in float64."""
-    values = np.broadcast_to(inputs, (len(layers[0][0]), *inputs.shape))
-    for depth, (weights, constants) in enumerate(layers):
-        values = values @ weights + constants[:, None, :]
-        if depth < len(layers) - 1:
-            values = np.maximum(values, 0.0)
-    return values[..., 0]
+    return _outputs([(weights, constants[:, None, :]) for weights, constants in layers], inputs, np.maximum)
+
+
+def _outputs(layers: Any, values: Any, maximum: Callable[[Any, float], Any]) -> Any:
+    *hidden, (last, shift) = layers
+    for weights, constants in hidden:
+        values = maximum(values @ weights + constants, 0.0)
+    return (values @ last + shift)[..., 0]
 
 
 def _orders(examples: int, epochs: int, batch_size: int, seed: int) -> np.ndarray:
@@ -275,14 +271,10 @@ def _orders(examples: int, epochs: int, batch_size: int, seed: int) -> np.ndarra
 
 def _loss(layers: Any, rows: Any, targets: Any, weights: Any, penalty: Any) -> Any:
     """Half the mean weighted squared residual plus the penalty, for one network; weight 0 is padding."""
-    values = rows
-    for depth, (slopes, constants) in enumerate(layers):
-        values = values @ slopes + constants
-        if depth < len(layers) - 1:
-            values = jnp.maximum(values, 0.0)
+    values = _outputs(layers, rows, jnp.maximum)
     count = jnp.sum(weights > 0)
     squares = sum(jnp.sum(slopes**2) for slopes, _ in layers)
-    return (0.5 * jnp.sum(weights * (values[:, 0] - targets) ** 2) + 0.5 * penalty * squares) / count
+    return (0.5 * jnp.sum(weights * (values - targets) ** 2) + 0.5 * penalty * squares) / count
 
 
 # XLA's default options: those of `jit` compile a second faster but train 1.5 times as long.
@@ -303,8 +295,3 @@ def _trained(
 
     (layers, _), _ = jax.lax.scan(step, (layers, optimiser.init(layers)), order)
     return layers
-
-
-def trained_programs() -> int:
-    """Return the number of programs that `train` has compiled."""
-    return cache_size(_trained)

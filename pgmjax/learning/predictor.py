@@ -120,8 +120,41 @@ class Predictor:
         return min(able, key=lambda part: self.domain.size(part.clique))
 
     def save(self, folder: str | os.PathLike[str], *, seed: int = 0) -> None:
-        """Write the predictor into a folder, which `pgmjax.load` reads; see `write`."""
-        write(self, folder, seed=seed)
+        """Write the predictor into a folder, which `pgmjax.load` reads and which is created if necessary.
+
+        Args:
+            folder: the folder for `predictor.json` and a `part-N.npz` for each learner.
+            seed: the learners' seed, for those that store no arrays and are fitted again when read.
+
+        Raises:
+            ValueError: settings that cannot be saved; nothing is written.
+        """
+        for part in self.parts:
+            check_writable(part.fitted.learner, self.encoding)
+        described: list[dict[str, Any]] = []
+        stored: dict[str, dict[str, np.ndarray]] = {}
+        for number, part in enumerate(self.parts):
+            learned = part.fitted.arrays()
+            arrays = {f"{_LEARNED}{name}": array for name, array in (learned or {}).items()}
+            stored[f"part-{number}.npz"] = {name: getattr(part, name) for name in _TAUGHT} | arrays
+            described.append(
+                {
+                    "clique": list(part.clique),
+                    "learner": part.fitted.learner.to_dict(),
+                    "learned": learned is not None,
+                    "distribution": None
+                    if part.distribution is None
+                    else {"noise": part.distribution.noise, **part.distribution.parameters()},
+                }
+            )
+        record = {
+            "domain": self.domain.to_dict(),
+            "encoding": self.encoding.name,
+            "seed": seed,
+            inputs.KEY: inputs.to_list(self.inputs),
+            "parts": described,
+        }
+        FOLDER.write(folder, record, stored)
 
     def _predict(self, query: Query) -> np.ndarray:
         part = self.serving(query)
@@ -340,45 +373,6 @@ def weights_of(stddevs: np.ndarray) -> np.ndarray | None:
     if np.ptp(stddevs) == 0:
         return None
     return (stddevs.min() / stddevs) ** 2
-
-
-def write(predictor: Predictor, folder: str | os.PathLike[str], *, seed: int = 0) -> None:
-    """Write a predictor into a folder, which is created if necessary.
-
-    Args:
-        predictor: the trained model.
-        folder: the folder for `predictor.json` and a `part-N.npz` for each learner.
-        seed: the learners' seed, for those that store no arrays and are fitted again when read.
-
-    Raises:
-        ValueError: settings that cannot be saved; nothing is written.
-    """
-    for part in predictor.parts:
-        check_writable(part.fitted.learner, predictor.encoding)
-    described: list[dict[str, Any]] = []
-    stored: dict[str, dict[str, np.ndarray]] = {}
-    for number, part in enumerate(predictor.parts):
-        learned = part.fitted.arrays()
-        arrays = {f"{_LEARNED}{name}": array for name, array in (learned or {}).items()}
-        stored[f"part-{number}.npz"] = {name: getattr(part, name) for name in _TAUGHT} | arrays
-        described.append(
-            {
-                "clique": list(part.clique),
-                "learner": part.fitted.learner.to_dict(),
-                "learned": learned is not None,
-                "distribution": None
-                if part.distribution is None
-                else {"noise": part.distribution.noise, **part.distribution.parameters()},
-            }
-        )
-    record = {
-        "domain": predictor.domain.to_dict(),
-        "encoding": predictor.encoding.name,
-        "seed": seed,
-        inputs.KEY: inputs.to_list(predictor.inputs),
-        "parts": described,
-    }
-    FOLDER.write(folder, record, stored)
 
 
 def read(folder: str | os.PathLike[str]) -> Predictor:

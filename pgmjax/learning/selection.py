@@ -113,7 +113,7 @@ def noise_bound(distribution: DiscreteNoise, coefficients: np.ndarray, beta: flo
         >>> round(noise_bound(DiscreteLaplace(10.0), np.ones(100) / 100), 3)
         5.432
     """
-    beta = _beta(beta)
+    beta = checks.number("beta", beta, above=0, below=1)
     weights = np.abs(np.asarray(coefficients, float))
     largest, norm = float(weights.max(initial=0.0)), float(np.linalg.norm(weights))
     if largest == 0:
@@ -145,12 +145,8 @@ def model_bound(records: int, count: int, beta: float = 0.05, hypotheses: float 
         >>> round(model_bound(1000, 100), 1)
         135.8
     """
-    beta = _beta(beta)
+    beta = checks.number("beta", beta, above=0, below=1)
     records = checks.integer("records", records, low=0)
     count = checks.integer("count", count, low=1)
     hypotheses = checks.number("hypotheses", hypotheses, at_least=1)
     return records * math.sqrt(math.log(2 * hypotheses / beta) / (2 * count))
-
-
-def _beta(beta: float) -> float:
-    return checks.number("beta", beta, above=0, below=1)

@@ -14,8 +14,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.learning.base import Examples, FittedLearner, Learner, NotDescribedError, encoded_queries
-from pgmjax.learning.scaling import Scale
+from pgmjax.learning.base import (
+    Examples,
+    FittedLearner,
+    Learner,
+    NotDescribedError,
+    Scale,
+    encoded_queries,
+)
 
 SEEDS = 2**32
 """scikit-learn accepts seeds below this value."""

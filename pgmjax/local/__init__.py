@@ -8,27 +8,25 @@ estimate of it, and with bounds that hold for every table. All of this is post-p
 budget.
 
 - `table`: a perturbed table. `respondent`: answers of one record, and their collector. `codes`: codes of a
-  table and their universe. `channel`: the means and variances of a response.
+  table and their universe. `channel`: the means and variances of a response,
+  and lower and upper bounds on the error.
 - `marginals`: unbiased counts. `conditions`: shares of the records that satisfy conditions. `statistical`:
-  any statistical query. `grouped`: one function per group of rows. `continuous`: attributes in the unit cube.
+  any statistical query, also one function per group of rows. `continuous`: attributes in the unit cube.
   `graphs`: cuts of a graph.
-- `answers`: answers with their error. `proper`: the nearest achievable value. `bounds`: lower and upper
-  bounds on the error.
+- `answers`: answers with their error. `proper`: the nearest achievable value.
 """
 
 from pgmjax._internal import migration
 from pgmjax.local.answers import UselessAnswerError
-from pgmjax.local.bounds import lower_bound, upper_bound
-from pgmjax.local.channel import Channel, predicted_stddev
+from pgmjax.local.channel import Channel, lower_bound, predicted_stddev, upper_bound
 from pgmjax.local.codes import PerturbedCodes, Universe
 from pgmjax.local.conditions import answer_cells, answer_conditions
 from pgmjax.local.continuous import answer_lipschitz, best_grid
 from pgmjax.local.graphs import PerturbedGraph, VertexPairs
-from pgmjax.local.grouped import group_histograms
 from pgmjax.local.marginals import marginals_of
 from pgmjax.local.proper import ProperEstimator
 from pgmjax.local.respondent import collect, respond
-from pgmjax.local.statistical import answer_queries, answer_rows
+from pgmjax.local.statistical import answer_queries, answer_rows, group_histograms
 from pgmjax.local.table import PerturbedTable, load
 
 __all__ = [

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -105,12 +104,6 @@ class UnbiasedAnswers:
             fields[field.name] = array if power is None else array * factor**power
         return UnbiasedAnswers(**fields)
 
-    @classmethod
-    def concatenated(cls, parts: Sequence[UnbiasedAnswers]) -> UnbiasedAnswers:
-        """Return the answers of several calls as one, in order."""
-        names = [field.name for field in dataclasses.fields(cls)]
-        return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
-
     def __len__(self) -> int:
         return len(self.value)
 
@@ -166,6 +159,21 @@ class Function:
             values.min(axis=-1),
             values.max(axis=-1),
         )
+
+
+def real_functions(values: Any) -> np.ndarray:
+    """Return values of functions as an array, if they are real and finite.
+
+    Raises:
+        TypeError: values that are not real numbers.
+        ValueError: values that are not finite.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind not in "buif":
+        raise TypeError(f"functions must hold real numbers, got {array.dtype}.")
+    if not np.isfinite(array).all():
+        raise ValueError("functions must be finite: bounded row functions are what can be answered.")
+    return array
 
 
 class SufficientStatistics:

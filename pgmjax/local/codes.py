@@ -6,9 +6,8 @@ A universe treats the cells of several attributes as the categories of one.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -21,18 +20,21 @@ from pgmjax.privacy.response import LARGEST_SIZE, KaryResponse
 BLOCK_ROWS = 1 << 20
 
 
-class Perturbed(Protocol):
-    """Released codes of one group of attributes: anything with these two attributes."""
+def whole_numbers(name: str, values: Any, below: int, axes: int = 1) -> np.ndarray:
+    """Return an array of integers in 0..below-1, such as codes.
 
-    @property
-    def distribution(self) -> KaryResponse:
-        """The distribution that drew the codes."""
-        ...
-
-    @property
-    def codes(self) -> Any:
-        """The codes in row order: an integer array [rows], or a function that returns blocks."""
-        ...
+    Raises:
+        TypeError: values that are not integers.
+        ValueError: another number of axes, or values out of range.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be integers, got {array.dtype}.")
+    if array.ndim != axes:
+        raise ValueError(f"{name} must have {'one axis' if axes == 1 else f'{axes} axes'}, got {array.ndim}.")
+    if array.size and not 0 <= int(array.min()) <= int(array.max()) < below:
+        raise ValueError(f"{name} must lie in 0..{below - 1}.")
+    return array
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -56,8 +58,8 @@ class PerturbedCodes:
         checks.kind(self.distribution, KaryResponse, "distribution must be a KaryResponse")
 
     @classmethod
-    def of(cls, table: Perturbed) -> PerturbedCodes:
-        """Return the codes of a perturbed table, a stream of responses, or any other `Perturbed` object.
+    def of(cls, table: Any) -> PerturbedCodes:
+        """Return the codes of a perturbed table, a stream of responses, or any other object like it.
 
         Raises:
             TypeError: an object without a distribution or codes.
@@ -72,7 +74,7 @@ class PerturbedCodes:
         return cls(distribution, codes)
 
     @classmethod
-    def in_row_order(cls, table: Perturbed) -> PerturbedCodes:
+    def in_row_order(cls, table: Any) -> PerturbedCodes:
         """Return the codes as `of` does, for an estimate that applies a function to a row by its place.
 
         Raises:
@@ -101,15 +103,7 @@ class PerturbedCodes:
         """
         size, start = self.distribution.size, 0
         for block in self.codes() if callable(self.codes) else _cut(self.codes):
-            array = np.asarray(block)
-            if array.dtype.kind not in "iu" or array.ndim != 1:
-                raise TypeError(
-                    f"perturbed codes must be integers with one axis, got {array.dtype} with {array.ndim}."
-                )
-            if array.size and not 0 <= int(array.min()) <= int(array.max()) < size:
-                raise ValueError(
-                    f"perturbed codes must lie in 0..{size - 1}: this is no table of {size} categories."
-                )
+            array = whole_numbers("perturbed codes", block, size)
             yield start, array
             start += array.size
 
@@ -175,11 +169,7 @@ class Universe:
         for name, size in self.domain.sizes.items():
             if name not in columns:
                 raise ValueError(f"there is no column for the attribute {name!r} of the universe.")
-            column = np.asarray(columns[name])
-            if column.dtype.kind not in "iu" or column.ndim != 1:
-                raise TypeError(f"column {name!r} must be integer codes with one axis, got {column.dtype}.")
-            if column.size and not 0 <= int(column.min()) <= int(column.max()) < size:
-                raise ValueError(f"column {name!r} has codes outside 0..{size - 1}: nothing was encoded.")
+            column = whole_numbers(f"the codes of {name!r}", columns[name], size)
             if result is not None and len(result) != len(column):
                 raise ValueError(f"columns must have equally many rows; {name!r} differs.")
             result = column.astype(np.int64) if result is None else result * size + column
@@ -188,10 +178,9 @@ class Universe:
 
     def column(self, codes: Any, name: str) -> np.ndarray:
         """Return the codes of one attribute [rows] from cells [rows]."""
-        place = self.domain.attributes.index(self.domain.attribute(name).name)
-        below = math.prod(self.domain.shape[place + 1 :])
-        return np.asarray(codes) // below % self.domain.shape[place]
+        return self.decode(codes)[self.domain.attribute(name).name]
 
     def decode(self, codes: Any) -> dict[str, np.ndarray]:
         """Return the codes of every attribute [rows] from cells [rows]."""
-        return {name: self.column(codes, name) for name in self.domain}
+        places = np.unravel_index(np.asarray(codes, np.int64), self.domain.shape)
+        return dict(zip(self.domain, places, strict=True))

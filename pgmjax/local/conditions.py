@@ -22,12 +22,13 @@ from pgmjax.data.counting import check_memory
 from pgmjax.data.domain import Domain
 from pgmjax.local.answers import UnbiasedAnswers, refuse_useless
 from pgmjax.local.channel import Channel
-from pgmjax.local.marginals import ReleasedResponses, marginals_of, parts_of
+from pgmjax.local.codes import whole_numbers
+from pgmjax.local.marginals import marginals_of, parts_of
 from pgmjax.queries.block import code_of
 
 
 def answer_conditions(
-    responses: ReleasedResponses,
+    responses: Any,
     conditions: Sequence[Mapping[str, Sequence[int]]],
     *,
     useless: str = "refuse",
@@ -81,7 +82,7 @@ def answer_conditions(
 
 
 def answer_cells(
-    responses: ReleasedResponses, clique: Any, *, useless: str = "refuse", show_progress: bool | None = False
+    responses: Any, clique: Any, *, useless: str = "refuse", show_progress: bool | None = False
 ) -> UnbiasedAnswers:
     """Return the shares of the records in the cells of a clique, with bounds that hold for every table.
 
@@ -164,7 +165,7 @@ class _Part:
         return (hits - self.channel.other * self.cells) / self.channel.gap
 
 
-def _planned(responses: ReleasedResponses, condition: Any) -> list[_Part]:
+def _planned(responses: Any, condition: Any) -> list[_Part]:
     domain = responses.domain
     checks.kind(condition, Mapping, "a condition must map attributes to codes")
     condition = dict(zip(as_clique(domain, tuple(condition)), condition.values(), strict=True))
@@ -179,20 +180,15 @@ def _planned(responses: ReleasedResponses, condition: Any) -> list[_Part]:
 
 def _allowed(domain: Domain, name: str, codes: Any) -> np.ndarray:
     given = checks.several(f"the codes of {name!r}", codes, "integers")
-    array = np.asarray([code_of(domain.attribute(name), each) for each in given])
-    if not array.size:
+    if not given:
         raise ValueError(f"the condition allows no code of {name!r}: give at least one.")
-    if array.dtype.kind not in "iu" or array.ndim != 1:
-        raise TypeError(f"the codes of {name!r} must be integers, got {array.dtype}.")
-    size = domain[name]
-    if not 0 <= int(array.min()) <= int(array.max()) < size:
-        raise ValueError(f"the codes of {name!r} must lie in 0..{size - 1}.")
-    mask = np.zeros(size, bool)
-    mask[array] = True
+    coded = [code_of(domain.attribute(name), each) for each in given]
+    mask = np.zeros(domain[name], bool)
+    mask[whole_numbers(f"the codes of {name!r}", coded, domain[name])] = True
     return mask
 
 
-def _digits(responses: ReleasedResponses, block: Sequence[np.ndarray], group: int) -> tuple[np.ndarray, ...]:
+def _digits(responses: Any, block: Sequence[np.ndarray], group: int) -> tuple[np.ndarray, ...]:
     """Return a group's answered categories as codes [rows] of its attributes."""
     shape = responses.domain.shape_of(responses.groups[group])
     return np.unravel_index(block[group].astype(np.intp), shape)

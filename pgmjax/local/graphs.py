@@ -6,7 +6,6 @@ The rows of a graph are its pairs of vertices, numbered along the upper triangle
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.local.answers import UnbiasedAnswers, refuse_useless
 from pgmjax.local.channel import Channel
-from pgmjax.local.codes import Perturbed, PerturbedCodes
+from pgmjax.local.codes import PerturbedCodes
 from pgmjax.privacy.response import KaryResponse, checked_response
 
 _BLOCK_NUMBERS = 1 << 22
@@ -42,7 +41,7 @@ class PerturbedGraph:
     bits: np.ndarray
 
     @classmethod
-    def of(cls, table: Perturbed, vertices: int) -> PerturbedGraph:
+    def of(cls, table: Any, vertices: int) -> PerturbedGraph:
         """Pack the codes of a perturbed table whose rows are pairs of vertices.
 
         Raises:
@@ -106,12 +105,6 @@ class PerturbedGraph:
             largest_step=np.where(across > 0, channel.factor, 0.0),
         )
         return refuse_useless(answers, useless)
-
-    def predicted_stddev(self, sources: int, sinks: int | None = None) -> float:
-        """Return the standard deviation of the cut between sets of these sizes, in edges."""
-        channel = self.channel
-        sinks = self.pairs.vertices - sources if sinks is None else sinks
-        return math.sqrt(sources * sinks * channel.truth * channel.other) * channel.factor
 
     def _edges_between(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """Return the perturbed edges across each cut, exactly, float64 [cuts].

@@ -1,6 +1,6 @@
 """Marginals from randomised responses: unbiased counts, their covariance, and a measurement.
 
-`marginals_of` takes any `ReleasedResponses`; a `Tally` sums the responses for many cliques in one pass.
+`marginals_of` takes a perturbed table or a stream of responses. `Tally` sums them for cliques, in one pass.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import functools
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -82,11 +82,6 @@ class ResponseMarginal:
         own, other = zip(*(factor.unbiased_squares for factor in self.factors), strict=True)
         unbiased = self._unbiased()
         return self._in_order(_contract(unbiased, own, other) - unbiased[(slice(-1),) * unbiased.ndim])
-
-    def stddev_bound(self) -> float:
-        """Return a bound on the standard deviation of any cell's estimate (in counts), for every table."""
-        worst = [max(factor.unbiased_squares) for factor in self.factors]
-        return math.sqrt(self.rows * math.prod(worst))
 
     def predicted_error(self) -> float:
         """Return a bound on an estimated fraction's standard deviation; see `channel.predicted_error`."""
@@ -213,36 +208,8 @@ def _pairs(full: np.ndarray, axis: int, factor: Channel) -> np.ndarray:
     return np.moveaxis(products, (0, 1), (axis, axis + 1))
 
 
-class ReleasedResponses(Protocol):
-    """Released responses about groups of attributes: a `PerturbedTable`, or a stream of responses."""
-
-    @property
-    def domain(self) -> Domain:
-        """The public domain of the records."""
-        ...
-
-    @property
-    def groups(self) -> tuple[Clique, ...]:
-        """The groups of attributes with responses."""
-        ...
-
-    @property
-    def distributions(self) -> tuple[ResponseDistribution, ...]:
-        """The distribution of each group's answers."""
-        ...
-
-    @property
-    def rows(self) -> int:
-        """The number of records, public."""
-        ...
-
-    def blocks(self) -> Iterator[Block]:
-        """Yield blocks of answers: for each group categories [rows] or bits [rows, size]."""
-        ...
-
-
 def marginals_of(
-    responses: ReleasedResponses, cliques: Sequence[Any], *, show_progress: bool | None = False
+    responses: Any, cliques: Sequence[Any], *, show_progress: bool | None = False
 ) -> list[ResponseMarginal]:
     """Return estimated marginals of cliques, with their covariance, in one pass over the responses.
 
@@ -265,11 +232,14 @@ def marginals_of(
             for block in blocks:
                 part.add(block)
                 progress.advance(len(block[0]))
-        return part.sums()
+        return part.sums
 
     asked = {"tally": [list(clique) for clique in wanted]}
     sums = responses.counted(asked, count) if isinstance(responses, Responses) else count(responses.blocks())
-    tally.take(sums, responses.rows)
+    if sums.shape != tally.sums.shape:
+        raise ValueError(f"these sums are of other cliques: expected {tally.sums.size:,}, got {sums.size:,}.")
+    tally.sums += sums
+    tally.rows = responses.rows
     return tally.marginals()
 
 
@@ -281,6 +251,10 @@ class Tally:
         groups: the groups of attributes with responses.
         distributions: the distribution of each group's answers.
         cliques: lists of attributes, each in one of the groups.
+
+    Attributes:
+        sums: all sums, int64 [n], clique by clique; they add up over blocks.
+        rows: the number of records.
 
     Raises:
         ValueError: a clique with an attribute that is in no group.
@@ -298,34 +272,21 @@ class Tally:
         self._distributions = tuple(distributions)
         self._parts = [(clique, parts_of(self._groups, clique)) for clique in cliques]
         self._factors = [factors_of(domain, self._groups, self._distributions, clique) for clique in cliques]
-        self._sums = [
-            np.zeros([factor.size + 1 for factor in factors], np.int64) for factors in self._factors
+        shapes = [[factor.size + 1 for factor in factors] for factors in self._factors]
+        ends = np.cumsum([0, *map(math.prod, shapes)])
+        self.sums = np.zeros(ends[-1], np.int64)
+        self._tables = [
+            self.sums[low:high].reshape(shape)
+            for (low, high), shape in zip(itertools.pairwise(ends), shapes, strict=True)
         ]
         self.rows = 0
-
-    def sums(self) -> np.ndarray:
-        """Return all sums, int64 [n], clique by clique; they add up over blocks."""
-        return np.concatenate([np.zeros(0, np.int64), *(sums.reshape(-1) for sums in self._sums)])
-
-    def take(self, sums: np.ndarray, rows: int) -> None:
-        """Take in what `sums` gave for some records.
-
-        Raises:
-            ValueError: sums of other cliques.
-        """
-        sizes = [table.size for table in self._sums]
-        if sums.shape != (sum(sizes),):
-            raise ValueError(f"these sums are of other cliques: expected {sum(sizes):,}, got {sums.size:,}.")
-        for table, part in zip(self._sums, np.split(sums, np.cumsum(sizes)[:-1]), strict=True):
-            table += part.reshape(table.shape)
-        self.rows += rows
 
     def add(self, block: Sequence[np.ndarray]) -> None:
         """Add a block of answers: for each group categories [rows] or bits [rows, size]."""
         rows = len(block[0])
         self.rows += rows
         numbers = functools.cache(lambda group, part: self._numbers(block[group], group, part))
-        for sums, (_, parts) in zip(self._sums, self._parts, strict=True):
+        for sums, (_, parts) in zip(self._tables, self._parts, strict=True):
             answers = [numbers(group, part) for group, part in parts]
             if all(answer.ndim == 1 for answer in answers):
                 _count_codes(sums, answers)
@@ -336,7 +297,7 @@ class Tally:
         """Return the accumulated marginals, one per clique."""
         return [
             ResponseMarginal(self._domain, clique, self.rows, factors, sums.copy())
-            for (clique, _), factors, sums in zip(self._parts, self._factors, self._sums, strict=True)
+            for (clique, _), factors, sums in zip(self._parts, self._factors, self._tables, strict=True)
         ]
 
     def _numbers(self, answers: np.ndarray, group: int, part: Clique) -> np.ndarray:
@@ -387,10 +348,7 @@ def _count_codes(sums: np.ndarray, answers: Sequence[np.ndarray]) -> None:
     codes = answers[0].astype(np.intp)
     for answer, size in zip(answers[1:], inner[1:], strict=True):
         codes = codes * size + answer
-    table = np.bincount(codes, minlength=int(np.prod(inner))).reshape(inner)
-    for axis in range(table.ndim):
-        table = np.concatenate([table, table.sum(axis=axis, keepdims=True)], axis=axis)
-    sums += table
+    sums += _extended(np.bincount(codes, minlength=math.prod(inner)).reshape(inner))
 
 
 def _count_products(sums: np.ndarray, answers: Sequence[np.ndarray], rows: int) -> None:

@@ -1,26 +1,35 @@
-"""Statistical queries on perturbed codes: one function for all rows, or one for every row.
+"""Statistical queries on perturbed codes: one function for all rows, for each group, or for every row.
+
+Functions of groups are answered from a histogram per group, by products.
 
 Queries on some attributes of a large universe are summed in closed form, without any array of its size.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.progress import Progress
+from pgmjax.history.kernel.inner_products import squared_norms
 from pgmjax.history.rows import Rows
-from pgmjax.local.answers import Function, SufficientStatistics, UnbiasedAnswers
-from pgmjax.local.codes import Perturbed, PerturbedCodes, Universe
+from pgmjax.local.answers import Function, SufficientStatistics, UnbiasedAnswers, real_functions
+from pgmjax.local.channel import Channel
+from pgmjax.local.codes import PerturbedCodes, Universe, whole_numbers
+from pgmjax.privacy.response import KaryResponse, checked_response
 from pgmjax.queries import Query
 
 _BLOCK_NUMBERS = 1 << 22
+MAX_CELLS = 1 << 28
+"""Largest total number of cells of histograms (2 GB)."""
 
 
 def answer_queries(
-    table: Perturbed, universe: Universe, queries: Query | Iterable[Query] | Rows, *, useless: str = "refuse"
+    table: Any, universe: Universe, queries: Query | Iterable[Query] | Rows, *, useless: str = "refuse"
 ) -> UnbiasedAnswers:
     """Return answers to linear queries on cliques of the universe's attributes, as fractions of the rows.
 
@@ -58,9 +67,7 @@ def answer_queries(
             f"the codes are of {size:,} categories and the universe has {universe.size:,} cells: "
             "give the universe that was perturbed."
         )
-    rows = queries if isinstance(queries, Rows) else Rows.of(queries, universe.domain)
-    if rows.domain != universe.domain:
-        raise ValueError("the rows of queries are over another domain than the universe.")
+    rows = Rows.of(queries, universe.domain)
     pieces = SufficientStatistics(perturbed.channel, rows.num_rows)
     seen, squares = np.zeros(rows.num_rows), np.zeros(rows.num_rows)
     counts = np.zeros(universe.size, np.int64) if universe.size <= _BLOCK_NUMBERS else None
@@ -100,39 +107,13 @@ def _see(
 
 def _about(rows: Rows) -> Function:
     """Return the summary of the functions over the universe, from one vector per attribute."""
-    sums = rows.coefficients.copy()
-    for place, vectors in enumerate(rows.vectors):
-        sums *= vectors.sum(axis=1)[rows.index[:, place]]
-    low, high = rows.extremes()
-    return Function(
-        np.bincount(rows.owner, sums, minlength=rows.num_rows)[:, None],
-        _squares(rows)[:, None],
-        low[:, None],
-        high[:, None],
-    )
-
-
-def _squares(rows: Rows) -> np.ndarray:
-    """Return the sum over the universe of each row's square [rows], by pairs of its terms."""
-    number = np.bincount(rows.owner, minlength=rows.num_rows)
-    ends = np.cumsum(number)
-    most = int(number.max(initial=0))
-    grams = [vectors @ vectors.T for vectors in rows.vectors]
-    result = np.zeros(rows.num_rows)
-    terms = np.arange(rows.num_terms)
-    for shift in range(most):
-        # each term with the one `shift` after it in the same row; pairs count twice, a term with itself once
-        first = terms[terms + shift < ends[rows.owner]]
-        second = first + shift
-        product = rows.coefficients[first] * rows.coefficients[second]
-        for place, gram in enumerate(grams):
-            product = product * gram[rows.index[first, place], rows.index[second, place]]
-        result += np.bincount(rows.owner[first], product, minlength=rows.num_rows) * (1 if shift == 0 else 2)
-    return result
+    cells = rows.domain.size()
+    parts = (cells * rows.mean(), cells * squared_norms(rows), *rows.extremes())
+    return Function(*(part[:, None] for part in parts))
 
 
 def answer_rows(
-    table: Perturbed, functions: Any, queries: int | None = None, *, useless: str = "refuse"
+    table: Any, functions: Any, queries: int | None = None, *, useless: str = "refuse"
 ) -> UnbiasedAnswers:
     """Return estimates of means over rows of functions that differ from row to row.
 
@@ -200,12 +181,185 @@ def _source(functions: Any, queries: int | None) -> tuple[Callable[[int, int], A
 
 
 def _checked(values: Any, shape: tuple[int, int, int]) -> np.ndarray:
-    array = np.asarray(values)
-    if array.dtype.kind not in "buif":
-        raise TypeError(f"functions must hold real numbers, got {array.dtype}.")
+    array = real_functions(values)
     if array.shape != shape:
         raise ValueError(f"functions must have the shape {shape} for these rows, got {array.shape}.")
-    array = array.astype(np.float64)
-    if not np.isfinite(array).all():
-        raise ValueError("functions must be finite: bounded row functions are what can be answered.")
-    return array
+    return array.astype(np.float64)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class GroupHistograms:
+    """Counts of the answers per category in every group of rows.
+
+    Attributes:
+        distribution: the distribution of the answers.
+        counts: int64 [groups, size].
+    """
+
+    distribution: KaryResponse
+    counts: np.ndarray
+
+    @property
+    def channel(self) -> Channel:
+        """The channel of the answers."""
+        return Channel.of(checked_response(self.distribution))
+
+    @property
+    def groups(self) -> int:
+        """The number of groups."""
+        return len(self.counts)
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The number of rows of each group, int64 [groups]."""
+        return self.counts.sum(axis=1)
+
+    def unbiased(self) -> np.ndarray:
+        """Return unbiased counts of true categories, float64 [groups, size]; some may be negative."""
+        return self.channel.unbiased(self.counts)
+
+    def answer(self, functions: Any, assignment: Any = None, *, useless: str = "refuse") -> UnbiasedAnswers:
+        """Return estimates of the mean over all rows of each query's functions.
+
+        Args:
+            functions: values of the functions at every category. [queries, size]: one function per query,
+                for all rows. [queries, groups, size]: one function per group. With an assignment, a list
+                of functions [functions, size] to choose from.
+            assignment: number of the function of each query on each group, int [queries, groups].
+            useless: "refuse" answers that are too noisy, or "answer" them anyway.
+
+        Raises:
+            TypeError: functions that are not real numbers, or an assignment that is not of integers.
+            ValueError: mismatched shapes, values that are not finite, or an assignment out of range.
+            UselessAnswerError: some answers are too noisy.
+
+        References:
+            Wang, Ying and Zhang 2016, equations 17 and 18.
+
+        Example:
+            >>> from pgmjax.local.codes import PerturbedCodes
+            >>> table = PerturbedCodes(KaryResponse(4, 0.25), np.array([0, 3, 3, 1]))
+            >>> seen = group_histograms(table, groups=[0, 0, 1, 1])
+            >>> seen.answer(np.eye(4)[:2], useless="answer").value.round(3).tolist()
+            [0.25, 0.25]
+        """
+        functions = self._of_groups(functions, assignment)
+        if assignment is not None:
+            return self._assigned(functions, assignment, useless)
+        if functions.ndim == 2:
+            return GroupHistograms(self.distribution, self.counts.sum(axis=0, keepdims=True)).answer(
+                functions[:, None, :], useless=useless
+            )
+        pieces = SufficientStatistics(self.channel, len(functions))
+        pieces.rows = int(self.counts.sum())
+        counts = self.counts.astype(np.float64)
+        step = max(1, _BLOCK_NUMBERS // max(counts.size, 1))
+        for start in range(0, len(functions), step):
+            block = np.asarray(functions[start : start + step], dtype=np.float64)
+            weighted = block * counts
+            seen = weighted.sum(axis=-1)
+            weighted *= block
+            where = slice(start, start + len(block))
+            pieces.add(where, self.rows, Function.of(block), seen, weighted.sum(axis=-1))
+        return pieces.answers(useless)
+
+    def _assigned(self, functions: np.ndarray, assignment: Any, useless: str) -> UnbiasedAnswers:
+        """Answer queries by assignment; products are computed once for each function and group."""
+        chosen = whole_numbers("assignment", assignment, len(functions), axes=2)
+        if chosen.shape[1] != self.groups:
+            raise ValueError(
+                f"assignment must have the shape [queries, {self.groups} groups], got {chosen.shape}."
+            )
+        counts = self.counts.astype(np.float64)
+        seen, squares = functions @ counts.T, functions**2 @ counts.T
+        about = Function.of(functions)
+        pieces = SufficientStatistics(self.channel, len(chosen))
+        pieces.rows = int(self.counts.sum())
+        step = max(1, _BLOCK_NUMBERS // max(self.groups, 1))
+        every = np.arange(self.groups)
+        for start in range(0, len(chosen), step):
+            which = chosen[start : start + step]
+            parts = (about.sums, about.squares, about.low, about.high)
+            function = Function(*(part[which] for part in parts))
+            where = slice(start, start + len(which))
+            pieces.add(where, self.rows, function, seen[which, every], squares[which, every])
+        return pieces.answers(useless)
+
+    def _of_groups(self, functions: Any, assignment: Any) -> np.ndarray:
+        array = real_functions(functions)
+        size = self.distribution.size
+        expected = f"[queries, {size}] or [queries, {self.groups} groups, {size}]"
+        fits = array.ndim == 2 or (
+            array.ndim == 3 and assignment is None and array.shape[1] in (1, self.groups)
+        )
+        if not fits or array.shape[-1] != size or not len(array):
+            raise ValueError(f"functions must have the shape {expected}, got {array.shape}.")
+        return array if array.ndim == 3 else array.astype(np.float64)
+
+    def __repr__(self) -> str:
+        return f"GroupHistograms({self.groups:,} groups of {self.distribution.size:,} categories)"
+
+
+def group_histograms(
+    table: Any,
+    groups: Any = None,
+    number: int | None = None,
+    *,
+    progress: bool | None = None,
+) -> GroupHistograms:
+    """Count the answers of every group of rows, block by block.
+
+    Args:
+        table: perturbed codes and their distribution; see `PerturbedCodes`.
+        groups: the group of each row, which must be public: integers [rows], or a function of (first row,
+            last row + 1) that returns them. Default: one group of all rows.
+        number: number of groups; required if `groups` is a function. Default: the largest group plus one.
+        progress: whether to show a progress bar. Default: in terminals and notebooks.
+
+    Raises:
+        TypeError: groups that are not integers.
+        ValueError: too many cells, groups outside 0..number-1, not one group per row, or groups of a table
+            whose rows are sorted.
+    """
+    perturbed = (PerturbedCodes.of if groups is None else PerturbedCodes.in_row_order)(table)
+    distribution, size = perturbed.distribution, perturbed.distribution.size
+    given = groups if groups is None or callable(groups) else np.asarray(groups)
+    number = _number(given, number)
+    if number * size > MAX_CELLS:
+        raise ValueError(
+            f"histograms of {number:,} groups over {size:,} categories have {number * size:,} cells, above "
+            f"the limit of {MAX_CELLS:,}: use answer_queries or answer_rows, which write out no histogram."
+        )
+    counts = np.zeros(number * size, dtype=np.int64)
+    rows = 0
+    with Progress("histograms of groups", show=progress) as bar:
+        for start, codes in perturbed.blocks():
+            cells = codes
+            if given is not None:
+                where = _groups_of(given, start, codes.size, number)
+                cells = where.astype(np.int64) * size + codes
+            counts += np.bincount(cells, minlength=counts.size)
+            rows += codes.size
+            bar.advance(codes.size)
+    if isinstance(given, np.ndarray) and len(given) != rows:
+        raise ValueError(f"groups must name a group for each of the {rows:,} rows, got {len(given):,}.")
+    return GroupHistograms(distribution, counts.reshape(number, size))
+
+
+def _number(groups: Any, number: int | None) -> int:
+    if groups is None:
+        return 1
+    if number is None and isinstance(groups, np.ndarray):
+        return int(groups.max(initial=0)) + 1
+    if number is None:
+        raise ValueError("number must say how many groups there are where groups is a function.")
+    return checks.integer("number", number, low=1)
+
+
+def _groups_of(groups: Any, start: int, rows: int, number: int) -> np.ndarray:
+    stop = start + rows
+    given = groups[start:stop] if isinstance(groups, np.ndarray) else groups(start, stop)
+    where = whole_numbers("groups", given, number)
+    if len(where) != rows:
+        raise ValueError(f"groups must name a group for each row: {rows:,} integers were expected here.")
+    return where

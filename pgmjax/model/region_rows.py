@@ -197,6 +197,28 @@ def _proposed(bucket: TablesOfAttributes, turned: jax.Array, codes: jax.Array, n
     return draw_codes(jnp.where(jnp.arange(logs.shape[1]) < bucket.size[n], logs, -jnp.inf), key)
 
 
+def swept(layout: Layout, turned: Sequence[jax.Array], codes: jax.Array, key: Any) -> jax.Array:
+    """Draw each attribute of some chains that has tables, given its others.
+
+    Args:
+        layout: the tables.
+        turned: the log-potentials of each bucket's cells.
+        codes: codes [attributes, chains].
+        key: key of the generator.
+    """
+    for bucket, tables in zip(layout.buckets, turned, strict=True):
+
+        def each(
+            n: Any, codes: jax.Array, bucket: TablesOfAttributes = bucket, tables: Any = tables
+        ) -> jax.Array:
+            place = bucket.place[n]
+            drawn = _proposed(bucket, tables, codes, n, random.fold(key, place, jax))
+            return codes.at[place].set(drawn)
+
+        codes = jax.lax.fori_loop(0, len(bucket.place), each, codes)
+    return codes
+
+
 def _cells(layout: Layout, table: Any, codes: jax.Array) -> jax.Array:
     """Return the cell of each chain in some tables [tables, chains]."""
     members, strides = layout.members[table], layout.strides[table]
@@ -242,18 +264,8 @@ def _learn(
         potentials = potentials + rate / number * lack
         steered = potentials + pull * lack
         key, mine = random.split(key, 2, jax)
-        old = block = read(codes, turn)
-        for bucket in layout.buckets:
-            turned = steered[bucket.cells]
-
-            def each(
-                n: Any, block: jax.Array, bucket: TablesOfAttributes = bucket, turned: Any = turned
-            ) -> jax.Array:
-                place = bucket.place[n]
-                drawn = _proposed(bucket, turned, block, n, random.fold(mine, place, jax))
-                return block.at[place].set(drawn)
-
-            block = jax.lax.fori_loop(0, len(bucket.place), each, block)
+        old = read(codes, turn)
+        block = swept(layout, [steered[bucket.cells] for bucket in layout.buckets], old, mine)
         counts = _added(layout, _added(layout, counts, old, -1.0), block, 1.0)
         return write(codes, block, turn), potentials, counts, key
 

@@ -18,9 +18,9 @@ from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
 from pgmjax._internal.worker import WorkerThread
 from pgmjax.data.attribute import Attribute
-from pgmjax.data.cells import places_of
 from pgmjax.data.domain import Domain
 from pgmjax.data.encoding import text_of
+from pgmjax.data.value import decimal_places
 
 SUFFIXES = (".parquet", ".csv")
 VALUES = "values"
@@ -162,7 +162,11 @@ def check_decode(decode: bool | str) -> None:
         ValueError: neither a bool nor "values".
     """
     if not isinstance(decode, bool) and decode != VALUES:
-        raise ValueError(f"decode must be False, True or {VALUES!r}, got {decode!r}.")
+        raise ValueError(
+            f"decode must be False (codes), True (labels and names of cells) or {VALUES!r} (labels, and "
+            f"numbers "
+            f"within cells), got {decode!r}."
+        )
 
 
 def arrow_column(
@@ -264,6 +268,6 @@ def _texts(attribute: Attribute, values: np.ndarray) -> list[str] | None:
     if attribute.decimal == ".":
         return None
     grid = attribute.grid
-    places = None if grid is None else places_of(grid)
+    places = None if grid is None else decimal_places(grid)
     texts = [repr(value) if places is None else f"{value:.{places}f}" for value in values.tolist()]
     return [text.replace(".", attribute.decimal) for text in texts]

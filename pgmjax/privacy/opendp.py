@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, DiscreteNoise, DiscreteStaircase
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, DiscreteNoise
 from pgmjax.privacy import response, scales, selection
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.response import (
@@ -350,36 +350,7 @@ def _gaussian(distribution: DiscreteGaussian, size: int) -> np.ndarray:
     return np.asarray(gaussian_sampler(distribution.scale)(np.zeros(size, dtype=np.int64)))
 
 
-def _staircase(distribution: DiscreteStaircase, size: int) -> np.ndarray:
-    """Exact rejection sampling from OpenDP's discrete Laplace and coins and the system's uniform integers.
-
-    Discrete Laplace noise conditioned on >= 0 is geometric with the stairs' ratio b, and it is above zero
-    with probability b. OpenDP draws the parts but has no privacy map of the whole: the epsilon is that of
-    Geng and Viswanath (2016), as stated by `StaircaseEvent`, and is not confirmed by OpenDP.
-    """
-    result, filled = np.empty(size, dtype=np.int64), 0
-    while filled < size:
-        stairs = _geometric(distribution.scale, 3 * (size - filled) + 16)
-        rests, negative = uniform(distribution.width, stairs.size), coins(0.5, stairs.size)
-        lower = _geometric(distribution.scale, 2 * stairs.size + 64)[: stairs.size] > 0
-        count = min(stairs.size, lower.size)
-        stairs, rests, negative, lower = (each[:count] for each in (stairs, rests, negative, lower))
-        drawn = stairs * distribution.width + rests
-        kept = ((rests < distribution.step) | lower) & ~(negative & (drawn == 0))  # zero has one sign
-        drawn = np.where(negative, -drawn, drawn)[kept][: size - filled]
-        result[filled : filled + drawn.size] = drawn
-        filled += drawn.size
-    return result
-
-
-def _geometric(scale: float, asked: int) -> np.ndarray:
-    """Return the non-negative ones of `asked` discrete Laplace draws, at least half of them on average."""
-    drawn = np.asarray(laplace_sampler(scale)(np.zeros(asked, dtype=np.int64)))
-    return np.asarray(drawn[drawn >= 0])
-
-
 _SAMPLERS: dict[type, Callable[[Any, int], np.ndarray]] = {
     DiscreteLaplace: _laplace,
     DiscreteGaussian: _gaussian,
-    DiscreteStaircase: _staircase,
 }

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, DiscreteNoise, DiscreteStaircase
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, DiscreteNoise
 from pgmjax.privacy import response, selection
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.response import (
@@ -135,25 +135,9 @@ class SeededBackend(NoiseBackend):
             filled += taken.size
         return result
 
-    def _staircase(self, distribution: DiscreteStaircase, size: int) -> np.ndarray:
-        """Draw sign, stair and position in the stair; reject part of the lower halves, and negative zero."""
-        result, filled, fall = np.empty(size, dtype=np.int64), 0, math.exp(-1 / distribution.scale)
-        while filled < size:
-            count = 2 * (size - filled) + 16
-            stairs = self._generator.geometric(-math.expm1(-1 / distribution.scale), count) - 1
-            rests = self._generator.integers(distribution.width, size=count)
-            sign = 2 * self._generator.integers(2, size=count) - 1
-            kept = (rests < distribution.step) | (self._generator.random(count) < fall)
-            drawn = stairs * distribution.width + rests
-            taken = (sign * drawn)[kept & ((sign > 0) | (drawn > 0))][: size - filled]
-            result[filled : filled + taken.size] = taken
-            filled += taken.size
-        return result
-
     _samplers: ClassVar[dict[type, Any]] = {
         DiscreteLaplace: _laplace,
         DiscreteGaussian: _gaussian,
-        DiscreteStaircase: _staircase,
     }
 
     def __repr__(self) -> str:

@@ -121,7 +121,12 @@ def check_measurable(query: Any, domain: Domain) -> None:
         TypeError: the argument is not a query.
         ValueError: as for `check_integral`, or an entry exceeds `queries.integers.LARGEST_ENTRY`.
     """
-    checks.kind(query, Query, "A query must be a pgmjax.queries.Query")
+    checks.kind(
+        query,
+        Query,
+        "A query must be a pgmjax.queries.Query",
+        'a marginal is queries.marginal(("age", "sex"))',
+    )
     query.remembered("measurable", domain, lambda: _check_measurable(query, domain))
 
 

@@ -232,7 +232,7 @@ def _optional_parts(release: Release) -> dict[str, Callable[[pathlib.Path], Any]
         parts["transcript.json"] = lambda path: path.write_text(json.dumps(played) + "\n", encoding="utf-8")
     if isinstance(release, TrainedRelease) and release.predictor is not None:
         trained, seed = release.predictor, release.training_seed
-        parts["predictor"] = lambda path: predictor.write(trained, path, seed=seed)
+        parts["predictor"] = lambda path: trained.save(path, seed=seed)
     return parts
 
 

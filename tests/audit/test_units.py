@@ -155,7 +155,7 @@ def test_a_session_charges_a_person_for_all_that_its_answers_move(relation):
         (Product({"a": point(1)}), units("0.25")),
         (Product({"b": point(1)}), units("0.07")),
     ]
-    account = CellAccount.empty(DOMAIN, relation, records=UNIT.max_records)
+    account = CellAccount(DOMAIN, Relation.parse(relation), records=UNIT.max_records)
     for query, rate in asked:
         account = account.added(query, rate)
     exact = {

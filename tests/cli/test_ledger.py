@@ -221,7 +221,7 @@ def test_bad_use(file, table, tmp_path, capsys):
         assert main(["ledger", *words]) == code
         assert said in capsys.readouterr().err
     assert init(file, tmp_path / "people.ods") == 2
-    assert "has a file type that cannot be read" in capsys.readouterr().err
+    assert "is no kind of table that can be read" in capsys.readouterr().err
     assert init(file, table) == 0 and init(file, table, epsilon="9") == 2
     assert "its budget stays as it is" in capsys.readouterr().err
     assert main(["ledger", "show", str(file), "--name", "nobody"]) == 2

@@ -143,6 +143,7 @@ def test_usage_errors_load_no_jax():
 
 def test_choices_are_those_of_the_library():
     from pgmjax.cli import options
+    from pgmjax.cli.options import shared
     from pgmjax.history.session import log
     from pgmjax.local import answers
     from pgmjax.model import sampling
@@ -150,9 +151,9 @@ def test_choices_are_those_of_the_library():
     from pgmjax.release import folder
 
     assert tuple(mechanisms.names()) == options.release.MECHANISMS
-    assert options.release.SYNTHETIC_FORMATS == folder.SYNTHETIC_FORMATS
-    assert options.release.ROW_METHODS == sampling.METHODS
-    assert options.perturb.ENCODINGS == responding.ENCODINGS and options.perturb.USELESS == answers.USELESS
+    assert shared.SYNTHETIC_FORMATS == folder.SYNTHETIC_FORMATS
+    assert shared.ROW_METHODS == sampling.METHODS
+    assert options.local.ENCODINGS == responding.ENCODINGS and options.local.USELESS == answers.USELESS
     assert options.session.NAME == log.NAME
     assert pj.Estimator.solver == "auto"
 

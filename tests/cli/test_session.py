@@ -81,8 +81,8 @@ def test_ask_look_and_export(folder, capsys):
         (["--account", "other"], "of account 'other'"),
         (["--table", "nowhere.csv", "--account", "small"], "--account cannot be used with --table"),
         (
-            ["--table", "nowhere.csv", "--domain", "x", "--cap", "1", "--relation", "add-remove"],
-            "nowhere.csv",
+            ["--table", "nowhere.csv", "--domain", "x.yaml", "--cap", "1", "--relation", "add-remove"],
+            "no domain file x.yaml",
         ),
         (["--table", "nowhere.csv", "--cap", "1"], "--domain is missing"),
     ],
@@ -90,6 +90,11 @@ def test_ask_look_and_export(folder, capsys):
 def test_bad_input(folder, capsys, words, message):
     assert ask(folder, *words) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_table_that_is_not_there(folder, capsys):
+    assert ask(folder, *table(folder), "--table", "nowhere.csv") == 2
+    assert "There is no table nowhere.csv" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

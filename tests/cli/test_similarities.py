@@ -7,7 +7,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.cli import main
-from pgmjax.cli.options import similarities as options
+from pgmjax.cli.options import history as options
 from pgmjax.data.ratings import Ratings
 from pgmjax.privacy import SeededBackend
 from pgmjax.privacy.ratings import MEASURES, PROTECTS

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from pgmjax.data.encoding import MISSING, OUTSIDE, UNREADABLE, Coder, ValueRules, code_dtype, text_of
+from pgmjax.data.encoding import MISSING, OUTSIDE, UNREADABLE, Coder, code_dtype, text_of
 
 KINDS = {
     "codes": {"size": 7},
@@ -32,7 +32,7 @@ def expected(kind, values, nulls):
     """Value by value: codes, rows outside, rows without a value and without a bucket for it."""
     settings = {"labels": None, "bins": None, "missing": False, "markers": (), "clip": False, **KINDS[kind]}
     size, missing = settings["size"], settings["missing"]
-    rules = ValueRules(size - missing, *(settings[key] for key in ("labels", "bins", "markers", "clip")))
+    rules = Coder(**settings)
     raw = [MISSING if null else rules.raw_code(value) for value, null in zip(values, nulls, strict=True)]
     if missing:
         raw = [size - 1 if code == MISSING else code for code in raw]
@@ -145,14 +145,14 @@ def test_wide_ranges_of_bins_keep_their_markers():
     assert encoded.codes.tolist() == [0, 1, 2, 0, 1] and encoded.outside == 1
 
 
-CODES = ValueRules(12, None, None, (), False)
-MARKED = ValueRules(12, None, None, (99, "n/a"), False)
-WORDS = ValueRules(3, ("a", "", "1"), None, ("?",), False)
-WRITTEN = ValueRules(3, ("1.50", "2024-05-01", "cafe\u0301"), None, (), False)
-NUMBERS = ValueRules(3, (1, 2.5, "x"), None, (-9,), False)
-FLAGS = ValueRules(2, (False, True), None, (), False)
-BINS = ValueRules(2, None, (0.0, 10.0, 20.0), (99,), False)
-CLIPPED = ValueRules(2, None, (0.0, 10.0, 20.0), (), True)
+CODES = Coder(12)
+MARKED = Coder(12, markers=(99, "n/a"))
+WORDS = Coder(3, ("a", "", "1"), markers=("?",))
+WRITTEN = Coder(3, ("1.50", "2024-05-01", "cafe\u0301"))
+NUMBERS = Coder(3, (1, 2.5, "x"), markers=(-9,))
+FLAGS = Coder(2, (False, True))
+BINS = Coder(2, bins=(0.0, 10.0, 20.0), markers=(99,))
+CLIPPED = Coder(2, bins=(0.0, 10.0, 20.0), clip=True)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from pgmjax.data.domain import Domain
 from pgmjax.data.encoding import Encoded
+from pgmjax.data.population import WHOLE
 from pgmjax.data.sources import (
     BATCH_ROWS,
     LARGEST_TOTAL,
@@ -22,12 +23,12 @@ CODES = np.zeros(4, dtype=np.uint8)
 def test_columns_come_in_batches_of_all_rows():
     rows = 2 * BATCH_ROWS + 5
     column = (np.arange(rows) % 3).astype(np.uint8)
-    batches = list(ColumnSource({"a": column, "b": column}, column, DOMAIN).batches(["b"]))
+    batches = list(ColumnSource({"a": column, "b": column}, column, DOMAIN, WHOLE).batches(["b"]))
     assert [batch.rows for batch in batches] == [BATCH_ROWS, BATCH_ROWS, 5]
     assert all(list(batch.columns) == ["b"] for batch in batches)
     assert np.array_equal(np.concatenate([batch.columns["b"].codes for batch in batches]), column)
     assert np.array_equal(np.concatenate([batch.weights.codes for batch in batches]), column)
-    assert next(ColumnSource({"a": column}, None, DOMAIN).batches(["a"])).weights is None
+    assert next(ColumnSource({"a": column}, None, DOMAIN, WHOLE).batches(["a"])).weights is None
 
 
 def test_coders_of_codes_and_weights_take_their_ends():

@@ -197,7 +197,7 @@ FAULTS = (
     Fault(
         "a value on the last edge falls behind the last bin",
         "pgmjax.data.encoding",
-        "Coder._into_bins",
+        "Coder.codes_of_numbers",
         old="values == edges[-1]",
         new="values > edges[-1]",
         tests=("tests/data/test_encoding.py::test_columns_follow_the_rules_of_values",),
@@ -205,7 +205,7 @@ FAULTS = (
     Fault(
         "a single value on an edge falls into the bin below",
         "pgmjax.data.encoding",
-        "ValueRules._bin",
+        "Coder._bin",
         old="bisect.bisect_right(edges, value)",
         new="max(bisect.bisect_left(edges, value), 1)",
         tests=("tests/data/test_encoding.py::test_columns_follow_the_rules_of_values",),

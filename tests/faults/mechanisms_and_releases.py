@@ -189,17 +189,9 @@ FAULTS = (
         ),
     ),
     Fault(
-        "a Metropolis step weighs the old value against the new one",
-        "pgmjax.history.max_entropy.chains",
-        "_metropolis",
-        old="change + flat[number * size + proposed] - flat[number * size + now]",
-        new="change + flat[number * size + now] - flat[number * size + proposed]",
-        tests=("tests/history/max_entropy/test_chains.py::test_chains_reach_the_joint_distribution",),
-    ),
-    Fault(
         "a kernel estimate of a known total keeps the mean in its distances",
-        "pgmjax.history.kernel.pca",
-        "KernelPCA.answer",
+        "pgmjax.history.kernel.system",
+        "System.squared_norms",
         old="norms if self.total is None else norms - means ** 2",
         new="norms",
         tests=("tests/history/kernel/test_pca.py::test_fitted_is_the_answer_to_the_own_rows",),
@@ -485,14 +477,14 @@ FAULTS = (
     ),
     Fault(
         "the command line fits in float32 by default",
-        "pgmjax.cli.options.release",
-        "_add_fit_options",
+        "pgmjax.cli.options.shared",
+        "",
         old=(
-            "group.add_argument('--dtype', default='float64', choices=['float32', 'float64'], "
+            "option('--dtype', default='float64', choices=['float32', 'float64'], "
             "help='the precision of the fit (float64); float32 needs half the memory')"
         ),
         new=(
-            "group.add_argument('--dtype', default='float32', choices=['float32', 'float64'], "
+            "option('--dtype', default='float32', choices=['float32', 'float64'], "
             "help='the precision of the fit (float64); float32 needs half the memory')"
         ),
         tests=("tests/cli/test_release.py::test_fits_are_in_float64_unless_asked",),

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.history import History, rows
+from pgmjax.history import History
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
-from pgmjax.queries import Product, WeightedSum, marginal, point, prefix
+from pgmjax.queries import Product, marginal, point, prefix
 from tests.history import dense
 
 DOMAIN = dense.DOMAIN
@@ -110,35 +110,13 @@ def test_bad_answers_are_refused():
 @pytest.mark.parametrize(("relation", "expected"), [("add-remove", [3, 1, 1]), ("replace-one", [4, 1, 0])])
 def test_sensitivities_follow_from_the_queries(relation, expected):
     asked = [Product({"a": pj.queries.matrix([[-1, 3, 0]])}), Product({"c": prefix()})]
-    made = History.from_answers(
-        DOMAIN, asked, [1, 2, 3], stddev=1.0, relation=relation, sensitivities=expected
-    )
+    made = History.from_answers(DOMAIN, asked, [1, 2, 3], stddev=1.0, relation=relation)
     np.testing.assert_array_equal(made.sensitivities, expected)
-    with pytest.raises(ValueError, match="conflicting sensitivities: 1 of 3 rows, the first one row 1"):
-        stated = [expected[0], 2, expected[2]]
-        History.from_answers(DOMAIN, asked, [1, 2, 3], stddev=1.0, relation=relation, sensitivities=stated)
-    with pytest.raises(ValueError, match=r"must be one a row, 3, got shape \(2,\)"):
-        History.from_answers(DOMAIN, asked, [1, 2, 3], stddev=1.0, relation=relation, sensitivities=[1, 2])
-
-
-def test_stated_sensitivities_below_a_mere_bound_are_taken(monkeypatch):
-    """Two terms that no cell has both of move an answer by 1; their own sizes add up to 2."""
-    asked = [WeightedSum([(1, Product({"a": point(code)})) for code in (0, 1)])]
-    settings = {"stddev": 1.0, "relation": "add-remove"}
-    with pytest.raises(ValueError, match="conflicting sensitivities"):
-        History.from_answers(DOMAIN, asked, [1], sensitivities=[0.5], **settings)
-    monkeypatch.setattr(rows, "MAX_JOINT_CELLS", 1)
-    made = History.from_answers(DOMAIN, asked, [1], sensitivities=[1.0], **settings)
-    assert made.sensitivities == [2.0] and not made.rows.has_exact_extremes()[0]
-    with pytest.raises(ValueError, match="conflicting sensitivities"):
-        History.from_answers(DOMAIN, asked, [1], sensitivities=[2.5], **settings)
 
 
 def test_sensitivities_need_a_relation():
     with pytest.raises(ValueError, match="sensitivities depend on the relation"):
         _ = History(DOMAIN, [KNOWN]).sensitivities
-    with pytest.raises(ValueError, match="sensitivities depend on the relation"):
-        History(DOMAIN, [KNOWN], sensitivities=[1, 1, 1])
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,7 @@ def table(budget, relation="add-remove"):
 def test_attributes_left_out_are_uniform():
     prior = ProductPrior(DOMAIN, {"a": [0.5, 0.25, 0.25]})
     np.testing.assert_array_equal(prior.marginal("b"), 0.25)
-    np.testing.assert_allclose(prior.joint(), np.outer([0.5, 0.25, 0.25], [0.25] * 4))
-    np.testing.assert_allclose(ProductPrior.uniform(DOMAIN).joint(), 1 / 12)
+    np.testing.assert_array_equal(ProductPrior.uniform(DOMAIN).marginal("a"), 1 / 3)
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
@@ -113,8 +112,6 @@ def test_what_is_no_prior_is_refused():
         ProductPrior(DOMAIN, [[1, 0, 0]])
     with pytest.raises(ValueError, match="not an attribute of the domain"):
         ProductPrior(DOMAIN, {"z": [1]})
-    with pytest.raises(ValueError, match="above the limit of"):
-        ProductPrior.uniform(pj.Domain({f"x{i}": 100 for i in range(9)})).joint()
     measured = pj.LinearMeasurement(("a",), [1, 2, 3], 2.0)
     with pytest.raises(ValueError, match="two measurements of attribute 'a'"):
         ProductPrior.from_measurements(DOMAIN, [measured, measured])

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from pgmjax._internal.jit import cache_size
 from pgmjax.learning import MLP
-from pgmjax.learning.mlp import start, train, trained_programs
+from pgmjax.learning.mlp import _trained, start, train
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.random((50, 2))
@@ -65,10 +66,10 @@ def test_examples_of_no_weight_do_not_count():
 
 
 def test_one_program_serves_all_settings_and_seeds():
-    before = trained_programs()
+    before = cache_size(_trained)
     for rate in (0.1, 0.01):
         MLP(hidden=(5,), epochs=2, learning_rate=rate, penalty=rate).fit(ROWS, ANSWERS, seed=int(1 / rate))
-    assert trained_programs() == before + 1
+    assert cache_size(_trained) == before + 1
 
 
 def test_more_rows_than_are_trained_at_once(monkeypatch):

@@ -56,7 +56,7 @@ def predictor(encoding=None, learner=None):
 
 def test_what_is_read_back_predicts_the_same(tmp_path):
     saved = predictor()
-    predictor_folder.write(saved, tmp_path / "p")
+    saved.save(tmp_path / "p")
     read = predictor_folder.read(tmp_path / "p")
     assert read.domain == DOMAIN and [part.clique for part in read.parts] == [("a", "b"), ("b",)]
     assert np.array_equal(read.predict(QUERY), saved.predict(QUERY))
@@ -66,7 +66,7 @@ def test_what_is_read_back_predicts_the_same(tmp_path):
 def test_a_learner_without_arrays_learns_again(tmp_path, monkeypatch):
     saved = predictor()
     monkeypatch.setattr(type(saved.parts[0].fitted), "arrays", lambda self: None)
-    predictor_folder.write(saved, tmp_path / "p")
+    saved.save(tmp_path / "p")
     assert json.loads((tmp_path / "p/predictor.json").read_text())["parts"][0]["learned"] is False
     assert np.allclose(predictor_folder.read(tmp_path / "p").predict(QUERY), saved.predict(QUERY))
 
@@ -83,18 +83,18 @@ def test_what_cannot_be_read_back_is_not_written(tmp_path):
             return CellWeights().encode(query, domain, clique)
 
     with pytest.raises(ValueError, match="encoding 'own' is not one of"):
-        predictor_folder.write(predictor(Own()), tmp_path / "p")
+        predictor(Own()).save(tmp_path / "p")
     kept = predictor()
     parts = [dataclasses.replace(part, fitted=Fitted(Secretive(), 12)) for part in kept.parts]
     with pytest.raises(NotDescribedError, match="no words"):
-        predictor_folder.write(Predictor(DOMAIN, CellWeights(), tuple(parts)), tmp_path / "p")
+        Predictor(DOMAIN, CellWeights(), tuple(parts)).save(tmp_path / "p")
     assert not (tmp_path / "p").exists()
 
 
 def test_damage_is_said(tmp_path):
     with pytest.raises(ValueError, match=r"holds no predictor\.json"):
         predictor_folder.read(tmp_path)
-    predictor_folder.write(predictor(), tmp_path)
+    predictor().save(tmp_path)
     record = json.loads((tmp_path / "predictor.json").read_text())
     for change, words in (
         ({"encoding": "roots"}, "is corrupt: encoding must be"),

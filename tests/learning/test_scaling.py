@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pgmjax.learning.scaling import Scale
+from pgmjax.learning.base import Scale
 
 ROWS = np.array([[1.0, 5, 3], [3, 5, -3]])
 

@@ -11,7 +11,6 @@ import pytest
 
 import pgmjax as pj
 from pgmjax import local as co
-from pgmjax.local.answers import UnbiasedAnswers
 from pgmjax.privacy import KaryResponse
 from pgmjax.privacy.response import response_for
 
@@ -29,13 +28,6 @@ def test_times_gives_counts():
     assert counts.half_width(0.95) == pytest.approx(answers.half_width(0.95) * 1000)
     assert counts.high == pytest.approx(np.full(4, 1000.0))
     assert np.array_equal(counts.exact, answers.exact)
-
-
-def test_concatenated_keeps_order():
-    seen, functions = histograms(4, 1000), np.eye(4)
-    joined = UnbiasedAnswers.concatenated([seen.answer(functions[:1]), seen.answer(functions[1:])])
-    assert np.array_equal(joined.value, seen.answer(functions).value)
-    assert len(joined) == 4 and repr(joined) == "UnbiasedAnswers(4 queries, 0 of exact variance)"
 
 
 def test_clipped_values_lie_in_the_range():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pgmjax import local as co
-from pgmjax.local import bounds
+from pgmjax.local import channel as bounds
 from pgmjax.privacy import KaryResponse
 
 

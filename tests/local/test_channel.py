@@ -104,7 +104,7 @@ def test_bits_by_enumeration(symmetric, cells):
         assert channel.variance(f, f.sum(), (f**2).sum()) == pytest.approx(variances, abs=1e-11)
         found.append(variances.max())
     worst = max(found[:-1])  # of functions with values in 0..1
-    assert channel.largest_variance() == channel.predicate_variance == pytest.approx(worst, rel=1e-12)
+    assert channel.largest_variance() == channel.bound(1.0) == pytest.approx(worst, rel=1e-12)
     assert predicted_error([channel], 7) == pytest.approx(math.sqrt(worst / 7), rel=1e-12)
 
 

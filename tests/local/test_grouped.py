@@ -7,8 +7,8 @@ import pytest
 
 from pgmjax import local as co
 from pgmjax.local import codes as responses
-from pgmjax.local import grouped
-from pgmjax.local.grouped import GroupHistograms
+from pgmjax.local import statistical as grouped
+from pgmjax.local.statistical import GroupHistograms
 from pgmjax.privacy import KaryResponse, SeededBackend
 from pgmjax.privacy.response import UnaryResponse
 

@@ -5,7 +5,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax import queries as q
-from pgmjax.history.builders import conditions
+from pgmjax.history import builders as conditions
 from pgmjax.local.conditions import answer_conditions
 from pgmjax.local.table import PerturbedTable, ResponseColumn
 from pgmjax.privacy import Budget, PrivateTable, SeededBackend

@@ -20,7 +20,7 @@ from pgmjax import mechanisms
 from pgmjax.cli import main
 from pgmjax.history import History
 from pgmjax.job import Job
-from pgmjax.measurements.inputs import MEASURED, PRIOR, START, Input, in_role, merged, with_inputs
+from pgmjax.measurements.inputs import MEASURED, PRIOR, START, Input, in_role, merged, to_list, with_inputs
 from pgmjax.measurements.published import read_published
 from pgmjax.mechanisms import RunFolder
 from pgmjax.privacy import Ledger, SeededBackend, tape
@@ -213,7 +213,7 @@ def test_every_file_of_a_release_says_whether_it_is_secure(made, name, secure):
     own = release.inputs
     assert release.secure is secure and [each.role for each in own] == [MEASURED]
     record = json.loads((folder / "release.json").read_text())
-    assert record["secure"] is secure and record["inputs"] == [each.to_dict() for each in own]
+    assert record["secure"] is secure and record["inputs"] == to_list(own)
     assert pj.load(folder / "model").inputs == own
     word, listed = str(secure).lower(), record["inputs"]
     for path in folder.glob("*.parquet"):

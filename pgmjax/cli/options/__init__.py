@@ -1,32 +1,27 @@
-"""The options of each command: what a usage error needs, without JAX.
+"""The options of each command as data: what a usage error needs, without JAX.
 
-Each parser names the function that runs its command as "module:function", to be imported when it runs.
+Each command names the function that runs it as "module:function", to be imported when it runs.
 Choices that the library defines elsewhere are repeated here; a test compares them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from pgmjax.cli.options import answers, domain, history, ledger, local, mechanisms, release, session
 
-from pgmjax.cli.options import free, history, ledger, perturb, release, respond, session, similarities
-
-
-def add_parsers(commands: Any, main: Callable[[Sequence[str]], int]) -> None:
-    """Add all commands to the parser's subcommands.
-
-    Args:
-        commands: the subcommands.
-        main: runs any command, for `pgmjax audit --processes`.
-    """
-    release.add_parser(commands)
-    perturb.add_parser(commands)
-    respond.add_parsers(commands)
-    for add in (free.add_query, free.add_look, free.add_mechanisms, free.add_domain, free.add_fit):
-        add(commands)
-    ledger.add_parser(commands)
-    session.add_parser(commands)
-    history.add_parser(commands)
-    similarities.add_parser(commands)
-    free.add_audit(commands, main)
-    free.add_bench(commands)
+COMMANDS = (
+    release.RELEASE,
+    local.PERTURB,
+    local.RESPOND,
+    local.COLLECT,
+    answers.QUERY,
+    answers.LOOK,
+    mechanisms.MECHANISMS,
+    domain.DOMAIN,
+    answers.FIT,
+    ledger.LEDGER,
+    session.SESSION,
+    history.HISTORY,
+    history.SIMILARITIES,
+    mechanisms.AUDIT,
+    mechanisms.BENCH,
+)

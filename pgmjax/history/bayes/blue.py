@@ -10,9 +10,9 @@ import numpy as np
 
 from pgmjax.history.bayes.coordinates import Cells, Coordinates, NotEstimableError, coordinates_of
 from pgmjax.history.bayes.inference import Inference, JointInference
-from pgmjax.history.bayes.noise_sum import NoiseSum, as_distribution
+from pgmjax.history.bayes.noise_sum import NoiseSum, as_distribution, as_distributions
 from pgmjax.history.history import History
-from pgmjax.history.noise_covariance import NoiseCovariance
+from pgmjax.history.kernel.system import NoiseCovariance
 from pgmjax.measurements.least_squares import Information
 from pgmjax.measurements.noise import ContinuousNoise, Gaussian, Laplace, NoiseDistribution
 
@@ -72,18 +72,7 @@ class BestLinearUnbiased:
         answers = np.asarray(values, np.float64)
         if answers.shape != (len(rows),) or not np.isfinite(answers).all():
             raise ValueError(f"expected {len(rows)} finite answers, one a row, got shape {answers.shape}.")
-        given = (
-            list(distributions)
-            if isinstance(distributions, list | tuple | np.ndarray)
-            else [distributions] * len(rows)
-        )
-        if len(given) != len(rows):
-            raise ValueError(
-                f"expected one distribution a row, {len(rows)}, or one for all, got {len(given)}."
-            )
-        every = tuple(
-            as_distribution(f"answer {k}", distribution, continuous) for k, distribution in enumerate(given)
-        )
+        every = tuple(as_distributions("row", distributions, len(rows), continuous))
         noise = NoiseCovariance.of([distribution.stddev for distribution in every])
         return cls._of(Cells(rows.shape[1]), rows, answers, every, noise)
 
@@ -160,11 +149,6 @@ class BestLinearUnbiased:
         If the history does not determine it fully, the solution of minimum norm.
         """
         return self.information.estimate(self.noise.whiten(self.rows), self.noise.whiten(self.values))
-
-    @property
-    def is_complete(self) -> bool:
-        """Return whether every query over the coordinates is estimable."""
-        return self.information.null is None and isinstance(self.coordinates, Cells)
 
     def combination(self, targets: Any, *, biased: bool = False) -> np.ndarray:
         """Return A [targets, answers] so that A y are the unbiased estimates of least variance.

@@ -36,7 +36,6 @@ class Convolution:
         folded: whether that mass is folded in.
         exact: whether all noise is on the grid, so that nothing is rounded.
         accuracy: accuracy of the result.
-        cost: approximate number of operations.
     """
 
     step: float
@@ -45,7 +44,6 @@ class Convolution:
     folded: bool
     exact: bool
     accuracy: Accuracy
-    cost: float
 
 
 def plan_convolution(distribution: NoiseSum, step: float | None = None, gamma: float = GAMMA) -> Convolution:
@@ -96,8 +94,7 @@ def plan_convolution(distribution: NoiseSum, step: float | None = None, gamma: f
             f"a step of {step:g} over noise of standard deviation {distribution.stddev:.3g} needs {points:,} "
             f"points, above the limit of {_MOST_POINTS:,}: take a wider step, or method 'characteristic'."
         )
-    cost = 3.0 * points * math.log2(points + 1) * (len(lengths) + 1)
-    return Convolution(step, lengths, points, folded, exact, accuracy, cost)
+    return Convolution(step, lengths, points, folded, exact, accuracy)
 
 
 def convolve(distribution: NoiseSum, step: float | None = None, gamma: float = GAMMA) -> LatticeDistribution:
@@ -128,12 +125,7 @@ def convolve(distribution: NoiseSum, step: float | None = None, gamma: float = G
         masses = _masses(noise, size, int(length), plan.step)
         kept *= masses.sum() ** count
         centred = np.zeros(padded)
-        half = length // 2
-        if length <= padded:
-            centred[: half + 1] = masses[half:]
-            centred[padded - half :] += masses[:half]
-        else:
-            np.add.at(centred, np.arange(-half, half + 1) % padded, masses)
+        np.add.at(centred, (np.arange(length) - length // 2) % padded, masses)
         product *= np.fft.rfft(centred).real ** count
     circular = np.fft.irfft(product, padded)
     half = plan.points // 2

@@ -11,7 +11,9 @@ import numpy as np
 from pgmjax._internal.errors import Error
 from pgmjax.data.domain import Domain
 from pgmjax.history import estimable
-from pgmjax.history.kernel.inner_products import kernel
+from pgmjax.history.kernel.inner_products import kernel, squared_norms
+from pgmjax.history.kernel.pca import KernelSpectrum
+from pgmjax.history.kernel.system import NoiseCovariance
 from pgmjax.history.rows import Rows
 from pgmjax.queries import Query
 
@@ -52,7 +54,7 @@ class Cells:
         if isinstance(targets, Query | Rows):
             if self.domain is None:
                 raise ValueError(f"this history is a plain matrix: give targets as arrays of {self.number}.")
-            targets = _rows(targets, self.domain).matrix()
+            targets = Rows.of(targets, self.domain).matrix()
         array = np.atleast_2d(np.asarray(targets, np.float64))
         if array.ndim != 2 or array.shape[1] != self.number or not np.isfinite(array).all():
             raise ValueError(
@@ -101,16 +103,14 @@ class Span:
         """Return the span of a history's rows, all weighted equally, however few cells a row covers."""
         products = kernel(rows)
         lengths = np.sqrt(np.diagonal(products))
-        lengths = np.where(lengths > 0, lengths, 1.0)
-        values, vectors = np.linalg.eigh(products / np.multiply.outer(lengths, lengths))
-        kept = values > 1e-10 * values.max(initial=0)
-        return cls(rows, (vectors[:, kept] / np.sqrt(values[kept])).T / lengths)
+        weights = NoiseCovariance(np.where(lengths > 0, lengths, 1.0))
+        return cls(rows, KernelSpectrum.of(products, weights).weights)
 
     def of(self, targets: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return targets in coordinates [targets, coordinates], their squared lengths outside [targets]."""
-        asked = _rows(targets, self.rows.domain)
+        asked = Rows.of(targets, self.rows.domain)
         inside = kernel(asked, self.rows) @ self.transform.T
-        squares = np.array([kernel(asked.take([k]))[0, 0] for k in range(asked.num_rows)])
+        squares = squared_norms(asked)
         outside = squares - (inside**2).sum(axis=1)
         return inside, np.where(outside > _OUTSIDE * squares, outside, 0.0)
 
@@ -119,12 +119,12 @@ class Span:
 
         The residual of a target may be below the precision of the kernel and still contain every record.
         """
-        asked = _rows(targets, self.rows.domain).take(which)
+        asked = Rows.of(targets, self.rows.domain).take(which)
         return estimable.is_estimable(asked, self.rows, combination)
 
     def appended(self, row: Any) -> tuple[Span, np.ndarray]:
         """Return coordinates that include one more row, and the row's own."""
-        asked = _rows(row, self.rows.domain)
+        asked = Rows.of(row, self.rows.domain)
         inside, outside = self.of(asked)
         rows = self.rows.concatenated(asked)
         height, width = self.transform.shape
@@ -139,7 +139,7 @@ class Span:
 
     def describe(self, targets: Any, which: int, missing: np.ndarray) -> tuple[str, None]:
         """Describe the missing direction by the attributes whose joint effect is not estimable."""
-        asked = _rows(targets, self.rows.domain).take([which])
+        asked = Rows.of(targets, self.rows.domain).take([which])
         weights = -(self.of(asked)[0][0] - missing) @ self.transform
         every = asked.concatenated(self.rows)
         signed = np.concatenate([[1.0], weights])
@@ -165,14 +165,6 @@ def coordinates_of(rows: Rows) -> Cells | Span:
     size = rows.domain.size()
     written = size <= MAX_CELLS and (size <= _FEW_CELLS or 2 * rows.num_rows >= size)
     return Cells(size, rows.domain) if written else Span.by(rows)
-
-
-def _rows(targets: Any, domain: Domain) -> Rows:
-    if isinstance(targets, Rows):
-        return targets
-    if isinstance(targets, np.ndarray):
-        raise TypeError("targets over so many cells are queries, or Rows, not arrays.")
-    return Rows.of(targets, domain)
 
 
 def _component(rows: Rows, attributes: tuple[int, ...]) -> Rows:

@@ -1,6 +1,7 @@
 """Inference about a true answer from its estimate: intervals, probabilities and tests, with their errors.
 
-A `Claim` about the true answer is tested against an estimate; the result is a `Verdict`.
+`distribution_of` computes the distribution of an estimate's error. A `Claim` about the true answer is tested
+against an estimate; the result is a `Verdict`.
 """
 
 from __future__ import annotations
@@ -8,19 +9,48 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.history.bayes.choose import METHODS, distribution_of
-from pgmjax.history.bayes.distribution import Accuracy, LatticeDistribution, SumDistribution
+from pgmjax.history.bayes import convolution, monte_carlo
+from pgmjax.history.bayes.distribution import Accuracy, LatticeDistribution, SumDistribution, invert
 from pgmjax.history.bayes.monte_carlo import SIZE, draw_sums, order_statistic
 from pgmjax.history.bayes.noise_sum import NoiseSum
 from pgmjax.measurements.noise import NoiseDistribution
 
+METHODS: dict[str, Callable[..., SumDistribution]] = {
+    "auto": invert,
+    "characteristic": invert,
+    "convolution": convolution.convolve,
+    "monte-carlo": monte_carlo.simulate,
+}
 _ENDS = 1e-7  # of a lattice step: keeps a true answer at an end inside in spite of rounding
+
+
+def distribution_of(distribution: NoiseSum, method: str = "auto", **options: Any) -> SumDistribution:
+    """Return the computed distribution of a sum of noises.
+
+    Args:
+        distribution: the sum.
+        method: `characteristic` (inversion of the characteristic function), `convolution` (masses on a grid,
+            each noise truncated), `monte-carlo` (draws on the device), or `auto`, the first, which is both
+            the fastest and the most accurate.
+        options: options of the method: `resolution`; `step`, `gamma`; `size`, `seed`, respectively.
+
+    Raises:
+        ValueError: unknown method.
+
+    References:
+        Xiao and Xiong 2012, Section 4.
+
+    Example:
+        >>> distribution_of(NoiseSum([1.0], 10.0)).half_width(0.95)
+        30.0
+    """
+    return METHODS[checks.choice("method", method, METHODS)](distribution, **options)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -114,10 +144,6 @@ class Inference:
         probability = claim.within(self.computed, self.value)
         return Verdict(claim, probability, checks.number("level", level, above=0, below=1))
 
-    def chebyshev(self, level: float = 0.95) -> float:
-        """Return the half-width that follows from the variance alone (Theorem 3.2 of the paper)."""
-        return math.sqrt(self.variance / (1 - checks.number("level", level, above=0, below=1)))
-
     def __repr__(self) -> str:
         return f"Inference(stddev {self.stddev:g}{', biased' if self.biased else ''})"
 
@@ -156,12 +182,6 @@ class JointInference:
     def draws(self, size: int = SIZE, seed: int = 0) -> np.ndarray:
         """Return draws of all targets' true answers given their estimates, on the device [draws, targets]."""
         return self.values - draw_sums(self.combination, self.distributions, size, seed)
-
-    def characteristic(self, angles: np.ndarray) -> np.ndarray:
-        """Return E cos(t . errors) for every t in `angles` [n, targets]."""
-        return np.array(
-            [NoiseSum(t @ self.combination, self.distributions).characteristic(np.ones(1))[0] for t in angles]
-        )
 
     def probability(
         self, low: Any = -math.inf, high: Any = math.inf, *, size: int = SIZE, seed: int = 0
@@ -269,8 +289,3 @@ class Verdict:
         if self.probability >= self.level:
             return True
         return False if 1 - self.probability >= self.level else None
-
-    @property
-    def odds(self) -> float:
-        """The odds of the claim."""
-        return math.inf if self.probability >= 1 else self.probability / (1 - self.probability)

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy
 
 from pgmjax import random
 from pgmjax._internal import checks
@@ -21,18 +22,8 @@ from pgmjax.measurements.noise import DiscreteNoise, NoiseDistribution
 SIZE = 1_000_000
 """Default number of draws."""
 CONFIDENCE = 0.999
-_LEAST = 10_000
 _SLACK = 1e-9  # of the largest draw
 _CHUNK_NUMBERS = 1 << 22
-
-
-@dataclasses.dataclass(frozen=True)
-class Simulation:
-    """The plan of a simulation: its draws, forecast accuracy and approximate cost (nanoseconds)."""
-
-    size: int
-    accuracy: Accuracy
-    cost: float
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -70,23 +61,6 @@ class SimulatedDistribution(SumDistribution):
         # sums that are equal up to rounding are one atom
         return float(self.sizes[number - 1] + _SLACK * self.sizes[-1])
 
-    def standard_error(self, probability: float) -> float:
-        """Return the standard error of a probability of a symmetric interval."""
-        return math.sqrt(probability * (1 - probability) / len(self.sizes))
-
-    def masses(self, step: float = 1.0) -> np.ndarray:
-        """Return the paper's mass vector u [odd]: shares of draws rounded to multiples of a step."""
-        cells = np.rint(self.sizes / step).astype(np.int64)
-        counts = np.bincount(cells) / (2 * len(self.sizes))
-        counts[0] *= 2
-        return np.concatenate([counts[:0:-1], counts])
-
-    def expected_error(self, step: float = 1.0) -> float:
-        """Return the paper's bound on the expected sum of squared errors of `masses` (Corollary 4.1)."""
-        masses = self.masses(step)
-        most = float(masses.max())
-        return len(masses) / (len(self.sizes) - 1) * most * (1 - most)
-
 
 def order_statistic(size: int, level: float) -> int:
     """Return the rank, from 1, of a draw at or above a level's quantile with `CONFIDENCE`.
@@ -98,35 +72,8 @@ def order_statistic(size: int, level: float) -> int:
         >>> order_statistic(10_000, 0.95), order_statistic(100, 0.95)
         (9567, 101)
     """
-    from scipy.stats import binom
-
     level = checks.number("level", level, above=0, below=1)
-    return min(int(binom.ppf(CONFIDENCE, size, level)), size) + 1
-
-
-def sample_size(masses: np.ndarray, gamma: float) -> int:
-    """Return the paper's number of draws for an expected sum of squared errors below gamma squared.
-
-    At least 10,000. See Xiao and Xiong 2012, Corollary 4.1 and Section 6.3.
-
-    Args:
-        masses: masses from a first, smaller simulation [odd].
-        gamma: square root of the target error, in (0, 1).
-
-    Example:
-        >>> sample_size(np.array([0.25, 0.5, 0.25]), 0.001)
-        750001
-    """
-    gamma = checks.number("gamma", gamma, above=0, below=1)
-    most = float(np.max(masses))
-    return max(_LEAST, math.ceil(len(masses) / gamma**2 * most * (1 - most)) + 1)
-
-
-def plan_simulation(distribution: NoiseSum, tolerance: float = 0.01) -> Simulation:
-    """Return a simulation with error at most `tolerance` everywhere, with confidence `CONFIDENCE`."""
-    needed = math.log(2 / (1 - CONFIDENCE)) / (2 * tolerance**2)
-    size = int(min(max(math.ceil(needed), _LEAST), 100 * SIZE))
-    return Simulation(size, _accuracy(size), 3e8 + 40.0 * size * distribution.num_terms)
+    return min(int(scipy.stats.binom.ppf(CONFIDENCE, size, level)), size) + 1
 
 
 def simulate(distribution: NoiseSum, size: int = SIZE, seed: int = 0) -> SimulatedDistribution:

@@ -13,8 +13,6 @@ import numpy as np
 
 from pgmjax.measurements.noise import DiscreteLaplace, NoiseDistribution
 
-__all__ = ["NoiseSum", "as_distribution"]
-
 _NEGLIGIBLE = 1e-12  # a coefficient whose noise is below this share of the whole is rounding
 _DIGITS = 12
 _LARGEST_DENOMINATOR = 1000
@@ -55,18 +53,7 @@ class NoiseSum:
         array = np.atleast_1d(np.asarray(coefficients, np.float64))
         if array.ndim != 1 or not np.isfinite(array).all():
             raise ValueError(f"coefficients must be finite numbers [terms], got shape {array.shape}.")
-        given = (
-            list(distributions)
-            if isinstance(distributions, Sequence | np.ndarray)
-            else [distributions] * len(array)
-        )
-        if len(given) != len(array):
-            raise ValueError(
-                f"expected one distribution a term, {len(array)}, or one for all, got {len(given)}."
-            )
-        every = [
-            as_distribution(f"term {k}", distribution, continuous) for k, distribution in enumerate(given)
-        ]
+        every = as_distributions("term", distributions, len(array), continuous)
         groups = _grouped(np.abs(array), every)
         object.__setattr__(self, "sizes", np.array([size for size, _ in groups]))
         object.__setattr__(self, "distributions", tuple(distribution for _, distribution in groups))
@@ -95,13 +82,6 @@ class NoiseSum:
     def is_discrete(self) -> bool:
         """Return whether every noise is discrete."""
         return all(distribution.is_discrete for distribution in self.distributions)
-
-    def continuous(self) -> NoiseSum:
-        """Return the sum with the papers' continuous distributions of the same families and scales."""
-        sizes = np.repeat(self.sizes, self.counts)
-        return NoiseSum(
-            sizes, np.repeat(np.array(self.distributions, object), self.counts).tolist(), continuous=True
-        )
 
     def characteristic(self, angles: np.ndarray, negligible: float = 0.0) -> np.ndarray:
         """Return E cos(t X) for every t in `angles` [n].
@@ -177,6 +157,20 @@ def _grouped(
             key = (float(f"{sizes[k]:.{_DIGITS}g}"), distributions[k])
             groups[key] = groups.get(key, 0) + 1
     return groups
+
+
+def as_distributions(
+    said: str, values: Any, number: int, continuous: bool = False
+) -> list[NoiseDistribution]:
+    """Return a distribution of each of some noises, from as many or one for all; see `as_distribution`.
+
+    Raises:
+        ValueError: the number of distributions is neither one nor one per noise.
+    """
+    given = list(values) if isinstance(values, Sequence | np.ndarray) else [values] * number
+    if len(given) != number:
+        raise ValueError(f"expected one distribution a {said}, {number}, or one for all, got {len(given)}.")
+    return [as_distribution(f"{said} {k}", value, continuous) for k, value in enumerate(given)]
 
 
 def as_distribution(said: str, value: Any, continuous: bool = False) -> NoiseDistribution:

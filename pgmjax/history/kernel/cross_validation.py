@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import scipy
 
 from pgmjax import random
 from pgmjax._internal import checks
-from pgmjax.history.kernel.pca import KernelPCA, KernelSpectrum, positive_alpha
+from pgmjax.history.kernel.pca import KernelPCA
 
 _GRID = 8  # values of alpha on the initial grid
 
@@ -81,12 +80,12 @@ class CrossValidation:
         Raises:
             ValueError: alpha not finite and > 0.
         """
-        alpha = positive_alpha(alpha, finite=True)
-        if not self.pca.spectrum.noise.independent:
-            return self._with_correlated_noise(alpha)[0]
+        alpha = checks.number("alpha", alpha, above=0)
         spectrum = self.pca.spectrum
+        if not spectrum.noise.independent:
+            return self._with_correlated_noise(alpha)[0]
         left = spectrum.unestimable_part(alpha)
-        whitened = self._whitened_answers
+        whitened = spectrum.noise.whiten(self.pca.system.answers)
         rest = spectrum.directions @ (left * (spectrum.directions.T @ whitened))
         if len(self.folds) == len(rest):
             return spectrum.noise.stddevs * rest / ((spectrum.directions**2) @ left)
@@ -108,21 +107,18 @@ class CrossValidation:
         noise = self.pca.spectrum.noise
         if noise.independent:
             return float(np.mean(self.residuals(alpha) ** 2) - np.mean(noise.variances))
-        residuals, shared = self._with_correlated_noise(positive_alpha(alpha, finite=True))
+        residuals, shared = self._with_correlated_noise(checks.number("alpha", alpha, above=0))
         return float(np.mean(residuals**2) - np.mean(noise.variances) + 2 * np.mean(shared))
 
     def choose(
         self, low: float | None = None, high: float | None = None, *, ratio: float = 1.2
     ) -> AlphaChoice:
-        """Return the alpha of least estimated error: a coarse grid, then ternary search on its logarithm.
-
-        The inner points of the search divide the bracket by the golden section, so that one of them is
-        reused.
+        """Return the alpha of least estimated error: a coarse grid, then a search on its logarithm.
 
         Args:
             low: least alpha. Default: a tenth of the smallest standard deviation of an eigenquery.
             high: largest alpha. Default: ten times the largest standard deviation of an eigenquery.
-            ratio: the search ends when the bracket's ends are within this factor, > 1.
+            ratio: the search ends when alpha is known to within this factor, > 1.
 
         Raises:
             ValueError: the range is empty, or the ratio is not above 1.
@@ -132,37 +128,34 @@ class CrossValidation:
             low = 0.1 / math.sqrt(float(eigenvalues.max(initial=0.0)) or 1.0)
         if high is None:
             high = 10.0 / math.sqrt(float(eigenvalues.min(initial=1e300)) if len(eigenvalues) else 1.0)
-        low, high = positive_alpha(low, finite=True), positive_alpha(high, finite=True)
+        low, high = (checks.number("alpha", end, above=0) for end in (low, high))
         if not low < high:
             raise ValueError(f"the least alpha must be below the largest, got {low:g} and {high:g}.")
         ratio = checks.number("ratio", ratio, above=1)
-        grid = np.geomspace(low, high, _GRID)
-        tried = {float(alpha): self.error(float(alpha)) for alpha in grid}
-        best = int(np.argmin(list(tried.values())))
-        _narrow(
-            self.error, tried, float(grid[max(best - 1, 0)]), float(grid[min(best + 1, _GRID - 1)]), ratio
+        tried: dict[float, float] = {}
+
+        def error(logarithm: float) -> float:
+            alpha = math.exp(logarithm)
+            tried[alpha] = self.error(alpha)
+            return tried[alpha]
+
+        grid = np.linspace(math.log(low), math.log(high), _GRID)
+        best = int(np.argmin([error(logarithm) for logarithm in grid]))
+        scipy.optimize.minimize_scalar(
+            error,
+            bounds=(grid[max(best - 1, 0)], grid[min(best + 1, _GRID - 1)]),
+            method="bounded",
+            options={"xatol": math.log(ratio)},
         )
         alphas = np.array(sorted(tried))
         errors = np.array([tried[alpha] for alpha in alphas])
         at = int(np.argmin(errors))
         return AlphaChoice(float(alphas[at]), float(errors[at]), alphas, errors)
 
-    @property
-    def _answers(self) -> np.ndarray:
-        """The answers, minus those of the prior if the total is known [rows]."""
-        history = self.pca.history
-        if self.pca.total is None:
-            return history.values
-        return history.values - self.pca.total * history.rows.mean(self.pca.prior)
-
-    @property
-    def _whitened_answers(self) -> np.ndarray:
-        return self.pca.spectrum.noise.whiten(self._answers)
-
     def _with_correlated_noise(self, alpha: float) -> tuple[np.ndarray, np.ndarray]:
         """Return the residuals and the covariance of each prediction with its own answer's noise [rows]."""
-        spectrum, answers = self.pca.spectrum, self._answers
-        kernel, covariance = spectrum.kernel(), _dense(spectrum)
+        answers, covariance = self.pca.system.answers, self.pca.history.full_covariance()
+        kernel = self.pca.spectrum.kernel()
         residuals, shared = np.empty(len(answers)), np.empty(len(answers))
         for fold in self.folds:
             others = np.setdiff1d(np.arange(len(answers)), fold)
@@ -174,29 +167,6 @@ class CrossValidation:
 
     def __repr__(self) -> str:
         return f"CrossValidation({len(self.folds):,} folds of {self.pca.history.num_rows:,} rows)"
-
-
-def _narrow(
-    error: Callable[[float], float], tried: dict[float, float], low: float, high: float, ratio: float
-) -> None:
-    """Search between two alphas for the least error, adding each trial to `tried`."""
-    golden = (math.sqrt(5) - 1) / 2
-    first, second = low * (high / low) ** (1 - golden), low * (high / low) ** golden
-    tried[first], tried[second] = error(first), error(second)
-    while high > ratio * low:
-        if tried[first] <= tried[second]:
-            high, second = second, first
-            first = low * (high / low) ** (1 - golden)
-            tried[first] = error(first)
-        else:
-            low, first = first, second
-            second = low * (high / low) ** golden
-            tried[second] = error(second)
-
-
-def _dense(spectrum: KernelSpectrum) -> np.ndarray:
-    every = slice(0, len(spectrum.noise.stddevs))
-    return spectrum.noise.block(every, every)
 
 
 def _with_rows(pca: Any) -> KernelPCA:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from typing import Any
 
@@ -16,11 +17,10 @@ import scipy
 
 from pgmjax._internal import checks, device
 from pgmjax._internal.memory import available_bytes, readable_bytes
-from pgmjax.history.answers import Answers, rows_of, total_of
+from pgmjax._internal.migration import Named
 from pgmjax.history.estimable import is_estimable
 from pgmjax.history.history import History
-from pgmjax.history.kernel.inner_products import kernel, squared_norms
-from pgmjax.history.noise_covariance import NoiseCovariance
+from pgmjax.history.kernel.system import Answers, NoiseCovariance, System
 from pgmjax.history.prior import ProductPrior
 from pgmjax.history.rows import Rows
 
@@ -33,7 +33,7 @@ _BLOCK = 1024
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class KernelPCA:
+class KernelPCA(Named):
     """Eigenqueries of a history with the least squares estimates of their answers.
 
     Any query is answered as ``sum_i y_i c_i z_i``: c are its coordinates in the eigenqueries, z their
@@ -89,8 +89,7 @@ class KernelPCA:
             ValueError: the prior is over another domain, the total is below 0, or the kernel does not fit in
                 memory.
         """
-        rows = history.rows
-        count = rows.num_rows
+        count = history.num_rows
         need, limit = _MATRICES * 8 * count**2, available_bytes()
         if need > limit:
             raise ValueError(
@@ -98,20 +97,16 @@ class KernelPCA:
                 f"{readable_bytes(limit)} are available: use Ridge.fit, which answers for one "
                 "alpha with a fifth of that or less."
             )
-        total = total_of(total)
-        noise = NoiseCovariance.of(history.stddevs, history.covariance)
-        matrix = kernel(rows, None, prior)
-        answers = history.values
-        scale = float(np.max(np.diag(matrix) / noise.variances, initial=0.0))
-        if total is not None:
-            means = rows.mean(prior)
-            for at in range(0, count, _BLOCK):
-                matrix[at : at + _BLOCK] -= means[at : at + _BLOCK, None] * means
-            answers = answers - total * means
-        spectrum = KernelSpectrum.of(
-            matrix, noise, rank_cut=rank_cut, scale=scale if total is not None else 0.0
-        )
-        return cls(history, prior, total, spectrum, spectrum.project(answers))
+        system = System.of(history, prior, total)
+        matrix, before = system.matrix()
+        scale = float(np.max(before / system.noise.variances, initial=0.0))
+        spectrum = KernelSpectrum.of(matrix, system.noise, rank_cut=rank_cut, scale=scale)
+        return cls(history, prior, system.total, spectrum, spectrum.project(system.answers))
+
+    @functools.cached_property
+    def system(self) -> System:
+        """The history's kernel and answers, as functions of what is asked."""
+        return System.of(self.history, self.prior, self.total)
 
     @property
     def eigenvalues(self) -> np.ndarray:
@@ -139,18 +134,16 @@ class KernelPCA:
         Raises:
             TypeError, ValueError: something is not a query or does not fit the domain, or alpha <= 0.
         """
-        alpha = positive_alpha(alpha)
-        targets = rows_of(queries, self.history.domain)
+        targets = Rows.of(queries, self.history.domain)
         shrinkage = self.spectrum.shrinkage(alpha)
-        values, variances = np.empty(targets.num_rows), np.empty(targets.num_rows)
-        norms = squared_norms(targets, self.prior)
-        missing, distances = np.empty(targets.num_rows), np.empty(targets.num_rows)
         means = targets.mean(self.prior)
-        rest = norms if self.total is None else norms - means**2
+        values = self.system.prior_answers(means)
+        norms, rest = self.system.squared_norms(targets, means)
+        variances, missing, distances = np.empty((3, targets.num_rows))
         for low in range(0, targets.num_rows, _BLOCK):
             some = slice(low, low + _BLOCK)
             coordinates = self._coordinates(targets.take(some), means[some])
-            values[some] = (shrinkage * self.estimates) @ coordinates
+            values[some] += (shrinkage * self.estimates) @ coordinates
             squares = coordinates**2
             variances[some] = (shrinkage**2 / self.eigenvalues) @ squares
             missing[some] = np.maximum(rest[some] - squares.sum(axis=0), 0.0)
@@ -160,8 +153,6 @@ class KernelPCA:
         for low in range(0, len(which), _BLOCK):
             numbers = which[low : low + _BLOCK]
             estimable[numbers] = self._spans(targets.take(numbers), means[numbers])
-        if self.total is not None:
-            values += self.total * means
         return Answers(values, np.sqrt(variances), estimable, np.sqrt(distances))
 
     def fitted(self, alpha: float = math.inf) -> Answers:
@@ -173,12 +164,11 @@ class KernelPCA:
         Raises:
             TypeError, ValueError: alpha is not a number > 0.
         """
-        shrinkage = self.spectrum.shrinkage(positive_alpha(alpha))
+        shrinkage = self.spectrum.shrinkage(alpha)
         noise = self.spectrum.noise
         leading = noise.colour(self.spectrum.directions[:, : self.spectrum.rank])
-        values = leading @ (shrinkage * np.sqrt(self.eigenvalues) * self.estimates)
-        if self.total is not None:
-            values += self.total * self.history.rows.mean(self.prior)
+        values = self.system.prior_answers(self.system.means)
+        values += leading @ (shrinkage * np.sqrt(self.eigenvalues) * self.estimates)
         squares = leading**2
         distances = np.sqrt(squares @ ((1 - shrinkage) ** 2 * self.eigenvalues))
         return Answers(values, np.sqrt(squares @ shrinkage**2), np.ones(len(values), bool), distances)
@@ -188,31 +178,16 @@ class KernelPCA:
         spectrum = self.spectrum
         coordinates = self._coordinates(targets, means) / np.sqrt(self.eigenvalues)[:, None]
         weights = spectrum.noise.whiten_transposed(spectrum.directions[:, : spectrum.rank] @ coordinates).T
-        constants = 0.0 if self.total is None else means - weights @ self.history.rows.mean(self.prior)
+        constants = 0.0 if self.total is None else means - weights @ self.system.means
         return is_estimable(targets, self.history.rows, weights, self.prior, constants)
 
     def _coordinates(self, targets: Any, means: np.ndarray) -> np.ndarray:
         """Return the coefficients c [rank, targets] of some rows."""
-        columns = kernel(self.history.rows, targets, self.prior)
-        if self.total is not None:
-            columns -= self.history.rows.mean(self.prior)[:, None] * means
-        return self.spectrum.project(columns)
+        return self.spectrum.project(self.system.columns(targets, means))
 
     def __repr__(self) -> str:
         known = "" if self.total is None else f", total={self.total:g}"
         return f"KernelPCA({self.history.rows.num_rows:,} rows, rank {self.spectrum.rank:,}{known})"
-
-
-def positive_alpha(alpha: Any, *, finite: bool = False) -> float:
-    """Return alpha as a float > 0, which may be infinite unless `finite`.
-
-    Raises:
-        TypeError: alpha is not a number.
-        ValueError: alpha is not above 0, NaN, or infinite although it must be finite.
-    """
-    if not finite and isinstance(alpha, float) and alpha == math.inf:
-        return math.inf
-    return checks.number("alpha", alpha, above=0)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -278,8 +253,9 @@ class KernelSpectrum:
 
     def shrinkage(self, alpha: float) -> np.ndarray:
         """Return the weight y of every eigenquery [rank]: alpha^2 / (alpha^2 + its variance)."""
-        if math.isinf(alpha):
+        if alpha == math.inf:
             return np.ones(self.rank)
+        alpha = checks.number("alpha", alpha, above=0)
         return 1.0 / (1.0 + 1.0 / (alpha * alpha * self.eigenvalues))
 
     def unestimable_part(self, alpha: float) -> np.ndarray:

@@ -1,4 +1,11 @@
-"""Exact ascent of the dual: L-BFGS-B in the box, with a certificate after every step.
+"""Ascent of the dual, with a certificate after every step: L-BFGS-B in the box, or steps of Newton's method.
+
+Newton's steps are for inference that is expensive or impossible. The Hessian of the dual is minus the
+covariance of the features, which a sample of cells estimates to a few per cent. Products with it read one
+number per table and sampled cell, however many rows there are. Each step maximises the quadratic model in the
+box, within a region where the distribution stays close. With exact gradients (`exactly`) a few inferences
+achieve what first-order ascent needs hundreds for; with gradients from the chains themselves (`roughly`) no
+inference is needed.
 
 References:
     Byrd, Lu, Nocedal and Zhu 1995, "A limited memory algorithm for bound constrained optimization".
@@ -14,32 +21,17 @@ import scipy
 
 from pgmjax._internal.progress import Progress
 from pgmjax.estimation.solvers.stopping import Status
-from pgmjax.history.max_entropy.dual import Dual, DualPoint
+from pgmjax.history.max_entropy.chains import Chains
+from pgmjax.history.max_entropy.dual import CliqueTerms, Dual, DualPoint, FeatureCliques, Features, Penalty
 
 MEMORY = 20
 RESTARTS = 5
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Ending:
-    """The result of an ascent.
-
-    Attributes:
-        point: the point of the lowest primal objective.
-        below: the highest dual objective found, a lower bound on the optimum.
-        status: the reason for stopping.
-        steps: the number of evaluations of the dual.
-    """
-
-    point: DualPoint
-    below: float
-    status: Status
-    steps: int
-
-    @property
-    def gap(self) -> float:
-        """The duality gap: a bound on the primal objective minus the optimum (nats)."""
-        return max(self.point.primal - self.below, 0.0)
+SWEEPS = 2
+"""Sweeps between two samples."""
+PIECES = 10
+"""Samples on the path from the prior to given weights."""
+INNER = 30
+"""Maximum number of products with the covariance in one step."""
 
 
 class Converged(StopIteration):
@@ -47,7 +39,7 @@ class Converged(StopIteration):
 
 
 class AscentSearch:
-    """The best point so far, with its stopping test."""
+    """The best point so far, with its stopping test; `steps` counts evaluations of the dual."""
 
     def __init__(self, dual: Dual, tol: float, bar: Progress | None = None) -> None:
         self._dual, self._tol, self._bar = dual, tol, bar
@@ -58,8 +50,8 @@ class AscentSearch:
 
     @property
     def gap(self) -> float:
-        """The best certified gap so far; infinite before the first point."""
-        return math.inf if self.best is None else self.best.primal - self.below
+        """A bound on the best primal objective minus the optimum (nats); infinite before the first point."""
+        return math.inf if self.best is None else max(self.best.primal - self.below, 0.0)
 
     def see(self, weights: np.ndarray) -> DualPoint:
         """Evaluate weights, keep the best.
@@ -81,14 +73,14 @@ class AscentSearch:
             raise Converged
         return point
 
-    def ending(self, status: Status) -> Ending:
-        """The result, with the given status."""
+    def found(self) -> DualPoint:
+        """Return the point of the lowest primal objective."""
         if self.best is None:
             raise FloatingPointError("the dual is not finite at its starting point")
-        return Ending(self.best, self.below, status, self.steps)
+        return self.best
 
 
-def ascend(dual: Dual, start: np.ndarray, scales: np.ndarray, max_steps: int, search: AscentSearch) -> Ending:
+def ascend(dual: Dual, start: np.ndarray, scales: np.ndarray, max_steps: int, search: AscentSearch) -> Status:
     """Maximise the dual.
 
     Args:
@@ -128,7 +120,202 @@ def ascend(dual: Dual, start: np.ndarray, scales: np.ndarray, max_steps: int, se
             if not search.gap < 0.9 * before:
                 break
     except Converged:
-        return search.ending(Status.CONVERGED)
+        return Status.CONVERGED
     except StopIteration:
-        return search.ending(Status.MAX_STEPS)
-    return search.ending(Status.STALLED)
+        return Status.MAX_STEPS
+    return Status.STALLED
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Sample:
+    """Cells drawn from a model, as the features see them.
+
+    Attributes:
+        features: the rows.
+        cells: for every group of features, the index of each drawn cell [draws].
+        means: the mean feature of every row [rows].
+    """
+
+    features: Features
+    cells: list[np.ndarray]
+    means: np.ndarray
+
+    @classmethod
+    def of(cls, features: Features, cells: list[np.ndarray]) -> Sample:
+        """Look up the cells of drawn records."""
+        empty = cls(features, cells, np.zeros(0))
+        return dataclasses.replace(empty, means=features.answers(empty.shares()))
+
+    def shares(self) -> list[np.ndarray]:
+        """Return the share of draws in every cell of every group's table."""
+        draws = len(self.cells[0])
+        return [_counts(g.shape, cell, None) / draws for g, cell in _pairs(self.features, self.cells)]
+
+    def curved(self, direction: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return the covariance of the features times a direction [rows], and its square along it."""
+        tables = self.features.potentials(direction)
+        values = np.zeros(len(self.cells[0]))
+        for table, cell in zip(tables, self.cells, strict=True):
+            values += table.reshape(-1)[cell]
+        values -= values.mean()
+        weights = values / len(values)
+        shares = [_counts(group.shape, cell, weights) for group, cell in _pairs(self.features, self.cells)]
+        product = self.features.answers(shares) - self.features.constants
+        return product, float(values @ weights)
+
+
+def _pairs(features: Features, cells: list[np.ndarray]) -> list[tuple[CliqueTerms, np.ndarray]]:
+    return list(zip(features.groups, cells, strict=True))
+
+
+def _counts(shape: tuple[int, ...], cells: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    return np.bincount(cells, weights, math.prod(shape)).reshape(shape)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Rough:
+    """The result of an ascent by chains alone.
+
+    Attributes:
+        chains: their last states.
+        weights: the mean of the later half of the points [rows].
+        log_partition: estimate of log Z at `last`, accumulated along the path.
+        last: the last point that was sampled [rows].
+    """
+
+    chains: Chains
+    weights: np.ndarray
+    log_partition: float
+    last: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Newton:
+    """The constants of a Newton step.
+
+    Attributes:
+        features: the rows.
+        layout: cliques and prior.
+        targets: the noisy answers over the total [rows].
+        penalty: penalty for the noise.
+        scales: step size of each weight [rows].
+        floors: curvature by each weight that one draw may miss [rows]: the square of its feature's largest
+            entry.
+        snapshots: number of samples of the chains that are combined into one.
+    """
+
+    features: Features
+    layout: FeatureCliques
+    targets: np.ndarray
+    penalty: Penalty
+    scales: np.ndarray
+    floors: np.ndarray
+    snapshots: int = 4
+
+    def sample(self, chains: Chains, weights: np.ndarray) -> tuple[Chains, Sample]:
+        """Move the chains under the model of some weights and sample them."""
+        tables = self.layout.tables(self.features.potentials(weights))
+        groups = len(self.features.groups)
+        taken = []
+        for _ in range(self.snapshots):
+            chains = chains.swept(tables, SWEEPS)
+            taken.append(chains.cells()[:groups])
+        cells = [np.concatenate(parts) for parts in zip(*taken, strict=True)]
+        return chains, Sample.of(self.features, cells)
+
+    def direction(self, sample: Sample, weights: np.ndarray, means: np.ndarray) -> tuple[np.ndarray, float]:
+        """Maximise the quadratic model at some weights.
+
+        Args:
+            sample: sample that gives the curvature.
+            weights: the point [rows].
+            means: the expected feature of every row there [rows].
+
+        Returns:
+            The step [rows], and the size of the change in distribution: the root of the step's variance.
+        """
+        slope = self.targets - means - self.penalty.conjugate(weights)[1]
+        floors = self.floors / len(sample.cells[0])  # a cell that was never drawn has no curvature to see
+
+        def model(scaled: np.ndarray) -> tuple[float, np.ndarray]:
+            step = scaled * self.scales
+            product, square = sample.curved(step)
+            extra, of_extra = self.penalty.conjugate(step)
+            hidden = floors * step
+            value = 0.5 * (square + hidden @ step) + extra - slope @ step
+            return value, (product + hidden + of_extra - slope) * self.scales
+
+        ends = np.stack([-self.penalty.box - weights, self.penalty.box - weights], axis=1)
+        found = scipy.optimize.minimize(
+            model,
+            np.zeros(len(weights)),
+            method="L-BFGS-B",
+            jac=True,
+            bounds=ends / self.scales[:, None],
+            options={"maxcor": 30, "maxiter": INNER, "maxfun": INNER},
+        )
+        step = found.x * self.scales
+        return step, math.sqrt(sample.curved(step)[1] + float(floors @ step**2))
+
+    def roughly(self, chains: Chains, weights: np.ndarray, steps: int, reach: float = 1.0) -> Rough:
+        """Ascend by gradients of the chains alone, averaging the later half of the points.
+
+        Args:
+            chains: their last states.
+            weights: the point to start from [rows].
+            steps: number of steps.
+            reach: largest change of the distribution in one step, as the root of twice its divergence (nats).
+        """
+        kept = []
+        chains, log_partition = self._along(chains, weights)
+        before: Sample | None = None
+        last = weights
+        for number in range(steps):
+            chains, sample = self.sample(chains, weights)
+            if before is not None:  # log Z changes by the mean feature along the path
+                log_partition += float(0.5 * (before.means + sample.means) @ (weights - last))
+            before, last = sample, weights
+            step, far = self.direction(sample, weights, sample.means)
+            share = min(1.0, reach / far if far else 1.0) / max(1, number + 2 - steps // 2)
+            weights = self._clipped(weights + share * step)
+            if number >= steps // 2:
+                kept.append(weights)
+        return Rough(chains, np.mean(kept, axis=0), log_partition, last)
+
+    def _along(self, chains: Chains, weights: np.ndarray) -> tuple[Chains, float]:
+        """Move the chains from the prior to some weights; return them with log Z, 0 at the prior."""
+        if not weights.any():
+            return chains, 0.0
+        means = []
+        for number in range(PIECES + 1):
+            chains, sample = self.sample(chains, weights * number / PIECES)
+            means.append(float(sample.means @ weights))
+        return chains, (sum(means) - 0.5 * (means[0] + means[-1])) / PIECES
+
+    def exactly(self, chains: Chains, start: np.ndarray, search: AscentSearch, max_steps: int) -> Status:
+        """Ascend by exact gradients, one inference per step.
+
+        Args:
+            chains: their last states.
+            start: the point to start from [rows].
+            search: evaluates points and keeps the best.
+            max_steps: maximum number of inferences.
+        """
+        reach = 1.0
+        try:
+            point = search.see(self._clipped(start))
+            while search.steps < max_steps and reach > 1e-3:
+                chains, sample = self.sample(chains, point.weights)
+                step, far = self.direction(sample, point.weights, point.answers)
+                share = min(1.0, reach / far if far else 1.0)
+                new = search.see(self._clipped(point.weights + share * step))
+                if new.value > point.value:
+                    point, reach = new, min(2 * reach, 1.0)
+                else:
+                    reach = 0.25 * min(reach, far)
+        except Converged:
+            return Status.CONVERGED
+        return Status.MAX_STEPS if search.steps >= max_steps else Status.STALLED
+
+    def _clipped(self, weights: np.ndarray) -> np.ndarray:
+        return np.clip(weights, -self.penalty.box, self.penalty.box)

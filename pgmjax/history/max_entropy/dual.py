@@ -20,7 +20,6 @@ References:
 
 from __future__ import annotations
 
-import abc
 import dataclasses
 import math
 from collections.abc import Sequence
@@ -30,8 +29,9 @@ import numpy as np
 
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
+from pgmjax.history.kernel.inner_products import squared_norms
 from pgmjax.history.prior import ProductPrior
-from pgmjax.history.rows import Rows
+from pgmjax.history.rows import Rows, kronecker
 from pgmjax.inference import oracles
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
@@ -55,6 +55,8 @@ class Dual:
         layout: cliques and prior.
         targets: the noisy answers over the total [rows].
         penalty: penalty for the noise.
+        alpha: weight of the likelihood that is in the penalty.
+        total: number of records (counts).
         plan: plan of inference on the layout's cliques; None without exact inference.
     """
 
@@ -62,12 +64,13 @@ class Dual:
     layout: FeatureCliques
     targets: np.ndarray
     penalty: Penalty
-    plan: oracles.Plan | None
+    alpha: float
+    total: float
+    plan: oracles.Plan | None = None
 
     def at(self, weights: np.ndarray) -> DualPoint:
         """Evaluate the dual, its gradient and the primal at weights within the box: one inference."""
-        if self.plan is None:
-            raise ValueError("this dual has no plan: its model does not fit in memory.")
+        assert self.plan is not None
         tables = self.layout.tables(self.features.potentials(weights))
         log_partition, marginals = self.plan.infer(tables)
         marginals = [np.asarray(table, np.float64) for table in marginals]
@@ -94,14 +97,15 @@ class Dual:
             answers,
             value=float(weights @ self.targets) - log_partition - conjugate,
             gradient=residuals - slope,
-            divergence=divergence,
             primal=divergence + self.penalty.value(residuals),
         )
 
     def scales(self, prior: ProductPrior) -> np.ndarray:
         """Return a step size for every weight [rows]: one over the root of its curvature at the prior."""
         means = self.features.rows.mean(prior)
-        variances = np.maximum(self.features.squares(prior) - means**2, 0.0) + self.penalty.curvature
+        variances = (
+            np.maximum(squared_norms(self.features.rows, prior) - means**2, 0.0) + self.penalty.curvature
+        )
         largest = float(variances.max(initial=0.0))
         return np.asarray(1.0 / np.sqrt(np.maximum(variances, 1e-12 * largest if largest else 1.0)))
 
@@ -117,7 +121,6 @@ class DualPoint:
         answers: expected feature of every row [rows].
         value: the dual objective.
         gradient: its gradient [rows].
-        divergence: relative entropy of the model to the prior (nats).
         primal: the primal objective, at least `value` up to rounding.
     """
 
@@ -127,13 +130,7 @@ class DualPoint:
     answers: np.ndarray
     value: float
     gradient: np.ndarray
-    divergence: float
     primal: float
-
-    @property
-    def gap(self) -> float:
-        """The duality gap: primal minus dual objective (nats)."""
-        return max(self.primal - self.value, 0.0)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -242,17 +239,6 @@ class Features:
             result += np.bincount(group.owner, group.means(marginal), len(result))
         return result
 
-    def squares(self, prior: ProductPrior) -> np.ndarray:
-        """Return an upper bound on the mean square of every row under a product prior [rows].
-
-        Exact for rows of one term; for others, the bound from the triangle inequality.
-        """
-        rows = self.rows
-        means = rows.coefficients**2
-        for place, vectors in enumerate(rows.vectors):
-            means = means * (vectors**2 @ prior.probabilities[place])[rows.index[:, place]]
-        return np.asarray(np.bincount(rows.owner, np.sqrt(means), rows.num_rows) ** 2)
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CliqueTerms:
@@ -300,9 +286,7 @@ class CliqueTerms:
         parts = []
         for start in range(0, len(self.owner), step):
             part = slice(start, min(start + step, len(self.owner)))
-            left = np.ones((part.stop - start, 1))
-            for factor in self.factors[:-1]:
-                left = (left[:, :, None] * factor[part][:, None, :]).reshape(len(left), -1)
+            left = kronecker(np.ones((part.stop - start, 1)), [each[part] for each in self.factors[:-1]])
             parts.append((part, left))
         return parts
 
@@ -318,15 +302,11 @@ def _group(
             f"limit of {MAX_TABLE:,} for the table of one term: ask about fewer attributes, or integrate the "
             "history with KernelPCA, which needs no tables."
         )
-    units = [_units(rows.vectors[place]) for place in places]
-    cells = None
-    if all((unit[index[:, place]] >= 0).all() for unit, place in zip(units, places, strict=True)):
-        codes = [unit[index[:, place]] for unit, place in zip(units, places, strict=True)]
-        cells = np.ravel_multi_index(codes, shape)
-        factors: tuple[np.ndarray, ...] = ()
-    else:
-        factors = tuple(rows.vectors[place][index[:, place]] for place in places)
-    return CliqueTerms(clique, shape, owner, coefficients, factors, cells)
+    codes = [_units(rows.vectors[place])[index[:, place]] for place in places]
+    if all((each >= 0).all() for each in codes):
+        return CliqueTerms(clique, shape, owner, coefficients, (), np.ravel_multi_index(codes, shape))
+    factors = tuple(rows.vectors[place][index[:, place]] for place in places)
+    return CliqueTerms(clique, shape, owner, coefficients, factors, None)
 
 
 def _units(vectors: np.ndarray) -> np.ndarray:
@@ -335,30 +315,8 @@ def _units(vectors: np.ndarray) -> np.ndarray:
     return np.where(single, np.argmax(vectors, axis=1), -1)
 
 
-class Penalty(abc.ABC):
-    """A convex penalty of residuals with its conjugate, a function of the weights."""
-
-    @property
-    @abc.abstractmethod
-    def box(self) -> np.ndarray:
-        """The largest magnitude of every weight [rows]; infinite if unbounded."""
-
-    @property
-    @abc.abstractmethod
-    def curvature(self) -> np.ndarray:
-        """The conjugate's second derivative by every weight [rows]."""
-
-    @abc.abstractmethod
-    def value(self, residuals: np.ndarray) -> float:
-        """Return the penalty of residuals (fractions of the total) [rows]."""
-
-    @abc.abstractmethod
-    def conjugate(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the conjugate at weights within the box, and its gradient [rows]."""
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
-class LaplacePenalty(Penalty):
+class LaplacePenalty:
     """``sum_i beta_i abs(r_i)``; its conjugate is 0 in the box of the betas.
 
     Attributes:
@@ -369,25 +327,25 @@ class LaplacePenalty(Penalty):
 
     @property
     def box(self) -> np.ndarray:
-        """The betas."""
+        """The largest magnitude of every weight [rows]: the betas."""
         return self.betas
 
     @property
     def curvature(self) -> np.ndarray:
-        """Zeros: the conjugate is flat in the box."""
+        """The conjugate's second derivative by every weight [rows]: it is flat in the box."""
         return np.zeros_like(self.betas)
 
     def value(self, residuals: np.ndarray) -> float:
-        """Return the weighted sum of magnitudes."""
+        """Return the penalty of residuals (fractions of the total) [rows]."""
         return float(self.betas @ np.abs(residuals))
 
     def conjugate(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return zeros: the weights are in the box."""
+        """Return the conjugate at weights within the box, and its gradient [rows]."""
         return 0.0, np.zeros_like(weights)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class GaussianPenalty(Penalty):
+class GaussianPenalty:
     """``r' S^-1 r / 2`` for the covariance S of the fractions over alpha.
 
     Attributes:
@@ -398,7 +356,7 @@ class GaussianPenalty(Penalty):
 
     @property
     def box(self) -> np.ndarray:
-        """Infinite limits."""
+        """None, like those of `LaplacePenalty`."""
         return np.full(len(self.covariance), math.inf)
 
     @property
@@ -416,6 +374,10 @@ class GaussianPenalty(Penalty):
         """Return half the weights' variance, and its gradient."""
         moved = self.covariance * weights if self.covariance.ndim == 1 else self.covariance @ weights
         return float(0.5 * weights @ moved), moved
+
+
+Penalty = LaplacePenalty | GaussianPenalty
+"""A convex penalty of residuals with its conjugate, a function of the weights."""
 
 
 def penalty_of(history: History, kind: str, alpha: float, total: float) -> Penalty:

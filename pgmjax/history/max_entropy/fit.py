@@ -26,10 +26,10 @@ from pgmjax.estimation.constraints import StructuralZeros
 from pgmjax.estimation.region_fit import fit_local
 from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.history.history import History
-from pgmjax.history.max_entropy.ascent import AscentSearch, Ending, ascend
-from pgmjax.history.max_entropy.chains import METHODS, Chains, draw
-from pgmjax.history.max_entropy.dual import Dual, DualPoint, FeatureCliques, Features, Penalty, penalty_of
-from pgmjax.history.max_entropy.newton import Newton, Rough
+from pgmjax.history.kernel.inner_products import squared_norms
+from pgmjax.history.max_entropy.ascent import AscentSearch, Newton, Rough, ascend
+from pgmjax.history.max_entropy.chains import Chains, draw
+from pgmjax.history.max_entropy.dual import Dual, FeatureCliques, Features, penalty_of
 from pgmjax.history.prior import ProductPrior
 from pgmjax.inference import oracles
 from pgmjax.inference.plan.forecast import ModelTooLargeError
@@ -152,7 +152,6 @@ class MaxEntropy(Named):
         max_bytes: memory that inference may use. Default: determined from the device.
         chains: number of parallel chains.
         chain_steps: number of steps with chains alone, 2 or more; `newton` starts where they end.
-        proposal: how chains move, `gibbs` or `metropolis`.
         seed: seed of the chains; no privacy noise is drawn from it.
         progress: False never shows a progress bar. Default: shown in terminals and notebooks.
 
@@ -181,7 +180,6 @@ class MaxEntropy(Named):
     max_bytes: int | None = None
     chains: int = 5000
     chain_steps: int = 16
-    proposal: str = "gibbs"
     seed: int = 0
     progress: bool | None = None
 
@@ -195,7 +193,6 @@ class MaxEntropy(Named):
         checks.number("tol", self.tol, at_least=0)
         checks.set_choice(self, "dtype", ("float32", "float64"))
         checks.set_choice(self, "solver", SOLVERS)
-        checks.set_choice(self, "proposal", METHODS)
         checks.set_integers(self, "chains", "chain_steps", low=2)
         checks.set_integers(self, "seed", low=0)
 
@@ -205,8 +202,8 @@ class MaxEntropy(Named):
         Raises:
             ModelTooLargeError: the forecast exceeds the memory (a ValueError).
         """
-        features, prior = self._parts(history)
-        return FeatureCliques.of(features, prior).plan(self.oracle, self.dtype, self.max_bytes)
+        layout = FeatureCliques.of(Features.of(history.rows), self._prior(history))
+        return layout.plan(self.oracle, self.dtype, self.max_bytes)
 
     def dual(self, history: History, total: float) -> Dual:
         """Return the dual problem, for custom solvers and tests.
@@ -215,12 +212,8 @@ class MaxEntropy(Named):
             history: noisy answers.
             total: number of records (counts), public.
         """
-        total = checks.total(total)
-        features, prior = self._parts(history)
-        layout = FeatureCliques.of(features, prior)
-        penalty = self._penalty(history, total)
-        plan = layout.plan(self.oracle, self.dtype, self.max_bytes)
-        return Dual(features, layout, history.values / total, penalty, plan)
+        problem = self._problem(history, checks.total(total))
+        return dataclasses.replace(problem, plan=self.plan(history))
 
     def fit(self, history: History, total: float, warm_start: Any = None) -> MaxEntropyFit:
         """Fit the distribution.
@@ -235,59 +228,55 @@ class MaxEntropy(Named):
             ValueError: the history has no answers, the total is not positive, the number of weights is wrong,
                 or the model does not fit in memory.
         """
-        dual = self._dual(history, total)
+        problem = self._problem(history, checks.total(total))
+        by_regions = self._by_regions(history)
+        plan = self._feasible_plan(history, by_regions)
         start = np.zeros(history.num_rows) if warm_start is None else np.array(warm_start, np.float64)
         if start.shape != (history.num_rows,) or not np.isfinite(start).all():
             raise ValueError(
                 f"warm_start must be one finite weight a row, {history.num_rows:,}, got shape {start.shape}."
             )
-        alpha = self._alpha(history, total)
-        found = self._fitted(history, dual, float(total), alpha, start)
-        # an exact fit is pulled towards uniform tables: what its product asks for is no weight for that
-        if self.alpha is None and self.prior is None and isinstance(found.model, RegionModel):
-            product = _product(history, found.model)
-            better = alpha_of(history, dual.features, product, float(total))
-            if better * AGAIN < alpha:
-                found = self._regions(history, float(total), better)
-        told = of_measurements(history.measurements)
-        return dataclasses.replace(found, model=with_inputs(found.model, told))
-
-    def _fitted(
-        self, history: History, dual: Dual, total: float, alpha: float, start: np.ndarray
-    ) -> MaxEntropyFit:
-        """Fit at one alpha, by the first solver that is possible."""
-        if dual.plan is None and self._by_regions(history):
+        found = None
+        if plan is None and by_regions:
             try:
-                return self._regions(history, total, alpha)
+                found = self._by_alpha_of_regions(history, problem)
             except ModelTooLargeError:
                 if self.solver == "regions":
                     raise
-                dual = dataclasses.replace(dual, penalty=self._penalty(history, total))
+        if found is None:
+            found = self._ascended(history, dataclasses.replace(problem, plan=plan), start)
+        told = of_measurements(history.measurements)
+        return dataclasses.replace(found, model=with_inputs(found.model, told))
+
+    def _ascended(self, history: History, dual: Dual, start: np.ndarray) -> MaxEntropyFit:
+        """Maximise the dual, by exact gradients if it has a plan."""
         box, prior = dual.penalty.box, self._prior(history)
         start = np.clip(start, -box, box)
         scales = dual.scales(prior)
         with Progress("max_entropy", self.max_steps, self.progress) as bar:
-            if dual.plan is not None and (
-                self.solver == "exact" or (self.solver == "auto" and not _takes(dual, SLOW))
-            ):
-                search = AscentSearch(dual, self.tol, bar)
-                return _finish(dual.layout, total, alpha, ascend(dual, start, scales, self.max_steps, search))
+            search = AscentSearch(dual, self.tol, bar)
+            quick = dual.plan is not None and not _takes(dual.plan, SLOW)
+            if self.solver == "exact" or (self.solver == "auto" and quick):
+                return _finish(dual, search, ascend(dual, start, scales, self.max_steps, search))
             floors = history.rows.largest() ** 2
             newton = Newton(dual.features, dual.layout, dual.targets, dual.penalty, scales, floors)
             chains = Chains.start(
-                history.domain,
-                dual.layout.cliques,
-                prior.probabilities,
-                self.chains,
-                self.seed,
-                self.proposal,
+                history.domain, dual.layout.cliques, prior.probabilities, self.chains, self.seed
             )
             rough = newton.roughly(chains, start, self.chain_steps)
             if dual.plan is None:
-                return _estimate(dual, newton, rough, total, alpha, self.chain_steps)
-            search = AscentSearch(dual, self.tol, bar)
-            end = newton.exactly(rough.chains, rough.weights, search, self.max_steps)
-            return _finish(dual.layout, total, alpha, end)
+                return _estimate(dual, newton, rough, self.chain_steps)
+            return _finish(dual, search, newton.exactly(rough.chains, rough.weights, search, self.max_steps))
+
+    def _by_alpha_of_regions(self, history: History, problem: Dual) -> MaxEntropyFit:
+        """Fit regions, once more if their one-way marginals ask for a far smaller alpha."""
+        found = self._regions(history, problem.total, problem.alpha)
+        if self.alpha is None and self.prior is None:
+            # an exact fit is pulled towards uniform tables: what its product asks for is no weight for that
+            better = alpha_of(history, _product(history, found.model), problem.total)
+            if better * AGAIN < problem.alpha:
+                return self._regions(history, problem.total, better)
+        return found
 
     def _regions(self, history: History, total: float, alpha: float) -> MaxEntropyFit:
         """Fit tables that agree where they overlap, by the squared penalty."""
@@ -322,21 +311,29 @@ class MaxEntropy(Named):
             answers,
         )
 
-    def _dual(self, history: History, total: float) -> Dual:
-        """Return the dual problem, without a plan if inference is not exact."""
-        if self.solver not in ("chains", "regions"):
-            try:
-                dual = self.dual(history, total)
-                if self.solver != "auto" or not _takes(dual, LONG) or not self._by_regions(history):
-                    return dual
-            except ModelTooLargeError:
-                if self.solver != "auto":
-                    raise
-        features, prior = self._parts(history)
-        total = checks.total(total)
-        kind = "gaussian" if self._by_regions(history) else self.penalty
-        penalty = penalty_of(history, kind, self._alpha(history, total), total)
-        return Dual(features, FeatureCliques.of(features, prior), history.values / total, penalty, None)
+    def _problem(self, history: History, total: float) -> Dual:
+        """Return the dual problem without a plan of inference."""
+        prior = self._prior(history)
+        if not history.num_rows:
+            raise ValueError("the history has no answers: there is nothing to integrate.")
+        features = Features.of(history.rows)
+        alpha = self.alpha if self.alpha is not None else alpha_of(history, self.prior, total)
+        kind = "gaussian" if self.solver == "regions" else self.penalty
+        penalty = penalty_of(history, kind, alpha, total)
+        layout = FeatureCliques.of(features, prior)
+        return Dual(features, layout, history.values / total, penalty, alpha, total)
+
+    def _feasible_plan(self, history: History, by_regions: bool) -> oracles.Plan | None:
+        """Return the plan of exact inference; None if it is not wanted, or regions are better."""
+        if self.solver in ("chains", "regions"):
+            return None
+        try:
+            plan = self.plan(history)
+        except ModelTooLargeError:
+            if self.solver != "auto":
+                raise
+            return None
+        return None if self.solver == "auto" and by_regions and _takes(plan, LONG) else plan
 
     def _by_regions(self, history: History) -> bool:
         """Return whether regions can be fitted, for which the noise must be independent."""
@@ -348,11 +345,6 @@ class MaxEntropy(Named):
             )
         return possible and self.solver in ("auto", "regions")
 
-    def _alpha(self, history: History, total: float) -> float:
-        if self.alpha is not None:
-            return self.alpha
-        return alpha_of(history, Features.of(history.rows), self.prior, checks.total(total))
-
     def _prior(self, history: History) -> ProductPrior:
         checks.kind(history, History, "fit takes a History")
         if self.prior is not None and self.prior.domain != history.domain:
@@ -362,17 +354,8 @@ class MaxEntropy(Named):
             )
         return ProductPrior.uniform(history.domain) if self.prior is None else self.prior
 
-    def _parts(self, history: History) -> tuple[Features, ProductPrior]:
-        prior = self._prior(history)
-        if not history.num_rows:
-            raise ValueError("the history has no answers: there is nothing to integrate.")
-        return Features.of(history.rows), prior
 
-    def _penalty(self, history: History, total: float) -> Penalty:
-        return penalty_of(history, self.penalty, self._alpha(history, total), total)
-
-
-def alpha_of(history: History, features: Features, prior: ProductPrior | None, total: float) -> float:
+def alpha_of(history: History, prior: ProductPrior | None, total: float) -> float:
     """Return the alpha that the answers and their noise ask for.
 
     Under a prior of weight W (records) that maximum entropy stands for, the answers would scatter around the
@@ -383,7 +366,6 @@ def alpha_of(history: History, features: Features, prior: ProductPrior | None, t
 
     Args:
         history: the answers.
-        features: of its rows.
         prior: the prior, or the product of the one-way marginals that a fit of regions found; None if
             neither is known, for then the scatter tells nothing.
         total: the number of records (counts).
@@ -393,11 +375,11 @@ def alpha_of(history: History, features: Features, prior: ProductPrior | None, t
     """
     weight = regularisation.weight_of("auto", history.domain, history.measurements, total)
     if prior is not None:
-        weight = max(weight, _scatter_weight(history, features, prior, total))
+        weight = max(weight, _scatter_weight(history, prior, total))
     return 1 / min(weight, regularisation.LARGEST) if weight > 0 else UNKNOWN
 
 
-def _scatter_weight(history: History, features: Features, prior: ProductPrior, total: float) -> float:
+def _scatter_weight(history: History, prior: ProductPrior, total: float) -> float:
     """Return the prior's weight (records) at which the answers' mean scatter is what is seen.
 
     A scatter that noise explains would give any large weight: it counts as one standard deviation of that of
@@ -405,7 +387,7 @@ def _scatter_weight(history: History, features: Features, prior: ProductPrior, t
     """
     variances = history.stddevs**2
     means = history.rows.mean(prior)
-    spread = np.maximum(features.squares(prior) - means**2, 0.0)
+    spread = np.maximum(squared_norms(history.rows, prior) - means**2, 0.0)
     scatter = float(np.sum((history.values - total * means) ** 2 / variances)) - len(means)
     return total**2 * float(np.sum(spread / variances)) / max(scatter, math.sqrt(2 * len(means)))
 
@@ -417,37 +399,36 @@ def _product(history: History, model: GraphicalModel | RegionModel) -> ProductPr
     return ProductPrior(history.domain, {name: share / share.sum() for name, share in shares.items()})
 
 
-def _takes(dual: Dual, seconds: float) -> bool:
+def _takes(plan: oracles.Plan, seconds: float) -> bool:
     """Return whether an inference is forecast to take more than some seconds."""
-    return dual.plan is not None and dual.plan.oracle.forecast.seconds > seconds
+    return plan.oracle.forecast.seconds > seconds
 
 
-def _finish(layout: FeatureCliques, total: float, alpha: float, end: Ending) -> MaxEntropyFit:
+def _finish(dual: Dual, search: AscentSearch, status: Status) -> MaxEntropyFit:
     """Return the model at the point where the search ended."""
-    point: DualPoint = end.point
-    known = CliqueVector(layout.cliques, tuple(point.marginals))
-    model = GraphicalModel(layout.domain, CliqueVector(layout.cliques, tuple(point.tables)), total, known)
+    point = search.found()
+    model = _model(dual, point.tables, point.marginals)
+    answers = dual.total * point.answers
     return MaxEntropyFit(
-        model, alpha, point.weights, point.primal, end.gap, end.status, end.steps, total * point.answers
+        model, dual.alpha, point.weights, point.primal, search.gap, status, search.steps, answers
     )
 
 
-def _estimate(
-    dual: Dual, newton: Newton, rough: Rough, total: float, alpha: float, steps: int
-) -> MaxEntropyFit:
+def _estimate(dual: Dual, newton: Newton, rough: Rough, steps: int) -> MaxEntropyFit:
     """Return the model at the end of chains alone, with marginals from a final, larger sample."""
     newton = dataclasses.replace(newton, snapshots=4 * newton.snapshots)
     chains, sample = newton.sample(rough.chains, rough.weights)
     moved = rough.weights - rough.last
     log_partition = rough.log_partition + float(sample.means @ moved) - 0.5 * sample.curved(moved)[1]
     tables = dual.layout.tables(dual.features.potentials(rough.weights))
-    means = np.asarray(sample.means)
     constants = float(rough.weights @ dual.features.constants)
-    point = dual.point(rough.weights, tables, log_partition - constants, [], means)
-    shares = sample.shares() + chains.shares()[len(dual.features.groups) :]
-    known = CliqueVector(dual.layout.cliques, tuple(shares))
-    potentials = CliqueVector(dual.layout.cliques, tuple(tables))
-    model = GraphicalModel(dual.layout.domain, potentials, total, known)
-    return MaxEntropyFit(
-        model, alpha, point.weights, point.value, math.inf, Status.MAX_STEPS, steps, total * point.answers
-    )
+    point = dual.point(rough.weights, tables, log_partition - constants, [], np.asarray(sample.means))
+    model = _model(dual, tables, sample.shares() + chains.shares()[len(dual.features.groups) :])
+    status, answers = Status.MAX_STEPS, dual.total * point.answers
+    return MaxEntropyFit(model, dual.alpha, point.weights, point.value, math.inf, status, steps, answers)
+
+
+def _model(dual: Dual, tables: list[np.ndarray], marginals: list[np.ndarray]) -> GraphicalModel:
+    domain, cliques = dual.layout.domain, dual.layout.cliques
+    known = CliqueVector(cliques, tuple(marginals))
+    return GraphicalModel(domain, CliqueVector(cliques, tuple(tables)), dual.total, known)

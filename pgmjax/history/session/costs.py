@@ -28,6 +28,10 @@ PLACES = 12
 LARGEST_TABLE = 1 << 22
 """Largest number of entries of a cost table; costs over more cells are added up separately."""
 
+Table = tuple[tuple[str, ...], np.ndarray]
+"""Attributes in the domain's order, and costs in units over their cells, int64, with one axis per attribute.
+Under replace-one there are two per attribute: the axes of the first cell, then those of the second."""
+
 
 def sensitivities(matrix: Any, relation: Relation | str = Relation.ADD_REMOVE) -> np.ndarray:
     """Return the sensitivity of each row's answer [rows]: S of the paper.
@@ -166,24 +170,6 @@ def _rates(rows: np.ndarray, epsilons: Any, sensitivities: Any) -> np.ndarray:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Table:
-    """Costs over the cells, or pairs of cells, of some attributes.
-
-    Attributes:
-        attributes: attributes, in the domain's order.
-        costs: costs in units, int64, with one axis per attribute. Under replace-one there are two per
-            attribute: the axes of the first cell, then those of the second.
-    """
-
-    attributes: tuple[str, ...]
-    costs: np.ndarray
-
-    @property
-    def largest(self) -> int:
-        return int(self.costs.max())
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
 class CellAccount:
     """The cell-wise cost of Laplace answers to integer queries.
 
@@ -198,7 +184,7 @@ class CellAccount:
     Attributes:
         domain: the attributes.
         relation: the neighbouring relation.
-        tables: the cost tables.
+        tables: costs over the cells of some attributes.
         rest: total cost in units of queries that fit in no table or have too large a matrix.
         largest_table: largest number of entries of a table.
         records: the largest number of records of a unit of privacy.
@@ -208,7 +194,7 @@ class CellAccount:
 
     Example:
         >>> from pgmjax.queries import Product, point
-        >>> account = CellAccount.empty(Domain({"sex": 2}), "add-remove")
+        >>> account = CellAccount(Domain({"sex": 2}), Relation.ADD_REMOVE)
         >>> for code in (0, 1):
         ...     account = account.added(Product({"sex": point(code)}), units("0.3"))
         >>> account.cost
@@ -217,32 +203,16 @@ class CellAccount:
 
     domain: Domain
     relation: Relation
-    tables: tuple[_Table, ...] = ()
+    tables: tuple[Table, ...] = ()
     rest: int = 0
     largest_table: int = LARGEST_TABLE
     records: int = 1
 
-    @classmethod
-    def empty(
-        cls,
-        domain: Domain,
-        relation: Relation | str,
-        largest_table: int = LARGEST_TABLE,
-        records: int = 1,
-    ) -> CellAccount:
-        """Return an account without answers."""
-        return cls(domain, Relation.parse(relation), largest_table=largest_table, records=records)
-
     @property
     def cost(self) -> Fraction:
         """The epsilon of all answers together."""
-        largest = self.rest + sum(table.largest for table in self.tables)
+        largest = self.rest + sum(int(costs.max()) for _, costs in self.tables)
         return Fraction(self.records * largest, 10**PLACES)
-
-    @property
-    def is_tight(self) -> bool:
-        """Return whether the cost is exact for the answers' distributions and not only a bound."""
-        return not self.rest and len(self.tables) < 2 and self.records == 1
 
     def added(self, query: Query, rate: int) -> CellAccount:
         """Return a new account that also has the answers of one more query.
@@ -255,14 +225,14 @@ class CellAccount:
         clique = tuple(name for name in self.domain if name in query.clique)
         loads = self._loads(query, clique) if self._entries(clique) <= self.largest_table else None
         if loads is not None:
-            for place, table in enumerate(self.tables):
-                joint = tuple(name for name in self.domain if name in (*table.attributes, *clique))
+            for place, (names, costs) in enumerate(self.tables):
+                joint = tuple(name for name in self.domain if name in (*names, *clique))
                 if self._entries(joint) <= self.largest_table:
-                    known = _spread(table.costs, table.attributes, joint, self._sides)
-                    costs = known + rate * _spread(loads, clique, joint, self._sides)
-                    tables = (*self.tables[:place], _Table(joint, costs), *self.tables[place + 1 :])
+                    known = _spread(costs, names, joint, self._sides)
+                    table = joint, known + rate * _spread(loads, clique, joint, self._sides)
+                    tables = (*self.tables[:place], table, *self.tables[place + 1 :])
                     return dataclasses.replace(self, tables=tables)
-            return dataclasses.replace(self, tables=(*self.tables, _Table(clique, rate * loads)))
+            return dataclasses.replace(self, tables=(*self.tables, (clique, rate * loads)))
         sensitivity = math.ceil(query.l1_sensitivity(self.relation, self.domain))
         return dataclasses.replace(self, rest=self.rest + rate * sensitivity)
 

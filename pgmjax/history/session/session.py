@@ -21,8 +21,14 @@ from pgmjax.history.bayes.consistent import ConsistentAnswers, consistent_answer
 from pgmjax.history.history import History
 from pgmjax.history.session.costs import PLACES
 from pgmjax.history.session.log import NAME, SessionLog, granted, opened, turn
-from pgmjax.history.session.requirement import AccuracyRequirement
-from pgmjax.history.session.state import SessionAnswer, SessionState, paid, query_of, replayed, written
+from pgmjax.history.session.state import (
+    AccuracyRequirement,
+    SessionAnswer,
+    SessionState,
+    paid,
+    query_of,
+    replayed,
+)
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.budget import Budget, BudgetExceeded
 from pgmjax.privacy.exact import as_text, exact_epsilon
@@ -93,8 +99,9 @@ class Session(Named):
         self._backend = backend
         self._choice = choice
         self._secure = bool(log.records[0]["secure"])
-        self._state = SessionState.of(log.records[0])
+        self._state = SessionState.of(log.records[:1])
         self._taken = 1
+        self.refresh()
 
     @classmethod
     def open(
@@ -134,7 +141,7 @@ class Session(Named):
         asked = (exact_epsilon(cap), Relation.parse(relation), name, given, source)
         log, held, choice = opened(opened_ledger, data, *asked)
         choice = choice if source.seed is None else repeatable_choice(source.seed)
-        return cls(opened_ledger, log, held, source, choice)._begun()
+        return cls(opened_ledger, log, held, source, choice)
 
     @classmethod
     def read(
@@ -151,7 +158,7 @@ class Session(Named):
             ValueError: there is no session of that name, or several.
         """
         opened_ledger = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-        return cls(opened_ledger, granted(opened_ledger, name, account), None, None)._begun()
+        return cls(opened_ledger, granted(opened_ledger, name, account), None, None)
 
     @property
     def domain(self) -> Domain:
@@ -231,20 +238,7 @@ class Session(Named):
                 if self._log.is_open:
                     raise ValueError(_OPEN)
                 step = len(self._log.records)
-                answer = self._tell(step, requirement)
-                if answer is not None:
-                    if self._log.append({**self._asked(requirement), **written(answer)}):
-                        return answer
-                    continue
-                rate, epsilon = self._priced(requirement)
-                record = {
-                    **self._asked(requirement),
-                    "kind": "bought",
-                    "rate": rate,
-                    "epsilon": as_text(epsilon),
-                }
-                if self._log.append(record):
-                    self._refresh()
+                if self._log.append(self._decided(requirement)):
                     return self._answer(step)
 
     def buy(self, query: Query, epsilon: Any) -> None:
@@ -296,7 +290,7 @@ class Session(Named):
         are bitwise identical on the same kind of machine.
         """
         records = self._log.records
-        state = SessionState.of(records[0])
+        state = SessionState.of(records[:1])
         for step in range(1, len(records)):
             answer = replayed(state, records, step)
             if answer is not None:
@@ -334,10 +328,6 @@ class Session(Named):
             f"{as_text(self.cap)}, {self.relation.value})"
         )
 
-    def _begun(self) -> Session:
-        self.refresh()
-        return self
-
     def _refresh(self) -> None:
         """Do the work of `refresh`; the caller holds the lock `turn` or has no table."""
         self._log.refresh()
@@ -349,35 +339,31 @@ class Session(Named):
             self._state.add(records[step], records[step - 1])
         self._taken = len(records)
 
-    def _asked(self, requirement: AccuracyRequirement) -> dict[str, Any]:
-        return {
+    def _decided(self, requirement: AccuracyRequirement) -> dict[str, Any]:
+        """Return the record of a free answer, of a purchase, or of a refusal."""
+        asked = {
             "query": requirement.query.to_spec(),
             "half_width": requirement.half_width,
             "delta": requirement.delta,
         }
-
-    def _tell(self, step: int, requirement: AccuracyRequirement) -> SessionAnswer | None:
-        """Return a free answer or a refusal; None if the query has to be measured."""
-        plain = (requirement.half_width, requirement.delta, Fraction(0), self.cost, self._secure)
         found = self._state.free(requirement)
         if not isinstance(found, str):
             known, ends = found
-            return SessionAnswer(step, "history", known.value, ends, known.stddev, *plain)
-        if self._data is None:
-            return SessionAnswer(step, "refused", None, None, None, *plain, reason=f"{found}; {_NO_TABLE}.")
-        rate, epsilon = self._priced(requirement)
-        if self._fits(requirement.query, rate, epsilon):
-            return None
-        reason = (
-            f"{found}; measuring it needs epsilon {as_text(epsilon)}, and all answers together would cost "
-            f"more than the cap: {as_text(self.cost)} of {as_text(self.cap)} is spent in the dearest cell."
-        )
-        return SessionAnswer(step, "refused", None, None, None, *plain, reason=reason)
-
-    def _priced(self, requirement: AccuracyRequirement) -> tuple[int, Fraction]:
-        assert self._backend is not None
-        records = self._state.account.records
-        return requirement.price(self.domain, self.relation, self._backend.laplace, records)[:2]
+            given = {"value": known.value, "interval": list(ends), "stddev": known.stddev, "reason": ""}
+            return {**asked, "kind": "free", **given}
+        if self._data is None or self._backend is None:
+            reason = f"{found}; {_NO_TABLE}."
+        else:
+            records = self._state.account.records
+            rate, epsilon, _ = requirement.price(self.domain, self.relation, self._backend.laplace, records)
+            if self._fits(requirement.query, rate, epsilon):
+                return {**asked, "kind": "bought", "rate": rate, "epsilon": as_text(epsilon)}
+            reason = (
+                f"{found}; measuring it needs epsilon {as_text(epsilon)}, and all answers together would "
+                f"cost more than the cap: {as_text(self.cost)} of {as_text(self.cap)} is spent in the "
+                "dearest cell."
+            )
+        return {**asked, "kind": "refused", "value": None, "interval": None, "stddev": None, "reason": reason}
 
     def _fits(self, query: Query, rate: int, epsilon: Fraction) -> bool:
         return epsilon <= self.cap and self._state.account.added(query, rate).cost <= self.cap
@@ -402,14 +388,15 @@ class Session(Named):
             self._log.append({"kind": "void"})  # its cost stays; the session goes on
 
     def _answer(self, step: int) -> SessionAnswer:
-        """Return the answer to the purchase at a step, whose noise is the next record."""
-        records = self._log.records
-        if len(records) == step + 2 and self._taken == len(records):
-            state = self._state
-        else:
-            state = SessionState.of(records[0])
-            for place in range(1, step + 2):
-                state.add(records[place], records[place - 1])
+        """Return the answer at a step that was just recorded; that to a purchase comes with the next one."""
+        records, state = self._log.records, self._state
+        if records[step]["kind"] != "bought":
+            answer = replayed(state, records, step)
+            assert answer is not None
+            return answer
+        self._refresh()
+        if not len(records) == step + 2 == self._taken:  # others went on
+            state = SessionState.of(records[: step + 2])
         return paid(state, records, step)
 
 

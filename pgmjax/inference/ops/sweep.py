@@ -25,7 +25,7 @@ from pgmjax.inference.ops.tables import Reduce, Table, align, join, potentials_a
 from pgmjax.inference.plan.levels import IMPOSSIBLE, NEUTRAL, offsets
 from pgmjax.inference.plan.path import ContractionPath, MatrixProduct, Step, large
 from pgmjax.kernels import exact_product, fast_product
-from pgmjax.kernels.log_sum_exp import ONE_PASS, largest_and_sum, lowest
+from pgmjax.kernels.log_sum_exp import ONE_PASS, largest_and_sum, logmax, logsumexp, lowest
 
 # On paths with more steps than this from an input to the result, messages are recentred and marginals
 # renormalised. This keeps float32 accurate on long chains at no cost for short ones.
@@ -35,15 +35,17 @@ SMALL = 1 << 16  # cells of a union, up to which steps are reduced together off 
 
 @dataclasses.dataclass(frozen=True)
 class Products:
-    """The method for large products of tables [b, m, k] and [b, k, n] of log values.
+    """The numbers computed, and the method for large products of tables [b, m, k] and [b, k, n] of log values.
 
     Attributes:
+        reduce: reduction of axes, of all other steps.
         forward: maps both tables to the product [b, m, n], a mask of the entries that are only upper
             bounds (None if there are none), and what the backward pass needs.
         backward: maps that and the product's marginal to the marginals of both tables; None if there is
             no backward pass.
     """
 
+    reduce: Reduce
     forward: Callable[[jax.Array, jax.Array], tuple[jax.Array, jax.Array | None, Any]]
     backward: Callable[[Any, jax.Array], tuple[jax.Array, jax.Array]] | None = None
 
@@ -73,21 +75,13 @@ class Sweep:
         return self.tables[-1] + self.scale if self.shares else self.scale
 
 
-def forward(
-    path: ContractionPath,
-    tables: Sequence[Table],
-    reduce: Reduce,
-    products: Products | None = None,
-    with_shares: bool = True,
-) -> Sweep:
+def forward(path: ContractionPath, tables: Sequence[Table], products: Products) -> Sweep:
     """Run a path's steps.
 
     Args:
         path: the plan; its last step leaves a scalar.
         tables: log values for each clique.
-        reduce: reduction of axes.
-        products: method for large products. Default: the same as for other steps.
-        with_shares: whether `backward` will be called, with log-sum-exp.
+        products: `EXACT`, `FAST` or `MAXIMUM`.
     """
     first, count = len(tables), len(path.steps)
     every: list[Table] = [*tables, *[None] * count]
@@ -96,13 +90,13 @@ def forward(
     scale: Table = np.zeros((), tables[0].dtype if tables else None)
     deep = _depth(path) > DEEP
     for level in _levels(path):
-        together = _reduced_together(path, _together(path, level), every, reduce, with_shares)
+        together = _reduced_together(path, _together(path, level), every, products)
         for number in level:
             step = path.steps[number]
-            product = large(path).get(number) if products else None
+            product = large(path).get(number)
             if number in together:
                 result, shares[number] = together[number]
-            elif products is not None and product is not None:
+            elif product is not None:
                 left, right = _operands(path, step, product, every)
                 cells, bound, shares[number] = products.forward(left, right)
                 result = _from_product(path, cells, product, step)
@@ -110,9 +104,9 @@ def forward(
                     bounds[number] = bound
             else:
                 combined = _combined(path, step, every)
-                if with_shares and _gone(step):
+                if products.backward and _gone(step):
                     shares[number] = largest_and_sum(combined, _gone(step))
-                result = reduce(combined, _gone(step)) if _gone(step) else combined
+                result = products.reduce(combined, _gone(step)) if _gone(step) else combined
             if deep:
                 result, top = recentred(result)
                 scale = scale + top
@@ -120,9 +114,7 @@ def forward(
     return Sweep(tuple(every), tuple(shares), scale, bounds)
 
 
-def backward(
-    path: ContractionPath, sweep: Sweep, products: Products | None = None
-) -> tuple[tuple[Table, ...], Table]:
+def backward(path: ContractionPath, sweep: Sweep, products: Products) -> tuple[tuple[Table, ...], Table]:
     """Marginals of all cliques, from the result of `forward` with log-sum-exp.
 
     Returns:
@@ -141,8 +133,8 @@ def backward(
         if deep:
             total = jnp.sum(weight)
             weight = weight / jnp.where(total > 0, total, 1)
-        product = large(path).get(number) if products else None
-        if products is not None and products.backward is not None and product is not None:
+        product = large(path).get(number)
+        if product is not None and products.backward is not None:
             cells = _as_product(path, weight, step.kept, product.batch, product.left, product.right)
             both = _renormalised(products.backward(sweep.shares[number], cells), cells)
             if number in sweep.bounds:
@@ -186,7 +178,7 @@ def _rows(path: ContractionPath, number: int) -> tuple[int, int]:
 
 
 def _reduced_together(
-    path: ContractionPath, numbers: tuple[int, ...], tables: Sequence[Table], reduce: Reduce, shares: bool
+    path: ContractionPath, numbers: tuple[int, ...], tables: Sequence[Table], products: Products
 ) -> dict[int, tuple[Table, Any]]:
     """Results and shares of steps that do not wait for each other, padded to rows of one length."""
     if not numbers:
@@ -195,7 +187,7 @@ def _reduced_together(
     if used[-1] < len(path.structure.cliques):
         used = tuple(range(len(path.structure.cliques)))  # of a split vector, which is not copied then
     rows = sum(potentials_at(join([tables[i] for i in used]), each) for each in _places(path, numbers, used))
-    found = [reduce(rows, (1,)), *(largest_and_sum(rows, (1,)) if shares else ())]
+    found = [products.reduce(rows, (1,)), *(largest_and_sum(rows, (1,)) if products.backward else ())]
     ends = np.cumsum([_rows(path, n)[0] for n in numbers])[:-1]
     results: dict[int, tuple[Table, Any]] = {}
     for number, result, *share in zip(numbers, *(jnp.split(each, ends) for each in found), strict=True):
@@ -303,7 +295,8 @@ def _maximum(left: jax.Array, right: jax.Array) -> tuple[jax.Array, None, None]:
     return exact_product.max_plus(left, right), None, None
 
 
-EXACT = Products(_exact, _exact_backward)
+EXACT = Products(logsumexp, _exact, _exact_backward)
 # matrix products of finite tables: entries that underflow are upper bounds
-FAST = Products(functools.partial(fast_product.factored_forward, finite=True), fast_product.factored_backward)
-MAXIMUM = Products(_maximum)  # only values of maxima are needed, so there is no backward pass
+_FACTORED = functools.partial(fast_product.factored_forward, finite=True)
+FAST = Products(logsumexp, _FACTORED, fast_product.factored_backward)
+MAXIMUM = Products(logmax, _maximum)  # only values of maxima are needed, so there is no backward pass

@@ -31,7 +31,6 @@ from pgmjax.inference.plan import contraction, forecast
 from pgmjax.inference.plan.forecast import Forecast, readable_cells
 from pgmjax.inference.plan.path import ContractionPath, large, of_path
 from pgmjax.inference.plan.structure import Structure
-from pgmjax.kernels.log_sum_exp import logmax, logsumexp
 
 COMPILED = 0.1  # of the time of a call on the host, which the search for a path counts with
 SPARE = 4096  # cells of small buffers
@@ -119,14 +118,14 @@ class Contraction(base.Oracle):
 
     def maximum(self, potentials: base.Potentials) -> jax.Array:
         """Largest sum of potentials over all joint states (nats)."""
-        return jnp.asarray(sweep.forward(self.path, potentials, logmax, MAXIMUM, with_shares=False).total)
+        return jnp.asarray(sweep.forward(self.path, potentials, MAXIMUM).total)
 
 
 def _swept(
     oracle: Contraction, tables: tuple[jax.Array, ...]
 ) -> tuple[jax.Array, tuple[jax.Array, ...], jax.Array]:
     products = FAST if oracle.fast else EXACT
-    forward = sweep.forward(oracle.path, tables, logsumexp, products)
+    forward = sweep.forward(oracle.path, tables, products)
     marginals, error_bound = sweep.backward(oracle.path, forward, products)
     return jnp.asarray(forward.total), marginals, jnp.asarray(error_bound)
 

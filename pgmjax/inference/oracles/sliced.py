@@ -18,14 +18,11 @@ import numpy as np
 from jax.sharding import Mesh
 
 from pgmjax._internal import sharding
-from pgmjax.inference.ops import sweep
-from pgmjax.inference.ops.sweep import MAXIMUM
 from pgmjax.inference.oracles import base
 from pgmjax.inference.oracles.contraction import Contraction
 from pgmjax.inference.plan import slicing
 from pgmjax.inference.plan.forecast import Forecast, ModelTooLargeError
 from pgmjax.inference.plan.structure import Structure
-from pgmjax.kernels.log_sum_exp import logmax
 
 
 @functools.partial(jax.tree_util.register_dataclass, data_fields=[], meta_fields=["plan", "fast", "mesh"])
@@ -138,8 +135,7 @@ class Sliced(base.Oracle):
         tables = tuple(potentials)
 
         def step(top: jax.Array, starts: jax.Array) -> tuple[jax.Array, None]:
-            parts = self._parts(tables, starts)
-            value = sweep.forward(self.plan.path, parts, logmax, MAXIMUM, with_shares=False).total
+            value = Contraction(self.plan.path).maximum(self._parts(tables, starts))
             return jnp.maximum(top, jnp.asarray(value)), None
 
         lowest = jnp.full((), -jnp.inf, jnp.result_type(*tables))

@@ -10,8 +10,8 @@ attributes the median ratio to it was 1.00, one in ten was above 1.0 to 2.2, the
 
 A variable carried from node `x` to its neighbour `y` is added, at `x`, to a clique with the separators
 through which carried variables arrive and leave. That clique is added next to the clique of the node. It
-replaces the node's clique if it contains it, and is dropped if a neighbouring clique contains it. `Carrier`
-caches these costs, on a `CliqueForest`, whose cliques are bits of integers.
+replaces the node's clique if it contains it, and is dropped if a neighbouring clique contains it. These costs
+are cached, on a `CliqueForest`, whose cliques are bits of integers.
 
 References:
     Blair and Peyton, An introduction to chordal graphs and clique trees (1993), for the trees. Ibarra,
@@ -75,12 +75,30 @@ def candidate_cells(
     return np.array([min(n, _MOST) for n in found], np.int64)
 
 
+@dataclasses.dataclass(frozen=True)
+class Flow:
+    """The cells added so far by carrying variables over one edge of the tree, in one direction.
+
+    Attributes:
+        cells: additional cells, without those of `front`.
+        side: the variables of the new clique on this side.
+        front: the clique that contains the edge's separator and all variables carried over it.
+        old: whether `front` is a clique of the original tree.
+    """
+
+    cells: int
+    side: int
+    front: int
+    old: bool
+
+
 class Growth:
     """The number of cells of a model with one more clique.
 
     Attributes:
         forest: the junction tree of the current model.
-        carrier: costs of carrying variables in it.
+        flows: what it costs to carry variables over an edge of it, kept for all candidates: those on one
+            side of the edge, its two nodes.
 
     Example:
         >>> model = Growth(Structure((2, 3, 4), ((0, 1), (1, 2))))
@@ -90,7 +108,7 @@ class Growth:
 
     def __init__(self, structure: Structure):
         self.forest = CliqueForest(structure)
-        self.carrier = Carrier(self.forest)
+        self.flows: dict[tuple[int, int, int], Flow] = {}
 
     def cells(self, clique: Iterable[int]) -> int:
         """Cells of a junction tree of the model with one more clique, given by its variables."""
@@ -106,16 +124,12 @@ class Growth:
         groups: dict[int, list[int]] = {}
         for v in members(clique):
             groups.setdefault(forest.root[forest.top[v]], []).append(v)
-        if len(groups) > 1:
-            # one clique across the trees; within each of them its variables must share a clique
-            inside = (self._within(forest.mask(group), group, clique) for group in groups.values())
-            return forest.cells(clique) + sum(inside)
-        (group,) = groups.values() or ([],)
-        if len(group) != 2 or clique & ~forest.masks[forest.lowest(group)] == 0:
-            return self._within(clique, group, 0) if group else 0
-        u, v = group
-        way = forest.between(u, v)
-        return min([self.carrier.pair(u, v, way), *self.detour(u, v, way), *self.refilled(clique, way)])
+        if len(groups) == 1:
+            (group,) = groups.values()
+            return self._within(clique, group, 0)
+        # one clique across the trees; within each of them its variables must share a clique
+        inside = (self._within(forest.mask(group), group, clique) for group in groups.values())
+        return (forest.cells(clique) if groups else 0) + sum(inside)
 
     def _within(self, clique: int, variables: Sequence[int], across: int) -> int:
         """The change in one tree of the forest.
@@ -129,9 +143,12 @@ class Growth:
         here = self.forest.masks[lowest]
         if clique & ~here:
             near = self.forest.span(clique, [self.forest.top[v] for v in variables])
-            found = [self.carrier.meeting(clique, near, across)]
-            if not across and len(variables) > 2:
+            found = [self._meeting(clique, near, across)]
+            if not across:
                 found += self.refilled(clique, list(near))
+                if len(variables) == 2:
+                    u, v = variables
+                    found += self.detour(u, v, near)
             return min(found)
         # if any clique contains them all, this one does; it has no cells if its variable was in no clique
         used = self.forest.cells_at[lowest] > 0
@@ -139,14 +156,14 @@ class Growth:
             return -self.forest.cells(here) if used and here & ~across == 0 else 0
         return 0 if used else self.forest.cells(clique)
 
-    def detour(self, u: int, v: int, way: Sequence[int]) -> list[int]:
+    def detour(self, u: int, v: int, near: dict[int, set[int]]) -> list[int]:
         """Carry the smallest separator between two variables to both, instead of them to each other.
 
         The tree is cut there; the new clique, which then also contains the separator, joins the parts. This
         is only tried if the separator has fewer cells than the larger of both variables.
         """
         forest = self.forest
-        separators = [forest.masks[x] & forest.masks[y] for x, y in itertools.pairwise(way)]
+        separators = (forest.masks[x] & forest.masks[y] for x in near for y in near[x])
         least = min(separators, key=forest.cells)
         if forest.cells(least) >= max(forest.sizes[u], forest.sizes[v]):
             return []
@@ -171,6 +188,76 @@ class Growth:
         made = [m for m in _eliminated(near, forest.cells) if not any(m & ~f == 0 for f in fixed)]
         return [sum(map(forest.cells, made)) - sum(forest.cells(forest.masks[x]) for x in nodes)]
 
+    def _settled(self, flow: Flow, clique: int) -> int:
+        """Cells that a flow adds if it is received by a clique."""
+        if flow.front & ~clique:
+            return flow.cells if flow.old else flow.cells + self.forest.cells(flow.front)
+        return flow.cells - self.forest.cells(flow.front) if flow.old else flow.cells
+
+    def _carried(self, side: int, x: int, y: int, arriving: Sequence[tuple[int, Flow]]) -> Flow:
+        """Flow from `x` to `y`: what arrives at `x` from its other neighbours, and its own variables."""
+        here = self.forest.masks[x]
+        leaving = here & self.forest.masks[y]
+        ways = functools.reduce(operator.or_, (here & self.forest.masks[z] for z, _ in arriving), leaving)
+        front = ways | (side & ~leaving)
+        if front & ~here == 0:  # nothing arrived, and the node's own clique contains it
+            return Flow(0, side, here, True)
+        cells = -self.forest.cells_at[x] if here & ~front == 0 else 0
+        holder, old = front, False
+        for _, flow in arriving:
+            if holder == front and front & ~flow.front == 0:  # the arriving clique contains it: pass it on
+                holder, old = flow.front, flow.old
+                cells += flow.cells
+            else:
+                cells += self._settled(flow, front)
+        return Flow(cells, side, holder, old)
+
+    def _meeting(self, clique: int, near: dict[int, set[int]], across: int) -> int:
+        """Additional cells at the cheapest place in a part of a tree for the variables of a clique to meet.
+
+        Args:
+            clique: as bits.
+            near: the part, as each node with its neighbours.
+            across: a larger clique that is added anyway; cliques contained in it are not needed.
+        """
+        masks = self.forest.masks
+        flows: dict[tuple[int, int], Flow] = {}
+        order = [(next(iter(near)), -1)]
+        for x, back in order:  # grows during iteration
+            order.extend((y, x) for y in near[x] if y != back)
+        edges = [(x, back) for x, back in reversed(order[1:])] + [(back, x) for x, back in order[1:]]
+        if len(self.flows) > _MOST_FLOWS:
+            self.flows.clear()
+        for x, y in edges:
+            arriving, side = [], clique & masks[x]
+            for z in near[x]:
+                if z != y:
+                    arriving.append((z, flows[z, x]))
+                    side |= flows[z, x].side
+            flow = self.flows.get((side, x, y))
+            if flow is None:
+                flow = self.flows[side, x, y] = self._carried(side, x, y, arriving)
+            flows[x, y] = flow
+        own = self.forest.cells(clique)
+
+        def price(ways: int, arriving: Sequence[Flow]) -> int:
+            meet = ways | clique
+            cells = 0 if meet & ~across == 0 else own * self.forest.cells(ways & ~clique)
+            for flow in arriving:
+                cells += self._settled(flow, meet)
+            return cells
+
+        options = []
+        for x, back in order:
+            here, ways = masks[x], 0
+            for y in near[x]:
+                ways |= here & masks[y]
+            gone = self.forest.cells_at[x] if here & ~(ways | clique) == 0 else 0
+            options.append(price(ways, [flows[y, x] for y in near[x]]) - gone)
+            if back >= 0:
+                options.append(price(here & masks[back], [flows[x, back], flows[back, x]]))
+        return min(options)
+
 
 def _eliminated(near: dict[int, int], cells: Callable[[int], int]) -> list[int]:
     """Maximal cliques of a greedy elimination, the smallest clique first.
@@ -192,136 +279,6 @@ def _eliminated(near: dict[int, int], cells: Callable[[int], int]) -> list[int]:
             near[u] = (near[u] | rest) & ~(1 << v)
             weight[u] = cells(near[u])
     return made
-
-
-@dataclasses.dataclass(frozen=True)
-class Flow:
-    """The cells added so far by carrying variables over one edge of the tree, in one direction.
-
-    Attributes:
-        cells: additional cells, without those of `front`.
-        side: the variables of the new clique on this side.
-        front: the clique that contains the edge's separator and all variables carried over it.
-        old: whether `front` is a clique of the original tree.
-    """
-
-    cells: int
-    side: int
-    front: int
-    old: bool
-
-
-class Carrier:
-    """Costs of carrying variables in one forest, cached for all candidates."""
-
-    def __init__(self, forest: CliqueForest):
-        self.forest = forest
-        self.single: dict[tuple[int, int, int], Flow] = {}
-
-    def pair(self, u: int, v: int, way: Sequence[int]) -> int:
-        """Additional cells of a clique of two variables that share no node of a tree.
-
-        Args:
-            u: one variable.
-            v: the other variable.
-            way: nodes from the last one that contains `u` to the first one that contains `v`.
-        """
-        forest = self.forest
-        there, back = self.flows(u, way), self.flows(v, way[::-1])[::-1]
-        clique, both = 1 << u | 1 << v, forest.sizes[u] * forest.sizes[v]
-        separators = [forest.masks[x] & forest.masks[y] for x, y in itertools.pairwise(way)]
-        options = []
-        for separator, one, other in zip(separators, there, back, strict=True):
-            meet = separator | clique
-            cells = forest.cells(separator) * both
-            options.append(cells + self.settled(one, meet) + self.settled(other, meet))
-        last = len(way) - 1
-        for i, x in enumerate(way):
-            ways = (separators[i - 1] if i else 0) | (separators[i] if i < last else 0)
-            meet = ways | clique
-            cells = forest.cells(ways) * both
-            if forest.masks[x] & ~meet == 0:
-                cells -= forest.cells_at[x]
-            if i:
-                cells += self.settled(there[i - 1], meet)
-            if i < last:
-                cells += self.settled(back[i], meet)
-            options.append(cells)
-        return min(options)
-
-    def flows(self, u: int, way: Sequence[int]) -> list[Flow]:
-        """Flows of one variable along a path that starts where its subtree ends."""
-        found: list[Flow] = []
-        before = -1
-        for x, y in itertools.pairwise(way):
-            flow = self.single.get((u, x, y))
-            if flow is None:
-                arriving = [(before, found[-1])] if found else []
-                if len(self.single) > _MOST_FLOWS:
-                    self.single.clear()
-                flow = self.single[u, x, y] = self.carried(1 << u, x, y, arriving)
-            found.append(flow)
-            before = x
-        return found
-
-    def settled(self, flow: Flow, clique: int) -> int:
-        """Cells that a flow adds if it is received by a clique."""
-        if flow.front & ~clique:
-            return flow.cells if flow.old else flow.cells + self.forest.cells(flow.front)
-        return flow.cells - self.forest.cells(flow.front) if flow.old else flow.cells
-
-    def carried(self, clique: int, x: int, y: int, arriving: Sequence[tuple[int, Flow]]) -> Flow:
-        """Flow from `x` to `y`: what arrives at `x` from its other neighbours, and its own variables."""
-        here = self.forest.masks[x]
-        leaving = here & self.forest.masks[y]
-        side, ways = clique & here, leaving
-        for z, flow in arriving:
-            side |= flow.side
-            ways |= here & self.forest.masks[z]
-        front = ways | (side & ~leaving)
-        if front & ~here == 0:  # nothing arrived, and the node's own clique contains it
-            return Flow(0, side, here, True)
-        cells = -self.forest.cells_at[x] if here & ~front == 0 else 0
-        holder, old = front, False
-        for _, flow in arriving:
-            if holder == front and front & ~flow.front == 0:  # the arriving clique contains it: pass it on
-                holder, old = flow.front, flow.old
-                cells += flow.cells
-            else:
-                cells += self.settled(flow, front)
-        return Flow(cells, side, holder, old)
-
-    def meeting(self, clique: int, near: dict[int, set[int]], across: int) -> int:
-        """Additional cells at the cheapest place in a part of a tree for the variables of a clique to meet.
-
-        Args:
-            clique: as bits.
-            near: the part, as each node with its neighbours.
-            across: a larger clique that is added anyway; cliques contained in it are not needed.
-        """
-        forest = self.forest
-        flows: dict[tuple[int, int], Flow] = {}
-        order = [(next(iter(near)), -1)]
-        for x, back in order:  # grows during iteration
-            order.extend((y, x) for y in near[x] if y != back)
-        edges = [(x, back) for x, back in reversed(order[1:])] + [(back, x) for x, back in order[1:]]
-        for x, y in edges:
-            flows[x, y] = self.carried(clique, x, y, [(z, flows[z, x]) for z in near[x] if z != y])
-
-        def price(meet: int, arriving: Sequence[Flow]) -> int:
-            own = 0 if meet & ~across == 0 else forest.cells(meet)
-            return own + sum(self.settled(flow, meet) for flow in arriving)
-
-        options = []
-        for x, back in order:
-            here = forest.masks[x]
-            meet = functools.reduce(operator.or_, (here & forest.masks[y] for y in near[x]), clique)
-            gone = forest.cells_at[x] if here & ~meet == 0 else 0
-            options.append(price(meet, [flows[y, x] for y in near[x]]) - gone)
-            if back >= 0:
-                meet = clique | here & forest.masks[back]
-                options.append(price(meet, [flows[x, back], flows[back, x]]))
-        return min(options)
 
 
 def members(mask: int) -> Variables:
@@ -434,11 +391,3 @@ class CliqueForest:
                 down.append(b)
         down.pop()
         return up + down[::-1]
-
-    def between(self, u: int, v: int) -> list[int]:
-        """Nodes on the path from the last one that contains `u` to the first one that contains `v`."""
-        masks = self.masks
-        way = self.way(self.top[u], self.top[v])
-        first = max(i for i, x in enumerate(way) if masks[x] >> u & 1)
-        last = min(i for i, x in enumerate(way) if masks[x] >> v & 1)
-        return way[first : last + 1]

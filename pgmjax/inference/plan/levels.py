@@ -244,16 +244,13 @@ class _Writer:
         (_, b, c, _), sizes = self.sizes.shapes[k], self.sizes
         nothing = sizes.steps * sizes.sent_up
         found = np.full((sizes.steps * sizes.widths[k], sizes.fan_in, b * c), nothing, np.int32)
-        patterns: dict[Parts, list[tuple[int, int, int]]] = {}
+        patterns: dict[Parts, list[tuple[int, ...]]] = {}
         for i in self.members[k]:
             for place, child in enumerate(self.nodes[i].children):
                 stride = self._strides(self.groups[child][:2], sizes.shapes[self.of[child]][1])
                 parts = self._parts(self.groups[i][1:3], stride)
                 patterns.setdefault(parts, []).append((self.slot[i], place, self.up_base[child]))
-        for parts, some in patterns.items():
-            pattern = offsets(parts, (b, c))
-            slots, places, bases = np.array(some, np.int32).T
-            found[slots, places] = np.where(pattern >= 0, pattern + bases[:, None], nothing)
+        _fill(found, patterns, (b, c), nothing)
         return found.reshape(sizes.steps, sizes.widths[k], sizes.fan_in, -1)
 
     def down(self, k: int) -> np.ndarray:
@@ -262,18 +259,25 @@ class _Writer:
         certain = sizes.steps * sizes.sent_down
         found = np.full((sizes.steps * sizes.widths[k], a * b), certain + 1, np.int32)
         found[:, 0] = certain  # roots, and slots without a node
-        patterns: dict[Parts, list[tuple[int, int]]] = {}
+        patterns: dict[Parts, list[tuple[int, ...]]] = {}
         for i in self.members[k]:
             above = self.nodes[i].parent
             if above >= 0:
                 stride = self._strides(self.groups[above][1:3], sizes.shapes[self.of[above]][2])
                 parts = self._parts(self.groups[i][:2], stride)
                 patterns.setdefault(parts, []).append((self.slot[i], self.down_base[above]))
-        for parts, some in patterns.items():
-            pattern = offsets(parts, (a, b))
-            slots, bases = np.array(some, np.int32).T
-            found[slots] = np.where(pattern >= 0, pattern + bases[:, None], certain + 1)
+        _fill(found, patterns, (a, b), certain + 1)
         return found.reshape(sizes.steps, sizes.widths[k], -1)
+
+
+def _fill(
+    found: np.ndarray, patterns: dict[Parts, list[tuple[int, ...]]], shape: tuple[int, ...], nothing: int
+) -> None:
+    """Write the positions of messages into `found`, for each pattern at once its places and starts."""
+    for parts, some in patterns.items():
+        pattern = offsets(parts, shape)
+        *places, starts = np.array(some, np.int32).T
+        found[tuple(places)] = np.where(pattern >= 0, pattern + starts[:, None], nothing)
 
 
 def _doubled(groups: Groups) -> bool:

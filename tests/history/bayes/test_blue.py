@@ -55,7 +55,7 @@ def test_estimates_are_those_of_generalised_least_squares(rank, continuous):
     answer = blue.answer(targets[0])
     assert answer.value == pytest.approx(expected[0]) and answer.variance == pytest.approx(spreads[0])
     np.testing.assert_allclose(targets @ blue.estimate, expected, atol=1e-8)
-    assert blue.is_complete == (rank is None)
+    assert (blue.information.null is None) == (rank is None)
 
 
 def test_no_other_unbiased_combination_has_less_variance():
@@ -122,7 +122,7 @@ def test_a_history_over_cells_and_over_its_span_agree(monkeypatch):
     grown = [blue.append(missing, 7.0, DiscreteGaussian(2.0)) for blue in (over_cells, over_span)]
     for query in (missing, marginal(["b"])):
         np.testing.assert_allclose(grown[0].combination(query), grown[1].combination(query), atol=1e-8)
-    with pytest.raises(TypeError, match="queries, or Rows, not arrays"):
+    with pytest.raises(TypeError, match="rows are made of queries on cliques, got float64"):
         over_span.answer(np.ones(24))
 
 
@@ -162,7 +162,7 @@ def test_bad_input():
         BestLinearUnbiased.from_matrix([1.0, 2.0], [1.0], 1.0)
     with pytest.raises(ValueError, match="expected 1 finite answers"):
         BestLinearUnbiased.from_matrix([[1.0]], [np.nan], 1.0)
-    with pytest.raises(ValueError, match="answer 0 needs a distribution"):
+    with pytest.raises(ValueError, match="row 0 needs a distribution"):
         BestLinearUnbiased.from_matrix([[1.0]], [1.0], 0.0)
     with pytest.raises(ValueError, match="one distribution a row, 1, or one for all, got 2"):
         BestLinearUnbiased.from_matrix([[1.0]], [1.0], [1.0, 2.0])

@@ -69,11 +69,9 @@ def test_probabilities_tests_and_opposites():
     assert answer.probability_of_set([(-np.inf, 3), (2, np.inf)]) == 1.0
     assert answer.probability_of_set([]) == 0.0
     verdict = answer.test(Claim(low=-6), level=0.95)
-    assert verdict.holds is True and verdict.odds == pytest.approx(known.sf(-6) / known.cdf(-6))
+    assert verdict.holds is True and verdict.probability == pytest.approx(known.sf(-6))
     assert answer.test(Claim(low=10), level=0.95).holds is False
     assert answer.test(Claim(low=1), level=0.95).holds is None
-    assert answer.chebyshev(0.95) == pytest.approx(4 / np.sqrt(0.05))
-    assert answer.chebyshev(0.95) > answer.half_width(0.95)
 
 
 def test_claims_at_atoms_are_closed_or_strict():
@@ -109,8 +107,6 @@ def test_joint_distributions():
         joint.intervals(0.999, size=100)
     single = joint[0].half_width(0.9)
     assert single < (ends[0, 1] - ends[0, 0]) / 2 < joint[0].half_width(0.97)
-    one = NoiseSum(joint.combination[0], joint.distributions).characteristic(np.array([0.2]))
-    assert joint.characteristic(np.array([[0.2, 0, 0]]))[0] == pytest.approx(one[0])
 
 
 def test_inference_control():

@@ -20,7 +20,7 @@ def test_terms_are_grouped_and_rounding_is_left_out():
 def test_variance_of_the_distribution_used():
     assert NoiseSum([2.0], 1.0, continuous=True).variance == pytest.approx(8.0)
     assert NoiseSum([2.0], 1.0).variance == pytest.approx(4 * 1.841, abs=2e-3)
-    assert NoiseSum([2.0], 1.0).continuous().variance == pytest.approx(8.0)
+    assert NoiseSum([2.0], 1.0, continuous=True).variance == pytest.approx(8.0)
 
 
 @pytest.mark.parametrize("coefficients", [[1.0], [0.3, 0.4], list(np.linspace(0.1, 1, 12))])

@@ -6,10 +6,7 @@ import pytest
 import pgmjax as pj
 from pgmjax.history import History, Rows, kernel
 from pgmjax.history.kernel import inner_products as module
-from pgmjax.history.kernel import product
-from pgmjax.history.kernel.device import device_kernel
-from pgmjax.history.kernel.inner_products import kernel_blocks, squared_norms
-from pgmjax.history.kernel.product import KernelProduct
+from pgmjax.history.kernel.inner_products import KernelProduct, squared_norms
 from pgmjax.queries import marginal
 from tests.history import dense
 
@@ -52,39 +49,21 @@ def test_it_is_exactly_symmetric():
     np.testing.assert_array_equal(result, result.T)
 
 
-def test_blocks_and_given_room():
-    room = np.full((ROWS.num_rows, ROWS.num_rows), np.nan)
-    assert kernel(ROWS, None, PRIOR, out=room) is room
-    parts = list(kernel_blocks(ROWS, None, PRIOR, block=7))
-    assert [part[0].start for part in parts] == list(range(0, ROWS.num_rows, 7))
-    np.testing.assert_allclose(np.concatenate([part[1] for part in parts]), room, **EXACT)
-
-
 def test_products_with_vectors(monkeypatch):
     vector = np.random.default_rng(1).normal(size=ROWS.num_rows)
     some = [5, 0, 21, 7]
     for few in (None, True, False):
         if few is not None:
-            monkeypatch.setattr(product, "_few", lambda *given, few=few: few)
+            monkeypatch.setattr(module, "_few", lambda *given, few=few: few)
         whole = KernelProduct(ROWS, None, PRIOR)
         np.testing.assert_allclose(whole.apply(vector), expected() @ vector, **EXACT)
         part = KernelProduct(ROWS.take(some), ROWS, PRIOR)
         np.testing.assert_allclose(part.apply(vector), expected(some) @ vector, **EXACT)
-    assert part.shape == (4, ROWS.num_rows)
 
 
 def test_squared_norms_are_the_diagonal():
     np.testing.assert_allclose(squared_norms(ROWS, PRIOR), np.diagonal(expected()), **EXACT)
     np.testing.assert_allclose(squared_norms(ROWS), (MATRIX**2).mean(axis=1), **EXACT)
-
-
-@pytest.mark.parametrize("block", [4096, 9])
-def test_the_device_makes_the_same(block):
-    made = device_kernel(ROWS, None, PRIOR, block=block)
-    assert made.dtype == np.float64
-    np.testing.assert_allclose(np.asarray(made), expected(), **EXACT)
-    made = device_kernel(ROWS.take([5, 21]), ROWS, PRIOR, block=block)
-    np.testing.assert_allclose(np.asarray(made), expected([5, 21]), **EXACT)
 
 
 def test_thirty_attributes_of_a_thousand_codes():
@@ -105,12 +84,6 @@ def test_bad_input():
         kernel(History(DOMAIN, []))
     with pytest.raises(TypeError, match="the prior must be a ProductPrior, got dict"):
         kernel(ROWS, None, {})
-    with pytest.raises(ValueError, match=r"out must be float64 \(.*\), got float64 \(2, 2\)"):
-        kernel(ROWS, out=np.zeros((2, 2)))
-    with pytest.raises(ValueError, match="block must be an integer >= 1"):
-        next(kernel_blocks(ROWS, block=0))
-    with pytest.raises(ValueError, match="block must be an integer >= 1"):
-        device_kernel(ROWS, block=0)
     with pytest.raises(ValueError, match="expected a vector of"):
         KernelProduct(ROWS).apply(np.zeros(3))
 
@@ -118,6 +91,4 @@ def test_bad_input():
 def test_no_rows():
     none = Rows.of([], DOMAIN)
     assert kernel(none).shape == (0, 0) and kernel(none, ROWS).shape == (0, ROWS.num_rows)
-    assert device_kernel(none).shape == (0, 0) and KernelProduct(ROWS, none).apply([]).shape == (
-        ROWS.num_rows,
-    )
+    assert KernelProduct(ROWS, none).apply([]).shape == (ROWS.num_rows,)

@@ -27,23 +27,18 @@ def joint(made):
     return p / p.sum()
 
 
-def started(method, seed=0):
+def started(seed=0):
     flat = [np.full(size, 1 / size) for size in DOMAIN.shape]
-    return Chains.start(DOMAIN, CLIQUES, flat, CHAINS, seed, method)
+    return Chains.start(DOMAIN, CLIQUES, flat, CHAINS, seed)
 
 
-@pytest.mark.parametrize(("method", "sweeps"), [("gibbs", 20), ("metropolis", 100)])
 @pytest.mark.parametrize("zeros", [False, True])
-def test_chains_reach_the_joint_distribution(method, sweeps, zeros):
+def test_chains_reach_the_joint_distribution(zeros):
     """Chi-squared of all cells at independent chains: mean 23, standard deviation below 7."""
     made = tables(zeros)
-    chains = started(method).swept(made, sweeps)
+    chains = started().swept(made, 20)
     codes = np.asarray(chains.codes)
     counts = np.zeros(DOMAIN.shape[:3])
-    if zeros:  # Metropolis may stay where it started; what is possible must be left only for possible cells
-        possible = joint(made)[tuple(codes[:3])] > 0
-        assert possible.mean() > 0.99
-        codes = codes[:, possible]
     np.add.at(counts, tuple(codes[:3]), 1)
     expected = counts.sum() * joint(made)
     assert (counts[expected == 0] == 0).all()
@@ -53,7 +48,7 @@ def test_chains_reach_the_joint_distribution(method, sweeps, zeros):
 
 
 def test_shares_count_the_chains_in_every_cell():
-    chains = started("gibbs").swept(tables(), 2)
+    chains = started().swept(tables(), 2)
     codes = np.asarray(chains.codes)
     for clique, found, cells in zip(CLIQUES, chains.shares(), chains.cells(), strict=True):
         places = [DOMAIN.attributes.index(name) for name in clique]
@@ -64,7 +59,7 @@ def test_shares_count_the_chains_in_every_cell():
 
 
 def test_a_seed_gives_the_same_chains_and_another_one_others():
-    one, two, other = (np.asarray(started("gibbs", seed).swept(tables(), 3).codes) for seed in (5, 5, 6))
+    one, two, other = (np.asarray(started(seed).swept(tables(), 3).codes) for seed in (5, 5, 6))
     np.testing.assert_array_equal(one, two)
     assert (one != other).any()
 

@@ -7,7 +7,6 @@ from pgmjax import queries as q
 from pgmjax.data.domain import Domain
 from pgmjax.history.max_entropy import dual as module
 from pgmjax.history.max_entropy.dual import Features
-from pgmjax.history.prior import ProductPrior
 from pgmjax.history.rows import Rows
 
 DOMAIN = Domain({"a": 3, "b": 4, "c": 2})
@@ -63,17 +62,6 @@ def test_tables_are_the_weighted_rows_and_answers_their_means(name, block, monke
 def test_cells_of_a_marginal_need_no_products():
     (group,) = Features.of(Rows.of(QUERIES["marginal"], DOMAIN)).groups
     assert group.cells is not None and not group.factors
-
-
-def test_squares_are_exact_for_rows_of_one_term_and_bounds_for_others():
-    prior = ProductPrior(DOMAIN, {"a": [0.2, 0.3, 0.5], "c": [0.9, 0.1]})
-    p = np.multiply.outer(np.multiply.outer(prior.marginal("a"), prior.marginal("b")), prior.marginal("c"))
-    rows = Rows.of(QUERIES["all"], DOMAIN)
-    exact = (rows.matrix() ** 2) @ p.reshape(-1)
-    found = Features.of(rows).squares(prior)
-    single = np.bincount(rows.owner, minlength=rows.num_rows) == 1
-    np.testing.assert_allclose(found[single], exact[single], atol=1e-12)
-    assert (found >= exact - 1e-12).all()
 
 
 def test_a_term_over_too_many_cells_is_refused():

@@ -10,9 +10,9 @@ from pgmjax import queries as q
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.history.history import History
+from pgmjax.history.max_entropy.ascent import Sample
 from pgmjax.history.max_entropy.dual import Features
 from pgmjax.history.max_entropy.fit import MaxEntropy
-from pgmjax.history.max_entropy.newton import Sample
 from pgmjax.history.prior import ProductPrior
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.linear import LinearMeasurement
@@ -76,12 +76,11 @@ def test_newton_with_sampled_curvature_ends_at_the_exact_optimum(penalty):
     assert found.objective == pytest.approx(exact.objective, abs=1e-4)
 
 
-@pytest.mark.parametrize("proposal", ["gibbs", "metropolis"])
-def test_chains_alone_come_close_to_the_exact_optimum(proposal):
+def test_chains_alone_come_close_to_the_exact_optimum():
     given = history()
     settings = MaxEntropy(alpha=0.01, tol=1e-8)
     exact = settings.fit(given, TOTAL)
-    found = MaxEntropy(alpha=0.01, solver="chains", proposal=proposal, chain_steps=24).fit(given, TOTAL)
+    found = MaxEntropy(alpha=0.01, solver="chains", chain_steps=24).fit(given, TOTAL)
     assert found.status is Status.MAX_STEPS and math.isinf(found.gap)
     assert found.objective == pytest.approx(exact.objective, abs=0.03)
     dual = settings.dual(given, TOTAL)
@@ -131,8 +130,6 @@ def test_settings_of_chains_are_checked():
         ValueError, match="solver must be one of 'auto', 'exact', 'newton', 'regions', 'chains'"
     ):
         MaxEntropy(solver="sgd")
-    with pytest.raises(ValueError, match="proposal must be one of 'gibbs', 'metropolis'"):
-        MaxEntropy(proposal="slice")
     for name in ("chains", "chain_steps"):
         with pytest.raises(ValueError, match=name):
             MaxEntropy(**{name: 1})

@@ -7,7 +7,6 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.history import History, MaxEntropy, ProductPrior, builders
-from pgmjax.history.max_entropy.dual import Features
 from pgmjax.history.max_entropy.fit import alpha_of
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
@@ -43,16 +42,15 @@ def test_alpha_is_one_over_the_weight_that_the_scatter_shows():
     spread = TOTAL**2 * (q**2 @ p - (q @ p) ** 2)
     scatter = np.sum((values - TOTAL * q @ p) ** 2 / variance) - 12
     expected = scatter / np.sum(spread / variance)
-    assert alpha_of(history, Features.of(history.rows), prior, TOTAL) == pytest.approx(expected)
+    assert alpha_of(history, prior, TOTAL) == pytest.approx(expected)
 
 
 def test_alpha_of_measured_cells_is_at_most_that_of_the_estimator():
     history = marginal_history([("a", "b")], DiscreteLaplace(5.0))
     noise = history.stddevs[0]
     expected = (noise + 0.4 * TOTAL / 12) / (1.5 * TOTAL)
-    features = Features.of(history.rows)
-    assert alpha_of(history, features, None, TOTAL) == pytest.approx(expected)
-    assert alpha_of(history, features, product(DOMAIN), TOTAL) <= expected * (1 + 1e-9)
+    assert alpha_of(history, None, TOTAL) == pytest.approx(expected)
+    assert alpha_of(history, product(DOMAIN), TOTAL) <= expected * (1 + 1e-9)
 
 
 def test_alpha_falls_to_little_where_noise_explains_the_scatter():
@@ -63,7 +61,7 @@ def test_alpha_falls_to_little_where_noise_explains_the_scatter():
     history = History.from_answers(
         DOMAIN, asked, np.round(noisy).astype(int), distribution=DiscreteLaplace(5000.0)
     )
-    alpha = alpha_of(history, Features.of(history.rows), prior, TOTAL)
+    alpha = alpha_of(history, prior, TOTAL)
     fit = MaxEntropy(prior=prior).fit(history, TOTAL)
     assert fit.alpha == alpha
     np.testing.assert_allclose(fit.answers, TOTAL * history.rows.mean(prior), atol=2.0)

@@ -74,7 +74,7 @@ def test_the_cost_is_the_largest_cell_s_of_the_theorem(ledger, relation):
     assert float(session.cost) == pytest.approx(expected, rel=1e-12)
     plain = sum(Fraction(r["epsilon"]) for r in session._log.records if r["kind"] == "bought")
     assert session.cost <= plain
-    assert session._state.account.is_tight
+    assert not session._state.account.rest
 
 
 def test_disjoint_cells_share_the_budget_and_the_ledger_is_charged_once(ledger):

@@ -10,8 +10,7 @@ from pgmjax.history import History, Session
 from pgmjax.history.bayes.inference import Inference
 from pgmjax.history.bayes.noise_sum import NoiseSum
 from pgmjax.history.session import session as sessions
-from pgmjax.history.session.requirement import AccuracyRequirement, interval
-from pgmjax.history.session.state import SessionState, query_of
+from pgmjax.history.session.state import AccuracyRequirement, SessionState, interval, query_of
 from pgmjax.measurements.inputs import with_inputs
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteLaplace
@@ -247,7 +246,7 @@ def test_free_answers_are_those_recorded_and_follow_from_the_records(ledger, mon
     session = begin(ledger)
     shown = [session.ask(ages(*codes), 60, 0.2) for codes in ((0, 1), (2,), (0, 1), (0, 1, 2))]
     assert [answer.source for answer in shown].count("history") >= 1
-    records, state = session._log.records, SessionState.of(session._log.records[0])
+    records, state = session._log.records, SessionState.of(session._log.records[:1])
     for step in range(1, len(records)):
         if records[step]["kind"] == "free":
             record = records[step]

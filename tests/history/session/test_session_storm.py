@@ -39,7 +39,7 @@ def check(path):
         again = {answer.step: json.loads(json.dumps(answer.to_dict())) for answer in session.answers()}
         for answer in shown:
             assert again[answer["step"]] == answer, "shown, and not what follows from the file"
-        account = CellAccount.empty(session.domain, session.relation)
+        account = CellAccount(session.domain, session.relation)
         records = session._log.records
         for record, after in zip(records, [*records[1:], None], strict=True):
             if record["kind"] == "bought":

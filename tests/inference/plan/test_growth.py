@@ -1,8 +1,6 @@
 """What a candidate costs: a junction tree of that size exists, and it is as small as others find.
 
-Carrying two variables is the same by the quick way for pairs and by the one for any clique.
-
-Ways and spans in a small tree that can be drawn, and cells of bits.
+Spans in a small tree that can be drawn, and cells of bits.
 """
 
 import itertools
@@ -14,7 +12,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.inference.plan import junction_tree
-from pgmjax.inference.plan.growth import Carrier, CliqueForest, Growth, candidate_cells, members
+from pgmjax.inference.plan.growth import CliqueForest, Growth, candidate_cells, members
 from pgmjax.inference.plan.structure import Structure
 from tests.inference.plan.test_contraction import random_structure
 from tests.models import STRUCTURES
@@ -153,19 +151,6 @@ def test_unknown_names():
         candidate_cells(pj.Domain({"a": 2, "b": 3}), [("a", "b")], [("a", "c")])
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_pairs_cost_what_the_general_way_says(seed):
-    structure = Structure(*random_structure(seed, count=6 + seed % 8, variables=14))
-    forest = CliqueForest(structure)
-    carrier = Carrier(forest)
-    for u, v in itertools.combinations(range(len(structure.sizes)), 2):
-        clique = forest.mask((u, v))
-        apart = not any(clique & ~mask == 0 for mask in forest.masks)
-        if apart and forest.root[forest.top[u]] == forest.root[forest.top[v]]:
-            near = forest.span(clique, [forest.top[u], forest.top[v]])
-            assert carrier.pair(u, v, forest.between(u, v)) == carrier.meeting(clique, near, 0)
-
-
 # a path 0-1-2-3 with 4 and 5 hanging on 1, and 6 alone
 STRUCTURE = Structure((2, 3, 5, 7, 11, 13, 17), ((0, 1), (1, 2), (2, 3), (1, 4), (4, 5)))
 
@@ -183,15 +168,6 @@ def test_bits_and_cells(forest):
     assert members(forest.mask((5, 0, 3))) == (0, 3, 5)
     assert forest.cells(forest.mask((0, 3, 5))) == 2 * 7 * 13 and forest.cells(0) == 1
     assert forest.base == 6 + 15 + 35 + 33 + 143
-
-
-@pytest.mark.parametrize(("u", "v"), [(0, 3), (3, 0), (0, 5), (5, 3), (2, 4), (1, 3), (3, 1), (1, 5)])
-def test_ways_lead_from_edge_to_edge(forest, u, v):
-    way = forest.between(u, v)
-    assert holds(forest, way[0], u) and holds(forest, way[-1], v)
-    assert not any(holds(forest, x, u) for x in way[1:])
-    assert not any(holds(forest, x, v) for x in way[:-1])
-    assert all(y in forest.around[x] for x, y in itertools.pairwise(way))
 
 
 def test_span_touches_every_variable_and_nothing_more(forest):

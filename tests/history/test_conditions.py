@@ -9,8 +9,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.history import Rows
-from pgmjax.history.builders import between, equals, is_in
-from pgmjax.history.builders.conditions import Decomposer
+from pgmjax.history.builders import Decomposer, between, equals, is_in
 
 DOMAIN = pj.Domain({"a": 5, "b": 2, "c": 4, "e": 3})
 CELLS = dict(zip(DOMAIN, np.indices(DOMAIN.shape).reshape(4, -1), strict=True))
