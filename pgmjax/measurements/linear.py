@@ -230,6 +230,12 @@ def over_domain(domain: Domain, measurements: Any) -> tuple[LinearMeasurement, .
         TypeError: a single measurement instead of a list, or something else.
         ValueError: a measurement that does not fit the domain.
     """
+    if hasattr(measurements, "marginals"):
+        raise TypeError(
+            "measurements must be noisy answers about a table, got the table: a mechanism measures and "
+            "fits it, such as "
+            "mechanisms.Marginals(epsilon, relation).run(data, workload), and so does a Synthesizer."
+        )
     given = checks.several("measurements", measurements, "LinearMeasurement")
     for one in given:
         checks.kind(one, LinearMeasurement, "measurements must be LinearMeasurement")

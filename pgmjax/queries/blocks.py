@@ -459,7 +459,12 @@ def _check_code(code: Code, size: int, attribute: str, kind: str) -> None:
             "query.over(domain)."
         )
     if code >= size:
-        raise ValueError(f"the {kind} query names code {code}, but {attribute} has codes 0..{size - 1}.")
+        raise ValueError(
+            f"the {kind} query names code {code}, but {attribute} has codes 0..{size - 1}: "
+            "codes are places in the domain. Conditions such as 'age>=18,age<40' ask in values: "
+            "Synthesizer.query, "
+            "or pgmjax query."
+        )
 
 
 def _cut(table: Any, axis: int, low: int, high: int) -> Any:

@@ -248,7 +248,8 @@ def _unknown(name: str, domain: Domain) -> str:
         )
     if name.lower().startswith("not "):
         return f"There is no not before a condition: write {name[4:].strip()}!=VALUE for all other values."
-    return f"Unknown attribute {name!r}; the model has {known}.{checks.did_you_mean(name, domain)}{turned}"
+    meant = f"{checks.did_you_mean(name, domain)}{turned}"
+    return f"Unknown attribute {name!r}; the model has {known}, the columns of its domain file.{meant}"
 
 
 def _read_operator(text: str, position: int, name: str) -> tuple[str, int]:

@@ -101,6 +101,15 @@ class Record:
         }
 
 
+class Unpriced(Record):
+    """An event without a pure guarantee."""
+
+    @property
+    def epsilon(self) -> None:
+        """None: no pure guarantee."""
+        return None
+
+
 @dataclasses.dataclass(frozen=True)
 class Pure(Record):
     """Anything that is epsilon-DP, with nothing else known about it.
@@ -134,7 +143,7 @@ class Pure(Record):
 
 
 @dataclasses.dataclass(frozen=True)
-class Concentrated(Record):
+class Concentrated(Unpriced):
     """Anything that is rho-zCDP, with nothing else known about it.
 
     Args:
@@ -150,11 +159,6 @@ class Concentrated(Record):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rho", exact_rho(self.rho))
-
-    @property
-    def epsilon(self) -> None:
-        """None: no pure guarantee."""
-        return None
 
     def renyi(self, orders: np.ndarray) -> np.ndarray:
         """Return order * rho."""
@@ -231,7 +235,7 @@ class LaplaceEvent(Record):
 
 
 @dataclasses.dataclass(frozen=True)
-class GaussianEvent(Record):
+class GaussianEvent(Unpriced):
     """Discrete Gaussian noise of one scale on integer answers.
 
     Args:
@@ -264,11 +268,6 @@ class GaussianEvent(Record):
                 f"rho {shortened(self.rho)} is too small for moves of {self.squares} in squares at scale "
                 f"{self.scale!r}: it must be at least the squares over twice the scale's square."
             )
-
-    @property
-    def epsilon(self) -> None:
-        """None: no pure guarantee."""
-        return None
 
     @property
     def squares(self) -> int:
@@ -358,19 +357,8 @@ class TreeEvent(Pure):
     kind: ClassVar[str] = "tree"
 
 
-_ALL_KINDS = (
-    Pure,
-    Concentrated,
-    LaplaceEvent,
-    GaussianEvent,
-    Selection,
-    Response,
-    TreeEvent,
-)
-
-
 @dataclasses.dataclass(frozen=True)
-class KeysEvent(Record):
+class KeysEvent(Unpriced):
     """The keys of a column whose noisy counts exceed a threshold, see `privacy.partition.find_keys`.
 
     A ledger charges a whole run that searches for keys by one such event.
@@ -398,17 +386,18 @@ class KeysEvent(Record):
         if self.delta == 0:
             raise ValueError("delta must be > 0: a key that only one record has shows with some probability.")
 
-    @property
-    def epsilon(self) -> None:
-        """None: no pure guarantee."""
-        return None
-
     def renyi(self, orders: np.ndarray) -> np.ndarray:
         """Return infinity: without the delta there is no bound."""
         return np.full(len(orders), math.inf)
 
 
-_KINDS: dict[str, type] = {event.kind: event for event in (*_ALL_KINDS, KeysEvent)}
+_KINDS: dict[str, type] = {
+    event.kind: event
+    for event in (
+        *(Pure, Concentrated, LaplaceEvent, GaussianEvent),
+        *(Selection, Response, TreeEvent, KeysEvent),
+    )
+}
 
 
 def read_event(record: Mapping[str, Any]) -> Event:
