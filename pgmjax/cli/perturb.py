@@ -25,7 +25,6 @@ from pgmjax.cli import process, release
 from pgmjax.data import demo
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.job import Job
 from pgmjax.local.channel import predicted_stddev
 from pgmjax.local.respondent import PerturbedRecord, collect, respond
 from pgmjax.local.table import PerturbedTable, load
@@ -76,7 +75,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _after_interrupt(
-    arguments: argparse.Namespace, job: Job, out: pathlib.Path, error: KeyboardInterrupt
+    arguments: argparse.Namespace, job: jobs.Job, out: pathlib.Path, error: KeyboardInterrupt
 ) -> str:
     """Return a message on what an interrupt left: the folder is there in full or not at all."""
     if (out / "release.json").is_file():
@@ -117,7 +116,7 @@ def _attributes(arguments: argparse.Namespace, domain: Domain) -> list[str] | No
 
 def _perturb(
     arguments: argparse.Namespace,
-    job: Job,
+    job: jobs.Job,
     attributes: list[str] | None,
     out: pathlib.Path,
     ledger: Ledger | None,
@@ -276,7 +275,7 @@ def read(folder: str) -> PerturbedTable | None:
 
 
 def _lines(
-    arguments: argparse.Namespace, job: Job, out: pathlib.Path, record: dict[str, Any]
+    arguments: argparse.Namespace, job: jobs.Job, out: pathlib.Path, record: dict[str, Any]
 ) -> Iterator[str]:
     assert isinstance(job.domain, Domain)
     first = job.domain.attribute(record["groups"][0][0])

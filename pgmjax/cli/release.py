@@ -27,7 +27,6 @@ from pgmjax.data.draft import Draft
 from pgmjax.data.unit import Unit
 from pgmjax.discovery import Discovery
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.job import Job
 from pgmjax.measurements.inputs import Input, are_secure
 from pgmjax.mechanisms.forecast import Recipe
 from pgmjax.privacy.ledger import Ledger
@@ -124,7 +123,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise RuntimeError(jobs.lacking(out, missing))
 
 
-def job_of(arguments: argparse.Namespace, domain: Domain | Draft | None, **more: Any) -> Job:
+def job_of(arguments: argparse.Namespace, domain: Domain | Draft | None, **more: Any) -> jobs.Job:
     """Return the job on the table that the options name, to which other arguments are added."""
     reading = {
         "header": False if arguments.no_header else None,
@@ -133,7 +132,7 @@ def job_of(arguments: argparse.Namespace, domain: Domain | Draft | None, **more:
         "rows_outside": arguments.rows_outside,
         "encoding": arguments.text_encoding,
     }
-    return Job(
+    return jobs.Job(
         records=demo.load if arguments.demo else arguments.table,
         domain=domain,
         reading={name: value for name, value in reading.items() if value is not None},
@@ -146,7 +145,7 @@ def job_of(arguments: argparse.Namespace, domain: Domain | Draft | None, **more:
     )
 
 
-def _job(arguments: argparse.Namespace) -> Job:
+def _job(arguments: argparse.Namespace) -> jobs.Job:
     """Return the job that the options describe, with all that can be refused without the table checked."""
     domain: Domain | Draft | None
     if arguments.discover is None:
@@ -526,7 +525,7 @@ def of_cost(record: Any, drawn: bool, source: str | None) -> Iterator[str]:
     yield report_text.cost(record)
 
 
-def _lines(arguments: argparse.Namespace, job: Job, saved: release_folder.SavedRelease) -> Iterator[str]:
+def _lines(arguments: argparse.Namespace, job: jobs.Job, saved: release_folder.SavedRelease) -> Iterator[str]:
     record, fit, out = saved.record, saved.record["fit"], saved.folder
     yield f"Release written to {out}"
     if "report.html" not in saved.missing:
