@@ -91,18 +91,19 @@ def _after_interrupt(
 
 def _check_combination(arguments: argparse.Namespace) -> None:
     """Reject incompatible options before anything is read."""
-    if arguments.weights is not None or arguments.max_weight is not None:
-        raise ValueError(
-            "Randomised response cannot use weights, because each record counts once: leave out "
-            "--weights and --max-weight."
-        )
+    weighted = arguments.weights is not None or arguments.max_weight is not None
+    only_once = "Randomised response cannot use weights, because each record counts once: leave out --weights"
+    process.refuse((weighted, f"{only_once} and --max-weight."))
     release.check_table(arguments)
     release.escapes(arguments, arguments.responses)
     given = [bool(arguments.groups), arguments.each, arguments.workload is not None]
-    if sum(given) > 1:
-        raise ValueError("Give only one of --groups, --each and --workload.")
-    if not any(given) and not arguments.demo:
-        raise ValueError("Say which attributes to perturb: --groups NAMES, --each, or --workload FILE.")
+    process.refuse(
+        (sum(given) > 1, "Give only one of --groups, --each and --workload."),
+        (
+            not any(given) and not arguments.demo,
+            "Say which attributes to perturb: --groups NAMES, --each, or --workload FILE.",
+        ),
+    )
 
 
 def _attributes(arguments: argparse.Namespace, domain: Domain) -> list[str] | None:

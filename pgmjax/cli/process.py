@@ -73,6 +73,20 @@ def show_warning(
     say(f"warning: {message}")
 
 
+def refuse(*cases: tuple[object, str]) -> None:
+    """Refuse the first of some cases that is so.
+
+    Args:
+        cases: what must not be, and the message that says why.
+
+    Raises:
+        ValueError: one of them is.
+    """
+    for case, message in cases:
+        if case:
+            raise ValueError(message)
+
+
 def tell(as_json: bool, record: Any, lines: Iterable[str]) -> None:
     """Print an outcome: as one JSON object, or in words, line by line."""
     for line in [json.dumps(record)] if as_json else lines:
