@@ -6,6 +6,7 @@ Streams may be closed or full, or their reader may be gone.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import json
 import os
@@ -85,6 +86,15 @@ def refuse(*cases: tuple[object, str]) -> None:
     for case, message in cases:
         if case:
             raise ValueError(message)
+
+
+def first_of(arguments: argparse.Namespace, names: Iterable[str], given: bool = True) -> str:
+    """Return the first of some options that was given, or was not, as it is typed; "" if there is none."""
+    for name in names:
+        value = getattr(arguments, name)
+        if (value is not None and value is not False) is given:
+            return f"--{name.removeprefix('text_').replace('_', '-')}"
+    return ""
 
 
 def tell(as_json: bool, record: Any, lines: Iterable[str]) -> None:

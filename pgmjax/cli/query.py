@@ -49,18 +49,24 @@ def run(arguments: argparse.Namespace) -> None:
     """Compute the answers and print them."""
     if {"=", "==", "!=", "in"} & {*arguments.condition}:  # without quotes around it
         arguments.condition = [" ".join(arguments.condition)]
-    if not pathlib.Path(arguments.folder).exists() and re.search("[=<>]", arguments.folder):
-        raise ValueError(f"The folder stands before the conditions: pgmjax query DIR {arguments.folder!r}.")
-    if not arguments.condition and not arguments.marginal:
-        raise ValueError(
+    folder, nothing = arguments.folder, not arguments.condition and not arguments.marginal
+    others = [text for text in arguments.condition if "=" not in text and pathlib.Path(text).is_dir()]
+    process.refuse(
+        (
+            not pathlib.Path(folder).exists() and re.search("[=<>]", folder),
+            f"The folder stands before the conditions: pgmjax query DIR {folder!r}.",
+        ),
+        (
+            nothing,
             "Give a condition such as 'sex=Male,age<30', or give --marginal with attribute names. "
-            + _attributes_of(arguments.folder)
-        )
-    if arguments.condition and arguments.marginal:
-        raise ValueError("Give either conditions or --marginal, not both.")
-    for text in arguments.condition:
-        if "=" not in text and pathlib.Path(text).is_dir():
-            raise ValueError(f"{text} is a folder, and one is queried at a time: ask each by itself.")
+            + (_attributes_of(folder) if nothing else ""),
+        ),
+        (
+            arguments.condition and arguments.marginal,
+            "Give either conditions or --marginal, not both.",
+        ),
+        (others, f"{''.join(others[:1])} is a folder, and one is queried at a time: ask each by itself."),
+    )
     draws = None if arguments.draws is None else checks.integer("--draws", arguments.draws, low=2)
     perturbed = perturb.read(arguments.folder)
     if perturbed is not None:

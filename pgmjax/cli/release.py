@@ -439,7 +439,7 @@ def _check_discovery(arguments: argparse.Namespace) -> None:
     """Reject options that do not go with --discover."""
     if arguments.discover is None:
         return
-    fixed = [name for name in ("demo", "no_header", "weights", "rows_outside") if vars(arguments)[name]]
+    fixed = process.first_of(arguments, ("demo", "no_header", "weights", "rows_outside"))
     process.refuse(
         (
             arguments.prior is not None,
@@ -449,8 +449,8 @@ def _check_discovery(arguments: argparse.Namespace) -> None:
         ),
         (
             fixed,
-            f"--discover cannot be used with --{''.join(fixed[:1]).replace('_', '-')}: it needs a table with "
-            "column names and without weights, and it fixes what happens to rows outside the domain.",
+            f"--discover cannot be used with {fixed}: it needs a table with column names and "
+            "without weights, and it fixes what happens to rows outside the domain.",
         ),
         (
             arguments.ledger is not None and arguments.domain is not None,
