@@ -36,9 +36,7 @@ from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import KWay, Workload
 from pgmjax.release import folder as release_folder
 from pgmjax.release import run_folder
-from pgmjax.release.folder import SavedRelease
 from pgmjax.release.release import Release, check_prior
-from pgmjax.release.run_folder import NotKept
 from pgmjax.release.statement import check_addable
 
 AGAIN = "Run the same command again: it continues under the same charge in the ledger, at no further cost."
@@ -305,7 +303,7 @@ class Job:
         key: str | None = None,
         show_progress: bool | None = None,
         **output: Any,
-    ) -> tuple[SavedRelease, dict[str, Exception]]:
+    ) -> tuple[release_folder.SavedRelease, dict[str, Exception]]:
         """Run, and write the release as a folder.
 
         Every noisy answer is in OUT.partial before it is used. The same job in the same place goes on from
@@ -349,7 +347,7 @@ class Job:
             if not isinstance(error, Exception):
                 raise
             self.check()  # a library may have turned an interrupt into another error
-            kept, unseen = folder.folder.exists(), isinstance(error, NotKept)
+            kept, unseen = folder.folder.exists(), isinstance(error, run_folder.NotKept)
             if not (self.drawn or release is not None or isinstance(error, FitError)):
                 raise
             if unseen and not kept and ledger is None:
@@ -480,7 +478,7 @@ def after_failure(error: Exception, mechanism: Any, out: pathlib.Path) -> str:
     reason = str(cause).strip().rstrip(".") or type(cause).__name__
     partial = run_folder.partial_of(out)
     measured = (partial / run_folder.MEASUREMENTS).is_file()
-    measured = measured and not isinstance(error, NotKept)
+    measured = measured and not isinstance(error, run_folder.NotKept)
     stage = "fit" if isinstance(error, FitError) else "writing" if measured else "measuring"
     said = f"The {stage} failed: {reason}. The budget is spent ({price(mechanism)})"
     kept = f"; the noisy answers are in {partial}. {_RESUME.format(partial, _ANSWERS)}"

@@ -156,13 +156,10 @@ def _print(
 def _check_options(arguments: argparse.Namespace, trained: bool) -> None:
     """Reject options of another method or of a history, and set the defaults of this one."""
     if trained:
-        named = [name for name in ("method", "domain", "stddev", "rounded_to", *TAKES) if name != "level"]
-        for name in named:
-            if getattr(arguments, name) not in (None, False):
-                raise ValueError(
-                    f"--{name.replace('_', '-')} is for a history, and {arguments.history} is a trained "
-                    "model: leave it out."
-                )
+        options = [name for name in ("method", "domain", "stddev", "rounded_to", *TAKES) if name != "level"]
+        named = process.first_of(arguments, options)
+        model = f"{arguments.history} is a trained model"
+        process.refuse((named, f"{named} is for a history, and {model}: leave it out."))
     arguments.method = METHODS[0] if arguments.method is None else arguments.method
     for name, methods in TAKES.items():
         given = getattr(arguments, name) not in (None, False) and not trained
@@ -197,23 +194,23 @@ def _read(arguments: argparse.Namespace) -> History:
     """Read the folder of a session, or a file of published answers."""
     path = pathlib.Path(arguments.history)
     if path.is_dir():
-        for name in ("domain", "stddev", "rounded_to"):
-            if getattr(arguments, name) is not None:
-                raise ValueError(
-                    f"--{name.replace('_', '-')} is for a file: {path} is a folder, which says it itself."
-                )
-        if not (path / DESCRIPTION).is_file():
-            raise ValueError(
+        named = process.first_of(arguments, ("domain", "stddev", "rounded_to"))
+        process.refuse(
+            (named, f"{named} is for a file: {path} is a folder, which says it itself."),
+            (
+                not (path / DESCRIPTION).is_file(),
                 f"{path} has no {DESCRIPTION}: give a folder that pgmjax session export wrote, or a file "
-                "such as the measurements.parquet of a release."
-            )
-        return History.load(path)
-    if files.is_ledger(path):
-        raise ValueError(
-            f"{path} is no file of answers. If it is a ledger, pgmjax session export makes a history of it."
+                "such as the measurements.parquet of a release.",
+            ),
         )
-    if arguments.domain is None:
-        raise ValueError(f"--domain is missing: the domain file of the answers in {path}.")
+        return History.load(path)
+    process.refuse(
+        (
+            files.is_ledger(path),
+            f"{path} is no file of answers. If it is a ledger, pgmjax session export makes a history of it.",
+        ),
+        (arguments.domain is None, f"--domain is missing: the domain file of the answers in {path}."),
+    )
     domain = Domain.read(arguments.domain)
     try:
         found = read_published(path, domain, stddev=arguments.stddev, rounded_to=arguments.rounded_to)

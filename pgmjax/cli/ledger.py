@@ -35,9 +35,8 @@ def _init(arguments: argparse.Namespace) -> None:
         arguments.name = arguments.same_people_as
         _add_another(arguments)
         return
-    missing = [name for name in ("name", "epsilon", "relation") if getattr(arguments, name) is None]
-    if missing:
-        raise ValueError(f"--{missing[0]} is missing: a new account needs --name, --epsilon and --relation.")
+    missing = process.first_of(arguments, ("name", "epsilon", "relation"), given=False)
+    process.refuse((missing, f"{missing} is missing: a new account needs --name, --epsilon and --relation."))
     promise: dict[str, Any] = {
         name: getattr(arguments, name) for name in ("epsilon", "delta", "relation", "measure", "research")
     }
@@ -97,20 +96,24 @@ def _note_exact(arguments: argparse.Namespace) -> None:
 
 
 def _check_table(arguments: argparse.Namespace) -> None:
-    if pathlib.Path(arguments.file).suffix in text_file.KINDS:
-        raise ValueError(f"The ledger stands before the table, got {arguments.file}: exchange the two.")
-    if arguments.demo == (arguments.table is not None):
-        raise ValueError("Give a table, as the last name, or --demo to try the command on a public table.")
+    process.refuse(
+        (
+            pathlib.Path(arguments.file).suffix in text_file.KINDS,
+            f"The ledger stands before the table, got {arguments.file}: exchange the two.",
+        ),
+        (
+            arguments.demo == (arguments.table is not None),
+            "Give a table, as the last name, or --demo to try the command on a public table.",
+        ),
+    )
 
 
 def _definition(arguments: argparse.Namespace, relation: Relation) -> TableDefinition | OpenDefinition | None:
     """Return the definition that the arguments give, None without a domain."""
     if arguments.domain is None and not arguments.demo:
         options = ("weights", "max_weight", "rows_outside", "unit", "max_records", "record_is")
-        given = [name for name in options if getattr(arguments, name)]
-        given += ["encoding"] if arguments.text_encoding else []
-        if given:
-            raise ValueError(f"--{given[0].replace('_', '-')} needs --domain: give the domain file too.")
+        given = process.first_of(arguments, (*options, "text_encoding"))
+        process.refuse((given, f"{given} needs --domain: give the domain file too."))
         return None
     if arguments.demo and arguments.unit is not None:
         raise ValueError("The demo table has no column for a unit: leave out --unit and --max-records.")

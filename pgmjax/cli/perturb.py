@@ -25,7 +25,6 @@ from pgmjax.cli import process, release
 from pgmjax.data import demo
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.job import Job
 from pgmjax.local.channel import predicted_stddev
 from pgmjax.local.respondent import PerturbedRecord, collect, respond
 from pgmjax.local.table import PerturbedTable, load
@@ -82,7 +81,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _after_interrupt(
-    arguments: argparse.Namespace, job: Job, out: pathlib.Path, error: KeyboardInterrupt
+    arguments: argparse.Namespace, job: jobs.Job, out: pathlib.Path, error: KeyboardInterrupt
 ) -> str:
     """Return a message on what an interrupt left: the folder is there in full or not at all."""
     if (out / "release.json").is_file():
@@ -98,18 +97,19 @@ def _after_interrupt(
 
 def _check_combination(arguments: argparse.Namespace) -> None:
     """Reject incompatible options before anything is read."""
-    if arguments.weights is not None or arguments.max_weight is not None:
-        raise ValueError(
-            "Randomised response cannot use weights, because each record counts once: leave out "
-            "--weights and --max-weight."
-        )
+    weighted = arguments.weights is not None or arguments.max_weight is not None
+    only_once = "Randomised response cannot use weights, because each record counts once: leave out --weights"
+    process.refuse((weighted, f"{only_once} and --max-weight."))
     release.check_table(arguments)
     release.escapes(arguments, arguments.responses)
     given = [bool(arguments.groups), arguments.each, arguments.workload is not None]
-    if sum(given) > 1:
-        raise ValueError("Give only one of --groups, --each and --workload.")
-    if not any(given) and not arguments.demo:
-        raise ValueError("Say which attributes to perturb: --groups NAMES, --each, or --workload FILE.")
+    process.refuse(
+        (sum(given) > 1, "Give only one of --groups, --each and --workload."),
+        (
+            not any(given) and not arguments.demo,
+            "Say which attributes to perturb: --groups NAMES, --each, or --workload FILE.",
+        ),
+    )
 
 
 def _attributes(arguments: argparse.Namespace, domain: Domain) -> list[str] | None:
@@ -123,7 +123,7 @@ def _attributes(arguments: argparse.Namespace, domain: Domain) -> list[str] | No
 
 def _perturb(
     arguments: argparse.Namespace,
-    job: Job,
+    job: jobs.Job,
     attributes: list[str] | None,
     out: pathlib.Path,
     ledger: Ledger | None,
@@ -282,7 +282,7 @@ def read(folder: str) -> PerturbedTable | None:
 
 
 def _lines(
-    arguments: argparse.Namespace, job: Job, out: pathlib.Path, record: dict[str, Any]
+    arguments: argparse.Namespace, job: jobs.Job, out: pathlib.Path, record: dict[str, Any]
 ) -> Iterator[str]:
     assert isinstance(job.domain, Domain)
     first = job.domain.attribute(record["groups"][0][0])

@@ -6,6 +6,7 @@ Streams may be closed or full, or their reader may be gone.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import json
 import os
@@ -71,6 +72,29 @@ def show_warning(
 ) -> None:
     """Write a warning as one line, without the line of code that gave it."""
     say(f"warning: {message}")
+
+
+def refuse(*cases: tuple[object, str]) -> None:
+    """Refuse the first of some cases that is so.
+
+    Args:
+        cases: what must not be, and the message that says why.
+
+    Raises:
+        ValueError: one of them is.
+    """
+    for case, message in cases:
+        if case:
+            raise ValueError(message)
+
+
+def first_of(arguments: argparse.Namespace, names: Iterable[str], given: bool = True) -> str:
+    """Return the first of some options that was given, or was not, as it is typed; "" if there is none."""
+    for name in names:
+        value = getattr(arguments, name)
+        if (value is not None and value is not False) is given:
+            return f"--{name.removeprefix('text_').replace('_', '-')}"
+    return ""
 
 
 def tell(as_json: bool, record: Any, lines: Iterable[str]) -> None:

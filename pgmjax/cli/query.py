@@ -34,9 +34,6 @@ from pgmjax.queries import Query, marginal
 from pgmjax.queries import text as query_text
 from pgmjax.release import accuracy, whole_table
 from pgmjax.release import folder as release_folder
-from pgmjax.release.accuracy import Reported
-from pgmjax.release.folder import SavedRelease
-from pgmjax.release.whole_table import WholeTable
 
 _OPEN = "what was measured does not determine it"
 _IF_RIGHT = "if the model is right about what was not measured together"
@@ -52,16 +49,24 @@ def run(arguments: argparse.Namespace) -> None:
     """Compute the answers and print them."""
     if {"=", "==", "!=", "in"} & {*arguments.condition}:  # without quotes around it
         arguments.condition = [" ".join(arguments.condition)]
-    if not pathlib.Path(arguments.folder).exists() and re.search("[=<>]", arguments.folder):
-        raise ValueError(f"The folder stands before the conditions: pgmjax query DIR {arguments.folder!r}.")
-    if not arguments.condition and not arguments.marginal:
-        raise ValueError(
+    folder, nothing = arguments.folder, not arguments.condition and not arguments.marginal
+    others = [text for text in arguments.condition if "=" not in text and pathlib.Path(text).is_dir()]
+    process.refuse(
+        (
+            not pathlib.Path(folder).exists() and re.search("[=<>]", folder),
+            f"The folder stands before the conditions: pgmjax query DIR {folder!r}.",
+        ),
+        (
+            nothing,
             "Give a condition such as 'sex=Male,age<30', or give --marginal with attribute names. "
-            + _attributes_of(arguments.folder)
-        )
-    if arguments.condition and arguments.marginal:
-        raise ValueError("Give either conditions or --marginal, not both.")
-    _check_conditions(arguments.condition)
+            + (_attributes_of(folder) if nothing else ""),
+        ),
+        (
+            arguments.condition and arguments.marginal,
+            "Give either conditions or --marginal, not both.",
+        ),
+        (others, f"{''.join(others[:1])} is a folder, and one is queried at a time: ask each by itself."),
+    )
     draws = None if arguments.draws is None else checks.integer("--draws", arguments.draws, low=2)
     perturbed = perturb.read(arguments.folder)
     if perturbed is not None:
@@ -95,19 +100,11 @@ def _attributes_of(folder: str) -> str:
     return ""
 
 
-def _check_conditions(texts: Sequence[str]) -> None:
-    """Refuse what is no condition: a second folder.
-
-    Raises:
-        ValueError: a text is the name of a folder.
-    """
-    for text in texts:
-        if "=" not in text and pathlib.Path(text).is_dir():
-            raise ValueError(f"{text} is a folder, and one is queried at a time: ask each by itself.")
-
-
 def _by_draws(
-    saved: SavedRelease, queries: Sequence[Query], found: Sequence[Reported], draws: int | None
+    saved: release_folder.SavedRelease,
+    queries: Sequence[Query],
+    found: Sequence[accuracy.Reported],
+    draws: int | None,
 ) -> list[np.ndarray | None]:
     """Return of each query the ends of intervals by draws [rows, 2], None where one is determined.
 
@@ -136,7 +133,9 @@ def _facts(total: float, population: Population | None, inputs: Sequence[Input])
     return {"total": total, "population": described, "secure": are_secure(inputs)}
 
 
-def _conditions(saved: SavedRelease, texts: list[str], draws: int | None, as_json: bool) -> None:
+def _conditions(
+    saved: release_folder.SavedRelease, texts: list[str], draws: int | None, as_json: bool
+) -> None:
     model, population = saved.model, saved.population
     asked = [query_text.conditions(text, model.domain, interpolate=True) for text in texts]
     found = [saved.report(each.query) for each in asked]
@@ -155,7 +154,7 @@ def _conditions(saved: SavedRelease, texts: list[str], draws: int | None, as_jso
         answer |= {"rests_on": accuracy.rests_on(interval is not None, one.given_by)}
         if draws is not None:
             answer["drawn_interval"] = None if by_draws is None else by_draws[0].tolist()
-        if _is_counted(population):
+        if population is not None and population.left_out:
             answer["whole_table"] = _first(whole)
         answers.append(answer)
         words = _NO_INTERVAL.format(one.given_by)
@@ -179,7 +178,7 @@ def _conditions(saved: SavedRelease, texts: list[str], draws: int | None, as_jso
     process.tell(as_json, {**_facts(model.total, population, model.inputs), "answers": answers}, said)
 
 
-def _with_error_bars(saved: SavedRelease, arguments: argparse.Namespace) -> None:
+def _with_error_bars(saved: release_folder.SavedRelease, arguments: argparse.Namespace) -> None:
     """Print the answers to conditions, or the cells of a marginal, with error bars by one method."""
     model = saved.model
     clique: Clique = ()
@@ -218,12 +217,9 @@ def _finite(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def _is_counted(population: Population | None) -> bool:
-    """Return whether a release counted what is left out of its table."""
-    return population is not None and bool(population.left_out)
-
-
-def _whole(saved: SavedRelease, query: Query, found: Reported) -> WholeTable | None:
+def _whole(
+    saved: release_folder.SavedRelease, query: Query, found: accuracy.Reported
+) -> whole_table.WholeTable | None:
     """Return the intervals of answers in the whole table; None if nothing bounds them."""
     population = saved.population
     if population is None or population.omitted is None or not found.determined.all():
@@ -231,7 +227,7 @@ def _whole(saved: SavedRelease, query: Query, found: Reported) -> WholeTable | N
     return whole_table.of_query(saved.estimates, population, query, found)
 
 
-def _first(whole: WholeTable | None) -> dict[str, list[float]] | None:
+def _first(whole: whole_table.WholeTable | None) -> dict[str, list[float]] | None:
     """Return the first of some intervals for JSON."""
     if whole is None:
         return None
@@ -259,7 +255,7 @@ def _of_population(population: Population | None, codes: Mapping[str, Iterable[i
     return [*population.of_cells(codes).sentences()]
 
 
-def _marginal(saved: SavedRelease, text: str, draws: int | None, as_json: bool) -> None:
+def _marginal(saved: release_folder.SavedRelease, text: str, draws: int | None, as_json: bool) -> None:
     model, population = saved.model, saved.population
     clique = read_names(text, model.domain)
     shape = model.domain.shape_of(clique)

@@ -27,7 +27,6 @@ from pgmjax.data.draft import Draft
 from pgmjax.data.unit import Unit
 from pgmjax.discovery import Discovery
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.job import Job
 from pgmjax.measurements.inputs import Input, are_secure
 from pgmjax.mechanisms.forecast import Recipe
 from pgmjax.privacy.gate import holder_log
@@ -124,7 +123,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise RuntimeError(jobs.lacking(out, missing))
 
 
-def job_of(arguments: argparse.Namespace, domain: Domain | Draft | None, **more: Any) -> Job:
+def job_of(arguments: argparse.Namespace, domain: Domain | Draft | None, **more: Any) -> jobs.Job:
     """Return the job on the table that the options name, to which other arguments are added."""
     reading = {
         "header": False if arguments.no_header else None,
@@ -133,7 +132,7 @@ def job_of(arguments: argparse.Namespace, domain: Domain | Draft | None, **more:
         "rows_outside": arguments.rows_outside,
         "encoding": arguments.text_encoding,
     }
-    return Job(
+    return jobs.Job(
         records=demo.load if arguments.demo else arguments.table,
         domain=domain,
         reading={name: value for name, value in reading.items() if value is not None},
@@ -146,7 +145,7 @@ def job_of(arguments: argparse.Namespace, domain: Domain | Draft | None, **more:
     )
 
 
-def _job(arguments: argparse.Namespace) -> Job:
+def _job(arguments: argparse.Namespace) -> jobs.Job:
     """Return the job that the options describe, with all that can be refused without the table checked."""
     domain: Domain | Draft | None
     if arguments.discover is None:
@@ -408,69 +407,87 @@ def check_table(arguments: argparse.Namespace) -> None:
     Raises:
         ValueError: options that do not go together, or one that is missing.
     """
-    if arguments.demo == (arguments.table is not None):
-        raise ValueError("Give a table, or --demo to try the command on a public table.")
+    demo_has = arguments.domain or arguments.no_header or arguments.weights or arguments.unit
+    discover, ledger = vars(arguments).get("discover"), arguments.ledger
+    find = ", or find the domain for a share of the budget with --discover 0.1" * ("discover" in arguments)
     unit_of(arguments)
-    if arguments.demo and (arguments.domain or arguments.no_header or arguments.weights or arguments.unit):
-        raise ValueError("--demo has its own domain: leave out --domain, --no-header, --weights and --unit.")
-    discover, can_discover = getattr(arguments, "discover", None), hasattr(arguments, "discover")
-    if not arguments.demo and arguments.domain is None and discover is None:
-        raise ValueError(
+    process.refuse(
+        (
+            arguments.demo == (arguments.table is not None),
+            "Give a table, or --demo to try the command on a public table.",
+        ),
+        (
+            arguments.demo and demo_has,
+            "--demo has its own domain: leave out --domain, --no-header, --weights and --unit.",
+        ),
+        (
+            not arguments.demo and arguments.domain is None and discover is None,
             "--domain is missing. The domain must be public and is never read off the table. Write a "
-            "domain file (pgmjax domain draft writes a first version)"
-            + (", or find the domain for a share of the budget with --discover 0.1." if can_discover else ".")
-        )
-    if discover is not None and getattr(arguments, "prior", None) is not None:
-        raise ValueError(
+            f"domain file (pgmjax domain draft writes a first version){find}.",
+        ),
+        (
+            arguments.key is not None and ledger is None,
+            "--key names a run in a ledger: give --ledger FILE too.",
+        ),
+        (
+            ledger is not None and arguments.rows_outside is not None,
+            "--rows-outside cannot be used with --ledger: the table's holder fixed it with pgmjax ledger "
+            "init.",
+        ),
+        (
+            ledger is None and arguments.holder_log is not None,
+            "--holder-log needs --ledger: without a ledger, error messages hold these details themselves.",
+        ),
+    )
+
+
+def _check_discovery(arguments: argparse.Namespace) -> None:
+    """Reject options that do not go with --discover."""
+    if arguments.discover is None:
+        return
+    fixed = process.first_of(arguments, ("demo", "no_header", "weights", "rows_outside"))
+    process.refuse(
+        (
+            arguments.prior is not None,
             "--from does not go with --discover: an earlier release is over its own domain, which is not the "
             "one that is found. Give --domain the file that it was made with: domain.json in its folder, if "
-            "it was discovered."
-        )
-    if discover is not None:
-        others = {name: getattr(arguments, name) for name in ("demo", "no_header", "weights", "rows_outside")}
-        named = [f"--{name.replace('_', '-')}" for name, value in others.items() if value]
-        if named:
-            raise ValueError(
-                f"--discover cannot be used with {named[0]}: it needs a table with column names and "
-                "without weights, and it fixes what happens to rows outside the domain."
-            )
-        if arguments.ledger is not None and arguments.domain is not None:
-            raise ValueError(
-                "A ledger's account fixes which columns of the table are open: leave out --domain."
-            )
-    if arguments.key is not None and arguments.ledger is None:
-        raise ValueError("--key names a run in a ledger: give --ledger FILE too.")
-    if arguments.ledger is not None and arguments.rows_outside is not None:
-        raise ValueError(
-            "--rows-outside cannot be used with --ledger: the table's holder fixed it with pgmjax "
-            "ledger init."
-        )
-    if arguments.ledger is None and arguments.holder_log is not None:
-        raise ValueError(
-            "--holder-log needs --ledger: without a ledger, error messages hold these details themselves."
-        )
+            "it was discovered.",
+        ),
+        (
+            fixed,
+            f"--discover cannot be used with {fixed}: it needs a table with column names and "
+            "without weights, and it fixes what happens to rows outside the domain.",
+        ),
+        (
+            arguments.ledger is not None and arguments.domain is not None,
+            "A ledger's account fixes which columns of the table are open: leave out --domain.",
+        ),
+    )
 
 
 def _check_combination(arguments: argparse.Namespace) -> None:
     """Reject incompatible options before anything is read."""
     escapes(arguments, arguments.synthetic)
     check_table(arguments)
-    if arguments.workload is not None and arguments.all_kway is not None:
-        raise ValueError("Give either --workload or --all-kway, not both.")
-    if arguments.workload is None and arguments.all_kway is None and not arguments.demo:
-        raise ValueError(
-            "Nothing says what to measure: give --all-kway 2 for all pairs of columns, or --workload FILE."
-        )
-    if arguments.weights is not None and arguments.rows is None:
-        raise ValueError(
+    _check_discovery(arguments)
+    asked = arguments.workload is not None, arguments.all_kway is not None
+    whole = arguments.max_cells is not None and arguments.workload is not None
+    process.refuse(
+        (all(asked), "Give either --workload or --all-kway, not both."),
+        (
+            not any(asked) and not arguments.demo,
+            "Nothing says what to measure: give --all-kway 2 for all pairs of columns, or --workload FILE.",
+        ),
+        (
+            arguments.weights is not None and arguments.rows is None,
             "--rows is missing. With --weights the estimated total is not a number of rows, and the "
-            "number of records is private. Give the number of synthetic rows to draw."
-        )
-    limited = "max_cells" in mechanisms.options(mechanisms.names()[arguments.mechanism])
-    if arguments.max_cells is not None and arguments.workload is not None and not limited:
-        raise ValueError(
-            f"--max-cells needs --all-kway: {arguments.mechanism} always measures a workload file whole."
-        )
+            "number of records is private. Give the number of synthetic rows to draw.",
+        ),
+        (
+            whole and "max_cells" not in mechanisms.options(mechanisms.names()[arguments.mechanism]),
+            f"--max-cells needs --all-kway: {arguments.mechanism} always measures a workload file whole.",
+        ),
+    )
 
 
 def estimator_of(arguments: argparse.Namespace) -> Estimator:
@@ -532,7 +549,7 @@ def of_cost(record: Any, drawn: bool, source: str | None) -> Iterator[str]:
     yield report_text.cost(record)
 
 
-def _lines(arguments: argparse.Namespace, job: Job, saved: release_folder.SavedRelease) -> Iterator[str]:
+def _lines(arguments: argparse.Namespace, job: jobs.Job, saved: release_folder.SavedRelease) -> Iterator[str]:
     record, fit, out = saved.record, saved.record["fit"], saved.folder
     yield f"Release written to {out}"
     if "report.html" not in saved.missing:

@@ -48,16 +48,17 @@ def _session(arguments: argparse.Namespace) -> Session:
     with_table = ("domain", "cap", "relation")
     if arguments.table is None:
         options = (*with_table, "unit", "max_records", "insecure_seed", "text_encoding")
-        named = [name for name in options if getattr(arguments, name) is not None]
-        if named:
-            said = named[0].removeprefix("text_").replace("_", "-")
-            raise ValueError(f"--{said} needs --table: give the table too.")
+        named = process.first_of(arguments, options)
+        process.refuse((named, f"{named} needs --table: give the table too."))
         return _read(arguments)
-    if arguments.account is not None:
-        raise ValueError("--account cannot be used with --table: the table determines the account.")
-    missing = [name for name in with_table if getattr(arguments, name) is None]
-    if missing:
-        raise ValueError(f"--{missing[0]} is missing: --table needs --domain, --cap and --relation.")
+    missing = process.first_of(arguments, with_table, given=False)
+    process.refuse(
+        (
+            arguments.account is not None,
+            "--account cannot be used with --table: the table determines the account.",
+        ),
+        (missing, f"{missing} is missing: --table needs --domain, --cap and --relation."),
+    )
     domain = Domain.read(arguments.domain)
     asked = query_text.parse(arguments.condition, domain)
     wanted = AccuracyRequirement.of(asked, arguments.half_width, arguments.delta, domain)

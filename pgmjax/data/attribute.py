@@ -17,7 +17,6 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data import entry
 from pgmjax.data.encoding import Coder, Encoded, Label, Notation, text_of
-from pgmjax.data.entry import checked_bins, checked_labels, fields_of_spec
 from pgmjax.data.value import decimal_places
 
 OTHER = "other"
@@ -84,10 +83,10 @@ class Attribute:
             raise ValueError(f"Attribute {self.name!r} must have labels or bins, not both.")
         regular = self.size - bool(self.missing)
         if self.labels is not None:
-            object.__setattr__(self, "labels", checked_labels(self.name, "labels", self.labels))
+            object.__setattr__(self, "labels", entry.checked_labels(self.name, "labels", self.labels))
             expected = len(self.labels) + bool(self.other)
         elif self.bins is not None:
-            object.__setattr__(self, "bins", checked_bins(self.name, self.bins))
+            object.__setattr__(self, "bins", entry.checked_bins(self.name, self.bins))
             expected = len(self.bins) - 1
         else:
             expected = max(regular, 1)
@@ -99,7 +98,7 @@ class Attribute:
     def _check_missing(self, regular: int) -> None:
         markers = self.missing_markers
         if markers:
-            markers = checked_labels(self.name, "missing markers", markers)
+            markers = entry.checked_labels(self.name, "missing markers", markers)
             object.__setattr__(self, "missing_markers", markers)
         if markers and not self.missing:
             raise ValueError(f"Attribute {self.name!r} has missing markers but no missing bucket.")
@@ -134,7 +133,7 @@ class Attribute:
                 raise ValueError(f"The attribute under the name {name!r} calls itself {spec.name!r}.")
             return spec
         with entry.at(name):
-            return cls(name, **fields_of_spec(name, spec))
+            return cls(name, **entry.fields_of_spec(name, spec))
 
     def to_spec(self) -> dict[str, Any]:
         """Return the mapping of a domain file that `from_spec` reads back."""

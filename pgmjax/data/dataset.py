@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from pgmjax._internal import checks
 from pgmjax._internal.memory import available_bytes
 from pgmjax._internal.migration import Named
 from pgmjax.data import arrow as source_arrow
-from pgmjax.data import files, fingerprint, sources
+from pgmjax.data import files, fingerprint
 from pgmjax.data.bounding import BoundedSource, UnitRecords, records_of
 from pgmjax.data.cliques import as_clique
 from pgmjax.data.counting import Histograms
@@ -21,7 +22,6 @@ from pgmjax.data.csv_layout import positions_of
 from pgmjax.data.definition import TableDefinition, check_rows_outside, coder_of
 from pgmjax.data.domain import Domain, as_domain
 from pgmjax.data.encoding import Encoded
-from pgmjax.data.fingerprint import pieces_of
 from pgmjax.data.population import Population
 from pgmjax.data.sources import (
     LARGEST_TOTAL,
@@ -32,6 +32,7 @@ from pgmjax.data.sources import (
     Source,
     TableChangedError,
     code_coder,
+    code_tables,
     kept_rows,
     weight_coder,
     without_rows_outside,
@@ -171,7 +172,9 @@ class Dataset(Named):
         content = None
         if set(columns) != set(domain):
             others = {"\nweights": weights} if bound is not None else {}
-            content = fingerprint.content({n: [*pieces_of(v)] for n, v in {**columns, **others}.items()})
+            content = fingerprint.content(
+                {n: [*fingerprint.pieces_of(v)] for n, v in {**columns, **others}.items()}
+            )
         bounded, unit = None, check_unit(unit, domain)
         if unit is not None:
             if unit.column not in columns:
@@ -327,7 +330,7 @@ class Dataset(Named):
         if bounded is None:
             return cls(domain, source, bound, tally.total, rows_outside)
         unit, records = bounded
-        limited = BoundedSource(source, unit, functools.partial(_several, records), rows=rows)
+        limited = BoundedSource(source, unit, lambda most: [records], rows=rows)
         return cls(domain, limited, bound, None, rows_outside)
 
     def recode(self, domain: Domain, codes: Mapping[str, Any]) -> Dataset:
@@ -351,8 +354,8 @@ class Dataset(Named):
             >>> data.recode(Domain({"age": 2}), {"age": [0, 1, 1]}).marginals([("age",)])[0].tolist()
             [1, 3]
         """
-        tables = sources.code_tables(self.domain, domain, codes)
-        source = sources.RecodedSource(self._source, tables)
+        tables = code_tables(self.domain, domain, codes)
+        source = RecodedSource(self._source, tables)
         return self._with(source, domain)
 
     def validate(self) -> None:
@@ -471,9 +474,8 @@ class Dataset(Named):
 
     def _with(self, source: Source, domain: Domain) -> Dataset:
         """Return a dataset of the same kind with another source."""
-        bound = self.max_weight if self.weighted else None
-        dataset = Dataset(domain, source, bound, self._total, self.rows_outside, self.registered)
-        dataset._stamp, dataset._unit, dataset._beyond = self._stamp, self._unit, self._beyond
+        dataset = copy.copy(self)
+        dataset._source, dataset.domain = source, domain
         return dataset
 
     @property
@@ -606,11 +608,6 @@ class Dataset(Named):
     def __repr__(self) -> str:
         weighted = f", max_weight={self.max_weight}" if self.weighted else ""
         return f"Dataset({self.domain!r}{weighted})"
-
-
-def _several(records: UnitRecords, most: int) -> list[UnitRecords]:
-    """Return the records of units in memory, whatever their number."""
-    return [records]
 
 
 def _weight_bound(weights: Any, max_weight: int | None) -> int | None:

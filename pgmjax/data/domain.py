@@ -106,7 +106,9 @@ class Domain(Named):
         Raises:
             ValueError: no attribute has that name.
         """
-        found = name if name in self._by_name else checks.same_word(name, self._by_name)
+        if name in self._by_name:
+            return self._by_name[name]
+        found = checks.same_word(name, self._by_name)
         if found is None or plain_text(found) != plain_text(name):
             meant = checks.did_you_mean(name, self._by_name)
             raise ValueError(f"{name!r} is not an attribute of the domain; there are {_some(self)}.{meant}")

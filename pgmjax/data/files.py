@@ -23,7 +23,7 @@ import numpy as np
 
 from pgmjax._internal import checks, private_files
 from pgmjax._internal.files import mapped
-from pgmjax.data import fingerprint, text_file
+from pgmjax.data import fingerprint
 from pgmjax.data.arrow import check_type, encode_array
 from pgmjax.data.bounding import UnitRecords, check_type_of_unit, units_of
 from pgmjax.data.csv_layout import CsvLayout, find_columns, names_of, positions_of
@@ -40,7 +40,7 @@ from pgmjax.data.sources import (
     weight_coder,
     without_rows_outside,
 )
-from pgmjax.data.text_file import EXCEL, TextFile, table_file
+from pgmjax.data.text_file import EXCEL, TextFile, table_file, with_one_line_end, without_lines
 from pgmjax.data.value import sql_key_of_text
 
 _Result = TypeVar("_Result")
@@ -191,8 +191,8 @@ class FileSource(StoredSource):
             packed = "gzip" if text.packed else "none"
             yield _read_csv(_no_glob(text.path), layout, f"header=true, compression='{packed}'"), 0
             return
-        pieces = text_file.without_lines(text.pieces(), layout.above)
-        with private_files.copied(text_file.with_one_line_end(pieces, layout.delimiter)) as copy:
+        pieces = without_lines(text.pieces(), layout.above)
+        with private_files.copied(with_one_line_end(pieces, layout.delimiter)) as copy:
             yield _read_csv(copy, layout, "header=false, compression='none', new_line='\\n'"), layout.above
 
     def unit_records(self, column: str, most: int) -> Iterator[UnitRecords]:

@@ -203,7 +203,9 @@ class Population:
     @property
     def phrase(self) -> str:
         """The population as a noun phrase."""
-        bounded = "" if self.unit is None else _at_most(self.unit)
+        bounded = ""
+        if self.unit is not None:
+            bounded = f"at most {_records(self.unit.max_records)} of each {self.unit.column}"
         if self.drops:
             found = " that was found" if self.discovered else ""
             records = f"the records inside the domain{found}{f', among {bounded}' if bounded else ''}"
@@ -317,10 +319,6 @@ WHOLE = Population()
 
 def _records(number: int) -> str:
     return f"{number:,} record{'s' * (number != 1)}"
-
-
-def _at_most(unit: Unit) -> str:
-    return f"at most {_records(unit.max_records)} of each {unit.column}"
 
 
 def _merged(attribute: Attribute, rows_outside: str | None, coded: bool) -> Iterator[MergedCell]:
