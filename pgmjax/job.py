@@ -27,10 +27,11 @@ from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.forecast import RECORDS, UNSEEN, Recipe, ReleaseForecast, choose, forecast, with_limit
 from pgmjax.mechanisms.parameters import Keeping, PrivacyParameters
 from pgmjax.mechanisms.run import FitError
-from pgmjax.privacy.backend import NoiseBackend, default_backend, passes_on
+from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.left_out import CountLeftOut
+from pgmjax.privacy.opendp import default_backend, passes_on
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import KWay, Workload
 from pgmjax.release import folder as release_folder

@@ -29,7 +29,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 import harness
 import numpy as np
 from mechanisms import REPLACE, STEPS, Table, engine, hdmm_release, noise
-from workload import TABLES
+from workload import TABLES, random_triples
 
 import pgmjax as pj
 
@@ -53,7 +53,7 @@ class HeldOut(Table):
         self.name = name
         self.domain = pj.Domain({column: int(frame[column].nunique()) for column in frame})
         self.data = pj.Dataset.from_columns(self.domain, {c: v.to_numpy() for c, v in codes.items()})
-        self.workload = pj.Workload.random(self.domain, 15, k=3, max_queries=20_000, seed=0)
+        self.workload = random_triples(self.domain, {}, 20_000)
         self.total = self.data.count()
 
 

@@ -6,13 +6,15 @@ at random among all with at most as many queries as the table has records.
 
 from __future__ import annotations
 
+import itertools
 import os
 import pathlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 import pgmjax as pj
+from pgmjax import random
 
 ADULT = [
     ("occupation", "race", "capital-loss"),
@@ -72,7 +74,22 @@ def workload(name: str, domain: pj.Domain, most: int | None = None) -> pj.Worklo
     numeric = dict.fromkeys(NUMERIC[name], "prefix")
     if name == "adult":
         return pj.Workload.of_blocks(ADULT, numeric)
-    return pj.Workload.random(domain, 15, k=3, blocks=numeric, max_queries=most, seed=0)
+    return random_triples(domain, numeric, most)
+
+
+def random_triples(
+    domain: pj.Domain, blocks: Mapping[str, str], most: int | None, number: int = 15
+) -> pj.Workload:
+    """Return distinct random triples with blocks, of at most so many queries each; no data are used."""
+    triples = list(itertools.combinations(domain.attributes, 3))
+    asked = [{name: blocks[name] for name in triple if name in blocks} for triple in triples]
+    sizes = [
+        pj.Workload([{"clique": triple, "queries": used}]).num_queries(domain)
+        for triple, used in zip(triples, asked, strict=True)
+    ]
+    able = [place for place, size in enumerate(sizes) if most is None or size <= most]
+    chosen = sorted(random.generator(0).choice(len(able), size=number, replace=False))
+    return pj.Workload([{"clique": triples[able[k]], "queries": asked[able[k]]} for k in chosen])
 
 
 def exact_answers(workload: pj.Workload, data: pj.Dataset) -> list[np.ndarray]:

@@ -23,14 +23,11 @@ from pgmjax.audit.draws import CountingBackend, check_draws
 from pgmjax.audit.exact import (
     channel_delta,
     channel_epsilon,
-    channel_renyi,
-    metric_epsilon,
     noise_delta,
     noise_epsilon,
-    same_support,
     selection_epsilon,
 )
-from pgmjax.audit.goodness import Goodness, categorical_fit, draws_needed, goodness_of_fit, two_sample
+from pgmjax.audit.goodness import Goodness, categorical_fit, goodness_of_fit, two_sample
 from pgmjax.audit.mechanism import AuditCase, replay_mechanism
 from pgmjax.audit.primitives import AuditFailure, Repetition, repeated
 from pgmjax.audit.processes import ProcessCase, audit_processes, replay_process
@@ -73,19 +70,16 @@ __all__ = [
     "categorical_fit",
     "channel_delta",
     "channel_epsilon",
-    "channel_renyi",
     "check_draws",
     "check_outcome",
     "check_pair",
     "check_pairs",
     "cost",
     "differences",
-    "draws_needed",
     "epsilon_lower_bound",
     "goodness_of_fit",
     "largest_loss",
     "lower_bound",
-    "metric_epsilon",
     "mu_lower_bound",
     "neighbours",
     "noise_delta",
@@ -93,7 +87,6 @@ __all__ = [
     "repeated",
     "replay_mechanism",
     "replay_process",
-    "same_support",
     "selection_epsilon",
     "two_sample",
 ]

@@ -13,8 +13,16 @@ import numpy as np
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
-from pgmjax.privacy.accounting.events import Event, GaussianEvent, LaplaceEvent, Pure, Response, Selection
-from pgmjax.privacy.accounting.renyi import RenyiAccount
+from pgmjax.privacy.accounting.events import (
+    Event,
+    GaussianEvent,
+    LaplaceEvent,
+    Pure,
+    Response,
+    Selection,
+    check_relation,
+)
+from pgmjax.privacy.accounting.renyi import ORDERS, epsilon_at
 from pgmjax.privacy.accounting.zcdp import rho_for
 from pgmjax.privacy.exact import exact_delta, exact_epsilon, exact_rho
 from pgmjax.privacy.response import ResponseDistribution
@@ -194,11 +202,13 @@ def _approximate_epsilon(calls: Sequence[Call], table: Any, delta: Any) -> float
     """Return the epsilon at delta of all calls, from the Renyi divergences of their distributions."""
     if not calls:
         return 0.0
-    account = RenyiAccount(calls[0].sensitivity.relation)
+    divergences = np.zeros(ORDERS.size)
     for call in calls:
         if call.distribution is not None and call.sensitivity.value and not _paid(call):
-            account.add(_event(call, table))
-    return account.epsilon(delta)
+            event = _event(call, table)
+            check_relation(event, call.sensitivity.relation)
+            divergences += event.renyi(ORDERS)
+    return epsilon_at(divergences, ORDERS, delta)
 
 
 def _event(call: Call, table: Any) -> Event:

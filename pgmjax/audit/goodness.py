@@ -7,15 +7,14 @@ inflate every deviation. Two copies are found by `audit.repeated`, which uses th
 
 The accuracy of p-values was computed exactly for Poisson counts in 20 bins of equal expectation. A nominal
 1e-6 is truly 9e-6 at expectations of 10, 3e-6 at 30 and 1.5e-6 at 100; a nominal 1e-9 is 7e-8, 1e-8 and
-2.5e-9. With 100,000 draws or more, bins expect 100 if the distribution allows. `draws_needed` gives the
-number of draws a test needs to detect a fault of a given size.
+2.5e-9. With 100,000 draws or more, bins expect 100 if the distribution allows.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -52,7 +51,7 @@ def goodness_of_fit(samples: np.ndarray, distribution: IntegerDistribution) -> G
 
     Returns:
         The outcome. Reject at p_value < alpha, with an alpha that avoids false alarms, such as 1e-6;
-        100,000 draws then detect a scale that is wrong by a tenth (`draws_needed`).
+        100,000 draws then detect a scale that is wrong by a tenth.
 
     Raises:
         TypeError: the draws are not integers.
@@ -146,65 +145,6 @@ def two_sample(first: np.ndarray, second: np.ndarray) -> Goodness:
     seen = np.add.reduceat(seen, edges[:-1], axis=1)
     result = _chi_square(seen, seen.sum(axis=0) * share, freedom=edges.size - 2)
     return dataclasses.replace(result, bins=edges.size - 1)
-
-
-def draws_needed(distribution: Any, off_by: float, *, alpha: float = 1e-6, power: float = 0.99) -> int:
-    """Return the number of draws `goodness_of_fit` needs to detect a wrong scale.
-
-    Args:
-        distribution: the claimed distribution, a frozen dataclass with a `scale`, such as those of
-            `measurements.noise`.
-        off_by: the real scale divided by the claimed one; > 0 and not 1.
-        alpha: false-alarm level of the test.
-        power: required probability of detection.
-
-    Returns:
-        The number of draws, to about 1 %, from the moments of the statistic under the wrong scale.
-
-    Raises:
-        ValueError: a parameter is out of range, or more than 1e12 draws would be needed.
-
-    Example:
-        >>> from pgmjax.measurements.noise import DiscreteLaplace
-        >>> 10_000 < draws_needed(DiscreteLaplace(4.0), 1.1) < 16_000
-        True
-    """
-    factor = checks.number("off_by", off_by, above=0)
-    if factor == 1:
-        raise ValueError("off_by must differ from 1: a scale that is right cannot be rejected.")
-    alpha = checks.number("alpha", alpha, above=0, below=1)
-    power = checks.number("power", power, above=0, below=1)
-    real = dataclasses.replace(distribution, scale=distribution.scale * factor)
-    low, high = 10, 20
-    while _power(distribution, real, high, alpha) < power:
-        low, high = high, 2 * high
-        if high > 10**12:
-            raise ValueError(f"More than {high // 2} draws would be needed: take a larger difference.")
-    while high > 1.01 * low + 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _power(distribution, real, middle, alpha) >= power else (middle, high)
-    return high
-
-
-def _power(distribution: IntegerDistribution, real: IntegerDistribution, draws: int, alpha: float) -> float:
-    """Probability of a rejection, by the mean and variance of the statistic under the real distribution."""
-    stats = checks.optional("scipy.stats", extra="privacy")
-    first, masses = window(distribution)
-    try:
-        edges = edges_of(masses * draws, draws)
-    except ValueError:  # too few draws for a test
-        return 0.0
-    claimed = np.add.reduceat(masses, edges[:-1])
-    values = np.arange(first, first + masses.size)
-    true = np.add.reduceat(real.probabilities(values), edges[:-1])
-    true[[0, -1]] += (1 - true.sum()) / 2  # beyond the window of the claimed distribution
-    # the statistic is |offset + noise|^2, the noise with covariance diag(spread) - outer(common, common)
-    spread, common, offset = true / claimed, true / np.sqrt(claimed), (true - claimed) / np.sqrt(claimed)
-    mean = draws * (offset**2).sum() + spread.sum() - (common**2).sum()
-    across = draws * ((offset**2 * spread).sum() - (common @ offset) ** 2)
-    within = (spread**2).sum() - 2 * (common**2 * spread).sum() + (common**2).sum() ** 2
-    threshold = stats.chi2.isf(alpha, edges.size - 2)
-    return float(stats.norm.sf((threshold - mean) / math.sqrt(4 * across + 2 * within)))
 
 
 class IntegerDistribution(Protocol):

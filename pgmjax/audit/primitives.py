@@ -29,8 +29,9 @@ from pgmjax.data.relation import Relation
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy import scales
 from pgmjax.privacy.accounting import zcdp
-from pgmjax.privacy.backend import NoiseBackend, default_backend
+from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.budget import Budget
+from pgmjax.privacy.opendp import default_backend
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.responding import ENCODINGS
 from pgmjax.privacy.scores import Counts

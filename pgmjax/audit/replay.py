@@ -137,15 +137,12 @@ def _changes(recorded: _Run, replayed: _Run | None, calls: bool) -> str | None:
     assert replayed is not None
     found = differences(recorded.result, replayed.result)
     said = [name for name, text in recorded.said.items() if differences(text, replayed.said[name])]
-    if not found and not said:
+    places = ["the results differ in " + ", ".join(found[:5])] * bool(found)
+    places += [f"what is written to {', '.join(said)} differs"] * bool(said)
+    if not places:
         return None
-    places = [*(["the results differ in " + ", ".join(found[:5])] if found else []), *_differing(said)]
     text = f"{_FROZEN}{' and '.join(places)}: a private number got past the noise."
     return text if calls else f"{text} {_NO_CALLS}"
-
-
-def _differing(said: list[str]) -> list[str]:
-    return [f"what is written to {', '.join(said)} differs"] if said else []
 
 
 def check_pair(run: Callable[[_Table], Any], first: _Table, second: _Table) -> Tape:
@@ -234,7 +231,7 @@ def check_pairs(
 
     Args:
         run: takes a table and returns the release; must be deterministic except for its noise.
-        neighbours: pairs of tables, such as those of `specimen.neighbours`.
+        neighbours: pairs of tables, such as those of `tables.neighbours`.
         epsilon: the claimed epsilon; None for no claim.
         rho: the claimed rho; None for no claim.
         delta: if > 0, epsilon is that of (epsilon, delta), and the calls may meet it by their pure

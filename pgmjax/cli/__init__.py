@@ -38,8 +38,17 @@ _NEEDED = {
     "--half-width": "(how far the answer may be off, in records, such as 50)",
 }
 """What a required option is."""
-_OPTIONS: Mapping[str, tuple[str, ...]] = {"epsilon": ("cap",)}
-"""What a command calls an option of other commands: session ask has a cap in place of epsilon."""
+_CHOICES: Mapping[str, str] = {
+    "--relation": "add-remove (elsewhere unbounded) if the number of records is secret, replace-one "
+    "(bounded) if it is public",
+}
+"""What the choices of an option mean."""
+_NUMBERS: Mapping[str, str] = {
+    "--all-kway": "K is how many attributes a marginal has, such as 2; chosen ones stand in a file: "
+    "--workload "
+    'FILE, [["age", "sex"]]',
+}
+"""What a number is, for options that one may give something else."""
 _NO_SEED = (
     ". Noise that protects has no seed. For research there is --insecure-seed N; its release protects nobody"
 )
@@ -62,6 +71,11 @@ _ADVICE: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(
             ("columns", "list", "attributes", "schema"), "pgmjax query DIR alone names the attributes"
         ),
+    },
+    "ask": {
+        "epsilon": "What an answer costs follows from --half-width; --cap is the most that the whole "
+        "session may "
+        "spend",
     },
     "": dict.fromkeys(
         ("force", "overwrite", "replace", "clobber", "yes"),
@@ -194,6 +208,9 @@ class _Parser(argparse.ArgumentParser):
         if "arguments are required" in message:
             for option, meaning in _NEEDED.items():
                 message = re.sub(rf"{option}\b", f"{option} {meaning}", message)
+        number = re.match(r"argument (?:.*/)?(--\S+): expected a whole number", message)
+        if number is not None and number[1] in _NUMBERS:
+            message += f". {_NUMBERS[number[1]]}"
         lacking = re.fullmatch(r"argument (?:.*/)?(--\S+): expected (?:one|at least one) argument", message)
         if lacking is not None:
             wanted = _wanted(self._option_string_actions[lacking[1]])
@@ -256,7 +273,10 @@ def _meant(message: str, parser: argparse.ArgumentParser) -> str:
     if choice is None:
         return ""
     word, known = choice[1], [*re.findall(r"[\w.-]+", choice[2]), "--help", "--version"]
-    option = parser._option_string_actions.get(message.partition(":")[0].removeprefix("argument "))
+    name = message.partition(":")[0].removeprefix("argument ")
+    option = parser._option_string_actions.get(name)
+    if name in _CHOICES:
+        return f". {_CHOICES[name]}"
     if word in _PARTS and "ask" in known and "status" in known:
         return f". {parser.prog} {_PARTS[word]} begins a session with its first question"
     if word in _COMMANDS and "release" in known:
@@ -305,6 +325,14 @@ def _instead(words: Sequence[str], parser: argparse.ArgumentParser, given: Seque
         before = given[given.index(words[0]) - 1] if words[0] in given else ""
         if "--option" in given and before in _SETTINGS.split():
             return ". Write the options of a mechanism as --option NAME=VALUE, such as --option rounds=3"
+        if "--marginal" in known and "--marginal" in given:
+            return ". Names are joined by commas, as in --marginal age,sex"
+        if parser.prog.endswith(" audit"):
+            return (
+                ". An audit tests mechanisms on tables that it makes; what a release promises is in its "
+                "report.html "
+                "and assurance.json"
+            )
         if "--domain" in known and re.search(r"\.(json|ya?ml)$", words[0]):
             return f". Did you mean --domain {words[0]}?"
         return f". That is one too many: {takes}, and an option takes one value at most"
@@ -319,7 +347,7 @@ def _instead(words: Sequence[str], parser: argparse.ArgumentParser, given: Seque
     name = option.lstrip("-")
     if name.upper() in places:
         return f". Did you mean {name.upper()}, without an option?"
-    close = [f"--{each.replace('_', '-')}" for each in (*_OPTIONS.get(name, ()), *ARGUMENTS.get(name, ()))]
+    close = [f"--{each.replace('_', '-')}" for each in ARGUMENTS.get(name, ())]
     close = [each for each in close if each in known] or _close(option, known)
     if len(name) == 1:
         close = [each for each in known if each.startswith(f"--{name}")]

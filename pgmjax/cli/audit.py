@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> None:
     cases = [
         audit.AuditCase(mechanism, relation, arguments.epsilon, delta, arguments.seed)
         for mechanism in named
-        for relation in _relations(mechanism)
+        for relation in getattr(mechanism, "relations", Relation)
         for delta in (_DELTAS if getattr(mechanism, "spends_delta", True) else _DELTAS[:1])
     ]
     audits = [
@@ -83,11 +83,6 @@ def _check(arguments: argparse.Namespace) -> None:
         raise ValueError(f"--seconds must be at least 0 and at most {_LONGEST}, got {arguments.seconds}.")
 
 
-def _relations(mechanism: Any) -> tuple[Relation, ...]:
-    """Return the relations of a mechanism; a class of the user's own may leave them out."""
-    return getattr(mechanism, "relations", tuple(Relation))
-
-
 def mechanisms_named(text: str) -> list[type[Any]]:
     """The mechanism classes named by an argument."""
     known = mechanisms.names()
@@ -106,7 +101,7 @@ def mechanisms_named(text: str) -> list[type[Any]]:
         sys.path.insert(0, os.getcwd())
     try:
         mechanism = getattr(importlib.import_module(module), name)
-        audit.AuditCase(mechanism, _relations(mechanism)[0])
+        audit.AuditCase(mechanism, Relation.ADD_REMOVE)
     except Exception as error:  # user modules may raise anything
         raise ValueError(f"{text}: {type(error).__name__}: {error}") from error
     return [mechanism]

@@ -32,8 +32,8 @@ from pgmjax.measurements import inputs
 from pgmjax.mechanisms.randomized_response import RandomizedResponse
 from pgmjax.model import row_file
 from pgmjax.privacy.exact import as_text
+from pgmjax.privacy.gate import holder_log
 from pgmjax.privacy.ledger import Ledger
-from pgmjax.privacy.private_table import holder_log
 from pgmjax.release import folder as release_folder
 from pgmjax.release.run_folder import NotKept
 from pgmjax.release.statement import of_epsilon
@@ -50,6 +50,12 @@ def run(arguments: argparse.Namespace) -> None:
     for module in ("pyarrow", "pyarrow.csv", "pyarrow.parquet"):
         checks.optional(module, extra="tables")
     domain = demo.domain() if arguments.demo else Domain.read(arguments.domain)
+    if any(":" in text for text in arguments.groups) and not any(":" in name for name in domain):
+        raise ValueError(
+            "--groups takes names alone, such as --groups age,sex for both together: every group is "
+            "answered with "
+            "the same part of the epsilon."
+        )
     groups = [release.read_names(text, domain) for text in arguments.groups]
     attributes = _attributes(arguments, domain)
     mechanism = RandomizedResponse(

@@ -29,9 +29,9 @@ from pgmjax.discovery import Discovery
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.measurements.inputs import Input, are_secure
 from pgmjax.mechanisms.forecast import Recipe
+from pgmjax.privacy.gate import holder_log
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.left_out import CountLeftOut
-from pgmjax.privacy.private_table import holder_log
 from pgmjax.queries.workload import KWay, Workload
 from pgmjax.release import accuracy, run_folder
 from pgmjax.release import folder as release_folder
@@ -266,8 +266,10 @@ def _of_release(arguments: argparse.Namespace, name: str, taken: Sequence[str]) 
     given = {*_given(arguments)}
     other = sorted(given - {"table", name, *taken, "json", "quiet"})
     if other:
+        where = "; they go into the folder of the release" if other[0] == "out" else ""
         raise ValueError(
-            f"--{other[0].replace('_', '-')} cannot be used with {option}, which only draws rows."
+            f"--{other[0].replace('_', '-')} cannot be used with {option}, which only draws rows{where}: "
+            f"leave it out."
         )
     return given
 
@@ -339,7 +341,11 @@ def open_ledger(file: str) -> Ledger:
     """
     if not pathlib.Path(file).exists():
         turned = " The ledger stands before the conditions." if "=" in file else ""
-        raise ValueError(f"There is no ledger {file}: make one with `pgmjax ledger init`.{turned}")
+        raise ValueError(
+            f"There is no ledger {file}: give the ledger's file (the name of an account goes behind "
+            f"--name), or "
+            f"make one with `pgmjax ledger init`.{turned}"
+        )
     return Ledger.open(file)
 
 

@@ -31,10 +31,10 @@ def _read(arguments: argparse.Namespace) -> Session:
 
 def _ask(arguments: argparse.Namespace) -> None:
     with _session(arguments) as session:
-        query = query_text.parse(arguments.condition, session.domain)
-        answer = session.ask(query, arguments.half_width, arguments.delta)
+        asked = query_text.conditions(arguments.condition, session.domain)
+        answer = session.ask(asked.query, arguments.half_width, arguments.delta)
         cost, cap, seed = as_text(session.cost), as_text(session.cap), session.seed
-        population = session.population.of_cells(query_text.selection(arguments.condition, session.domain))
+        population = session.population.of_cells(asked.codes)
     told = {**answer.to_dict(), "cap": cap, "seed": seed, "population": population.to_dict()}
     said = [f"{arguments.condition}: {answer}; {cost} of {cap} is spent", *population.sentences()]
     said = said if answer.answered else []

@@ -219,10 +219,14 @@ class Attribute:
         if encoded.outside:
             remedy = " (clip: true counts them in the end cells)" if self.bins and not self.clip else ""
             remedy = " (other: true counts them as one more label)" if self.labels is not None else remedy
+            if self.labels is None and self.bins is None:
+                remedy = " (if the table holds other values than codes, its entry is labels: [...])"
             said.append(f"{encoded.outside} rows lie outside its {self._what()}{remedy}")
         if encoded.unreadable:
-            what = "number" if self.time is None else "date"
-            mark = "" if self.missing else " (missing: [NA] would count the text NA as missing)"
+            what = "number" if self.time is None else f"date in the form {self.format or '2024-12-31'}"
+            if self.time is not None and self.format is None:
+                what += ' (another one is named by its format, such as format: "%m/%d/%Y")'
+            mark = "" if self.missing else "; pgmjax domain check --holder-log FILE lists them for the holder"
             said.append(f"{encoded.unreadable} rows have a value that is no {what}{mark}")
         if encoded.missing:
             said.append(f"{encoded.missing} rows have no value and it has no missing bucket (missing: true)")

@@ -95,7 +95,10 @@ def _file_kind(file: pathlib.Path) -> str:
     if suffix not in (".json", ".yaml", ".yml"):
         came = "a folder" if file.is_dir() else repr(suffix) if suffix else "no ending"
         came = "a domain as text: give the dict itself" if "{" in str(file) else came
-        raise ValueError(f"A domain file must end in .json, .yaml or .yml, got {came}.")
+        turned = ""
+        if suffix in (".csv", ".tsv", ".parquet", ".xlsx"):
+            turned = " Is that the table? It stands before the domain file."
+        raise ValueError(f"A domain file must end in .json, .yaml or .yml, got {came}.{turned}")
     return "json" if suffix == ".json" else "yaml"
 
 

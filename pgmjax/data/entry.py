@@ -440,9 +440,13 @@ def _hint(name: str, key: Key, types: list[str], value: Any) -> str:
         )
     if text.lower().strip("+-.") in ("inf", "infinity"):
         return "Write an end that may occur, and clip: true for numbers beyond it."
-    quoted = (
-        "Put quotes around null, if it is a text. " if value is None and name in ("labels", "missing") else ""
-    )
+    quoted = ""
+    if value is None and name in ("labels", "missing"):
+        quoted = (
+            "Leave null out and write missing: true beside the labels; put quotes around it if it is a text. "
+        )
+    if name in ("min", "max") and _is_number(value):
+        return "Numbers with decimals have bins, the edges of cells: bins: [1.4, 1.5, 1.6], grid: 0.01."
     return f"{quoted}Write, for example, {name}: {key.example}."
 
 
@@ -520,6 +524,12 @@ def _written_out(name: str, spec: Any) -> Mapping[str, Any]:
         return {"labels": spec}
     if _is_number(spec):
         return {"size": spec}
+    if isinstance(spec, list) and spec and all(isinstance(each, Mapping) for each in spec):
+        raise TypeError(
+            f"The entry of attribute {name!r} is a list of mappings. A domain is one mapping from the name "
+            f"of each "
+            "column to its entry: age: {min: 0, max: 99}, sex: {labels: [F, M]}."
+        )
     choices = ["{min: 0, max: 99}", "{labels: [F, M]}", OPEN]
     if isinstance(spec, str) and len(spec) < 80:
         choices = [_meant_by(spec.strip())]
@@ -565,6 +575,8 @@ def _kind_of(name: str, spec: Mapping[str, Any]) -> str:
                 raise ValueError(f"Attribute {name!r} has the key {key!r}, which {said}. {meant}")
     if len(kinds) != 1:
         got = f"both {' and '.join(kinds)}: leave out one" if kinds else f"{', '.join(spec) or 'none'}"
+        if kinds and {*kinds} == {"min", "bins"} and _is_number(spec["bins"]):
+            got += ". Bins are edges; a number of equal cells of whole numbers is min, max and step"
         raise ValueError(f"Attribute {name!r} must have one of {_FIRST_KEYS}, got {got}.")
     for key in needed.keys() - spec.keys():
         written = ", ".join(f"{key}: {spec.get(key, one.example)}" for key, one in needed.items())
@@ -611,6 +623,13 @@ def _labelled(spec: Mapping[str, Any]) -> dict[str, Any]:
     labels = tuple(groups)
     spellings: tuple[Any, ...] = ()
     if isinstance(groups, Mapping):
+        if all(_is_number(key) and isinstance(each, str) for key, each in groups.items()):
+            turned = ", ".join(f"{each}: {key}" for key, each in [*groups.items()][:2])
+            raise ValueError(
+                f"'labels' map each label to its spellings, and numbers to texts may be meant either way. "
+                f"If the "
+                f"table holds the numbers, write {{{turned}}}; if it holds the texts, put them into lists."
+            )
         lists = [[] if group is None else _listed(group) for group in groups.values()]
         spellings = tuple(
             tuple(each for each in group if text_of(each) != text_of(label))

@@ -258,7 +258,11 @@ class ScanTally:
         ]
         if self._bad_weights:
             said.append(f"Weights: {self._bad_weights} rows are not integers in 0..{self.max_weight}.")
-            said.append("Weights are whole numbers, and the largest that may be is max_weight.")
+            said.append(
+                "Weights are whole numbers up to max_weight: multiply fractions, as of a survey, by 10 or "
+                "100, round "
+                "them, and raise max_weight as much."
+            )
         if said:
             said.append(self._remedy(rows_outside))
         if not self.rows and not may_be_empty:

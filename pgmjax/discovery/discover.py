@@ -72,7 +72,11 @@ class Discovery:
 
     def __post_init__(self) -> None:
         for name in ("share", "delta_share"):
-            said = "the share for discovery" if name == "share" else name
+            said = (
+                "the share of the budget that finds the open columns, such as 0.1,"
+                if name == "share"
+                else name
+            )
             value = exact(said, getattr(self, name))
             if not 0 < value < 1:
                 raise ValueError(f"{said} must be a share in (0, 1), got {as_text(value)}.")

@@ -13,7 +13,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.jit import jit, precision
-from pgmjax.data.cliques import Clique, first_holding, maximal
+from pgmjax.data.cliques import Clique, maximal
 from pgmjax.data.domain import Domain, as_domain
 from pgmjax.data.relation import Relation
 from pgmjax.gradients.problem import Diagnostics, DifferentiableProblem, FitParameters
@@ -281,20 +281,12 @@ def _planned(
     structure, names = Structure.named(domain.sizes, cliques)
     plan = oracles.plan(structure, names, copies=_COPIES, finite=False, compiled=True, **settings)
 
-    def places(asked: Sequence[Query]) -> tuple[Place, ...]:
-        found = []
-        for query in asked:
-            at = first_holding(cliques, query.clique)
-            assert at is not None  # the cliques cover all measured and requested queries
-            found.append(Place(at, cliques[at], query))
-        return tuple(found)
-
     return DifferentiableProblem(
         plan.oracle,
         cliques,
         tuple(domain.shape_of(clique) for clique in cliques),
-        places(measured),
-        places(queries),
+        tuple(Place.of(cliques, query) for query in measured),
+        tuple(Place.of(cliques, query) for query in queries),
         tuple(query.shape(domain) for query in queries),
         prior,
         tuple(float(q.l2_sensitivity_squared(Relation.ADD_REMOVE, domain)) for q in measured),

@@ -32,7 +32,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.queries import AttributeQuery, Product, Query, WeightedSum, marginal, matrix, point, subset, total
 from pgmjax.queries import range as code_range
 from pgmjax.queries.block import Code, code_of
-from pgmjax.queries.blocks import Matrix, Point, Range, Subset
+from pgmjax.queries.blocks import Matrix, Range, Subset
 from pgmjax.queries.random import random_ranges, random_tables
 from pgmjax.strategies import fixed
 
@@ -167,15 +167,15 @@ def is_in(attribute: str, codes: Iterable[Code]) -> Condition:
 
 def equals(attribute: str, code: Code) -> Condition:
     """Return the condition that an attribute has a code or label."""
-    return Condition("codes", attribute, (Point(code).code,))
+    return is_in(attribute, [code])
 
 
 def between(attribute: str, low: Code, high: Code) -> Condition:
     """Return the condition that an attribute has a code from `low` to `high` (or labels), both included."""
-    ends = Range(low, high)
-    if isinstance(ends.low, str) or isinstance(ends.high, str):
-        return Condition("range", attribute, (ends.low, ends.high))
-    return Condition("codes", attribute, tuple(np.arange(ends.low, ends.high + 1).tolist()))
+    ((low, high),) = Range(low, high).bounds
+    if isinstance(low, str) or isinstance(high, str):
+        return Condition("range", attribute, (low, high))
+    return Condition("codes", attribute, tuple(np.arange(low, high + 1).tolist()))
 
 
 def _joined(word: str, first: Condition, second: Condition) -> Condition:

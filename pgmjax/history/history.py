@@ -93,7 +93,7 @@ class History:
         Args:
             domain: the domain.
             queries: the measured queries.
-            values: noisy answers to the rows of all queries (counts) [rows].
+            values: noisy answers to the rows of all queries (counts) [rows], or a list for each query.
             stddev: standard deviation of the noise (counts), one or [rows]; give this, `distribution` or
                 `covariance`.
             distribution: discrete distribution of the noise of every row.
@@ -122,6 +122,8 @@ class History:
                 f"queries must hold queries, such as pgmjax.queries.marginal([name]), got {', '.join(kinds)}"
                 ": write, for example, history.builders.equals('sex', 'F').query(domain)."
             )
+        if not isinstance(values, np.ndarray) and any(np.ndim(each) for each in values):
+            values = np.concatenate([np.ravel(each) for each in values])  # one list for each query
         values = np.asarray(values)
         ends = np.cumsum([query.num_rows(domain) for query in queries])
         expected = int(ends[-1]) if len(ends) else 0

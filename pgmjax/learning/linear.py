@@ -22,7 +22,7 @@ _SPARSE = 0.1
 
 
 class LinearLearner(Learner):
-    """What least squares and ridge regression share: coefficients of the encoding, perhaps a constant."""
+    """Common base of least squares and ridge regression: coefficients of the encoding, perhaps a constant."""
 
     intercept: bool
 

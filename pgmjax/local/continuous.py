@@ -125,11 +125,6 @@ class Discretisation:
     range_bound: float
 
     @property
-    def error_bound(self) -> float:
-        """Bound on the root mean squared error: the bias is constant, the noise has mean zero."""
-        return math.hypot(self.bias_bound, self.stddev_bound)
-
-    @property
     def useful(self) -> bool:
         """True if bias plus noise is at most half the range, the error of a guess without data."""
         return self.bias_bound + self.stddev_bound <= self.range_bound / 2
@@ -196,11 +191,6 @@ class ContinuousAnswers:
 
     answers: UnbiasedAnswers
     bias_bound: float
-
-    @property
-    def error_bound(self) -> np.ndarray:
-        """Bound on the root mean squared error, for every table, float64 [queries]."""
-        return np.hypot(self.bias_bound, self.answers.worst_stddev)
 
     def half_width(self, level: float) -> np.ndarray:
         """Return a w [queries] with P(abs(value - truth) <= w) >= level, including the discretisation."""

@@ -83,11 +83,6 @@ class ResponseMarginal:
         unbiased = self._unbiased()
         return self._in_order(_contract(unbiased, own, other) - unbiased[(slice(-1),) * unbiased.ndim])
 
-    def stddev_bound(self) -> float:
-        """Return a bound on the standard deviation of any cell's estimate (in counts), for every table."""
-        worst = [max(factor.unbiased_squares) for factor in self.factors]
-        return math.sqrt(self.rows * math.prod(worst))
-
     def predicted_error(self) -> float:
         """Return a bound on an estimated fraction's standard deviation; see `channel.predicted_error`."""
         return predicted_error(self.factors, self.rows)

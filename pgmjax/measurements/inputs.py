@@ -87,19 +87,6 @@ class Input:
             cost = ", ".join(f"{name} = {value}" for name, value in self.cost.items())
         return f"{self.name} ({cost}{'; NOT SECURE' if self.secure is False else ''})"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the input for JSON."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> Input:
-        """Return the input that `to_dict` wrote.
-
-        Raises:
-            TypeError, ValueError: it is none.
-        """
-        return cls(**record)
-
 
 def merged(*groups: Iterable[Input]) -> tuple[Input, ...]:
     """Return inputs in order, each once."""
@@ -140,7 +127,7 @@ def with_inputs(carrier: _Carrier, inputs: Iterable[Input]) -> _Carrier:
 
 def to_list(inputs: Iterable[Input]) -> list[dict[str, Any]]:
     """Return inputs for JSON."""
-    return [each.to_dict() for each in inputs]
+    return [dataclasses.asdict(each) for each in inputs]
 
 
 def marks(inputs: Sequence[Input], secure: bool | None = None) -> dict[str, str]:
@@ -161,7 +148,7 @@ def from_list(records: Iterable[Mapping[str, Any]]) -> tuple[Input, ...]:
     Raises:
         TypeError, ValueError: they are none.
     """
-    return tuple(map(Input.from_dict, records))
+    return tuple(Input(**record) for record in records)
 
 
 def digest_of(arrays: Iterable[np.ndarray], *words: str) -> str:

@@ -311,15 +311,8 @@ class ResidualBasis:
     def add(self, vector: np.ndarray, clique: Clique, table: np.ndarray) -> None:
         """Add a function's coordinates to a vector [length]."""
         ordered = in_order(self.domain.attributes, clique)
-        parts: dict[Clique, np.ndarray] = {(): table.transpose([clique.index(name) for name in ordered])}
-        for name in ordered:  # the remaining axes come after those of the key
-            split: dict[Clique, np.ndarray] = {}
-            for subset, part in parts.items():
-                mean = part.mean(axis=len(subset))
-                split[subset] = mean
-                split[(*subset, name)] = part - np.expand_dims(mean, len(subset))
-            parts = split
-        for subset, part in parts.items():
+        turned = table.transpose([clique.index(name) for name in ordered])
+        for subset, part in orthogonal_parts(ordered, turned[None]).items():
             vector[self.places[subset]] += part.reshape(-1) / math.sqrt(part.size)
 
     def table(self, clique: Clique, vector: np.ndarray) -> np.ndarray:
@@ -346,3 +339,25 @@ def _joined(mean: np.ndarray, effect: np.ndarray, axis: int) -> np.ndarray:
     """The transpose of taking the mean along an axis, and the rest."""
     spread = np.expand_dims(mean, axis) / effect.shape[axis]
     return spread + effect - effect.mean(axis=axis, keepdims=True)
+
+
+def orthogonal_parts(clique: Clique, tables: np.ndarray) -> dict[Clique, np.ndarray]:
+    """Return the orthogonal parts of several functions of a clique, on each of its subsets.
+
+    Args:
+        clique: the attributes.
+        tables: the functions [functions, size of each attribute].
+
+    Returns:
+        For each subset the mean over the other attributes, less its own means along each attribute
+        [functions, size of each attribute of the subset].
+    """
+    parts: dict[Clique, np.ndarray] = {(): tables}
+    for name in clique:  # the remaining axes come after those of the key
+        split: dict[Clique, np.ndarray] = {}
+        for subset, part in parts.items():
+            mean = part.mean(axis=len(subset) + 1)
+            split[subset] = mean
+            split[(*subset, name)] = part - np.expand_dims(mean, len(subset) + 1)
+        parts = split
+    return parts

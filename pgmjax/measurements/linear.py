@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import numbers
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +16,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.measurements.inputs import Input
 from pgmjax.measurements.noise import CONTINUOUS, DiscreteNoise
 from pgmjax.queries import Query
+from pgmjax.queries.block import real_array
 from pgmjax.queries.query import attribute_names
 from pgmjax.queries.spec import as_query, in_words
 
@@ -74,8 +75,8 @@ class LinearMeasurement(Named):
         said = f"measurement on {clique}"
         object.__setattr__(self, "clique", clique)
         object.__setattr__(self, "query", as_query(clique, query))
-        object.__setattr__(self, "values", _numbers(f"the values of the {said}", values))
-        object.__setattr__(self, "stddev", _stddev(said, stddev, self.values))
+        object.__setattr__(self, "values", _values(f"the values of the {said}", values))
+        object.__setattr__(self, "stddev", _stddev(f"the stddev of the {said}", stddev, self.values))
         words = (noise,) if noise == getattr(distribution, "noise", None) else NOISE_DISTRIBUTIONS
         object.__setattr__(self, "noise", checks.choice(f"the noise of the {said}", noise, words))
         object.__setattr__(self, "distribution", _distribution(said, distribution, self.stddev, self.noise))
@@ -123,7 +124,7 @@ class LinearMeasurement(Named):
         if query is not self.query:
             known = self.values, self.stddev, query, self.noise, self.distribution, self.inputs
             found = LinearMeasurement(query.clique, *known)
-        found.validate(domain)
+        found._check_shape(domain)
         return found
 
     def validate(self, domain: Domain) -> None:
@@ -133,13 +134,16 @@ class LinearMeasurement(Named):
             ValueError: it does not fit. The message gives the expected and the actual shape.
         """
         self.query.check(domain)
+        self._check_shape(domain)
+
+    def _check_shape(self, domain: Domain) -> None:
         if len(self.clique) > MOST_AXES:
             raise ValueError(
                 f"the measurement has {len(self.clique)} attributes, and a table has at most {MOST_AXES}: "
                 "measure a query over fewer; a total may be measured on any one attribute."
             )
-        rows = self.query.num_rows(domain)
         shape = self.query.shape(domain)
+        rows = math.prod(shape)
         if self.values.shape not in ((rows,), shape):
             also = "" if shape == (rows,) else f" or of shape {shape}"
             raise ValueError(
@@ -182,48 +186,11 @@ def spread_of(measurement: LinearMeasurement) -> float | str:
     return low if low == high else f"{low:,.6g} to {high:,.6g}"
 
 
-def _numbers(said: str, values: Any) -> np.ndarray:
-    checks.unlabelled(said, values)
-    try:
-        array = np.atleast_1d(np.asarray(values))
-    except ValueError as error:
-        raise ValueError(f"{said} must be rectangular: the rows have different lengths.") from error
-    if array.dtype.kind not in "iuf":
-        raise TypeError(
-            f"{said} must be real numbers, got {_entries(array)}: give a list or an array of numbers."
-        )
-    if array.size == 0:
-        raise ValueError(f"{said} must not be empty, got shape {array.shape}.")
-    if array.dtype.kind == "u" and int(array.max()) > np.iinfo(np.int64).max:
-        raise ValueError(f"{said} must fit 64-bit signed integers.")
-    array = np.array(array, np.float64 if array.dtype.kind == "f" else np.int64, order="C")
-    wrong = int((~np.isfinite(array)).sum())
-    if wrong:
-        raise ValueError(
-            f"{said} must be finite; {wrong} of {array.size} are not. Leave out a measurement "
-            "that lacks values."
-        )
-    if float(np.abs(array, dtype=np.float64).max()) > checks.LARGEST:
-        raise ValueError(f"{said} must be at most {checks.LARGEST:g} in size: give them in records.")
-    array.flags.writeable = False
-    return array
-
-
-def _entries(array: np.ndarray) -> str:
-    """Return of what kind the entries of an array are that are no numbers."""
-    kinds = {"U": "texts", "S": "texts", "b": "true and false", "c": "complex numbers"}
-    strange = (type(each).__name__ for each in array.flat if not isinstance(each, numbers.Real))
-    return kinds.get(array.dtype.kind) or f"an entry of type {next(strange, 'int beyond 64 bits')}"
-
-
 def _distribution(said: str, distribution: Any, stddev: np.ndarray, noise: str) -> DiscreteNoise | None:
     if distribution is None:
         return None
-    checks.kind(
-        distribution,
-        DiscreteNoise,
-        f"the distribution of the {said} must be a DiscreteLaplace or DiscreteGaussian",
-    )
+    wanted = "must be a DiscreteLaplace or DiscreteGaussian"
+    checks.kind(distribution, DiscreteNoise, f"the distribution of the {said} {wanted}")
     if distribution.noise != noise or stddev.ndim or float(stddev) != distribution.stddev:
         raise ValueError(
             f"the {said} must have the noise and stddev of its distribution, {distribution.noise!r} and "
@@ -232,28 +199,25 @@ def _distribution(said: str, distribution: Any, stddev: np.ndarray, noise: str) 
     return distribution
 
 
+def _values(said: str, values: Any) -> np.ndarray:
+    array = np.atleast_1d(real_array(said, values))
+    if float(np.abs(array, dtype=np.float64).max()) > checks.LARGEST:
+        raise ValueError(f"{said} must be at most {checks.LARGEST:g} in size: give them in records.")
+    return array
+
+
 def _stddev(said: str, stddev: Any, values: np.ndarray) -> np.ndarray:
-    array = np.asarray(stddev)
-    if array.dtype.kind not in "iuf":
-        raise TypeError(f"the stddev of the {said} must be real numbers, got {_entries(array)}.")
-    array = np.array(array, np.float64, order="C")
-    wrong = int((~(np.isfinite(array) & (array > 0))).sum())
-    if wrong:
-        first = array[~(np.isfinite(array) & (array > 0))].reshape(-1)[0]
+    array = real_array(said, stddev).astype(np.float64)
+    wrong = array[(array < 1 / checks.LARGEST) | (array > checks.LARGEST)]
+    if wrong.size:
         raise ValueError(
-            f"the stddev of the {said} must be finite and > 0; {wrong} of {array.size} are not, such as "
-            f"{first:g}. It is the standard deviation of the noise really added, in counts."
-        )
-    least, most = float(array.min()), float(array.max())
-    if least < 1 / checks.LARGEST or most > checks.LARGEST:
-        raise ValueError(
-            f"the stddev of the {said} must lie in {1 / checks.LARGEST:g}..{checks.LARGEST:g}, got "
-            f"{least if least < 1 / checks.LARGEST else most:g}: give it in counts."
+            f"{said} must be > 0, in {1 / checks.LARGEST:g}..{checks.LARGEST:g}; {wrong.size} of "
+            f"{array.size} are not, such as {wrong[0]:g}. It is the standard deviation of the noise really "
+            "added, in counts."
         )
     if array.ndim and array.shape not in (values.shape, (values.size,)):
         raise ValueError(
-            f"the stddev of the {said} must be one number or one a value: expected shape {values.shape}, got "
-            f"{array.shape}."
+            f"{said} must be one number or one a value: expected shape {values.shape}, got {array.shape}."
         )
     array.flags.writeable = False
     return array
@@ -266,6 +230,12 @@ def over_domain(domain: Domain, measurements: Any) -> tuple[LinearMeasurement, .
         TypeError: a single measurement instead of a list, or something else.
         ValueError: a measurement that does not fit the domain.
     """
+    if hasattr(measurements, "marginals"):
+        raise TypeError(
+            "measurements must be noisy answers about a table, got the table: a mechanism measures and "
+            "fits it, such as "
+            "mechanisms.Marginals(epsilon, relation).run(data, workload), and so does a Synthesizer."
+        )
     given = checks.several("measurements", measurements, "LinearMeasurement")
     for one in given:
         checks.kind(one, LinearMeasurement, "measurements must be LinearMeasurement")

@@ -13,13 +13,12 @@ import numpy as np
 
 from pgmjax.data.cliques import Clique, marginal_of
 from pgmjax.data.domain import Domain
-from pgmjax.measurements.estimates import Estimates
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.queries import Product, Query, WeightedSum, marginal
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class NoisyMarginal(Estimates):
+@dataclass(frozen=True, eq=False)
+class NoisyMarginal:
     """Noisy counts of one marginal.
 
     Attributes:
@@ -28,12 +27,9 @@ class NoisyMarginal(Estimates):
         sources: number of measurements used.
     """
 
+    values: np.ndarray
+    stddevs: np.ndarray
     sources: int
-
-    @property
-    def stddev(self) -> np.ndarray:
-        """The standard deviations, as `stddevs`."""
-        return self.stddevs
 
 
 def is_marginal(measurement: LinearMeasurement) -> bool:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+import statistics
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -63,9 +64,9 @@ class NoiseDistribution(abc.ABC):
         """True if simulations on the device draw it from a table of its probabilities."""
         return False
 
-    @abc.abstractmethod
-    def outside(self, half_width: int) -> float:
+    def outside(self, half_width: float) -> float:
         """Return P(abs(N) > half_width) for a half_width >= 0."""
+        return 2 * float(self.above(np.array(float(half_width))))
 
     @abc.abstractmethod
     def half_width(self, level: float) -> float:
@@ -93,14 +94,12 @@ class NoiseDistribution(abc.ABC):
         """Return log E exp(s N), or an upper bound of it, for every s >= 0 in `arguments` [n]."""
 
     @property
+    @abc.abstractmethod
     def sub_exponential(self) -> tuple[float, float]:
         """Numbers v and l with log E exp(s N) <= v s^2 / 2 for all abs(s) <= 1 / l (for all s if l is 0).
 
         They bound the tails of weighted sums (Wainwright 2019, "High-dimensional statistics", Section 2.1.3).
-        Here by (cosh(x) - 1) / x^2, which grows with abs(x): E exp(s N) - 1 grows at most as s^2.
         """
-        most = 0.5 * self.largest_argument
-        return 2 * math.expm1(float(self.log_moment(np.array(most)))) / most**2, 1 / most
 
     @abc.abstractmethod
     def continuous(self) -> NoiseDistribution:
@@ -120,6 +119,59 @@ class NoiseDistribution(abc.ABC):
         return dataclasses.asdict(self)
 
 
+@dataclasses.dataclass(frozen=True)
+class _LaplaceFamily(NoiseDistribution):
+    """Common formulas of the discrete and the continuous Laplace distribution of one scale."""
+
+    noise: ClassVar[str] = "laplace"
+
+    def reach(self, outside: float) -> float:
+        """Return scale ln(1 / outside), beyond which continuous noise lies with this probability.
+
+        The discrete has at most 2 / (1 + exp(-1 / scale)) times as much there, which is less than twice.
+        """
+        return self.scale * math.log(1 / outside)
+
+    @property
+    def largest_argument(self) -> float:
+        """1 / scale."""
+        return 1 / self.scale
+
+    @property
+    def sub_exponential(self) -> tuple[float, float]:
+        """4 scale^2 and sqrt(2) scale (Chan, Shi and Song 2011, Lemma 2.8)."""
+        return 4 * self.scale * self.scale, math.sqrt(2) * self.scale
+
+
+@dataclasses.dataclass(frozen=True)
+class _GaussianFamily(NoiseDistribution):
+    """Common formulas of the discrete and the continuous Gaussian distribution of one scale.
+
+    The moments of the continuous one bound those of the discrete one (Canonne, Kamath and Steinke 2020,
+    Fact 19).
+    """
+
+    noise: ClassVar[str] = "gaussian"
+
+    def reach(self, outside: float) -> float:
+        """Return scale sqrt(2 ln(2 / outside)), an r with P(abs(N) > r) <= outside."""
+        return self.scale * math.sqrt(2 * math.log(2 / outside))
+
+    @property
+    def largest_argument(self) -> float:
+        """Infinity."""
+        return math.inf
+
+    def log_moment(self, arguments: np.ndarray) -> np.ndarray:
+        """Return scale^2 s^2 / 2 for every s in `arguments` [n]."""
+        return np.asarray(0.5 * (self.scale * arguments) ** 2)
+
+    @property
+    def sub_exponential(self) -> tuple[float, float]:
+        """scale^2 and 0."""
+        return self.scale * self.scale, 0.0
+
+
 class DiscreteNoise(NoiseDistribution):
     """Noise on the integers, as it is actually drawn and released."""
 
@@ -136,7 +188,7 @@ class DiscreteNoise(NoiseDistribution):
             >>> DiscreteLaplace(10.0).half_width(0.95), DiscreteGaussian(10.0).half_width(0.95)
             (30, 20)
         """
-        return _smallest(self.outside, _outside_of(level))
+        return self.radius(1 - checks.number("level", level, above=0, below=1))
 
     def radius(self, delta: float) -> int:
         """Return the smallest integer w >= 0 with P(abs(noise) > w) <= delta, which may be tiny.
@@ -145,11 +197,18 @@ class DiscreteNoise(NoiseDistribution):
             >>> DiscreteLaplace(10.0).radius(1e-20), DiscreteGaussian(10.0).radius(1e-20)
             (461, 93)
         """
-        return _smallest(self.outside, checks.number("delta", delta, above=0, below=1))
+        delta = checks.number("delta", delta, above=0, below=1)
+        low, high = -1, 1
+        while self.outside(high) > delta:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.outside(middle) <= delta else (middle, high)
+        return high
 
-    def reach(self, outside: float) -> float:
-        """Return an r with P(abs(N) > r) <= outside."""
-        return self.radius(outside)
+    def continuous(self) -> NoiseDistribution:
+        """Return the papers' continuous distribution of the same family and scale."""
+        return CONTINUOUS[self.noise](self.scale)
 
     def simulate(self, key: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
         """Return independent draws in float64 by inversion of a table, for Monte Carlo alone."""
@@ -172,7 +231,7 @@ class DiscreteNoise(NoiseDistribution):
 
 
 @dataclasses.dataclass(frozen=True)
-class DiscreteLaplace(DiscreteNoise):
+class DiscreteLaplace(_LaplaceFamily, DiscreteNoise):
     """P(k) proportional to exp(-abs(k) / scale) on the integers.
 
     Attributes:
@@ -182,8 +241,6 @@ class DiscreteLaplace(DiscreteNoise):
         >>> round(DiscreteLaplace(1.0).variance, 3)
         1.841
     """
-
-    noise: ClassVar[str] = "laplace"
 
     @property
     def variance(self) -> float:
@@ -201,10 +258,6 @@ class DiscreteLaplace(DiscreteNoise):
         with np.errstate(over="ignore"):
             return math.tanh(0.5 / self.scale) * np.exp(-np.abs(np.asarray(values, float)) / self.scale)
 
-    def outside(self, half_width: int) -> float:
-        """Return the probability that noise is larger than `half_width` >= 0 in size."""
-        return 2 * math.exp(-(half_width + 1) / self.scale) / (1 + math.exp(-1 / self.scale))
-
     @property
     def mean_absolute(self) -> float:
         """1 / sinh(1 / scale): near the scale, but for small ones.
@@ -218,15 +271,8 @@ class DiscreteLaplace(DiscreteNoise):
 
     def above(self, values: np.ndarray) -> np.ndarray:
         """Return P(N > v) for every v >= 0 in `values` [n], accurate far into the tail."""
-        first = np.floor(values) + 1
-        return np.asarray(np.exp(-first / self.scale) / (1 + math.exp(-1 / self.scale)))
-
-    def reach(self, outside: float) -> float:
-        """Return the paper's scale ln(1 / outside), beyond which lies at most twice `outside`.
-
-        It is exact for continuous noise; the discrete has at most 2 / (1 + exp(-1 / scale)) times as much.
-        """
-        return self.scale * math.log(1 / outside)
+        with np.errstate(over="ignore"):  # of a tiny scale
+            return np.exp(-(np.floor(values) + 1) / self.scale) / (1 + math.exp(-1 / self.scale))
 
     def characteristic(self, angles: np.ndarray) -> np.ndarray:
         """Return E cos(t N) for every t in `angles` [n]."""
@@ -236,29 +282,15 @@ class DiscreteLaplace(DiscreteNoise):
     def _sinh_half(self) -> float:
         return math.sinh(min(0.5 / self.scale, LARGEST_EXPONENT / 2))
 
-    @property
-    def largest_argument(self) -> float:
-        """1 / scale."""
-        return 1 / self.scale
-
     def log_moment(self, arguments: np.ndarray) -> np.ndarray:
         """Return log E exp(s N) for every s >= 0 in `arguments` [n]; infinite from 1 / scale on."""
         with np.errstate(over="ignore"):
             sinh = np.sinh(np.minimum(0.5 * arguments, LARGEST_EXPONENT / 2))
             return _laplace_log_moment((sinh / self._sinh_half) ** 2)
 
-    @property
-    def sub_exponential(self) -> tuple[float, float]:
-        """4 scale^2 and sqrt(2) scale (Chan, Shi and Song 2011, Lemma 2.8)."""
-        return _laplace_sub_exponential(self.scale)
-
-    def continuous(self) -> Laplace:
-        """Return the continuous Laplace distribution of the same scale."""
-        return Laplace(self.scale)
-
 
 @dataclasses.dataclass(frozen=True)
-class DiscreteGaussian(DiscreteNoise):
+class DiscreteGaussian(_GaussianFamily, DiscreteNoise):
     """P(k) proportional to exp(-k^2 / (2 scale^2)) on the integers.
 
     Attributes:
@@ -271,8 +303,6 @@ class DiscreteGaussian(DiscreteNoise):
         >>> DiscreteGaussian(10.0).stddev
         10.0
     """
-
-    noise: ClassVar[str] = "gaussian"
 
     def _masses(self, values: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):  # a tiny scale's square would be zero
@@ -306,17 +336,6 @@ class DiscreteGaussian(DiscreteNoise):
         """Return the probability of each integer in `values` [n]."""
         return self._masses(np.asarray(values, float)) / self._normaliser
 
-    def outside(self, half_width: int) -> float:
-        """Return the probability that noise is larger than `half_width` >= 0 in size.
-
-        A sum over the distribution; above scale 2000 the integral of the continuous distribution from
-        `half_width` + 1/2 on, which differs by less than 1e-7.
-        """
-        if self.scale > 2000:
-            return math.erfc((half_width + 0.5) / (self.scale * math.sqrt(2)))
-        ends, masses = self._support()
-        return float(masses[np.abs(ends) > half_width].sum() / masses.sum())
-
     @property
     def mean_absolute(self) -> float:
         """The expected absolute value: about sqrt(2 / pi) scale, but for small ones."""
@@ -331,204 +350,26 @@ class DiscreteGaussian(DiscreteNoise):
         return self.scale < _TABLE_SCALE
 
     def above(self, values: np.ndarray) -> np.ndarray:
-        """Return P(N > v) for every v >= 0 in `values` [n], accurate far into the tail."""
+        """Return P(N > v) for every v >= 0 in `values` [n], accurate far into the tail.
+
+        A sum over the distribution; above scale 2000 the integral of the continuous distribution from v + 1/2
+        on, which differs by less than 1e-7.
+        """
         if self.scale > 2000:
             return Gaussian(self.scale).above(np.floor(values) + 0.5)
         ends = np.arange(0, math.ceil(40 * self.scale) + 2)
         tails = np.append(np.cumsum(self.probabilities(ends)[::-1])[::-1], 0.0)
         return np.asarray(tails[np.minimum(np.floor(values) + 1, len(ends)).astype(np.int64)])
 
-    def reach(self, outside: float) -> float:
-        """Return scale sqrt(2 ln(2 / outside)), an r with P(abs(N) > r) <= outside."""
-        return Gaussian(self.scale).reach(outside)
-
     def characteristic(self, angles: np.ndarray) -> np.ndarray:
         """Return E cos(t N) for every t in `angles` [n]."""
         if self.scale < 1:
-            values = np.arange(1, math.ceil(40 * self.scale) + 2)
-            masses = self.probabilities(np.arange(-values[-1], values[-1] + 1))[values[-1] :]
-            return np.asarray(
-                (masses[0] + 2 * np.cos(np.multiply.outer(angles, values)) @ masses[1:])
-                / (masses[0] + 2 * masses[1:].sum())
-            )
+            ends, masses = self._support()
+            return np.asarray(np.cos(np.multiply.outer(angles, ends)) @ masses / masses.sum())
         turned = np.remainder(angles + math.pi, 2 * math.pi) - math.pi
         shifts = 2 * math.pi * np.arange(-2, 3)  # Poisson summation; the next terms are below 1e-50
         peaks = np.exp(-0.5 * (self.scale * (turned[..., None] + shifts)) ** 2).sum(axis=-1)
         return np.asarray(peaks / np.exp(-0.5 * (self.scale * shifts) ** 2).sum())
-
-    @property
-    def largest_argument(self) -> float:
-        """Infinity."""
-        return math.inf
-
-    def log_moment(self, arguments: np.ndarray) -> np.ndarray:
-        """Return the continuous Gaussian's log E exp(s N) for every s >= 0 in `arguments` [n].
-
-        It is not smaller than the discrete one's (Canonne, Kamath and Steinke 2020, Fact 19).
-        """
-        return Gaussian(self.scale).log_moment(arguments)
-
-    @property
-    def sub_exponential(self) -> tuple[float, float]:
-        """scale^2 and 0 (Canonne, Kamath and Steinke 2020, Fact 19)."""
-        return self.scale * self.scale, 0.0
-
-    def continuous(self) -> Gaussian:
-        """Return the continuous Gaussian distribution of the same scale."""
-        return Gaussian(self.scale)
-
-
-@dataclasses.dataclass(frozen=True)
-class DiscreteStaircase(DiscreteNoise):
-    """Noise whose probabilities decrease in stairs, each `width` integers long.
-
-    With b = exp(-1 / scale), P(k) is proportional to b^(abs(k) // width), times another b if the remainder
-    abs(k) % width is `step` or more. Changing the answer by m changes probabilities by factors up to
-    exp(ceil(m / width) / scale), so 1 / scale is the epsilon of one answer whose sensitivity is the width.
-    With the optimal step no noise of that epsilon has less variance, or less expected size. For several
-    answers of lower sensitivity it is wasteful. With width 1 it is the discrete Laplace of the same scale.
-
-    Args:
-        scale: 1 / epsilon for a change by `width`, at least 1/64; scale * width at most 2^50.
-        width: the sensitivity, at least 1.
-        step: the length of the first part of a stair, in 1..width; see `least_variance`.
-
-    Raises:
-        ValueError: an argument is out of range.
-
-    References:
-        Geng and Viswanath 2016, "The optimal noise-adding mechanism in differential privacy" (its discrete
-        form, for integer-valued queries).
-
-    Example:
-        >>> round(DiscreteStaircase.least_variance(0.5, 10).stddev, 3), round(DiscreteLaplace(5.0).stddev, 3)
-        (6.497, 7.059)
-    """
-
-    width: int
-    step: int
-    noise: ClassVar[str] = "staircase"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "width", checks.integer("width", self.width, low=1))
-        object.__setattr__(self, "step", checks.integer("step", self.step, low=1, high=self.width))
-        if not (self.scale >= 1 / 64 and self.scale * self.width <= 2.0**50):
-            raise ValueError(
-                "a staircase's scale must be at least 1/64, below which it is no noise, and scale * width at "
-                f"most 2^50, got scale {self.scale:g} and width {self.width}."
-            )
-
-    @classmethod
-    def least_variance(cls, scale: float, width: int) -> DiscreteStaircase:
-        """Return the staircase whose step has the least variance, by trying all steps."""
-        steps = range(1, checks.integer("width", width, low=1, high=1 << 20) + 1)
-        return min((cls(scale, width, step) for step in steps), key=lambda one: one.variance)
-
-    @property
-    def _fall(self) -> tuple[float, float]:
-        """The fall b = exp(-1 / scale) of a stair, and 1 - b."""
-        return math.exp(-1 / self.scale), -math.expm1(-1 / self.scale)
-
-    def _stair(self, moment: int) -> float:
-        """Sum of j^moment over a stair's remainders j, those from `step` on weighed by b."""
-
-        def below(n: int) -> int:
-            return (n, n * (n - 1) // 2, (n - 1) * n * (2 * n - 1) // 6)[moment]
-
-        return below(self.step) + self._fall[0] * (below(self.width) - below(self.step))
-
-    @property
-    def _height(self) -> float:
-        """P(0)."""
-        rest = self._fall[1]
-        return rest / (2 * self._stair(0) - rest)
-
-    @property
-    def variance(self) -> float:
-        """The exact variance."""
-        (b, rest), width = self._fall, self.width
-        squares = width**2 * b * (1 + b) / rest**2 * self._stair(0)
-        return 2 * self._height / rest * (squares + 2 * width * b / rest * self._stair(1) + self._stair(2))
-
-    @property
-    def mean_absolute(self) -> float:
-        """The expected absolute value."""
-        b, rest = self._fall
-        return 2 * self._height / rest * (self.width * b / rest * self._stair(0) + self._stair(1))
-
-    def probabilities(self, values: np.ndarray) -> np.ndarray:
-        """Return the probability of each integer in `values` [n]."""
-        stairs, rests = np.divmod(np.abs(np.asarray(values)), self.width)
-        return self._height * np.exp(-(stairs + (rests >= self.step)) / self.scale)
-
-    def outside(self, half_width: int) -> float:
-        """Return the probability that noise is larger than `half_width` >= 0 in size."""
-        return 2 * float(self.above(np.array(half_width)))
-
-    def above(self, values: np.ndarray) -> np.ndarray:
-        """Return P(N > v) for every v >= 0 in `values` [n], accurate far into the tail."""
-        (b, rest), (stairs, rests) = self._fall, np.divmod(np.floor(values) + 1, self.width)
-        passed = np.minimum(rests, self.step) + b * np.maximum(rests - self.step, 0)
-        left = np.exp(-stairs / self.scale) * (self._stair(0) / rest - passed)
-        return np.asarray(self._height * left)
-
-    @property
-    def tabled(self) -> bool:
-        """True: simulations on the device draw it from a table."""
-        return True
-
-    def characteristic(self, angles: np.ndarray) -> np.ndarray:
-        """Return E cos(t N) for every t in `angles` [n]."""
-        half = 0.5 * (np.remainder(np.asarray(angles) + math.pi, 2 * math.pi) - math.pi)
-        small = np.abs(half) < 1e-150
-        sine = np.sin(np.where(small, 1.0, half))
-
-        def waves(n: int) -> np.ndarray:  # the sum of exp(i t j) over j < n
-            return np.exp(1j * (n - 1) * half) * np.where(small, n, np.sin(n * half) / sine)
-
-        b = self._fall[0]
-        stair = waves(self.step) + b * (waves(self.width) - waves(self.step))
-        return np.asarray(self._height * (2 * (stair / (1 - b * np.exp(2j * self.width * half))).real - 1))
-
-    @property
-    def largest_argument(self) -> float:
-        """1 / (scale * width)."""
-        return 1 / (self.scale * self.width)
-
-    def log_moment(self, arguments: np.ndarray) -> np.ndarray:
-        """Return log E exp(s N) for every s >= 0 in `arguments` [n]."""
-        s = np.asarray(arguments, np.float64)
-        inside = (s > 0) & (s < self.largest_argument)
-        used = np.where(inside, s, 0.5 * self.largest_argument)
-        b = self._fall[0]
-
-        def side(t: np.ndarray) -> np.ndarray:  # the sum of P(k) exp(t k) over k >= 0, over P(0)
-            to_step, to_width = (np.expm1(n * t) / np.expm1(t) for n in (self.step, self.width))
-            return np.asarray(
-                (to_step + b * (to_width - to_step)) / -np.expm1(self.width * t - 1 / self.scale)
-            )
-
-        values = np.log(self._height * (side(used) + side(-used) - 1))
-        return np.where(inside, values, np.where(s > 0, np.inf, 0.0))
-
-    def continuous(self) -> NoiseDistribution:
-        """Raise `ValueError`, as the continuous staircase is not supported."""
-        raise ValueError(
-            "there is no continuous distribution for staircase noise here: use the discrete one."
-        )
-
-    def simulate(self, key: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-        """Return independent draws in float64, for Monte Carlo alone."""
-        size, drawn = math.prod(shape), np.zeros(0)
-        while drawn.size < size:
-            sign = key.choice([-1.0, 1.0], 2 * size + 16)
-            stairs = key.geometric(self._fall[1], sign.size) - 1.0
-            rests = key.integers(self.width, size=sign.size)
-            kept = (rests < self.step) | (key.random(sign.size) < self._fall[0])
-            kept &= (sign > 0) | (stairs + rests > 0)  # zero has one sign
-            drawn = np.append(drawn, (sign * (stairs * self.width + rests))[kept])
-        return drawn[:size].reshape(shape)
 
 
 class ContinuousNoise(NoiseDistribution):
@@ -540,26 +381,22 @@ class ContinuousNoise(NoiseDistribution):
         """Return itself."""
         return self
 
-    def outside(self, half_width: float) -> float:
-        """Return P(abs(N) > half_width) for a half_width >= 0."""
-        return 2 * float(self.above(np.array(float(half_width))))
-
-    @abc.abstractmethod
     def scaled(self, factor: float) -> ContinuousNoise:
         """Return the distribution of the noise times a factor > 0."""
+        return dataclasses.replace(self, scale=float(factor * self.scale))
 
     @abc.abstractmethod
     def decay(self, angle: float) -> tuple[float, float]:
         """Return -log E cos(t N) at an angle t > 0, and its slope on a logarithmic axis of t."""
 
     @classmethod
-    @abc.abstractmethod
     def of_stddev(cls, stddev: float) -> ContinuousNoise:
         """Return the distribution of this family that has a standard deviation."""
+        return cls(float(stddev / cls(1.0).stddev))
 
 
 @dataclasses.dataclass(frozen=True)
-class Laplace(ContinuousNoise):
+class Laplace(_LaplaceFamily, ContinuousNoise):
     """The continuous Laplace distribution, with density exp(-abs(x) / scale) / (2 scale).
 
     Example:
@@ -567,17 +404,10 @@ class Laplace(ContinuousNoise):
         2.0
     """
 
-    noise: ClassVar[str] = "laplace"
-
     @property
     def variance(self) -> float:
         """Twice the squared scale."""
         return 2 * self.scale * self.scale
-
-    @property
-    def stddev(self) -> float:
-        """sqrt(2) scale."""
-        return math.sqrt(2) * self.scale
 
     @property
     def mean_absolute(self) -> float:
@@ -592,10 +422,6 @@ class Laplace(ContinuousNoise):
         """Return P(N > v) for every v >= 0 in `values` [n]."""
         return np.asarray(0.5 * np.exp(-np.asarray(values) / self.scale))
 
-    def reach(self, outside: float) -> float:
-        """Return the r with P(abs(N) > r) = outside."""
-        return self.scale * math.log(1 / outside)
-
     def characteristic(self, angles: np.ndarray) -> np.ndarray:
         """Return 1 / (1 + scale^2 t^2) for every t in `angles` [n]."""
         return np.asarray(1 / (1 + (self.scale * angles) ** 2))
@@ -605,28 +431,9 @@ class Laplace(ContinuousNoise):
         square = (self.scale * angle) ** 2
         return math.log1p(square), 2 * square / (1 + square)
 
-    @property
-    def largest_argument(self) -> float:
-        """1 / scale."""
-        return 1 / self.scale
-
     def log_moment(self, arguments: np.ndarray) -> np.ndarray:
         """Return log E exp(s N) for every s >= 0 in `arguments` [n]; infinite from 1 / scale on."""
         return _laplace_log_moment((self.scale * arguments) ** 2)
-
-    @property
-    def sub_exponential(self) -> tuple[float, float]:
-        """4 scale^2 and sqrt(2) scale (Chan, Shi and Song 2011, Lemma 2.8)."""
-        return _laplace_sub_exponential(self.scale)
-
-    def scaled(self, factor: float) -> Laplace:
-        """Return the Laplace distribution of factor times the scale."""
-        return Laplace(float(factor * self.scale))
-
-    @classmethod
-    def of_stddev(cls, stddev: float) -> Laplace:
-        """Return the Laplace distribution of a standard deviation."""
-        return cls(float(stddev / np.sqrt(2)))
 
     def simulate(self, key: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
         """Return independent draws in float64, for Monte Carlo alone."""
@@ -634,7 +441,7 @@ class Laplace(ContinuousNoise):
 
 
 @dataclasses.dataclass(frozen=True)
-class Gaussian(ContinuousNoise):
+class Gaussian(_GaussianFamily, ContinuousNoise):
     """The continuous Gaussian distribution of mean 0; its scale is its standard deviation.
 
     Example:
@@ -642,17 +449,10 @@ class Gaussian(ContinuousNoise):
         9.0
     """
 
-    noise: ClassVar[str] = "gaussian"
-
     @property
     def variance(self) -> float:
         """The squared scale."""
         return self.scale * self.scale
-
-    @property
-    def stddev(self) -> float:
-        """The scale."""
-        return self.scale
 
     @property
     def mean_absolute(self) -> float:
@@ -661,19 +461,13 @@ class Gaussian(ContinuousNoise):
 
     def half_width(self, level: float) -> float:
         """Return the w with P(abs(N) <= w) = level."""
-        from scipy.special import ndtri
-
-        return float(self.scale * ndtri(0.5 + 0.5 * checks.number("level", level, above=0, below=1)))
+        return self.scale * normal_quantile(level)
 
     def above(self, values: np.ndarray) -> np.ndarray:
         """Return P(N > v) for every v >= 0 in `values` [n]."""
         from scipy.special import ndtr
 
         return np.asarray(ndtr(-np.asarray(values) / self.scale))
-
-    def reach(self, outside: float) -> float:
-        """Return scale sqrt(2 ln(2 / outside)), an r with P(abs(N) > r) <= outside."""
-        return self.scale * math.sqrt(2 * math.log(2 / outside))
 
     def characteristic(self, angles: np.ndarray) -> np.ndarray:
         """Return exp(-scale^2 t^2 / 2) for every t in `angles` [n]."""
@@ -684,37 +478,12 @@ class Gaussian(ContinuousNoise):
         square = (self.scale * angle) ** 2
         return 0.5 * square, square
 
-    @property
-    def largest_argument(self) -> float:
-        """Infinity."""
-        return math.inf
-
-    def log_moment(self, arguments: np.ndarray) -> np.ndarray:
-        """Return scale^2 s^2 / 2 for every s in `arguments` [n]."""
-        return np.asarray(0.5 * (self.scale * arguments) ** 2)
-
-    @property
-    def sub_exponential(self) -> tuple[float, float]:
-        """scale^2 and 0."""
-        return self.scale * self.scale, 0.0
-
-    def scaled(self, factor: float) -> Gaussian:
-        """Return the Gaussian distribution of factor times the scale."""
-        return Gaussian(float(factor * self.scale))
-
-    @classmethod
-    def of_stddev(cls, stddev: float) -> Gaussian:
-        """Return the Gaussian distribution of a standard deviation."""
-        return cls(float(stddev))
-
     def simulate(self, key: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
         """Return independent draws in float64, for Monte Carlo alone."""
         return np.asarray(key.standard_normal(shape) * self.scale)
 
 
-DISCRETE: dict[str, type[DiscreteNoise]] = {
-    kind.noise: kind for kind in (DiscreteLaplace, DiscreteGaussian, DiscreteStaircase)
-}
+DISCRETE: dict[str, type[DiscreteNoise]] = {kind.noise: kind for kind in (DiscreteLaplace, DiscreteGaussian)}
 """The distributions used for released noise, by the family's name in files."""
 CONTINUOUS: dict[str, type[ContinuousNoise]] = {kind.noise: kind for kind in (Laplace, Gaussian)}
 """The continuous distributions by the family's name."""
@@ -724,38 +493,30 @@ def read_noise(word: str, record: Mapping[str, Any]) -> DiscreteNoise:
     """Return the discrete distribution from its family's name and `parameters()` in a file.
 
     Raises:
-        KeyError: the name is unknown, or a parameter is missing.
+        KeyError: the name is unknown, or the scale is missing.
 
     Example:
         >>> read_noise("laplace", {"scale": 2.0})
         DiscreteLaplace(scale=2.0)
     """
-    kind = DISCRETE[word]
-    return kind(**{field.name: record[field.name] for field in dataclasses.fields(kind)})
+    return DISCRETE[word](record["scale"])
+
+
+def normal_quantile(level: float) -> float:
+    """Return z with P(abs(Z) <= z) = level for a standard Gaussian Z.
+
+    Raises:
+        ValueError: `level` is not in (0, 1).
+
+    Example:
+        >>> round(normal_quantile(0.95), 3)
+        1.96
+    """
+    level = checks.number("level", level, above=0, below=1)
+    return statistics.NormalDist().inv_cdf(0.5 + 0.5 * level)
 
 
 def _laplace_log_moment(inside: np.ndarray) -> np.ndarray:
     """-log(1 - inside), infinite from 1 on."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return np.where(inside < 1, -np.log1p(-np.minimum(inside, 1)), np.inf)
-
-
-def _laplace_sub_exponential(scale: float) -> tuple[float, float]:
-    return 4 * scale * scale, math.sqrt(2) * scale
-
-
-def _outside_of(level: float) -> float:
-    if not 0 < checks.number("level", level) < 1:
-        raise ValueError(f"level must be in (0, 1), got {level}.")
-    return 1 - level
-
-
-def _smallest(outside: Callable[[int], float], delta: float) -> int:
-    """Return the smallest w >= 0 with outside(w) <= delta."""
-    low, high = -1, 1
-    while outside(high) > delta:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if outside(middle) <= delta else (middle, high)
-    return high

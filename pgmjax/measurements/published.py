@@ -34,7 +34,6 @@ QUERIES = "queries"
 _FIELDS = ("value", "stddev", "noise", "rounded_to")
 _OURS = ("clique", "row", "value", "stddev")
 _OF_QUERIES = ("query", "value", "scale", *_FIELDS[1:])
-_OF_ONE_SCALE = ("laplace", "gaussian")  # families of discrete noise that have no other parameter
 _MOST_CELLS = 1 << 27
 _NOTHING = 1e3  # standard deviation of a cell that was not published, in totals of its table
 _SHOWN = 3
@@ -110,7 +109,10 @@ def read_published(
         (0, 3)
     """
     path = pathlib.Path(path)
-    given = {"stddev": _positive("stddev", stddev), "rounded_to": _positive("rounded_to", rounded_to)}
+    told = {"stddev": stddev, "rounded_to": rounded_to}
+    given = {
+        name: None if value is None else checks.number(name, value, above=0) for name, value in told.items()
+    }
     if path.suffix.lower() == ".json":
         public = (Input("published counts", None),)
         listed = tuple(with_inputs(each, public) for each in _listed(path, domain, given))
@@ -127,8 +129,8 @@ def read_published(
         found = [_measurement(group, domain, given) for group in _groups(table, domain)]
     if not found:
         raise ValueError("the file holds no number, as that of a mechanism which measures nothing.")
-    told = (table.schema.metadata or {}).get(POPULATION.encode())
-    population = None if told is None else Population.from_dict(json.loads(told))
+    stated = (table.schema.metadata or {}).get(POPULATION.encode())
+    population = None if stated is None else Population.from_dict(json.loads(stated))
     inputs = _inputs(table, path)
     measured = tuple(with_inputs(each, inputs) for each, _ in found)
     return Published(measured, tuple(absent for _, absent in found), population, inputs)
@@ -264,26 +266,49 @@ def _inputs(table: Any, path: Any) -> tuple[Input, ...]:
 
 
 def _own(
-    table: Any, domain: Domain, given: dict[str, float | None]
+    table: Any, domain: Domain, given: Mapping[str, float | None]
 ) -> Iterator[tuple[LinearMeasurement, int]]:
-    """Yield the measurements of a file that a release wrote, with the number of cells without a value."""
+    """Yield the measurements of a file that a release wrote, with the number of cells without a value.
+
+    They follow one another, each row by row. Those whose query was too long to be written are left out.
+    """
     asked = _asked(table)
-    for number, group in enumerate(_own_groups(table, domain, asked)):
-        spec = None if asked is None else asked[number]
-        if isinstance(spec, dict) and group is not None:
-            yield _drawn(_answered(group, as_entry(number, spec).query, domain), group), 0
-        elif group is not None:
+    cliques, rows = table.column("clique").to_pylist(), np.array(table.column("row").to_pylist(), np.int64)
+    values = _numbers("value", table.column("value").to_pylist())
+    fields = {
+        name: table.column(name).to_pylist()
+        for name in ("stddev", "noise", "scale")
+        if name in table.column_names
+    }
+    starts = [k for k in range(len(rows)) if k == 0 or cliques[k] != cliques[k - 1] or rows[k] <= rows[k - 1]]
+    for number, (first, end) in enumerate(itertools.pairwise([*starts, len(rows)])):
+        spec = asked[number] if asked is not None else None
+        if spec is False:
+            continue
+        clique = as_clique(domain, cliques[first])
+        query = marginal(clique) if spec is None else as_entry(number, spec).query
+        cells = query.num_rows(domain)
+        if rows[first] < 0 or rows[end - 1] >= cells:
+            raise ValueError(
+                f"The table over {', '.join(clique)} has {cells:,} cells by the domain, and the file has a "
+                f"row {int(rows[end - 1]):,}: give the domain of that release."
+            )
+        kept = {name: column[first:end] for name, column in fields.items()}
+        group = _Group(clique, rows[first:end], np.arange(first, end) + 1, values[first:end], kept)
+        if spec is None:
             made, absent = _measurement(group, domain, given)
             yield (made if absent else _drawn(made, group)), absent
+        else:
+            yield _drawn(_answered(group, query, domain), group), 0
 
 
 def _drawn(made: LinearMeasurement, group: _Group) -> LinearMeasurement:
     """Return answers with the discrete distribution of their noise, if the file has its scale."""
     scales, integers = set(group.fields.get("scale", ())), np.rint(made.values)
-    if len(scales) != 1 or made.noise not in _OF_ONE_SCALE or (integers != made.values).any():
-        return made
-    (scale,) = scales
+    scale = scales.pop() if len(scales) == 1 else None
     if scale is None or not (math.isfinite(scale) and scale > 0):
+        return made
+    if made.noise not in CONTINUOUS or (integers != made.values).any():
         return made
     distribution = read_noise(made.noise, {"scale": float(scale)})
     if made.stddev.ndim or not math.isclose(distribution.stddev, made.stddev, rel_tol=1e-9):
@@ -304,10 +329,6 @@ def _asked(table: Any) -> list[Any] | None:
     """Return what each measurement of our own file asked, see `described`; None if the file does not say."""
     found = (table.schema.metadata or {}).get(QUERIES.encode())
     return None if found is None else list(json.loads(found))
-
-
-def _positive(name: str, value: Any) -> float | None:
-    return None if value is None else checks.number(name, value, above=0)
 
 
 def _read(path: pathlib.Path) -> Any:
@@ -393,42 +414,6 @@ def _groups(table: Any, domain: Domain) -> Iterator[_Group]:
         yield _Group(clique, np.asarray(cells, np.int64), rows + 1, values[rows], kept)
 
 
-def _own_groups(table: Any, domain: Domain, asked: Sequence[Any] | None) -> Iterator[_Group | None]:
-    """Yield the measurements of a file that a release wrote: they follow one another, each row by row.
-
-    Args:
-        table: the file.
-        domain: of the release.
-        asked: what each measurement asked; of queries too long to be written None is yielded. None: counts of
-            cells.
-    """
-    cliques, rows = table.column("clique").to_pylist(), np.array(table.column("row").to_pylist(), np.int64)
-    values = _numbers("value", table.column("value").to_pylist())
-    fields = {
-        name: table.column(name).to_pylist()
-        for name in ("stddev", "noise", "scale")
-        if name in table.column_names
-    }
-    starts = [k for k in range(len(rows)) if k == 0 or cliques[k] != cliques[k - 1] or rows[k] <= rows[k - 1]]
-    for number, (first, end) in enumerate(itertools.pairwise([*starts, len(rows)])):
-        spec = asked[number] if asked is not None else None
-        if spec is False:
-            yield None
-            continue
-        clique = as_clique(domain, cliques[first])
-        if spec is None:
-            cells = math.prod(_shape(clique, domain))
-        else:
-            cells = as_entry(number, spec).query.num_rows(domain)
-        if rows[first] < 0 or rows[end - 1] >= cells:
-            raise ValueError(
-                f"The table over {', '.join(clique)} has {cells:,} cells by the domain, and the file has a "
-                f"row {int(rows[end - 1]):,}: give the domain of that release."
-            )
-        kept = {name: column[first:end] for name, column in fields.items()}
-        yield _Group(clique, rows[first:end], np.arange(first, end) + 1, values[first:end], kept)
-
-
 def _shape(clique: Clique, domain: Domain) -> tuple[int, ...]:
     shape = domain.shape_of(clique)
     if math.prod(shape) > _MOST_CELLS:
@@ -453,7 +438,9 @@ def _codes(attribute: Attribute, texts: Sequence[Any]) -> np.ndarray:
                 places = [str(k) for k, text in enumerate(texts, 1) if text == value][:_SHOWN]
                 raise ValueError(
                     f"{value!r} is no value of {attribute.name!r} in the domain (row {', '.join(places)}): "
-                    f"its values are {', '.join(named[:10])}{', ...' * (len(named) > 10)}."
+                    f"its values are {', '.join(named[:10])}{', ...' * (len(named) > 10)}. Write these, in "
+                    f"a CSV file "
+                    "with quotes around one that has a comma."
                 ) from None
         codes[value] = -1 if key is None or key in SUMMED else known[key]
     return np.array([codes[value] for value in texts], np.int64)
@@ -481,7 +468,7 @@ def _numbers(name: str, column: Sequence[Any]) -> np.ndarray:
 
 
 def _measurement(
-    group: _Group, domain: Domain, given: dict[str, float | None]
+    group: _Group, domain: Domain, given: Mapping[str, float | None]
 ) -> tuple[LinearMeasurement, int]:
     """Return a table as a measurement of all its cells, and the number of cells without a value."""
     told = ", ".join(group.clique) or "all records"
@@ -500,17 +487,16 @@ def _measurement(
     if not group.clique:
         name = next(iter(domain))
         return LinearMeasurement((name,), group.values, spread, query="total", noise=noise), 0
-    shape = domain.shape_of(group.clique)
+    shape = _shape(group.clique, domain)
     values = np.zeros(math.prod(shape))
     stddevs = np.full(values.shape, _NOTHING * max(1.0, float(np.abs(group.values[there]).sum())))
     values[group.cells[there]], stddevs[group.cells[there]] = group.values[there], spread[there]
     absent = int(values.size - np.count_nonzero(there))
-    if (stddevs == stddevs[0]).all():
-        return LinearMeasurement(group.clique, values.reshape(shape), float(stddevs[0]), noise=noise), absent
-    return LinearMeasurement(group.clique, values.reshape(shape), stddevs.reshape(shape), noise=noise), absent
+    one = float(stddevs[0]) if (stddevs == stddevs[0]).all() else stddevs.reshape(shape)
+    return LinearMeasurement(group.clique, values.reshape(shape), one, noise=noise), absent
 
 
-def _stddevs(group: _Group, given: dict[str, float | None], told: str) -> np.ndarray:
+def _stddevs(group: _Group, given: Mapping[str, float | None], told: str) -> np.ndarray:
     """Return the standard deviation [rows] of noise and rounding together."""
     parts = []
     for name in ("stddev", "rounded_to"):

@@ -31,8 +31,10 @@ import numpy as np
 
 from pgmjax.data.cliques import Clique, all_subsets, in_order, marginal_of
 from pgmjax.data.domain import Domain
+from pgmjax.measurements.least_squares import orthogonal_parts
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.queries import AttributeQuery, Product, Query
+from pgmjax.queries.blocks import Indicators
 
 MOST_READ = 2_000_000_000
 """The most numbers that are read or written for the answers to one query, which takes seconds."""
@@ -40,10 +42,6 @@ _MOST_SETS = 1 << 12
 _LARGEST_MATRIX = 1 << 24  # entries of a query written out
 _KEPT_CELLS = 1 << 16  # a larger residual is computed again when it is asked for again
 _VANISHES = 1e-6  # share of a query's length: a part below it is rounding
-_ONES = frozenset(
-    ("identity", "total", "subset", "point", "range", "ranges", "all_ranges", "prefix", "compression")
-)
-"""Kinds of blocks whose entries are 0 and 1, so that sums of squares are sums."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,6 +97,11 @@ class BestAnswers:
     def determined(self) -> np.ndarray:
         """The answers that are determined, bool [rows]."""
         return ~np.isnan(self.variances)
+
+    @property
+    def stddevs(self) -> np.ndarray:
+        """Standard deviations of their noise [rows], NaN where not determined."""
+        return np.sqrt(self.variances)
 
 
 class ResidualAnswers:
@@ -287,7 +290,7 @@ class _Factors:
 def _moments(block: AttributeQuery, size: int) -> tuple[np.ndarray, np.ndarray] | None:
     """Return the mean of each row of a block, and its squared length about the mean; None if too large."""
     rows = block.rows(size)
-    if block.kind in _ONES:
+    if isinstance(block, Indicators):  # sums of squares are sums
         ones = np.asarray(block.apply(np.ones(size), 0), float)
         return ones / size, ones * (size - ones) / size
     if rows * size > _LARGEST_MATRIX:
@@ -350,25 +353,3 @@ class _Joint:
         """Return the squared lengths of the rows' parts on a set."""
         rows = math.prod(self.shape)
         return np.square(self.parts[subset]).reshape(rows, -1).sum(axis=1).reshape(self.shape)
-
-
-def orthogonal_parts(clique: Clique, tables: np.ndarray) -> dict[Clique, np.ndarray]:
-    """Return the orthogonal parts of several functions of a clique, on each of its subsets.
-
-    Args:
-        clique: the attributes.
-        tables: the functions [functions, size of each attribute].
-
-    Returns:
-        For each subset the mean over the other attributes, less its own means along each attribute
-        [functions, size of each attribute of the subset].
-    """
-    parts: dict[Clique, np.ndarray] = {(): tables}
-    for name in clique:  # the remaining axes come after those of the key
-        split: dict[Clique, np.ndarray] = {}
-        for subset, part in parts.items():
-            mean = part.mean(axis=len(subset) + 1)
-            split[subset] = mean
-            split[(*subset, name)] = part - np.expand_dims(mean, len(subset) + 1)
-        parts = split
-    return parts

@@ -46,15 +46,11 @@ def estimate_total(domain: Domain, measurements: Sequence[LinearMeasurement]) ->
         >>> estimate_total(Domain({"a": 4}), [LinearMeasurement(("a",), [5, 4, 6, 5], stddev=1.0)])
         (20.0, 4.0)
     """
-    estimates = []
     domain = as_domain(domain, "estimate_total(domain, measurements)", measurements)
     measurements = over_domain(domain, measurements)
     if not measurements:
         raise ValueError("there is no measurement: give at least one, or total= if nothing was measured.")
-    for measurement in measurements:
-        estimate = _estimate(domain, measurement)
-        if estimate is not None:
-            estimates.append(estimate)
+    estimates = [found for each in measurements if (found := _estimate(domain, each)) is not None]
     if not estimates:
         raise ValueError(
             f"the total (number of records) is unknown: none of the {len(measurements)} measurements has "
@@ -78,8 +74,7 @@ def estimate_total(domain: Domain, measurements: Sequence[LinearMeasurement]) ->
             UserWarning,
             stacklevel=2,
         )
-    total = max(total, 1.0)
-    return total, 1 / weight
+    return max(total, 1.0), 1 / weight
 
 
 def check_counts(domain: Domain, measurement: LinearMeasurement, total: float) -> None:
@@ -122,13 +117,11 @@ def _estimate(domain: Domain, measurement: LinearMeasurement) -> tuple[float, fl
     query, values = measurement.query, measurement.flat_values()
     stddevs = measurement.row_stddevs()
     if isinstance(query, Product):
-        parts = [
-            total_combination(block, domain[name])
-            for name, block in zip(query.clique, query.blocks, strict=True)
-        ]
-        if any(part is None for part in parts):
-            return None
+        pairs = zip(query.clique, query.blocks, strict=True)
+        parts = [total_combination(block, domain[name]) for name, block in pairs]
         known = [part for part in parts if part is not None]
+        if len(known) < len(parts):
+            return None
         explicit = query.num_rows(domain) * domain.size(query.clique) <= _MAX_ENTRIES
         if measurement.stddev.ndim == 0 or all(only for _, only in known) or not explicit:
             rows = functools.reduce(np.kron, [weights for weights, _ in known])

@@ -12,7 +12,7 @@ import numpy as np
 from pgmjax._internal import checks, formats
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.queries import Query, integers
+from pgmjax.queries import Query, integers, marginal
 from pgmjax.queries.workload import Workload
 
 
@@ -83,10 +83,6 @@ class Transcript:
         """The number of queries, without their negations."""
         return sum(query.num_rows(self.domain) for query in self.queries)
 
-    def columns(self) -> dict[str, np.ndarray]:
-        """Return the records as columns of codes [rounds]: the synthetic table of the paper."""
-        return dict(zip(self.domain.attributes, self.records.T.copy(), strict=True))
-
     def answer(self, query: Query) -> np.ndarray:
         """Return the paper's answer to a 0/1 query: that of the records, scaled to the table's size.
 
@@ -99,10 +95,8 @@ class Transcript:
 
     def marginal(self, clique: Clique) -> np.ndarray:
         """Return the fraction of the records in each cell of a clique, [size of each attribute]."""
-        places = [self.domain.attributes.index(name) for name in clique]
-        table = np.zeros(self.domain.shape_of(clique))
-        np.add.at(table, tuple(self.records[:, place] for place in places), 1.0)
-        return table / self.rounds
+        counts = integers.count_records(marginal(clique), self.domain, self.records)
+        return counts.reshape(self.domain.shape_of(clique)) / self.rounds
 
     def before(self) -> np.ndarray:
         """Return the number of records of earlier rounds counted by each query, int32 [rounds, rows]."""

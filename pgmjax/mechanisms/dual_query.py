@@ -40,6 +40,7 @@ from pgmjax.privacy.exact import as_text, exact, shortened
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.scores import Overshoots
 from pgmjax.queries import Query, integers
+from pgmjax.queries.rows import transposed
 from pgmjax.queries.workload import Workload
 from pgmjax.release.release import Release, Spent
 
@@ -391,11 +392,9 @@ class Player:
             mine = drawn[places == place]
             start = self._ends[place] - query.num_rows(self._domain)
             plain, negated = mine[mine < rows] - start, mine[mine >= rows] - rows - start
-            table = np.zeros(self._domain.shape_of(query.clique))
-            if plain.size:
-                table -= integers.sum_of_rows(query, self._domain, plain)
-            if negated.size:
-                table += integers.sum_of_rows(query, self._domain, negated)
+            number = query.num_rows(self._domain)
+            weights = np.bincount(negated, minlength=number) - np.bincount(plain, minlength=number)
+            table = transposed(query, self._domain, weights)
             clique, before = tables.setdefault(frozenset(query.clique), (query.clique, np.zeros(table.shape)))
             before += table.transpose([query.clique.index(name) for name in clique])
         cliques, potentials = zip(*tables.values(), strict=True)

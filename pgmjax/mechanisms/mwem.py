@@ -50,8 +50,8 @@ from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.candidates import Candidates
 from pgmjax.mechanisms.run import Request, Run, Work
 from pgmjax.model.graphical import GraphicalModel
-from pgmjax.privacy.backend import default_backend
 from pgmjax.privacy.budget import Budget
+from pgmjax.privacy.opendp import default_backend
 from pgmjax.queries import Query
 from pgmjax.queries.rows import transposed
 from pgmjax.release.release import Release

@@ -82,7 +82,7 @@ class Keeping:
         if self.ledger is None:
             return None
         held = HeldTable.of(self.ledger, data) if held is None else held
-        return LedgerJournal.of_held(self.ledger, held, self.key, request)
+        return LedgerJournal(self.ledger, held, self.key, request)
 
 
 @dataclasses.dataclass(frozen=True)

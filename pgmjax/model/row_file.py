@@ -162,7 +162,11 @@ def check_decode(decode: bool | str) -> None:
         ValueError: neither a bool nor "values".
     """
     if not isinstance(decode, bool) and decode != VALUES:
-        raise ValueError(f"decode must be False, True or {VALUES!r}, got {decode!r}.")
+        raise ValueError(
+            f"decode must be False (codes), True (labels and names of cells) or {VALUES!r} (labels, and "
+            f"numbers "
+            f"within cells), got {decode!r}."
+        )
 
 
 def arrow_column(

@@ -1,11 +1,12 @@
 """Differential privacy: budgets, noise, accounting, ledgers, and the one place where counts meet noise.
 
 `private_table` is that place, the choke point; `measuring`, `responding` and `threshold` are its parts, and
-`ratings` does the same for ratings. `left_out` counts what the records that count leave out of a table.
-`sensitivity` computes sensitivities from queries, `scores` rates candidates; `scales`, `selection` and
-`response` give the noise distributions, and a `backend` draws from them, securely (`opendp`) or repeatably
-(`seeded`). `budget` limits a run's spending, `accounting` computes the total cost of accesses, and `ledger`
-records it. `tape` replays runs for tests; `exact` reads parameters.
+`ratings` does the same for ratings. `gate` has what every access passes. `left_out` counts what the records
+that count leave out of a table. `sensitivity` computes sensitivities from queries, `scores` rates
+candidates; `scales`, `selection` and `response` give the noise distributions, and a `backend` draws from
+them, securely (`opendp`) or repeatably (`seeded`). `budget` limits a run's spending, `accounting` computes
+the total cost of accesses, and `ledger` records it. `tape` replays runs for tests; `exact` reads
+parameters.
 """
 
 from pgmjax._internal import migration
@@ -13,7 +14,7 @@ from pgmjax.data.definition import TableDefinition
 from pgmjax.data.sources import TableChangedError
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy.accounting.calibration import calibrate
-from pgmjax.privacy.accounting.composition import Composition
+from pgmjax.privacy.accounting.composition import Composition, UnsupportedError
 from pgmjax.privacy.accounting.events import (
     Concentrated,
     Event,
@@ -23,14 +24,14 @@ from pgmjax.privacy.accounting.events import (
     Response,
     Selection,
 )
-from pgmjax.privacy.accounting.pld import UnsupportedError
 from pgmjax.privacy.accounting.zcdp import epsilon_of, rho_for
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.budget import Budget, BudgetExceeded
+from pgmjax.privacy.gate import TableReadError, holder_log
 from pgmjax.privacy.ledger import Account, AttemptsExhausted, IdempotencyConflict, Ledger, LedgerError
 from pgmjax.privacy.left_out import CountLeftOut
 from pgmjax.privacy.opendp import OpenDPBackend
-from pgmjax.privacy.private_table import PrivateTable, TableReadError, holder_log
+from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.response import KaryResponse
 from pgmjax.privacy.scores import Counts, Distances, Errors, Score
 from pgmjax.privacy.seeded import SeededBackend

@@ -7,17 +7,20 @@ same distributions from a seed, for repeatable research, and marks its releases 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
 
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, DiscreteNoise
+from pgmjax.privacy import response, scales, selection
 from pgmjax.privacy.response import KaryResponse, UnaryResponse
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionDistribution
 
 
 class NoiseBackend(Protocol):
     """Integer noise for integer answers, choices by integer scores, and randomised response.
+
+    The distributions for a sensitivity and a cost are given here; a backend draws from them.
 
     Attributes:
         name: the name that releases record.
@@ -35,29 +38,27 @@ class NoiseBackend(Protocol):
 
     def laplace(self, sensitivity: int, epsilon: Fraction) -> DiscreteLaplace:
         """Return the distribution this backend draws for an exact L1 sensitivity and epsilon."""
-        ...
+        return scales.laplace_for(sensitivity, epsilon)
 
     def gaussian(self, sensitivity_squared: int, rho: Fraction) -> DiscreteGaussian:
         """Return the distribution this backend draws for an exact squared L2 sensitivity and rho."""
-        ...
+        return scales.gaussian_for(sensitivity_squared, rho)
 
-    def permute_and_flip(self, sensitivity: int, epsilon: Fraction, monotone: bool = False) -> PermuteAndFlip:
+    def permute_and_flip(self, sensitivity: int, epsilon: Fraction) -> PermuteAndFlip:
         """Return the selection distribution this backend uses for a score sensitivity and epsilon."""
-        ...
+        return selection.permute_and_flip_for(sensitivity, epsilon)
 
-    def exponential(
-        self, sensitivity: int, epsilon: Fraction, monotone: bool = False
-    ) -> ExponentialMechanism:
+    def exponential(self, sensitivity: int, epsilon: Fraction) -> ExponentialMechanism:
         """Return the selection distribution this backend uses, epsilon-DP and epsilon^2/8-zCDP."""
-        ...
+        return selection.exponential_for(sensitivity, epsilon)
 
     def unary_response(self, size: int, epsilon: Fraction, symmetric: bool = False) -> UnaryResponse:
         """Return the epsilon-DP unary response (one bit per category) with the smallest lie probability."""
-        ...
+        return response.unary_for(size, epsilon, symmetric)
 
     def randomized_response(self, size: int, epsilon: Fraction) -> KaryResponse:
         """Return the epsilon-DP distribution of a record's answer, one of `size` categories."""
-        ...
+        return response.response_for(size, epsilon)
 
     def draw(self, distribution: DiscreteNoise, size: int) -> np.ndarray:
         """Return independent noise, int64 [size]."""
@@ -94,50 +95,3 @@ class NoiseBackend(Protocol):
             ValueError: as for `respond`.
         """
         ...
-
-
-_WRAPPERS: set[type] = set()
-
-_Wrapper = TypeVar("_Wrapper", bound=type)
-
-
-def passes_on(wrapper: _Wrapper) -> _Wrapper:
-    """Mark a class of this library that draws nothing itself and hands over what its `_backend` draws."""
-    _WRAPPERS.add(wrapper)
-    return wrapper
-
-
-def is_secure(backend: NoiseBackend) -> bool:
-    """Return whether noise protects, which the backend's class decides and not its attribute `secure`.
-
-    Guarantees:
-        True only for an `OpenDPBackend`, not of a subclass and without methods put in its place, or for what
-        this library itself wraps around one and that hands over its noise unchanged.
-
-    Example:
-        >>> from pgmjax.privacy.seeded import SeededBackend
-        >>> backend = SeededBackend(1, insecure=True)
-        >>> backend.secure = True
-        >>> is_secure(backend), is_secure(default_backend())
-        (False, True)
-    """
-    from pgmjax.privacy.opendp import OpenDPBackend
-
-    source: Any = backend
-    while True:
-        if any(callable(getattr(type(source), name, None)) for name in getattr(source, "__dict__", ())):
-            return False
-        if type(source) not in _WRAPPERS:
-            return type(source) is OpenDPBackend
-        source = source._backend
-
-
-def default_backend() -> NoiseBackend:
-    """Return the secure backend.
-
-    Raises:
-        ImportError: OpenDP is not installed; the message names the command that installs it.
-    """
-    from pgmjax.privacy.opendp import OpenDPBackend
-
-    return OpenDPBackend()

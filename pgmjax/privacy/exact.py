@@ -156,6 +156,22 @@ def exact_delta(value: Any) -> Fraction:
     return _representable("delta", value, result) if result else result
 
 
+def positive_delta(value: Any) -> float:
+    """Return a delta above 0, rounded down to a float, to convert zCDP or Renyi divergences.
+
+    Raises:
+        TypeError: as `exact_delta`.
+        ValueError: as `exact_delta`, or it is 0.
+    """
+    result = exact_delta(value)
+    if result == 0:
+        raise ValueError(
+            "delta must be > 0 to convert zCDP or Renyi divergences: at delta 0 use pure differential "
+            "privacy."
+        )
+    return floor_float(result)
+
+
 def as_text(value: Fraction) -> str:
     """Return a fraction as an exact string: a plain decimal if a short one exists, otherwise "a/b".
 

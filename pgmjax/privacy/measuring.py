@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.errors import Error
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
@@ -34,10 +33,6 @@ _CHUNK = 1 << 16
 
 METHODS = ("permute-and-flip", "exponential")
 MOST_DRAWS = 10**6
-
-
-class TableReadError(Error, RuntimeError):
-    """Reading the private table failed after the budget was charged; the message reveals nothing about it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -287,11 +282,6 @@ class PlannedSelection:
     sensitivity: Sensitivity
     event: Selection
     draws: int = 1
-
-    @property
-    def candidates(self) -> int:
-        """The number of candidates."""
-        return self.score.candidates(self.domain)
 
     def describe(self) -> dict[str, Any]:
         """Return what was asked, for the records."""

@@ -11,13 +11,14 @@ import math
 import os
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, DiscreteNoise, DiscreteStaircase
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, DiscreteNoise
 from pgmjax.privacy import response, scales, selection
+from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.response import (
     UnaryResponse,
     checked_bits,
@@ -25,7 +26,6 @@ from pgmjax.privacy.response import (
     checked_response,
     checked_selection,
     sampler_of,
-    unary_for,
 )
 
 # A tenth of a second each at most, so that Ctrl-C is heard and threads end together.
@@ -35,7 +35,7 @@ _SCORES_PIECE = 1 << 18
 _MOST_THREADS = 8
 
 
-class OpenDPBackend:
+class OpenDPBackend(NoiseBackend):
     """OpenDP's exact samplers and operating-system entropy.
 
     There is no seed: noise cannot be repeated. Scales are the smallest floats for which OpenDP's own
@@ -84,47 +84,33 @@ class OpenDPBackend:
             _confirmed(distribution.scale, rho, lambda scale: gaussian_sampler(scale).map(distance))
         )
 
-    def permute_and_flip(
-        self, sensitivity: int, epsilon: Fraction, monotone: bool = False
-    ) -> selection.PermuteAndFlip:
+    def permute_and_flip(self, sensitivity: int, epsilon: Fraction) -> selection.PermuteAndFlip:
         """Return the distribution for scores of a sensitivity and epsilon, its scale confirmed by OpenDP.
 
         Guarantees:
             OpenDP's map for scores that differ by `sensitivity` at most is at most epsilon.
         """
-        distribution = selection.permute_and_flip_for(sensitivity, epsilon, monotone)
+        distribution = selection.permute_and_flip_for(sensitivity, epsilon)
         distance = max(sensitivity, 1)
         return selection.PermuteAndFlip(
             _confirmed(
                 distribution.scale,
                 epsilon,
-                lambda scale: permute_and_flip_sampler(scale, monotone).map(distance),
+                lambda scale: permute_and_flip_sampler(scale).map(distance),
             )
         )
 
-    def exponential(
-        self, sensitivity: int, epsilon: Fraction, monotone: bool = False
-    ) -> selection.ExponentialMechanism:
+    def exponential(self, sensitivity: int, epsilon: Fraction) -> selection.ExponentialMechanism:
         """Return the distribution for scores of a sensitivity and epsilon, its scale confirmed by OpenDP.
 
         Guarantees:
             OpenDP's map, which is in zCDP for this mechanism, is at most epsilon^2 / 8.
         """
-        distribution = selection.exponential_for(sensitivity, epsilon, monotone)
+        distribution = selection.exponential_for(sensitivity, epsilon)
         distance, rho = max(sensitivity, 1), epsilon**2 / 8
         return selection.ExponentialMechanism(
-            _confirmed(
-                distribution.scale, rho, lambda scale: exponential_sampler(scale, monotone).map(distance)
-            )
+            _confirmed(distribution.scale, rho, lambda scale: exponential_sampler(scale).map(distance))
         )
-
-    def randomized_response(self, size: int, epsilon: Fraction) -> response.KaryResponse:
-        """Return the response with the smallest lie probability that is provably epsilon-DP."""
-        return response.response_for(size, epsilon)
-
-    def unary_response(self, size: int, epsilon: Fraction, symmetric: bool = False) -> UnaryResponse:
-        """Return the response with the smallest lie probability that is provably epsilon-DP."""
-        return unary_for(size, epsilon, symmetric)
 
     def draw(self, distribution: DiscreteNoise, size: int) -> np.ndarray:
         """Return independent noise, int64 [size]."""
@@ -198,6 +184,49 @@ class OpenDPBackend:
         return "OpenDPBackend()"
 
 
+_WRAPPERS: set[type] = set()
+
+_Wrapper = TypeVar("_Wrapper", bound=type)
+
+
+def passes_on(wrapper: _Wrapper) -> _Wrapper:
+    """Mark a class of this library that draws nothing itself and hands over what its `_backend` draws."""
+    _WRAPPERS.add(wrapper)
+    return wrapper
+
+
+def is_secure(backend: NoiseBackend) -> bool:
+    """Return whether noise protects, which the backend's class decides and not its attribute `secure`.
+
+    Guarantees:
+        True only for an `OpenDPBackend`, not of a subclass and without methods put in its place, or for what
+        this library itself wraps around one and that hands over its noise unchanged.
+
+    Example:
+        >>> from pgmjax.privacy.seeded import SeededBackend
+        >>> backend = SeededBackend(1, insecure=True)
+        >>> backend.secure = True
+        >>> is_secure(backend), is_secure(default_backend())
+        (False, True)
+    """
+    source: Any = backend
+    while True:
+        if any(callable(getattr(type(source), name, None)) for name in getattr(source, "__dict__", ())):
+            return False
+        if type(source) not in _WRAPPERS:
+            return type(source) is OpenDPBackend
+        source = source._backend
+
+
+def default_backend() -> NoiseBackend:
+    """Return the secure backend.
+
+    Raises:
+        ImportError: OpenDP is not installed; the message names the command that installs it.
+    """
+    return OpenDPBackend()
+
+
 def _confirmed(scale: float, budget: Fraction, loss: Callable[[float], float]) -> float:
     """Return the first float from `scale` upwards for which OpenDP's map is within the budget."""
     for _ in range(64):
@@ -258,24 +287,24 @@ def gaussian_sampler(scale: float) -> Any:
 
 
 @functools.lru_cache(maxsize=64)
-def permute_and_flip_sampler(scale: float, monotone: bool = False) -> Any:
+def permute_and_flip_sampler(scale: float) -> Any:
     """Noisy max with exponential noise; its privacy map takes an L-infinity distance and returns epsilon."""
-    return opendp().m.make_noisy_max(*_scores(monotone), opendp().max_divergence(), scale=scale)
+    return opendp().m.make_noisy_max(*_scores(), opendp().max_divergence(), scale=scale)
 
 
 @functools.lru_cache(maxsize=64)
-def exponential_sampler(scale: float, monotone: bool = False) -> Any:
+def exponential_sampler(scale: float) -> Any:
     """Noisy max with Gumbel noise; its map takes an L-infinity distance and returns rho = epsilon^2 / 8.
 
     The privacy measure alone decides the noise: under zCDP the same OpenDP call uses Gumbel noise.
     """
     measure = opendp().zero_concentrated_divergence()
-    return opendp().m.make_noisy_max(*_scores(monotone), measure, scale=scale)
+    return opendp().m.make_noisy_max(*_scores(), measure, scale=scale)
 
 
-def _scores(monotone: bool) -> tuple[Any, Any]:
+def _scores() -> tuple[Any, Any]:
     dp = opendp()
-    return dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64", monotonic=monotone)
+    return dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64")
 
 
 @functools.lru_cache(maxsize=64)
@@ -321,36 +350,7 @@ def _gaussian(distribution: DiscreteGaussian, size: int) -> np.ndarray:
     return np.asarray(gaussian_sampler(distribution.scale)(np.zeros(size, dtype=np.int64)))
 
 
-def _staircase(distribution: DiscreteStaircase, size: int) -> np.ndarray:
-    """Exact rejection sampling from OpenDP's discrete Laplace and coins and the system's uniform integers.
-
-    Discrete Laplace noise conditioned on >= 0 is geometric with the stairs' ratio b, and it is above zero
-    with probability b. OpenDP draws the parts but has no privacy map of the whole: the epsilon is that of
-    Geng and Viswanath (2016), as stated by `StaircaseEvent`, and is not confirmed by OpenDP.
-    """
-    result, filled = np.empty(size, dtype=np.int64), 0
-    while filled < size:
-        stairs = _geometric(distribution.scale, 3 * (size - filled) + 16)
-        rests, negative = uniform(distribution.width, stairs.size), coins(0.5, stairs.size)
-        lower = _geometric(distribution.scale, 2 * stairs.size + 64)[: stairs.size] > 0
-        count = min(stairs.size, lower.size)
-        stairs, rests, negative, lower = (each[:count] for each in (stairs, rests, negative, lower))
-        drawn = stairs * distribution.width + rests
-        kept = ((rests < distribution.step) | lower) & ~(negative & (drawn == 0))  # zero has one sign
-        drawn = np.where(negative, -drawn, drawn)[kept][: size - filled]
-        result[filled : filled + drawn.size] = drawn
-        filled += drawn.size
-    return result
-
-
-def _geometric(scale: float, asked: int) -> np.ndarray:
-    """Return the non-negative ones of `asked` discrete Laplace draws, at least half of them on average."""
-    drawn = np.asarray(laplace_sampler(scale)(np.zeros(asked, dtype=np.int64)))
-    return np.asarray(drawn[drawn >= 0])
-
-
 _SAMPLERS: dict[type, Callable[[Any, int], np.ndarray]] = {
     DiscreteLaplace: _laplace,
     DiscreteGaussian: _gaussian,
-    DiscreteStaircase: _staircase,
 }

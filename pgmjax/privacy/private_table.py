@@ -2,55 +2,47 @@
 
 Front-ends hold a `PrivateTable` and never exact marginals. Everything that could fail for public
 reasons is checked first, then the budget, then the table. A spend is charged before the table's counts
-are read, and noise is added in the call that reads them. A `Journal` stores a run's charge and its
-answers, so that no answer is paid for twice or shown uncharged.
+are read, and noise is added in the call that reads them; `gate` is what all accesses pass.
 """
 
 from __future__ import annotations
 
-import contextlib
-import contextvars
 import functools
 import hashlib
 import itertools
 import os
-import pathlib
-import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.private_files import open_private
 from pgmjax.data.cliques import Clique
 from pgmjax.data.counting import check_memory
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.population import Population
 from pgmjax.data.relation import AnyRelation, Relation
-from pgmjax.data.sources import TableChangedError
 from pgmjax.data.unit import Unit
 from pgmjax.measurements.inputs import Input, digest_of, with_inputs
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.privacy import measuring, responding
 from pgmjax.privacy import tape as tapes
-from pgmjax.privacy.accounting.events import Event
-from pgmjax.privacy.backend import NoiseBackend, default_backend, is_secure
-from pgmjax.privacy.budget import Budget, SingleProcess
+from pgmjax.privacy.backend import NoiseBackend
+from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.exact import as_text
-from pgmjax.privacy.measuring import PlannedMeasurement, TableReadError
+from pgmjax.privacy.gate import Gate, Journal
+from pgmjax.privacy.measuring import PlannedMeasurement
+from pgmjax.privacy.opendp import default_backend
 from pgmjax.privacy.scores import Score
 from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.queries import Query
 
-__all__ = ["PrivateTable", "TableReadError"]
-
 _KEPT_BYTES = 2**28  # of exact tables that are kept between two questions
 
 
-class PrivateTable(SingleProcess):
+class PrivateTable(Gate):
     """A table that answers only with noise, under a budget.
 
     Args:
@@ -88,7 +80,6 @@ class PrivateTable(SingleProcess):
         *,
         choice: bytes | None = None,
     ):
-        super().__init__()
         checks.kind(
             data, Dataset, "data must be a pgmjax.Dataset", "write PrivateTable(data, relation, budget)"
         )
@@ -98,22 +89,19 @@ class PrivateTable(SingleProcess):
             "budget must be a Budget, such as Budget(1)",
             "write PrivateTable(data, relation, budget)",
         )
-        self._data = data
-        self._relation = Relation.parse(relation)
-        if data.rows_outside == "drop" and self._relation is Relation.REPLACE_ONE:
+        relation = Relation.parse(relation)
+        if data.rows_outside == "drop" and relation is Relation.REPLACE_ONE:
             raise ValueError(
                 'rows_outside "drop" makes the number of records private, and replace-one makes it public: '
                 'take rows_outside "missing" or "clip", or the relation add-remove.'
             )
-        budget.bind(self._relation, data.unit)
-        self._budget = budget
-        self._backend = (default_backend() if backend is None else backend).restart()
-        self._journal = journal
+        budget.bind(relation, data.unit)
+        source = (default_backend() if backend is None else backend).restart()
+        super().__init__(relation, budget, source, journal, tape)
+        self._data = data
         self._is_snapshot = False
         self._counted: tuple[Dataset | None, dict[Clique, np.ndarray]] = None, {}  # exact tables of records
         self._distances: dict[Any, Any] = {}  # exact scores of the last selection's candidates
-        self._tape = tapes.active() if tape is None else tape
-        self._run: object = self
         self._choice = self._choice_key() if choice is None else choice
         self._steps = itertools.count()
 
@@ -149,11 +137,6 @@ class PrivateTable(SingleProcess):
         return self._data.domain
 
     @property
-    def relation(self) -> Relation:
-        """The neighbouring relation."""
-        return self._relation
-
-    @property
     def weighted(self) -> bool:
         """True if its records have weights, which is public."""
         return self._data.weighted
@@ -177,24 +160,6 @@ class PrivateTable(SingleProcess):
     def max_records(self) -> int:
         """The largest number of records in which neighbours differ: 1, or the bound of the unit."""
         return 1 if self.unit is None else self.unit.max_records
-
-    @property
-    def budget(self) -> Budget:
-        """The budget, with the cost so far."""
-        return self._budget
-
-    @property
-    def secure(self) -> bool:
-        """True if the answers may be published: each has secure noise, and no tape is running.
-
-        Answers that a journal gave back count by the noise that they were drawn with.
-        """
-        told = None if self._journal is None else self._journal.secure
-        return self._tape is None and (is_secure(self._backend) if told is None else told)
-
-    def receipt(self) -> dict[str, Any] | None:
-        """Return the journal's record of the run's charge; None without a journal."""
-        return None if self._journal is None else self._journal.receipt()
 
     @property
     def seed(self) -> int | None:
@@ -412,14 +377,9 @@ class PrivateTable(SingleProcess):
             self.max_records,
         )
         self._charge([each.event for each in planned])
-        gates = responding.Gates(
-            self._withheld,
-            None if self._journal is None else self._kept,
-            None if self._tape is None else self._pass,
-        )
         count = self.public_count()
         ordered = row_order_is_public is True
-        return responding.Responses(planned, self._data, count, self._backend, gates, show_progress, ordered)
+        return responding.Responses(self, planned, self._data, count, show_progress, ordered)
 
     def public_count(self) -> int:
         """Return the exact number of records, which is public under REPLACE_ONE.
@@ -483,30 +443,13 @@ class PrivateTable(SingleProcess):
     def _weight_bound(self) -> int | None:
         return self._data.max_weight if self._data.weighted else None
 
-    def _charge(self, events: Sequence[Event], request: Mapping[str, Any] | None = None) -> None:
-        """Charge for a use of the counts, which comes next.
+    def _look_first(self, request: Mapping[str, Any] | None) -> None:
+        """Look whether the table is valid, unless the journal keeps the answer or the table is registered.
 
         A table that is not valid costs nothing if nobody has registered it: then whoever asks holds it.
-
-        Args:
-            events: what it costs.
-            request: what is asked for, if one answer says it all: if it is kept, the table is not read.
         """
-        self._check_process()
-        self._budget.require(events)
         if not self._data.registered and (request is None or not self._is_kept(request)):
             self._records()
-        if self._journal is not None:
-            secure = is_secure(self._backend) and self._tape is None
-            self._journal.begin(self._run, self._budget.whole, self._relation, secure)
-        self._budget.charge(events)
-
-    def _kept(self, request: Mapping[str, Any], compute: Callable[[], np.ndarray]) -> np.ndarray:
-        return compute() if self._journal is None else self._journal.answer(request, compute)
-
-    def _is_kept(self, request: Mapping[str, Any]) -> bool:
-        """Return whether the journal has the answer to the next request."""
-        return self._journal is not None and self._journal.holds(request)
 
     def _answer(self, planned: Sequence[PlannedMeasurement], show_progress: bool | None) -> list[np.ndarray]:
         """Draw all noise before reading the table, so that drawing time does not depend on the counts."""
@@ -585,24 +528,6 @@ class PrivateTable(SingleProcess):
             self._is_snapshot = True
         return self._data
 
-    def _withheld(self, doing: str, act: Callable[..., Any], *given: Any) -> Any:
-        """Return `act(*given)`, computed from private numbers; of an error only its type is reported."""
-        try:
-            return act(*given)
-        except TableChangedError:  # its message says nothing about the records
-            raise
-        except Exception as error:  # its own message may quote a row or a count
-            failure = type(error).__name__
-            _tell_holder(doing, error)
-        # raised out here, so that the error does not carry the other one along as its context
-        raise TableReadError(
-            f"{doing} failed with {failure} after the budget was charged. Details are withheld, since they "
-            "may show private values; data.validate() is a safe place for the table's holder to look."
-        )
-
-    def _pass(self, call: tapes.Call, release: Callable[[], np.ndarray]) -> np.ndarray:
-        return release() if self._tape is None else self._tape.passage(call, release)
-
     def __repr__(self) -> str:
         return f"PrivateTable({self.domain!r}, {self._relation.value}, {self._budget!r})"
 
@@ -610,73 +535,3 @@ class PrivateTable(SingleProcess):
 def repeatable_choice(seed: int) -> bytes:
     """Return the key of the choice among a unit's records for noise of a seed; it is no secret."""
     return f"pgmjax records of a unit {seed}".encode()
-
-
-_holder_log: contextvars.ContextVar[pathlib.Path | None] = contextvars.ContextVar("holder_log", default=None)
-
-
-@contextlib.contextmanager
-def holder_log(path: str | os.PathLike[str] | None) -> Iterator[None]:
-    """Write what errors withhold to a file that only the table's holder may read, while the block runs.
-
-    Args:
-        path: the file, made with mode 0600 if it is missing and appended to; None writes nothing.
-
-    Raises:
-        OSError: it cannot be opened.
-        ValueError: it is a link or no regular file, or others may read or write it.
-    """
-    if path is not None:
-        open_private(path).close()  # before anything is spent
-    token = _holder_log.set(None if path is None else pathlib.Path(path).absolute())
-    try:
-        yield
-    finally:
-        _holder_log.reset(token)
-
-
-def _tell_holder(doing: str, error: Exception) -> None:
-    path = _holder_log.get()
-    if path is None:
-        return
-    with contextlib.suppress(OSError, ValueError), open_private(path) as file:
-        file.write(f"{doing} failed.\n{''.join(traceback.format_exception(error))}\n")
-
-
-class Journal(Protocol):
-    """The interface of a journal, as `PrivateTable` uses it."""
-
-    @property
-    def secure(self) -> bool | None:
-        """True if each answer so far was drawn with secure noise, by whatever run; None before the first."""
-        ...
-
-    def begin(self, run: object, budget: Budget, relation: Relation, secure: bool) -> None:
-        """Charge the whole budget of a run; called before counts are read, possibly repeatedly.
-
-        Args:
-            run: the owner of the journal.
-            budget: the run's whole budget.
-            relation: the neighbouring relation.
-            secure: whether the noise of answers that are computed from now on is secure.
-
-        Raises:
-            ValueError: the journal belongs to another run.
-        """
-        ...
-
-    def receipt(self) -> dict[str, Any] | None:
-        """Return a record of the run's charge; None if it is not kept in a ledger."""
-        ...
-
-    def choice_key(self) -> bytes | None:
-        """Return the secret by which the records of a unit are chosen, the same when the run goes on."""
-        ...
-
-    def holds(self, request: Mapping[str, Any]) -> bool:
-        """Return whether the run's next answer is stored, for this request."""
-        ...
-
-    def answer(self, request: Mapping[str, Any], compute: Callable[[], np.ndarray]) -> np.ndarray:
-        """Return the run's next answer, int64 [n]: the stored one, or one computed and stored now."""
-        ...

@@ -20,10 +20,11 @@ from pgmjax.measurements.noise import DiscreteNoise
 from pgmjax.privacy import measuring
 from pgmjax.privacy import tape as tapes
 from pgmjax.privacy.accounting.events import LaplaceEvent
-from pgmjax.privacy.backend import NoiseBackend, default_backend, is_secure
-from pgmjax.privacy.budget import Budget, SingleProcess
+from pgmjax.privacy.backend import NoiseBackend
+from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.exact import exact_epsilon
-from pgmjax.privacy.private_table import Journal
+from pgmjax.privacy.gate import Gate, Journal
+from pgmjax.privacy.opendp import default_backend
 from pgmjax.privacy.sensitivity import Sensitivity
 
 GRID = 2.0**-20
@@ -36,7 +37,7 @@ MEASURES = ("cosine", "pearson", "inner_product")
 PROTECTS = ("rating", "record")
 
 
-class PrivateRatings(SingleProcess):
+class PrivateRatings(Gate):
     """Ratings that answer only with noise, under a budget.
 
     Args:
@@ -70,7 +71,6 @@ class PrivateRatings(SingleProcess):
         backend: NoiseBackend | None = None,
         journal: Journal | None = None,
     ) -> None:
-        super().__init__()
         checks.kind(ratings, Ratings, "ratings must be pgmjax.data.ratings.Ratings")
         if Relation.parse(relation) is not Relation.REPLACE_ONE:
             raise ValueError(
@@ -80,37 +80,20 @@ class PrivateRatings(SingleProcess):
         if budget.unit != "epsilon":
             raise ValueError(f"the budget of ratings must be counted in epsilon, got {budget.unit}.")
         budget.bind(Relation.REPLACE_ONE)
-        self._ratings, self._budget = ratings, budget
         self._protect = checks.choice("protect", protect, PROTECTS)
-        self._backend = default_backend() if backend is None else backend
         if journal is not None and self._protect != "record":
             raise ValueError(
                 "a ledger's account answers for whole records, and protect='rating' for single ratings only: "
                 "protect records, or keep no ledger."
             )
-        self._journal = journal
-        self._tape = tapes.active()
+        source = default_backend() if backend is None else backend
+        super().__init__(Relation.REPLACE_ONE, budget, source, journal)
+        self._ratings = ratings
 
     @property
     def shape(self) -> tuple[int, int]:
         """Numbers of records and items, which are public."""
         return self._ratings.shape
-
-    @property
-    def budget(self) -> Budget:
-        """The budget, with the cost so far."""
-        return self._budget
-
-    @property
-    def backend(self) -> NoiseBackend:
-        """The source of noise."""
-        return self._backend
-
-    @property
-    def secure(self) -> bool:
-        """True if what comes from here may be published; see `PrivateTable.secure`."""
-        told = None if self._journal is None else self._journal.secure
-        return self._tape is None and (is_secure(self._backend) if told is None else told)
 
     def similarities(self, pairs: Any, measure: str, *, epsilon: Any) -> NoisySimilarities:
         """Answer similarities of pairs of records, with discrete Laplace noise.
@@ -132,13 +115,8 @@ class PrivateRatings(SingleProcess):
         sensitivity = self._sensitivity(pairs, measure)
         epsilon = exact_epsilon(epsilon)
         distribution = self._backend.laplace(sensitivity, epsilon)
-        events = [LaplaceEvent(epsilon, None, distribution.scale)]
-        self._check_process()
-        self._budget.require(events)
-        if self._journal is not None:
-            secure = is_secure(self._backend) and self._tape is None
-            self._journal.begin(self, self._budget, Relation.REPLACE_ONE, secure)
-        self._budget.charge(events)
+        asked = {"similarities": {"pairs": pairs.tolist(), "measure": measure, "scale": distribution.scale}}
+        self._charge([LaplaceEvent(epsilon, None, distribution.scale)], asked)
 
         def compute() -> np.ndarray:
             low, high = value_range(measure, self._ratings.scale, self._ratings.shape[1])
@@ -146,20 +124,13 @@ class PrivateRatings(SingleProcess):
             noise = 0 if replays else measuring.fresh(self._backend, distribution, len(pairs))
             similarities = np.clip(self._ratings.similarities(pairs, measure), low, high)
             exact = np.rint(similarities / GRID).astype(np.int64)
-            if self._tape is None:
-                return exact + noise
             moved = Sensitivity(sensitivity, "l1", Relation.REPLACE_ONE)
             public = (measure, self._protect, pairs.tobytes())
             call = tapes.Call(distribution.noise, public, distribution, moved, exact)
-            return self._tape.passage(call, lambda: exact + noise)
+            return self._pass(call, lambda: exact + noise)
 
-        asked = {"similarities": {"pairs": pairs.tolist(), "measure": measure, "scale": distribution.scale}}
-        values = compute() if self._journal is None else self._journal.answer(asked, compute)
+        values = self._kept(asked, compute)
         return NoisySimilarities(pairs, measure, values, sensitivity, distribution)
-
-    def receipt(self) -> dict[str, Any] | None:
-        """Return the journal's record of the run's charge; None without a journal."""
-        return None if self._journal is None else self._journal.receipt()
 
     def _sensitivity(self, pairs: np.ndarray, measure: str) -> int:
         scale = self._ratings.scale
@@ -214,11 +185,6 @@ class NoisySimilarities:
     def answers(self) -> np.ndarray:
         """The noisy similarities, float64 [pairs]."""
         return self.values * GRID
-
-    @property
-    def stddev(self) -> float:
-        """The standard deviation of their noise."""
-        return self.distribution.stddev * GRID
 
 
 def value_range(measure: str, scale: tuple[float, float] | None, items: int) -> tuple[float, float]:

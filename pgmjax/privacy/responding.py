@@ -25,7 +25,8 @@ from pgmjax.privacy.accounting.events import Response
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.budget import SingleProcess
 from pgmjax.privacy.exact import exact_epsilon
-from pgmjax.privacy.response import KaryResponse, ResponseDistribution
+from pgmjax.privacy.gate import Gate
+from pgmjax.privacy.response import ResponseDistribution
 from pgmjax.privacy.sensitivity import RECORDS, Sensitivity
 
 ENCODINGS = ("direct", "optimal-unary", "symmetric-unary")
@@ -167,21 +168,6 @@ def check_size(clique: Clique, size: int, encoding: str) -> None:
         )
 
 
-@dataclasses.dataclass(frozen=True)
-class Gates:
-    """The choke point's callbacks between private numbers and the outside.
-
-    Attributes:
-        withheld: calls a function on private numbers and hides the message of an error.
-        kept: called with a request and a function that computes its int64 answer; None without a journal.
-        passed: called with a tape's call and a function that releases its answer; None without a tape.
-    """
-
-    withheld: Callable[..., Any]
-    kept: Callable[..., np.ndarray] | None
-    passed: Callable[..., np.ndarray] | None
-
-
 class Responses(SingleProcess):
     """The answers of the records, block by block in the order of the table; can be read only once.
 
@@ -196,11 +182,10 @@ class Responses(SingleProcess):
 
     def __init__(
         self,
+        gate: Gate,
         planned: tuple[PlannedResponse, ...],
         data: Dataset,
         rows: int,
-        backend: NoiseBackend,
-        gates: Gates,
         show_progress: bool | None,
         row_order_is_public: bool,
     ):
@@ -208,8 +193,7 @@ class Responses(SingleProcess):
         self.planned = planned
         self.rows = rows
         self._data = data
-        self._backend = backend
-        self._gates = gates
+        self._gate = gate
         self._show = show_progress
         self._ordered = row_order_is_public
         self._read = False
@@ -229,25 +213,6 @@ class Responses(SingleProcess):
         """The distribution of each group's answers."""
         return tuple(each.distribution for each in self.planned)
 
-    @property
-    def distribution(self) -> KaryResponse:
-        """The response distribution of a single group in the encoding "direct".
-
-        Raises:
-            ValueError: there are several groups, or the encoding is unary.
-        """
-        distribution = self.planned[0].distribution
-        if len(self.planned) != 1 or not isinstance(distribution, KaryResponse):
-            given = ", ".join(f"{each.attributes} in {each.encoding!r}" for each in self.planned)
-            raise ValueError(
-                f"These responses are no codes: expected one group in the encoding 'direct', got {given}."
-            )
-        return distribution
-
-    def codes(self) -> Iterator[np.ndarray]:
-        """Yield the categories [rows] of each block of a single group; raises as `__iter__` does."""
-        return (block[0] for block in self)
-
     def blocks(self) -> Iterator[Block]:
         """Return an iterator over the blocks, as `__iter__` does."""
         return iter(self)
@@ -261,7 +226,7 @@ class Responses(SingleProcess):
                 journal would store them in an order that was not declared public.
             TableReadError: the table could not be read; the spend stays.
         """
-        if self._gates.kept is not None and not self._ordered:
+        if self._gate._journal is not None and not self._ordered:
             raise ValueError(
                 "These responses would be kept in the ledger in the order of the table, which was not said "
                 "to be public: say respond(..., row_order_is_public=True) if it does not depend on private "
@@ -290,10 +255,8 @@ class Responses(SingleProcess):
             private as the responses together, also where the order depends on private values.
         """
         self._begin()
-        if self._gates.kept is None:
-            return count(self._blocks(self._answered))
         request = {**self._request(0, self.rows), "counted": asked}
-        return self._gates.kept(request, lambda: count(self._blocks(self._answered)))
+        return self._gate._kept(request, lambda: count(self._blocks(self._answered)))
 
     def _begin(self) -> None:
         self._check_process()
@@ -303,7 +266,7 @@ class Responses(SingleProcess):
 
     def _size(self) -> int:
         """Records a block; a tape sees each group of attributes pass once."""
-        return block_rows(self.planned) if self._gates.passed is None else self.rows
+        return block_rows(self.planned) if self._gate._tape is None else self.rows
 
     def _length(self, number: int) -> int:
         return min(self._size(), self.rows - number * self._size())
@@ -324,14 +287,14 @@ class Responses(SingleProcess):
                 progress.advance(count)
 
     def _kept(self, reader: Reader, number: int, count: int) -> Block:
-        if self._gates.kept is None:
+        if self._gate._journal is None:
             return self._answered(reader, number, count)
         request = self._request(number, count)
-        words = self._gates.kept(request, lambda: pack(self._answered(reader, number, count)))
+        words = self._gate._kept(request, lambda: pack(self._answered(reader, number, count)))
         return unpack(words, self.planned, count)
 
     def _answered(self, reader: Reader, number: int, count: int) -> Block:
-        codes = self._gates.withheld("Reading the table", self._codes, reader, number, count)
+        codes = self._gate._withheld("Reading the table", self._codes, reader, number, count)
         return tuple(self._passed(each, part) for each, part in zip(self.planned, codes, strict=True))
 
     def _codes(self, reader: Reader, number: int, count: int) -> list[np.ndarray]:
@@ -342,8 +305,8 @@ class Responses(SingleProcess):
         return codes
 
     def _passed(self, planned: PlannedResponse, codes: np.ndarray) -> np.ndarray:
-        if self._gates.passed is None:
-            return planned.respond(self._backend, codes)
+        if self._gate._tape is None:
+            return planned.respond(self._gate._backend, codes)
         call = tape.Call(
             "response",
             (planned.attributes,),
@@ -351,8 +314,8 @@ class Responses(SingleProcess):
             planned.sensitivity,
             codes.astype(np.int64),
         )
-        answers = self._gates.passed(
-            call, lambda: planned.respond(self._backend, codes).astype(np.int64).reshape(-1)
+        answers = self._gate._pass(
+            call, lambda: planned.respond(self._gate._backend, codes).astype(np.int64).reshape(-1)
         )
         if planned.bits:
             return answers.astype(np.bool_).reshape(codes.size, planned.distribution.size)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import decimal
+import functools
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -108,30 +109,49 @@ def response_for(size: int, epsilon: Fraction) -> KaryResponse:
         `epsilon_bound` <= epsilon, and that of the next smaller float `lie` is above epsilon.
     """
     size = checks.integer("size", size, low=2, high=LARGEST_SIZE)
+    uniform = Fraction(size - 1, size)
+    most = floor_float(uniform)
+    if Fraction(most) == uniform:
+        most = math.nextafter(most, 0.0)
+    lie = _least_lie(
+        functools.partial(KaryResponse, size),
+        size - 1,
+        epsilon,
+        epsilon,
+        most,
+        f"randomised response over {size} categories: its answers would be uniform",
+    )
+    return KaryResponse(size, lie)
+
+
+def _least_lie(
+    make: Callable[[float], ResponseDistribution],
+    others: int,
+    exponent: Fraction,
+    epsilon: Fraction,
+    most: float,
+    refused: str,
+) -> float:
+    """Return the smallest lie probability, at most `most`, with which a distribution keeps epsilon.
+
+    The search begins at others / (exp(exponent) + others), which is right up to rounding.
+    """
     if epsilon > scales.STRONGEST:
         raise ValueError(
             f"epsilon {shortened(epsilon)} means that no answer is ever a lie and protects nothing: spend at "
             f"most {scales.STRONGEST}."
         )
-    uniform = Fraction(size - 1, size)
-    most = floor_float(uniform)
-    if Fraction(most) == uniform:
-        most = math.nextafter(most, 0.0)
-    lie = min(most, (size - 1) / (math.exp(epsilon) + size - 1))
-    while not _within(size, lie, epsilon):
+    lie = min(most, others / (math.exp(exponent) + others))
+    while make(lie).epsilon_bound > epsilon:
         if lie >= most:
             raise ValueError(
-                f"epsilon {shortened(epsilon)} is too small for randomised response over {size} categories: "
-                "its answers would be uniform to within a 64-bit float. Spend more."
+                f"epsilon {shortened(epsilon)} is too small for {refused} to within a 64-bit float. Spend "
+                "more."
             )
         lie = math.nextafter(lie, 1.0)
-    while _within(size, lower := math.nextafter(lie, 0.0), epsilon):
+    while make(lower := math.nextafter(lie, 0.0)).epsilon_bound <= epsilon:
         lie = lower
-    return KaryResponse(size, lie)
-
-
-def _within(size: int, lie: float, epsilon: Fraction) -> bool:
-    return KaryResponse(size, lie).epsilon_bound <= epsilon
+    return lie
 
 
 def answered(truth: np.ndarray, lies: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -231,22 +251,14 @@ def unary_for(size: int, epsilon: Fraction, symmetric: bool = False) -> UnaryRes
     Guarantees:
         `epsilon_bound` <= epsilon, and that of the next smaller float `lie` is above epsilon.
     """
-    if epsilon > scales.STRONGEST:
-        raise ValueError(
-            f"epsilon {shortened(epsilon)} means that no answer is ever a lie and protects nothing: spend at "
-            f"most {scales.STRONGEST}."
-        )
-    most = math.nextafter(0.5, 0.0)
-    lie = min(most, 1 / (math.exp(epsilon / 2 if symmetric else epsilon) + 1))
-    while UnaryResponse(size, lie, symmetric).epsilon_bound > epsilon:
-        if lie >= most:
-            raise ValueError(
-                f"epsilon {shortened(epsilon)} is too small for unary responses: their bits would be fair "
-                "coins to within a 64-bit float. Spend more."
-            )
-        lie = math.nextafter(lie, 1.0)
-    while UnaryResponse(size, lower := math.nextafter(lie, 0.0), symmetric).epsilon_bound <= epsilon:
-        lie = lower
+    lie = _least_lie(
+        functools.partial(UnaryResponse, size, symmetric=symmetric),
+        1,
+        epsilon / 2 if symmetric else epsilon,
+        epsilon,
+        math.nextafter(0.5, 0.0),
+        "unary responses: their bits would be fair coins",
+    )
     return UnaryResponse(size, lie, symmetric)
 
 

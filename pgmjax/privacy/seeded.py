@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, DiscreteNoise, DiscreteStaircase
-from pgmjax.privacy import response, scales, selection
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, DiscreteNoise
+from pgmjax.privacy import response, selection
+from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.response import (
     UnaryResponse,
     checked_bits,
@@ -18,14 +18,13 @@ from pgmjax.privacy.response import (
     checked_response,
     checked_selection,
     sampler_of,
-    unary_for,
 )
 
 _STREAM = int.from_bytes(b"noise", "big")  # keeps noise apart from other uses of the same seed
 _CHUNK = 1 << 20
 
 
-class SeededBackend:
+class SeededBackend(NoiseBackend):
     """The secure backend's distributions, drawn by a seeded NumPy generator, to float64 precision.
 
     Releases made with it say `secure=False` and contain the seed. Each run restarts the stream, so the same
@@ -64,34 +63,6 @@ class SeededBackend:
         """Return a backend with the same seed at the start of its stream."""
         assert self.seed is not None
         return SeededBackend(self.seed, insecure=True)
-
-    def laplace(self, sensitivity: int, epsilon: Fraction) -> DiscreteLaplace:
-        """Return the distribution for an L1 sensitivity and epsilon."""
-        return scales.laplace_for(sensitivity, epsilon)
-
-    def gaussian(self, sensitivity_squared: int, rho: Fraction) -> DiscreteGaussian:
-        """Return the distribution for a squared L2 sensitivity and rho."""
-        return scales.gaussian_for(sensitivity_squared, rho)
-
-    def permute_and_flip(
-        self, sensitivity: int, epsilon: Fraction, monotone: bool = False
-    ) -> selection.PermuteAndFlip:
-        """Return the distribution for scores of a sensitivity and epsilon."""
-        return selection.permute_and_flip_for(sensitivity, epsilon, monotone)
-
-    def exponential(
-        self, sensitivity: int, epsilon: Fraction, monotone: bool = False
-    ) -> selection.ExponentialMechanism:
-        """Return the distribution for scores of a sensitivity and epsilon."""
-        return selection.exponential_for(sensitivity, epsilon, monotone)
-
-    def randomized_response(self, size: int, epsilon: Fraction) -> response.KaryResponse:
-        """Return the response with the smallest lie probability that is provably epsilon-DP."""
-        return response.response_for(size, epsilon)
-
-    def unary_response(self, size: int, epsilon: Fraction, symmetric: bool = False) -> UnaryResponse:
-        """Return the response with the smallest lie probability that is provably epsilon-DP."""
-        return unary_for(size, epsilon, symmetric)
 
     def draw(self, distribution: DiscreteNoise, size: int) -> np.ndarray:
         """Return independent noise, int64 [size]."""
@@ -164,25 +135,9 @@ class SeededBackend:
             filled += taken.size
         return result
 
-    def _staircase(self, distribution: DiscreteStaircase, size: int) -> np.ndarray:
-        """Draw sign, stair and position in the stair; reject part of the lower halves, and negative zero."""
-        result, filled, fall = np.empty(size, dtype=np.int64), 0, math.exp(-1 / distribution.scale)
-        while filled < size:
-            count = 2 * (size - filled) + 16
-            stairs = self._generator.geometric(-math.expm1(-1 / distribution.scale), count) - 1
-            rests = self._generator.integers(distribution.width, size=count)
-            sign = 2 * self._generator.integers(2, size=count) - 1
-            kept = (rests < distribution.step) | (self._generator.random(count) < fall)
-            drawn = stairs * distribution.width + rests
-            taken = (sign * drawn)[kept & ((sign > 0) | (drawn > 0))][: size - filled]
-            result[filled : filled + taken.size] = taken
-            filled += taken.size
-        return result
-
     _samplers: ClassVar[dict[type, Any]] = {
         DiscreteLaplace: _laplace,
         DiscreteGaussian: _gaussian,
-        DiscreteStaircase: _staircase,
     }
 
     def __repr__(self) -> str:

@@ -128,24 +128,22 @@ class ThresholdNoise:
         return sensitivity / self.threshold.scale + 2 * sensitivity / self.distance.scale
 
 
-def permute_and_flip_for(sensitivity: int, epsilon: Fraction, monotone: bool = False) -> PermuteAndFlip:
+def permute_and_flip_for(sensitivity: int, epsilon: Fraction) -> PermuteAndFlip:
     """Return the distribution that makes a choice epsilon-DP, its scale rounded up to a float.
 
     Args:
         sensitivity: the largest change of one score between neighbours; 0 is taken as 1.
         epsilon: exact budget of the choice.
-        monotone: whether between any two neighbours no score rises while another falls, as for
-            counts under add-remove; half the scale is then enough.
 
     Raises:
         ValueError: the scale would overflow, or the choice would practically not be random.
     """
-    return PermuteAndFlip(_scale(sensitivity, epsilon, monotone))
+    return PermuteAndFlip(_scale(sensitivity, epsilon))
 
 
-def exponential_for(sensitivity: int, epsilon: Fraction, monotone: bool = False) -> ExponentialMechanism:
+def exponential_for(sensitivity: int, epsilon: Fraction) -> ExponentialMechanism:
     """Return the distribution of an epsilon-DP and epsilon^2/8-zCDP choice; see `permute_and_flip_for`."""
-    return ExponentialMechanism(_scale(sensitivity, epsilon, monotone))
+    return ExponentialMechanism(_scale(sensitivity, epsilon))
 
 
 def checked_scores(scores: Any) -> np.ndarray:
@@ -178,9 +176,8 @@ def _below_best(scores: Any) -> np.ndarray:
     return (array - array.max()).astype(np.float64)
 
 
-def _scale(sensitivity: int, epsilon: Fraction, monotone: bool) -> float:
-    factor = 1 if monotone else 2
-    scale = factor * Fraction(max(sensitivity, 1)) / epsilon
+def _scale(sensitivity: int, epsilon: Fraction) -> float:
+    scale = 2 * Fraction(max(sensitivity, 1)) / epsilon
     if scale > scales.LARGEST_SCALE:
         raise ValueError(
             f"epsilon {shortened(epsilon)} for scores of sensitivity {sensitivity} asks for a scale above "
@@ -190,7 +187,7 @@ def _scale(sensitivity: int, epsilon: Fraction, monotone: bool) -> float:
         raise ValueError(
             f"epsilon {shortened(epsilon)} for scores of sensitivity {sensitivity} leaves nothing to chance "
             "(once in 10^27 choices) and protects nothing: spend at most "
-            f"{factor * scales.STRONGEST} times the sensitivity."
+            f"{2 * scales.STRONGEST} times the sensitivity."
         )
     return ceil_float(scale)
 

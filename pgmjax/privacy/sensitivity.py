@@ -1,7 +1,7 @@
 """Sensitivity: the largest change of an answer between neighbouring tables, computed from the query.
 
 A sensitivity is never entered by hand: `Sensitivity.of` computes it from a query, `Score.sensitivity` from a
-score. It records its norm and relation, and sensitivities with different ones cannot be combined.
+score. It records its norm and relation.
 
 A sensitivity is one number for the whole change. `shifts_of` gives the changes of single answers, for tighter
 accounting: if every neighbouring change moves the answers by at most the same few integers, in some order,
@@ -113,35 +113,6 @@ class Sensitivity:
         factor = records**2 if self.norm == "l2_squared" else records
         return dataclasses.replace(self, value=self.value * factor)
 
-    @classmethod
-    def stacked(cls, parts: Iterable[Sensitivity]) -> Sensitivity:
-        """Return the sensitivity of several answers together: the sum, or for "linf" the maximum.
-
-        One record may affect all of them, so in general no smaller value is valid.
-
-        Raises:
-            TypeError: a part is not a `Sensitivity`.
-            ValueError: there is no part, or parts have different norms or relations.
-        """
-        known: list[Any] = list(parts)
-        if not known:
-            raise ValueError("there is no sensitivity to stack: give at least one.")
-        for part in known:
-            checks.kind(part, Sensitivity, "only Sensitivity objects can be stacked")
-        first = known[0]
-        for part in known:
-            if part.relation is not first.relation:
-                raise ValueError(
-                    f"sensitivities under different relations cannot be combined: {first.relation.value} and "
-                    f"{part.relation.value}. Compute all under one."
-                )
-            if part.norm != first.norm:
-                raise ValueError(
-                    f"sensitivities of different norms cannot be combined: {first.norm} and {part.norm}."
-                )
-        values = [part.value for part in known]
-        return cls(max(values) if first.norm == "linf" else sum(values), first.norm, first.relation)
-
 
 def check_measurable(query: Any, domain: Domain) -> None:
     """Refuse a query that cannot be measured or scored exactly.
@@ -150,7 +121,12 @@ def check_measurable(query: Any, domain: Domain) -> None:
         TypeError: the argument is not a query.
         ValueError: as for `check_integral`, or an entry exceeds `queries.integers.LARGEST_ENTRY`.
     """
-    checks.kind(query, Query, "A query must be a pgmjax.queries.Query")
+    checks.kind(
+        query,
+        Query,
+        "A query must be a pgmjax.queries.Query",
+        'a marginal is queries.marginal(("age", "sex"))',
+    )
     query.remembered("measurable", domain, lambda: _check_measurable(query, domain))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import hashlib
+import numbers
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,8 +32,9 @@ class AttributeQuery(Named):
     """One factor of a query: a matrix [rows, size] over the codes 0..size-1 of one attribute.
 
     A block has no size until it is bound to an attribute. It is hashable and compared by content, so it
-    can be a static argument under `jax.jit`. A new block is one class with `kind`, `_rows` and
-    `_matrix`; the other underscored methods are shortcuts that must agree with the matrix.
+    can be a static argument under `jax.jit`. A new block is one class with `kind`, `rows` and `_matrix`;
+    the other methods are shortcuts that must agree with the matrix. Only `check`, `matrix` and `apply` refuse
+    a size that does not fit.
 
     References:
         McKenna et al. 2019, Appendix B.1, Table 2.
@@ -56,20 +58,26 @@ class AttributeQuery(Named):
         """
         return self
 
+    @abc.abstractmethod
     def rows(self, size: int) -> int:
         """Return the number of answers on an attribute of `size` codes."""
-        self.check(size)
-        return self._rows(size)
 
     def matrix(self, size: int) -> np.ndarray:
-        """Return the matrix [rows, size]: int64 when `is_integral`, float64 otherwise."""
+        """Return the matrix [rows, size]: int64 when `is_integral`, float64 otherwise.
+
+        Raises:
+            ValueError: the block does not fit the size.
+        """
         self.check(size)
         return self._matrix(size)
 
     def is_integral(self, size: int) -> bool:
         """Return whether every entry is an integer."""
-        self.check(size)
-        return self._is_integral(size)
+        return True
+
+    def is_nonnegative(self, size: int) -> bool:
+        """Return whether no entry is negative."""
+        return True
 
     def apply(self, table: Any, axis: int, xp: Any = np) -> Any:
         """Replace one axis of a table by the answers: [..., size, ...] to [..., rows, ...].
@@ -95,37 +103,30 @@ class AttributeQuery(Named):
 
     def max_column(self, size: int, power: int) -> Exact:
         """Return the largest sum over a column of ``abs(entry) ** power``, for power 1 or 2."""
-        self.check(size)
-        return self._max_column(size, power)
+        return columns.max_column(self._matrix(size), power)
 
     def max_distance(self, size: int, power: int) -> Exact | None:
         """Return the largest sum over rows of ``abs(difference of two columns) ** power``.
 
         None if there is no closed form and there are too many columns to compare all pairs.
         """
-        self.check(size)
-        return self._max_distance(size, power)
+        if size > columns.MAX_PAIRWISE_COLUMNS and self.rows(size) > 1:
+            return None
+        return columns.max_distance(self._matrix(size), power)
 
     def row_extremes(self, size: int) -> tuple[Extremes, ...]:
         """Return the smallest and largest entry of each row, without the dominated rows.
 
         See `queries.columns.row_extremes_of_matrix`.
         """
-        self.check(size)
-        return self._row_extremes(size)
+        return columns.row_extremes_of_matrix(self._matrix(size))
 
     def separates(self, size: int) -> bool:
         """Return whether any two columns are equal or have disjoint supports and equal norms.
 
         At least two columns must differ. Records that differ here then share no answer.
         """
-        self.check(size)
-        return self._separates(size)
-
-    def is_nonnegative(self, size: int) -> bool:
-        """Return whether no entry is negative."""
-        self.check(size)
-        return self._is_nonnegative(size)
+        return False
 
     def to_spec(self) -> Any:
         """Return the workload-file form: a name, or a mapping of the name to its arguments."""
@@ -136,33 +137,10 @@ class AttributeQuery(Named):
         pass
 
     @abc.abstractmethod
-    def _rows(self, size: int) -> int: ...
-
-    @abc.abstractmethod
     def _matrix(self, size: int) -> np.ndarray: ...
-
-    def _is_integral(self, size: int) -> bool:
-        return True
-
-    def _is_nonnegative(self, size: int) -> bool:
-        return True
 
     def _apply(self, table: Any, axis: int, xp: Any) -> Any:
         return contract(self._matrix(table.shape[axis]), table, axis, xp)
-
-    def _max_column(self, size: int, power: int) -> Exact:
-        return columns.max_column(self._matrix(size), power)
-
-    def _max_distance(self, size: int, power: int) -> Exact | None:
-        if size > columns.MAX_PAIRWISE_COLUMNS:
-            return None
-        return columns.max_distance(self._matrix(size), power)
-
-    def _row_extremes(self, size: int) -> tuple[Extremes, ...]:
-        return columns.row_extremes_of_matrix(self._matrix(size))
-
-    def _separates(self, size: int) -> bool:
-        return False
 
     def _arguments(self) -> Any:
         return None
@@ -253,13 +231,9 @@ class FrozenArray:
     _digest: str
 
     def __init__(self, values: Any, name: str = "the array", dimensions: int | None = None) -> None:
-        checks.unlabelled(name, values)
-        array = _checked(values, name)
+        array = real_array(name, values, booleans=True)
         if dimensions is not None and array.ndim != dimensions:
             raise ValueError(f"{name} must have {dimensions} dimensions, got shape {array.shape}.")
-        if array.size == 0:
-            raise ValueError(f"{name} must not be empty, got shape {array.shape}.")
-        array.flags.writeable = False
         object.__setattr__(self, "array", array)
         content = repr((array.shape, array.dtype.str)).encode() + array.tobytes()
         object.__setattr__(self, "_digest", hashlib.sha256(content).hexdigest())
@@ -280,20 +254,38 @@ class FrozenArray:
         return f"FrozenArray(shape={self.array.shape}, dtype={self.array.dtype})"
 
 
-def _checked(values: Any, name: str) -> np.ndarray:
+def real_array(name: str, values: Any, booleans: bool = False) -> np.ndarray:
+    """Return real numbers as a read-only copy, int64 or float64 (or bool).
+
+    Args:
+        name: what they are, for error messages.
+        values: a rectangular sequence of finite numbers.
+        booleans: whether true and false are taken.
+
+    Raises:
+        TypeError: the entries are not numbers.
+        ValueError: ragged, empty, not finite, beyond 64 bits, or with labels of pandas.
+    """
+    checks.unlabelled(name, values)
     try:
         array = np.asarray(values)
     except ValueError as error:
         raise ValueError(f"{name} must be rectangular: its rows have different lengths.") from error
-    if array.dtype.kind == "b":
-        return np.array(array, dtype=bool, order="C")
-    if array.dtype.kind in "iu":
-        if array.size and int(array.max()) > np.iinfo(np.int64).max:
-            raise ValueError(f"{name} must fit 64-bit signed integers.")
-        return np.array(array, dtype=np.int64, order="C")
-    if array.dtype.kind != "f":
-        raise TypeError(f"{name} must hold real numbers, got entries of type {array.dtype}.")
-    array = np.array(array, dtype=np.float64, order="C")
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} must hold finite numbers; {int((~np.isfinite(array)).sum())} are not.")
+    if array.dtype.kind not in ("biuf" if booleans else "iuf"):
+        kinds = {"U": "texts", "S": "texts", "b": "true and false", "c": "complex numbers"}
+        strange = (type(each).__name__ for each in array.flat if not isinstance(each, numbers.Real))
+        came = kinds.get(array.dtype.kind) or f"an entry of type {next(strange, 'int beyond 64 bits')}"
+        raise TypeError(f"{name} must be real numbers, got {came}: give a list or an array of numbers.")
+    if array.size == 0:
+        raise ValueError(f"{name} must not be empty, got shape {array.shape}.")
+    if array.dtype.kind == "u" and int(array.max()) > np.iinfo(np.int64).max:
+        raise ValueError(f"{name} must fit 64-bit signed integers.")
+    kept = {"f": np.float64, "b": np.bool_}.get(array.dtype.kind, np.int64)
+    array = np.array(array, kept, order="C")
+    wrong = int((~np.isfinite(array)).sum())
+    if wrong:
+        raise ValueError(
+            f"{name} must be finite; {wrong} of {array.size} are not: leave them out, or give numbers."
+        )
+    array.flags.writeable = False
     return array

@@ -117,8 +117,12 @@ def _bits(digits: np.ndarray, shifts: np.ndarray) -> float:
 
 def unscale(value: int, exponent: int) -> int | Fraction:
     """Return ``value / 2**exponent``, as an int if it is one."""
-    result = Fraction(value, 2**exponent)
-    return int(result) if result.denominator == 1 else result
+    return whole(Fraction(value, 2**exponent))
+
+
+def whole(value: Fraction) -> int | Fraction:
+    """Return a fraction as an int if it is one."""
+    return int(value) if value.denominator == 1 else value
 
 
 def round_up(value: float, terms: int) -> float:
@@ -132,9 +136,7 @@ def exact_sqrt_bound(value: Exact) -> float:
 
 
 def _one_row(row: np.ndarray, power: int) -> Exact:
-    low, high = Fraction(row.min().item()), Fraction(row.max().item())
-    result = (high - low) ** power
-    return int(result) if result.denominator == 1 else result
+    return whole((Fraction(row.max().item()) - Fraction(row.min().item())) ** power)
 
 
 def largest_of(integers: np.ndarray) -> int:
@@ -209,7 +211,8 @@ def row_extremes_of_matrix(matrix: np.ndarray) -> tuple[Extremes, ...]:
     tops, places = np.unique(highs, return_inverse=True)
     least = np.full(len(tops), lows.max())
     np.minimum.at(least, places.reshape(-1), lows)
-    return _outermost((_exact(low), _exact(high)) for low, high in zip(least, tops, strict=True))
+    ends = zip(least.tolist(), tops.tolist(), strict=True)
+    return _outermost((whole(Fraction(low)), whole(Fraction(high))) for low, high in ends)
 
 
 def row_extremes_of_product(factors: Sequence[tuple[Extremes, ...]]) -> tuple[Extremes, ...]:
@@ -249,8 +252,3 @@ def _outermost(rows: Iterable[Extremes]) -> tuple[Extremes, ...]:
 
 def _hull(rows: tuple[Extremes, ...]) -> tuple[Extremes, ...]:
     return ((min(low for low, _ in rows), max(high for _, high in rows)),)
-
-
-def _exact(entry: np.generic) -> Number:
-    value = Fraction(entry.item())
-    return int(value) if value.denominator == 1 else value

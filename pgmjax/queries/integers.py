@@ -3,14 +3,13 @@
 An error raised for large counts would reveal that they are large. So nothing here fails on a table:
 answers that could exceed 64 bits are computed as Python integers.
 
-`check_indicators`, `count_records` and `sum_of_rows` are for queries whose entries are 0 and 1: each row
-either counts a record or does not.
+`check_indicators` and `count_records` are for queries whose entries are 0 and 1: each row either counts a
+record or does not.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from fractions import Fraction
 
 import numpy as np
@@ -19,7 +18,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.queries.columns import largest_of
 from pgmjax.queries.query import Query
-from pgmjax.queries.sums import DenseMatrix, WeightedSum
+from pgmjax.queries.sums import WeightedSum
 
 LARGEST_ENTRY = 2**30
 """The largest entry of a query that is measured or scored; see `answers`."""
@@ -29,19 +28,15 @@ _SAFE = 2**62
 
 def largest_entry(query: Query, domain: Domain) -> int:
     """Return a bound on the magnitude of all entries; for a sum, the bounds of its terms are added."""
-    return query.remembered("entry", domain, lambda: _largest_entry(query, domain))
 
+    def compute() -> int:
+        terms: list[tuple[int | float, Query]] = [(1, query)]
+        if isinstance(query, WeightedSum):
+            terms = list(zip(query.coefficients, query.products, strict=True))
+        entries = [Fraction(one.linf_sensitivity(Relation.ADD_REMOVE, domain)) for _, one in terms]
+        return math.ceil(sum(abs(Fraction(c)) * e for (c, _), e in zip(terms, entries, strict=True)))
 
-def _largest_entry(query: Query, domain: Domain) -> int:
-    if isinstance(query, WeightedSum):
-        terms = zip(query.coefficients, query.products, strict=True)
-        bound = sum(abs(Fraction(number)) * _entry(product, domain) for number, product in terms)
-        return math.ceil(bound)
-    return math.ceil(_entry(query, domain))
-
-
-def _entry(query: Query, domain: Domain) -> Fraction:
-    return Fraction(query.linf_sensitivity(Relation.ADD_REMOVE, domain))
+    return query.remembered("entry", domain, compute)
 
 
 def check_entries(query: Query, domain: Domain) -> None:
@@ -143,28 +138,3 @@ def count_records(query: Query, domain: Domain, records: np.ndarray) -> np.ndarr
     table = np.zeros(domain.shape_of(query.clique), dtype=np.int64)
     np.add.at(table, tuple(records[:, places[name]] for name in query.clique), 1)
     return np.asarray(query.apply(table), dtype=np.int64).reshape(-1)
-
-
-def sum_of_rows(query: Query, domain: Domain, rows: Iterable[int]) -> np.ndarray:
-    """Return for every cell how many of the given rows count it, float64 [size of each attribute].
-
-    Args:
-        query: all entries 0 or 1.
-        domain: the domain.
-        rows: row numbers, possibly repeated.
-    """
-    result = np.zeros(domain.shape_of(query.clique))
-    shape = query.shape(domain)
-    numbers, repeats = np.unique(np.fromiter(rows, dtype=np.int64), return_counts=True)
-    if isinstance(query, DenseMatrix):
-        chosen = query.matrix(domain)[numbers]
-        return np.asarray((repeats @ chosen).reshape(result.shape), dtype=np.float64)
-    for coefficient, blocks in query.factors(domain):
-        matrices = [blocks[name].matrix(domain[name]) for name in query.clique]
-        for number, count in zip(numbers, repeats, strict=True):
-            places = np.unravel_index(number, shape)
-            table: np.ndarray = np.array(float(coefficient) * count)
-            for matrix, place in zip(matrices, places, strict=True):
-                table = np.multiply.outer(table, matrix[place])
-            result += table
-    return result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,7 +17,7 @@ from pgmjax.queries import columns, sensitivity
 from pgmjax.queries.block import AttributeQuery
 from pgmjax.queries.blocks import Identity
 from pgmjax.queries.columns import Exact
-from pgmjax.queries.query import Query, Term, attribute_names, specs_of
+from pgmjax.queries.query import Query, Term, attribute_names
 
 
 @dataclasses.dataclass(frozen=True, init=False)
@@ -72,8 +73,8 @@ class Product(Query):
             raise ValueError(
                 f"expected a table with an axis for each of {self.clique}, got shape {table.shape}."
             )
-        order = sorted(range(table.ndim), key=lambda axis: _growth(self.blocks[axis], table.shape[axis]))
-        for axis in order:
+        growth = [block.rows(size) / size for block, size in zip(self.blocks, table.shape, strict=True)]
+        for axis in sorted(range(table.ndim), key=growth.__getitem__):
             table = self.blocks[axis].apply(table, axis, xp)
         return table
 
@@ -102,7 +103,7 @@ class Product(Query):
 
     def to_spec(self) -> dict[str, Any]:
         """Return the workload-file form: `clique`, and `queries` for the blocks other than identity."""
-        specs = specs_of(dict(self._items()))
+        specs = {name: block.to_spec() for name, block in self._items() if block.kind != "identity"}
         return {"clique": list(self.clique), **({"queries": specs} if specs else {})}
 
     def _over(self, domain: Domain) -> Product:
@@ -123,7 +124,7 @@ class Product(Query):
         return sensitivity.kronecker_matrix([block.matrix(size) for block, size in self._bound(domain)])
 
     def _max_column(self, domain: Domain, power: int) -> Exact:
-        return sensitivity.product_max_column(self._bound(domain), power)
+        return math.prod(block.max_column(size, power) for block, size in self._bound(domain))
 
     def _row_extremes(self, domain: Domain) -> tuple[Exact, Exact]:
         rows = [block.row_extremes(size) for block, size in self._bound(domain)]
@@ -152,10 +153,6 @@ def kronecker(blocks: Mapping[str, AttributeQuery]) -> Product:
         ('age', 'sex')
     """
     return Product(blocks)
-
-
-def _growth(block: AttributeQuery, size: int) -> float:
-    return block.rows(size) / size
 
 
 @functools.lru_cache(maxsize=256)

@@ -71,7 +71,7 @@ def quantise(query: Query, domain: Domain, bits: int = 16) -> Quantised:
 
     Raises:
         TypeError: not a query.
-        ValueError: bits out of range; entries that are not finite, or that would exceed
+        ValueError: bits out of range; entries that would exceed
             `queries.integers.LARGEST_ENTRY` (the message says how many bits would fit); a row of a matrix
             or of a factor, a coefficient or the whole query that rounds to zero, so that its answers would
             be nothing but noise.
@@ -124,49 +124,40 @@ class _Rounded:
 
 def _round(query: Query, domain: Domain, bits: int) -> _Rounded | None:
     """Return the rounded query, or None if it would be too large."""
-    if isinstance(query, Product):
-        result = _round_term(1, query, domain, bits)
-    elif isinstance(query, WeightedSum):
-        result = _round_sum(query, domain, bits)
-    else:
-        grid = round_to("rows", finite("the query", query.matrix(domain)), bits)
-        if grid is None:
-            return None
-        result = _Rounded(DenseMatrix(query.clique, grid.integers), grid.error, (grid,))
-    if result is None or not result.query.is_integral(domain):
+    try:
+        if isinstance(query, Product):
+            result = _round_term(1, query, domain, bits)
+        elif isinstance(query, WeightedSum):
+            result = _round_sum(query, domain, bits)
+        else:
+            grid = round_to("rows", query.matrix(domain), bits)
+            result = _Rounded(DenseMatrix(query.clique, grid.integers), grid.error, (grid,))
+    except OverflowError:
         return None
-    return result if integers.largest_entry(result.query, domain) <= integers.LARGEST_ENTRY else None
+    fits = result.query.is_integral(domain)
+    fits = fits and integers.largest_entry(result.query, domain) <= integers.LARGEST_ENTRY
+    return result if fits else None
 
 
-def _round_sum(query: WeightedSum, domain: Domain, bits: int) -> _Rounded | None:
-    terms = []
-    for coefficient, product in zip(query.coefficients, query.products, strict=True):
-        term = _round_term(coefficient, product, domain, bits)
-        if term is None:
-            return None
-        terms.append(term)
+def _round_sum(query: WeightedSum, domain: Domain, bits: int) -> _Rounded:
+    pairs = zip(query.coefficients, query.products, strict=True)
+    terms = [_round_term(coefficient, product, domain, bits) for coefficient, product in pairs]
     rounded = WeightedSum([(term.coefficient, cast(Product, term.query)) for term in terms])
     error = sum((term.error for term in terms), Fraction(0))
     return _Rounded(rounded, error, tuple(grid for term in terms for grid in term.grids))
 
 
-def _round_term(coefficient: int | float, product: Product, domain: Domain, bits: int) -> _Rounded | None:
+def _round_term(coefficient: int | float, product: Product, domain: Domain, bits: int) -> _Rounded:
     """Return a coefficient times a product, rounded; its non-integral parts share the bits."""
     blocks = dict(zip(product.clique, product.blocks, strict=True))
     real = {name: block for name, block in blocks.items() if not block.is_integral(domain[name])}
-    matrices = {
-        f"rows of attribute {name!r}": finite(f"the query of attribute {name!r}", block.matrix(domain[name]))
-        for name, block in real.items()
-    }
+    matrices = {f"rows of attribute {name!r}": block.matrix(domain[name]) for name, block in real.items()}
     if not isinstance(coefficient, int):
         matrices["coefficients"] = np.array([[coefficient]])
     elif not real:
         return _Rounded(product, Fraction(0), (), coefficient * 2**bits)
     shares = share(list(matrices.values()), bits)
-    attempts = [round_to(*item, part) for item, part in zip(matrices.items(), shares, strict=True)]
-    grids = tuple(grid for grid in attempts if grid is not None)
-    if len(grids) < len(attempts):
-        return None
+    grids = tuple(round_to(*item, part) for item, part in zip(matrices.items(), shares, strict=True))
     rounded = blocks | {name: Matrix(grid.integers) for name, grid in zip(real, grids, strict=False)}
     kept = [block.row_extremes(domain[name]) for name, block in blocks.items() if name not in real]
     size = math.prod(columns.entry_and_spread(rows)[0] for rows in kept)
@@ -207,12 +198,16 @@ class RoundedMatrix:
     lost: int
 
 
-def round_to(name: str, matrix: np.ndarray, bits: int) -> RoundedMatrix | None:
-    """Round a finite matrix [rows, columns] times `2**bits`, halves to even; None if not below 2**53."""
+def round_to(name: str, matrix: np.ndarray, bits: int) -> RoundedMatrix:
+    """Round a matrix [rows, columns] times `2**bits`, halves to even.
+
+    Raises:
+        OverflowError: an entry would not be below 2**53.
+    """
     with np.errstate(over="ignore"):
         scaled = np.ldexp(matrix, bits)
     if not np.abs(scaled).max() < _LARGEST:
-        return None
+        raise OverflowError
     whole = np.rint(scaled)
     error = Fraction(float(np.abs(scaled - whole).max())) / 2**bits  # a difference without rounding
     lost = int((matrix.any(axis=1) & ~whole.any(axis=1)).sum())
@@ -236,16 +231,3 @@ def share(matrices: Sequence[np.ndarray], bits: int) -> list[int]:
         ]
         result[coarseness.index(max(coarseness))] += 1
     return result
-
-
-def finite(name: str, values: Any) -> np.ndarray:
-    """Return numbers in float64; refuse those that are not finite.
-
-    Raises:
-        ValueError: some are not finite; the message says how many.
-    """
-    array = np.asarray(values, dtype=np.float64)
-    wrong = int((~np.isfinite(array)).sum())
-    if wrong:
-        raise ValueError(f"{name} must have finite entries; {wrong} of {array.size} are not.")
-    return array

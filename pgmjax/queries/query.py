@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -141,10 +142,7 @@ class Query(Named):
 
     def num_rows(self, domain: Domain) -> int:
         """Return the number of answers."""
-        result = 1
-        for rows in self.shape(domain):
-            result *= rows
-        return result
+        return math.prod(self.shape(domain))
 
     def matrix(self, domain: Domain) -> np.ndarray:
         """Return the explicit matrix [rows, cells], int64 when `is_integral`, float64 otherwise.
@@ -242,8 +240,3 @@ class _AnyName:
 def attribute_names(attributes: Any) -> Clique:
     """Return attribute names as a clique, checked without a domain."""
     return as_clique(_AnyName(), attributes)
-
-
-def specs_of(blocks: Mapping[str, AttributeQuery]) -> dict[str, Any]:
-    """Return blocks in their workload-file form, without the identities."""
-    return {name: block.to_spec() for name, block in blocks.items() if block.kind != "identity"}

@@ -49,13 +49,11 @@ def distinct_ranges(domain: Domain, clique: Clique, number: int, seed: int = 0) 
     if len(clique) == 1:
         return Product({clique[0]: ranges(bounds[:, 0].tolist())})
     check_matrix(domain, clique, number)
-    shape = domain.shape_of(clique)
-    cells = np.ones((number, *[1] * len(shape)), bool)
-    for axis, size in enumerate(shape):
-        codes = np.arange(size)
-        inside = (codes >= bounds[:, axis, :1]) & (codes <= bounds[:, axis, 1:])
-        cells = cells & inside.reshape(-1, *[size if i == axis else 1 for i in range(len(shape))])
-    return DenseMatrix(clique, cells.reshape(number, -1).astype(np.int64))
+    cells = np.ones((number, 1), np.int64)
+    for axis, name in enumerate(clique):
+        inside = ranges(bounds[:, axis].tolist()).matrix(domain[name])
+        cells = (cells[:, :, None] * inside[:, None, :]).reshape(number, -1)
+    return DenseMatrix(clique, cells)
 
 
 def random_subsets(domain: Domain, clique: Clique, number: int, seed: int = 0) -> Query:

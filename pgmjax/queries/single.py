@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from numpy.typing import ArrayLike
 
 from pgmjax.queries import blocks
-from pgmjax.queries.block import AttributeQuery, Code, FrozenArray
+from pgmjax.queries.block import AttributeQuery, Code
 
 
 def identity() -> AttributeQuery:
@@ -100,7 +100,7 @@ def prefix() -> AttributeQuery:
     return blocks.Prefix()
 
 
-def compression(groups: ArrayLike | FrozenArray) -> AttributeQuery:
+def compression(groups: ArrayLike) -> AttributeQuery:
     """Return counts per group of codes, as for a coarser attribute.
 
     Args:
@@ -113,7 +113,7 @@ def compression(groups: ArrayLike | FrozenArray) -> AttributeQuery:
     return blocks.Merge(groups)
 
 
-def mean(values: ArrayLike | FrozenArray | None = None) -> AttributeQuery:
+def mean(values: ArrayLike | None = None) -> AttributeQuery:
     """Return the sum of a value over the records, one row: an unnormalised mean.
 
     Args:
@@ -126,7 +126,7 @@ def mean(values: ArrayLike | FrozenArray | None = None) -> AttributeQuery:
     return blocks.Mean(values)
 
 
-def moments(order: int, values: ArrayLike | FrozenArray | None = None) -> AttributeQuery:
+def moments(order: int, values: ArrayLike | None = None) -> AttributeQuery:
     """Return the sums of the first `order` powers of a value over the records, one row per power.
 
     Args:
@@ -140,7 +140,7 @@ def moments(order: int, values: ArrayLike | FrozenArray | None = None) -> Attrib
     return blocks.Moments(order, values)
 
 
-def matrix(entries: ArrayLike | FrozenArray) -> AttributeQuery:
+def matrix(entries: ArrayLike) -> AttributeQuery:
     """Return any matrix over the codes of one attribute; entries may be negative.
 
     Args:

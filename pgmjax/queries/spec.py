@@ -80,7 +80,7 @@ def from_spec(spec: Any) -> AttributeQuery:
 
     Example:
         >>> from_spec({"range": [2, 5]})
-        Range(low=2, high=5)
+        Range(bounds=((2, 5),))
     """
     if isinstance(spec, AttributeQuery):
         return spec
@@ -182,8 +182,6 @@ def row_names(block: AttributeQuery, names: Sequence[str]) -> list[str | None]:
     match block:
         case Identity():
             return list(names)
-        case Point():
-            return [names[block.code]]
         case Subset():
             return ["|".join(names[code] for code in block.codes)]
         case Merge():
@@ -191,10 +189,8 @@ def row_names(block: AttributeQuery, names: Sequence[str]) -> list[str | None]:
             for group, name in zip(block.groups.array.tolist(), names, strict=True):
                 groups[group].append(name)
             return ["|".join(group) or None for group in groups]
-        case Range():
-            bounds: Iterable[tuple[int, int]] = [(block.low, block.high)]
         case Ranges():
-            bounds = block.bounds
+            bounds: Iterable[tuple[int, int]] = block.bounds
         case Prefix():
             bounds = ((0, high) for high in range(size))
         case AllRanges():

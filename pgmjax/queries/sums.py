@@ -194,8 +194,7 @@ def _times(coefficient: int | float, norm: Exact, power: int) -> Exact:
 def _divided(value: Exact, divisor: int) -> Exact:
     if isinstance(value, float):
         return columns.round_up(value / divisor, 1)
-    result = Fraction(value) / divisor
-    return int(result) if result.denominator == 1 else result
+    return columns.whole(Fraction(value) / divisor)
 
 
 @dataclasses.dataclass(frozen=True, init=False)

@@ -91,17 +91,6 @@ def parse(text: str, domain: Domain) -> queries.Product:
     return conditions(text, domain).query
 
 
-def selection(text: str, domain: Domain) -> dict[str, tuple[int, ...]]:
-    """Return the codes that satisfy all conditions, for each attribute named in the text.
-
-    Example:
-        >>> from pgmjax.data.domain import Domain
-        >>> selection("age>=20,age<99", Domain({"age": {"bins": [0, 20, 30, 99, 120]}}))
-        {'age': (1, 2)}
-    """
-    return conditions(text, domain).codes
-
-
 def conditions(text: str, domain: Domain, *, interpolate: bool = False) -> Conditions:
     """Return the conditions of a text.
 
@@ -259,7 +248,8 @@ def _unknown(name: str, domain: Domain) -> str:
         )
     if name.lower().startswith("not "):
         return f"There is no not before a condition: write {name[4:].strip()}!=VALUE for all other values."
-    return f"Unknown attribute {name!r}; the model has {known}.{checks.did_you_mean(name, domain)}{turned}"
+    meant = f"{checks.did_you_mean(name, domain)}{turned}"
+    return f"Unknown attribute {name!r}; the model has {known}, the columns of its domain file.{meant}"
 
 
 def _read_operator(text: str, position: int, name: str) -> tuple[str, int]:

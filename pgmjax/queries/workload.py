@@ -1,7 +1,7 @@
 """Workloads: the queries a release must answer, each on a clique and with a weight.
 
 A `Workload` is listed entry by entry, read from a file, or made by rule: all marginals of some order, blocks
-on attributes, unions, random marginals. `Entry` is one query with its weight.
+on attributes. `Entry` is one query with its weight.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import random
 from pgmjax._internal import checks, html
 from pgmjax._internal.files import parse_json, read_text
 from pgmjax._internal.migration import Named
-from pgmjax.data.cliques import Clique, as_clique
+from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain, as_domain
 from pgmjax.data.entry import shown
 from pgmjax.inference.plan.triangulation import fitting
@@ -176,78 +175,6 @@ class Workload(Named):
             for clique in listed
         ]
         return cls(entries)
-
-    @classmethod
-    def union(cls, parts: Iterable[tuple[Any, Workload]]) -> Workload:
-        """Return several workloads as one, with each entry's weight multiplied by that of its part.
-
-        Args:
-            parts: pairs (weight, workload) with positive weights, kept exactly.
-
-        Raises:
-            TypeError: parts that are not such pairs.
-            ValueError: no part, a weight that is not positive, or the same query in two parts.
-
-        Example:
-            >>> both = Workload.union([(1, Workload([["a"]])), (3, Workload([["a", "b"]]))])
-            >>> [str(entry.weight) for entry in both.entries]
-            ['1', '3']
-        """
-        entries = []
-        for part in parts:
-            if not isinstance(part, tuple | list) or len(part) != 2 or not isinstance(part[1], Workload):
-                raise TypeError("parts must be pairs (weight, Workload).")
-            factor = Entry(part[1].entries[0].query, part[0]).weight
-            entries += [Entry(entry.query, entry.weight * factor) for entry in part[1].entries]
-        return cls(entries)
-
-    @classmethod
-    def random(
-        cls,
-        domain: Domain,
-        number: int,
-        *,
-        k: int = 3,
-        blocks: Mapping[str, Any] | None = None,
-        max_queries: int | None = None,
-        seed: int = 0,
-    ) -> Workload:
-        """Return random distinct marginals of `k` attributes, optionally with blocks.
-
-        Args:
-            domain: the attributes and their sizes; no data are used.
-            number: number of marginals.
-            k: attributes per marginal.
-            blocks: attribute name to block, see `of_blocks`. Default: identity.
-            max_queries: leave out marginals with more answers. Default: no limit.
-            seed: seed of the choice, which is not noise.
-
-        Raises:
-            ValueError: fewer than `number` marginals fit.
-
-        Example:
-            >>> domain = Domain({"a": 2, "b": 3, "c": 4, "d": 5})
-            >>> Workload.random(domain, 2, k=2, max_queries=12, seed=1).num_queries(domain) <= 24
-            True
-        """
-        domain = as_domain(domain, "Workload.random(domain, number)", number)
-        number = checks.integer("number", number, low=1)
-        k = checks.integer("k", k, low=1, high=len(domain))
-        asked = {} if blocks is None else dict(blocks)
-        candidates = [
-            clique
-            for clique in itertools.combinations(domain.attributes, k)
-            if max_queries is None or _queries(domain, clique, asked) <= max_queries
-        ]
-        if len(candidates) < number:
-            few = "" if max_queries is None else f" with at most {max_queries:,} answers"
-            raise ValueError(
-                f"there are {len(candidates)} marginals of {k} attributes{few}, fewer than {number}."
-            )
-        chosen = sorted(random.generator(seed).choice(len(candidates), size=number, replace=False))
-        cliques = [as_clique(domain, candidates[place]) for place in chosen]
-        used = {name: block for name, block in asked.items() if any(name in clique for clique in cliques)}
-        return cls.of_blocks(cliques, used)
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Workload:
@@ -447,7 +374,3 @@ def _written(weight: Fraction) -> int | float | str:
     if weight.denominator == 1:
         return int(weight)
     return float(weight) if Fraction(repr(float(weight))) == weight else str(weight)
-
-
-def _queries(domain: Domain, clique: tuple[str, ...], blocks: Mapping[str, Any]) -> int:
-    return as_query(clique, {name: blocks[name] for name in clique if name in blocks}).num_rows(domain)

@@ -150,7 +150,7 @@ class Analysis:
 
 
 class Analysed(Named):
-    """What a release tells of the whole table, tables to analyse and estimates, in memory or on disk."""
+    """Answers about the whole table, tables to analyse and estimates of a release, in memory or on disk."""
 
     @abc.abstractmethod
     def analysis(self) -> Analysis:

@@ -31,9 +31,9 @@ from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.privacy.budget import Budget, SingleProcess
+from pgmjax.privacy.gate import Journal
 from pgmjax.privacy.ledger import IdempotencyConflict
 from pgmjax.privacy.ledger.chain import digest_of
-from pgmjax.privacy.private_table import Journal
 from pgmjax.release import tables
 
 MEASUREMENTS = "measurements.parquet"

@@ -25,7 +25,7 @@ import numpy as np
 from pgmjax.data.relation import AnyRelation, Relation
 from pgmjax.data.unit import Unit
 from pgmjax.estimation.estimator import MAX_ENTROPY
-from pgmjax.measurements.inputs import PRIOR, Input, are_secure, digest_of
+from pgmjax.measurements.inputs import PRIOR, Input, are_secure, digest_of, from_list
 from pgmjax.measurements.transcript import Transcript
 from pgmjax.privacy.exact import as_text, exact
 from pgmjax.privacy.private_table import PrivateTable
@@ -214,7 +214,7 @@ def cost(record: Mapping[str, Any]) -> str:
     if exact("epsilon", record["spent"]["epsilon"]) > WEAK:
         warning += f" WARNING: an epsilon above {WEAK} promises little."
     if len(paid := [each for each in record.get("inputs", ()) if each["cost"] is not None]) > 1:
-        warning += " The sum of: " + "; ".join(Input.from_dict(each).words for each in paid) + "."
+        warning += " The sum of: " + "; ".join(each.words for each in from_list(paid)) + "."
     whom = f"{record['relation']}, protecting {unit_name(record)}"
     return f"Spent: {spent} under {whom} (the number of records{counted} {number}).{warning}"
 
@@ -320,7 +320,7 @@ def spent_rows(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "unit of privacy", unit_name(record)
     if record.get("weighted"):
         yield "largest weight of a record", f"{record['max_weight']:,}"
-    for each in map(Input.from_dict, record["inputs"]):
+    for each in from_list(record["inputs"]):
         yield f"input ({each.role})", each.words
     yield "noise", "secure" if record["secure"] else "NOT SECURE"
     if record.get("ledger"):

@@ -110,7 +110,11 @@ class SweepGrid:
             content = tomllib.loads(file.read_text(encoding="utf-8"), parse_float=Decimal)
             return _read(content, file.parent)
         except tomllib.TOMLDecodeError as error:
-            raise ValueError(f"{file} is not TOML: {error}.") from error
+            raise ValueError(
+                f"{file} is no grid, which lists tables, workloads and mechanisms in TOML: {error}. To "
+                f"compare "
+                "mechanisms for one domain there is pgmjax mechanisms compare."
+            ) from error
         except (TypeError, ValueError) as error:
             raise ValueError(f"{file.name}: {error}") from error
 

@@ -16,13 +16,12 @@ import numpy as np
 from pgmjax import random
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.estimation.feasibility import Constraint
-from pgmjax.measurements.estimates import normal_quantile
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.measurements.noise import CONTINUOUS, Gaussian
+from pgmjax.measurements.noise import CONTINUOUS, Gaussian, normal_quantile
+from pgmjax.measurements.residual import BestAnswers
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.sampling import INDEPENDENT
 from pgmjax.queries import Query
-from pgmjax.uncertainty.linear import LeastSquares
 
 GROUP, MOST_GROUPS = 100, 4
 """Errors are pooled over at least so many answers, in at most so many groups."""
@@ -135,7 +134,7 @@ class PooledErrors:
 
 
 def pooled_errors(
-    values: np.ndarray, refits: Refits, linear: LeastSquares, drawn: np.ndarray, level: float
+    values: np.ndarray, refits: Refits, linear: BestAnswers, drawn: np.ndarray, level: float
 ) -> PooledErrors:
     """Return the errors of a model's answers.
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import checks
+from pgmjax._internal import checks, html
 from pgmjax.estimation.constraints import FixedMarginal
 from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.estimation.feasibility import Constraint, total_of
 from pgmjax.estimation.side_information import SideInformation
-from pgmjax.measurements.estimates import Estimates, normal_quantile
 from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.noise import normal_quantile
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.uncertainty import bootstrap, laplace
 from pgmjax.uncertainty.linear import BestLinear
@@ -164,7 +164,7 @@ def _as_fitted(fit: Fit | GraphicalModel) -> Estimator:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class ErrorBars(Estimates):
+class ErrorBars:
     """Answers with error bars, concatenated over queries.
 
     Attributes:
@@ -185,6 +185,8 @@ class ErrorBars(Estimates):
             answers are determined.
     """
 
+    values: np.ndarray
+    stddevs: np.ndarray
     intervals: np.ndarray
     determined: np.ndarray
     level: float
@@ -222,15 +224,27 @@ class ErrorBars(Estimates):
         scale = normal_quantile(level) / normal_quantile(self.level)
         return scale * (self.intervals[:, 1] - self.intervals[:, 0]) / 2
 
+    def interval(self, level: float = 0.95) -> np.ndarray:
+        """Return both ends of the interval of each estimate [answers, 2]; see `half_width`."""
+        width = self.half_width(level)
+        return np.stack([self.values - width, self.values + width], axis=-1)
+
     def __repr__(self) -> str:
         return (
             f"ErrorBars({self.method!r}, {len(self.values):,} answers, {int(self.determined.sum()):,} "
             f"determined by the measurements, level={self.level:g})"
         )
 
-    def _facts(self) -> dict[str, Any]:
-        return {"method": self.method, "level": self.level, **super()._facts()}
-
-    def _columns(self) -> dict[str, Sequence[Any]]:
+    def _repr_html_(self) -> str:
+        facts = {"method": self.method, "level": self.level, "answers": self.values.size}
         low, high = ([None if math.isnan(end) else end for end in ends] for ends in self.intervals.T.tolist())
-        return {**super()._columns(), "from": low, "to": high, "determined": self.determined.tolist()}
+        columns = {
+            "answer": range(self.values.size),
+            "estimate": self.values.tolist(),
+            "standard deviation": self.stddevs.tolist(),
+            "from": low,
+            "to": high,
+            "determined": self.determined.tolist(),
+        }
+        rows = zip(*columns.values(), strict=True)
+        return html.card("ErrorBars", facts, html.table([*columns], rows, self.values.size))

@@ -26,7 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax._internal.jit import jit
-from pgmjax.data.cliques import Clique, marginal_of
+from pgmjax.data.cliques import Clique, first_holding, marginal_of, maximal
 from pgmjax.estimation.losses.base import unique_cliques
 from pgmjax.inference import ops, oracles
 from pgmjax.inference.ops.tables import host_join, split
@@ -93,12 +93,9 @@ def curvature(
 ) -> tuple[Curvature, list[tuple[Clique, tuple[int, ...]]]]:
     """Return the loss about a model, and the cliques with their tables' shapes; under float64."""
     domain, own = model.domain, model.potentials
-    cliques = unique_cliques(
-        [
-            *own.cliques,
-            *_outside(own.cliques, [*(m.clique for m in measurements), *(q.clique for q in queries)]),
-        ]
-    )
+    others = maximal([*(m.clique for m in measurements), *(q.clique for q in queries)])
+    outside = [clique for clique in others if first_holding(own.cliques, clique) is None]
+    cliques = unique_cliques([*own.cliques, *outside])
     structure, names = Structure.named(domain.sizes, cliques)
     plan = oracles.plan(structure, names, itemsize=8, finite=False, compiled=True)
     shapes = tuple(domain.shape_of(clique) for clique in cliques)
@@ -111,7 +108,7 @@ def curvature(
     length = plan.oracle.length
     point = jnp.asarray(host_join(tables, np.float64, length))
     marginals = _marginals(plan.oracle, point)
-    measured = tuple(_place(cliques, m.query) for m in measurements)
+    measured = tuple(Place.of(cliques, m.query) for m in measurements)
     weights = tuple(jnp.asarray(1 / m.row_stddevs()) for m in measurements)
     strength = np.zeros(len(cliques))
     for place, w in zip(measured, weights, strict=True):
@@ -213,6 +210,13 @@ class Place:
     names: Clique
     query: Query
 
+    @classmethod
+    def of(cls, cliques: Sequence[Clique], query: Query) -> Place:
+        """Return the place of a query, all of whose attributes one of the cliques holds."""
+        at = first_holding(cliques, query.clique)
+        assert at is not None
+        return cls(at, tuple(cliques[at]), query)
+
     def apply(self, tables: Sequence[Any]) -> jax.Array:
         """Return the answers of the cliques' tables [rows]."""
         table = marginal_of(self.names, tables[self.at], self.query.clique)
@@ -284,30 +288,12 @@ def dot(one: Step, other: Step) -> jax.Array:
     return jnp.vdot(one[0], other[0]) + one[1] * other[1]
 
 
-def _outside(held: Sequence[Clique], cliques: Sequence[Clique]) -> list[Clique]:
-    """Return the maximal cliques, largest first."""
-    kept: list[Clique] = []
-    for clique in sorted(cliques, key=len, reverse=True):
-        if not any(set(clique) <= set(other) for other in (*held, *kept)):
-            kept.append(clique)
-    return kept
-
-
-def _place(cliques: Sequence[Clique], query: Query) -> Place:
-    at = _smallest_holder(cliques, query.clique)
-    return Place(at, tuple(cliques[at]), query)
-
-
-def _smallest_holder(cliques: Sequence[Clique], wanted: Clique) -> int:
-    able = [k for k, clique in enumerate(cliques) if set(wanted) <= set(clique)]
-    return min(able, key=lambda k: len(cliques[k]))
-
-
 def _spread(
     holders: Sequence[tuple[Clique, tuple[int, ...]]], clique: Clique, table: np.ndarray, length: int
 ) -> np.ndarray:
     """A function of some attributes as one of the cells of a clique that holds them [length]."""
-    at = _smallest_holder([held for held, _ in holders], clique)
+    at = first_holding([held for held, _ in holders], clique)
+    assert at is not None
     names, shape = holders[at]
     start = sum(math.prod(s) for _, s in holders[:at])
     vector = np.zeros(length)

@@ -29,10 +29,9 @@ from pgmjax._internal.errors import Error
 from pgmjax.data.cliques import Clique, in_order, marginal_of
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.constraints import FixedMarginal, StructuralZeros
-from pgmjax.measurements.estimates import Estimates
-from pgmjax.measurements.least_squares import ResidualBasis, WhitenedAnswers
+from pgmjax.measurements.least_squares import ResidualBasis, WhitenedAnswers, orthogonal_parts
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.measurements.residual import MeasuredTable, ResidualAnswers, as_table, orthogonal_parts
+from pgmjax.measurements.residual import BestAnswers, MeasuredTable, ResidualAnswers, as_table
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import Query, marginal
 from pgmjax.uncertainty.queries import row_tables
@@ -59,32 +58,6 @@ _SAME = 1e-9  # of the largest singular value: a smaller one is of functions tha
 
 class TooMuchWorkError(Error, ValueError):
     """The best linear estimate would take more work than is allowed."""
-
-
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class LeastSquares(Estimates):
-    """Best linear unbiased estimates of query rows.
-
-    Attributes:
-        values: the estimates [rows]; NaN if not estimable.
-        stddevs: their standard deviations [rows]; NaN if not estimable.
-        determined: whether the measurements determine the row, bool [rows].
-    """
-
-    determined: np.ndarray
-
-
-def least_squares(
-    domain: Domain,
-    measurements: Sequence[LinearMeasurement],
-    queries: Sequence[Query],
-    total: float | None = None,
-    zeros: Sequence[StructuralZeros] = (),
-    fixed: Sequence[FixedMarginal] = (),
-) -> LeastSquares:
-    """Return the best linear unbiased estimates of the answers to some queries; see `BestLinear`."""
-    cliques = [query.clique for query in queries]
-    return BestLinear(domain, measurements, total, zeros, fixed, cliques).answers(queries)
 
 
 class BestLinear:
@@ -125,15 +98,17 @@ class BestLinear:
         self._total, self._zeros, self._fixed = total, tuple(zeros), tuple(fixed)
         self._cliques, self._most, self._iterate = tuple(cliques), most_work, iterate
 
-    def answers(self, queries: Sequence[Query]) -> LeastSquares:
+    def answers(self, queries: Sequence[Query]) -> BestAnswers:
         """Return the estimates of the answers to queries, one after another.
 
         Raises:
             TooMuchWorkError: a query needs more work than is allowed; nothing was computed for it.
         """
         found = [self._answer(query) for query in queries]
-        values, stddevs = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        return LeastSquares(values, stddevs, ~np.isnan(stddevs))
+        return BestAnswers(
+            np.concatenate([each.values for each in found]),
+            np.concatenate([each.variances for each in found]),
+        )
 
     def of_noise(self, queries: Sequence[Query], noise: np.ndarray) -> np.ndarray:
         """Return the errors of the estimates if the measurements had these errors.
@@ -151,10 +126,10 @@ class BestLinear:
         drawn = []
         for row in noise:
             found = ResidualAnswers(self.domain, self._tables(np.split(row, self._ends[:-1])))
-            drawn.append(np.concatenate([_closed(found, query)[0] for query in queries]))
+            drawn.append(np.concatenate([_closed(found, query).values for query in queries]))
         return np.array(drawn)
 
-    def _answer(self, query: Query) -> tuple[np.ndarray, np.ndarray]:
+    def _answer(self, query: Query) -> BestAnswers:
         if self._residuals is not None:
             return _closed(self._residuals, query)
         return self._system.answers(query)
@@ -196,15 +171,15 @@ class BestLinear:
         return _System(effects, self.measurements, known, self._most, self._iterate)
 
 
-def _closed(residuals: ResidualAnswers, query: Query) -> tuple[np.ndarray, np.ndarray]:
-    """Return the best answers to a query and their standard deviations."""
+def _closed(residuals: ResidualAnswers, query: Query) -> BestAnswers:
+    """Return the best answers to a query."""
     found = residuals.answers(query)
     if found is None:
         raise TooMuchWorkError(
             f"the answers to the query on {query.clique} are too many to be worked out from the measured "
             "marginals: ask for fewer attributes, or for fewer rows at once."
         )
-    return found.values, np.sqrt(found.variances)
+    return found
 
 
 class _System:
@@ -243,8 +218,8 @@ class _System:
         """Apply the transpose of `combine`."""
         return self.answered.ask(self.known.without(vector.reshape(-1) * self.scale))
 
-    def answers(self, query: Query) -> tuple[np.ndarray, np.ndarray]:
-        """Return the best answers to a query and their standard deviations, NaN where not determined."""
+    def answers(self, query: Query) -> BestAnswers:
+        """Return the best answers to a query."""
         effects = self.answered.coordinates
         assert isinstance(effects, ResidualBasis)
         varying = tuple(name for name in query.clique if effects.domain[name] > 1)
@@ -254,15 +229,14 @@ class _System:
         ):
             # no cell is free of the effect of all its attributes together, which nothing measures
             undetermined = np.full(query.num_rows(effects.domain), np.nan)
-            return undetermined, undetermined
+            return BestAnswers(undetermined, undetermined)
         found = []
         for targets, combinations in self._solved(query):
             # A row less its combination is known: its answer is added to the combination's.
             rest = self.answered.values - self.answered.ask(self.known.worth)
             values = combinations @ rest + targets @ self.known.worth
-            found.append((values, np.linalg.norm(combinations, axis=1)))
-        values, stddevs = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        return values, stddevs
+            found.append((values, np.square(combinations).sum(axis=1)))
+        return BestAnswers(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
     def of_noise(self, query: Query, noise: np.ndarray) -> np.ndarray:
         """Return the errors of the answers to a query [draws, rows] for those of the measurements."""

@@ -28,7 +28,12 @@ def queries_of(domain: Domain, queries: Any) -> tuple[Query, ...]:
     found = []
     for asked in checks.several("queries", queries, "queries or cliques"):
         if not isinstance(asked, Query):
-            checks.kind(asked, tuple | list, "queries must hold queries or tuples of attribute names")
+            checks.kind(
+                asked,
+                tuple | list,
+                "queries must hold queries or tuples of attribute names",
+                "a lone one is [('age', 'sex')]",
+            )
             asked = marginal(asked)
         found.append(asked.over(domain))
     if not found:

@@ -18,10 +18,10 @@ import pytest
 
 import pgmjax as pj
 from pgmjax._internal import checks, files, formats, memory
+from pgmjax._internal.files import array_of
 from pgmjax.history import History
 from pgmjax.learning import predictor
 from pgmjax.measurements import transcript
-from pgmjax.privacy.ledger.journal import _unpacked
 from pgmjax.release import tables
 from tests import stored
 
@@ -212,9 +212,9 @@ def test_mapped_tables_are_as_long_as_they_say(kept, tmp_path, content):
 
 
 def test_a_stored_answer_is_as_long_as_it_says():
-    assert _unpacked(npy((2,), "<i8", bytes(16))).tolist() == [0, 0]
+    assert array_of(npy((2,), "<i8", bytes(16))).tolist() == [0, 0]
     for content in (npy((1 << 40,), "<i8"), npy((1,), "|O", bytes(8)), npy((1,), "<i8", bytes(16))):
-        assert "header" in refused(_unpacked, content)
+        assert "header" in refused(array_of, content)
 
 
 @pytest.mark.parametrize("step", ["1e999999999", "1e9_9999_9999", "1e٩٩٩٩٩٩٩٩٩", "1" * 5000])

@@ -53,9 +53,3 @@ def permute_and_flip(scores, epsilon=1.0):
             distribution[candidate] += left * coins[candidate] / len(orders)
             left *= 1 - coins[candidate]
     return distribution
-
-
-def metric_exponential(distances, epsilon, half=0.5):
-    """Metric exponential mechanism: P(j | i) ~ exp(-half epsilon distance)."""
-    weights = np.exp(-half * epsilon * distances)
-    return weights / weights.sum(axis=1, keepdims=True)

@@ -21,8 +21,9 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.data.unit import Unit
 from pgmjax.privacy.accounting import zcdp
-from pgmjax.privacy.backend import NoiseBackend, default_backend
+from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.budget import Budget, BudgetExceeded
+from pgmjax.privacy.opendp import default_backend
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.scores import Counts
 from pgmjax.privacy.seeded import SeededBackend

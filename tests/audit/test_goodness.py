@@ -11,6 +11,7 @@ import scipy.stats
 from pgmjax.audit import goodness
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy.seeded import SeededBackend
+from tests.audit import power
 
 ALPHA = 1e-6
 ALPHA_UNIFORM = 1e-3
@@ -167,16 +168,16 @@ def test_draws_needed_for_99_percent_at_1e_6():
     distribution = DiscreteLaplace(10.0)
     table = {2: (240, 310), 0.5: (240, 310), 1.3: (1400, 1800), 1.1: (12e3, 15e3), 1.05: (53e3, 60e3)}
     for off_by, (low, high) in table.items():
-        assert 0.84 * low <= goodness.draws_needed(distribution, off_by) <= high
-    assert goodness.draws_needed(distribution, 1.02) == pytest.approx(346e3, rel=0.05)
-    assert goodness.draws_needed(DiscreteGaussian(10.0), 1.1) < goodness.draws_needed(distribution, 1.1)
+        assert 0.84 * low <= power.draws_needed(distribution, off_by) <= high
+    assert power.draws_needed(distribution, 1.02) == pytest.approx(346e3, rel=0.05)
+    assert power.draws_needed(DiscreteGaussian(10.0), 1.1) < power.draws_needed(distribution, 1.1)
 
 
 @pytest.mark.parametrize(("off_by", "trials"), [(2, 400), (0.5, 400), (1.3, 400), (1.1, 200)])
 def test_the_computed_number_of_draws_suffices(off_by, trials):
     """99 % are to be found; 97 % leaves room for the moments' approximation and these few trials."""
     distribution, real = DiscreteLaplace(10.0), DiscreteLaplace(10.0 * off_by)
-    needed, backend = goodness.draws_needed(distribution, off_by), SeededBackend(8, insecure=True)
+    needed, backend = power.draws_needed(distribution, off_by), SeededBackend(8, insecure=True)
     found = [
         goodness.goodness_of_fit(backend.draw(real, needed), distribution).p_value < ALPHA
         for _ in range(trials)
@@ -223,8 +224,8 @@ def test_refused_distributions():
 
 def test_refused_powers():
     with pytest.raises(ValueError, match="off_by must differ from 1"):
-        goodness.draws_needed(FOUR, 1)
+        power.draws_needed(FOUR, 1)
     with pytest.raises(ValueError, match="alpha must be > 0"):
-        goodness.draws_needed(FOUR, 2, alpha=0)
+        power.draws_needed(FOUR, 2, alpha=0)
     with pytest.raises(ValueError, match="take a larger difference"):
-        goodness.draws_needed(FOUR, 1 + 1e-9)
+        power.draws_needed(FOUR, 1 + 1e-9)

@@ -9,6 +9,7 @@ _LAYERS = "tests/audit/test_detectors.py::"
 _REPLAYS, _PARTS = (_LAYERS + "test_replays_pass",), (_LAYERS + "test_checks_of_parts_pass",)
 _HEAVY = (_LAYERS + "test_a_replay_of_heavy_records_passes",)
 _TABLE, _MEASURING = "pgmjax.privacy.private_table", "pgmjax.privacy.measuring"
+_GATE = "pgmjax.privacy.gate"
 _SPECIMEN, _OPENDP = "tests.audit.specimen", "pgmjax.privacy.opendp"
 _RESPONSE, _PARTITION = "pgmjax.privacy.response", "pgmjax.privacy.partition"
 _BUDGET, _COUNTS = "pgmjax.privacy.budget", "table._data.marginals(list(estimates))"
@@ -59,8 +60,8 @@ FAULTS = (
         "choices are made without the half of epsilon",
         "pgmjax.privacy.selection",
         "_scale",
-        old="factor = 1 if monotone else 2",
-        new="factor = 1",
+        old="2 * Fraction(max(sensitivity, 1)) / epsilon",
+        new="Fraction(max(sensitivity, 1)) / epsilon",
         tests=_REPLAYS,
     ),
     Fault(
@@ -260,8 +261,8 @@ FAULTS = (
     ),
     Fault(
         "a query that fails is free",
-        _TABLE,
-        "PrivateTable._charge",
+        _GATE,
+        "Gate._charge",
         old="self._budget.charge(events)",
         new="pass",
         tests=_PARTS,
@@ -292,8 +293,8 @@ FAULTS = (
     ),
     Fault(
         "noise of any source is called secure",
-        _TABLE,
-        "PrivateTable.secure",
+        _GATE,
+        "Gate.secure",
         old="is_secure(self._backend) if told is None else told",
         new="True",
         tests=_PARTS,
@@ -324,8 +325,8 @@ FAULTS = (
     ),
     Fault(
         "a failure carries the error with its private words along",
-        _TABLE,
-        "PrivateTable._withheld",
+        _GATE,
+        "Gate._withheld",
         old="failure = type(error).__name__",
         new="raise TableReadError(f'{doing} failed.') from error",
         tests=("tests/audit/test_matrix.py::test_a_part_of_the_matrix_passes",),

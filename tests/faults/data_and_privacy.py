@@ -145,7 +145,7 @@ FAULTS = (
     Fault(
         "the choice in a ledger follows from what is public",
         "pgmjax.privacy.ledger.journal",
-        "_choice_key",
+        "HeldTable.choice_key",
         old="ledger._key()",
         new="b'public'",
         tests=("tests/privacy/test_unit.py::test_a_ledger_keeps_the_unit_and_the_choice",),
@@ -250,7 +250,7 @@ FAULTS = (
     ),
     Fault(
         "loss distributions forget equal events",
-        "pgmjax.privacy.accounting.pld",
+        "pgmjax.privacy.accounting.composition",
         "_parts",
         old="parts['gaussian', sigma, shift] += count",
         new="parts['gaussian', sigma, shift] = count",
@@ -264,7 +264,7 @@ FAULTS = (
         "filter_order",
         old="allowed / orders",
         new="allowed",
-        tests=("tests/privacy/accounting/test_renyi.py::test_an_account_stops_at_its_cap",),
+        tests=("tests/privacy/accounting/test_renyi.py::test_the_order_of_a_filter_suits_gaussians",),
     ),
     Fault(
         "a budget compares each spend alone with its cap",
@@ -277,7 +277,7 @@ FAULTS = (
     Fault(
         "a table that is not valid is charged for",
         "pgmjax.privacy.private_table",
-        "PrivateTable._charge",
+        "PrivateTable._look_first",
         old="not self._data.registered and (request is None or not self._is_kept(request))",
         new="False",
         tests=(
@@ -385,14 +385,6 @@ FAULTS = (
         old="score.sensitivity(domain, relation, max_weight).value * 2 ** (self.bits - score.bits)",
         new="score.sensitivity(domain, relation, max_weight).value",
         tests=("tests/privacy/test_scores.py::test_declared_sensitivities_are_attained",),
-    ),
-    Fault(
-        "counts of either sign are taken for monotone",
-        "pgmjax.privacy.scores.counts",
-        "Counts.is_monotone",
-        old="Relation.parse(relation) is Relation.ADD_REMOVE and self.query.is_nonnegative(domain)",
-        new="Relation.parse(relation) is Relation.ADD_REMOVE",
-        tests=("tests/privacy/test_scores.py::test_a_monotone_score_only_rises_when_a_record_comes",),
     ),
     Fault(
         "costs are rounded down to the ledger's units",

@@ -162,17 +162,17 @@ FAULTS = (
     Fault(
         "the tail of a wide discrete Gaussian lacks the half step",
         "pgmjax.measurements.noise",
-        "DiscreteGaussian.outside",
-        old="half_width + 0.5",
-        new="half_width",
+        "DiscreteGaussian.above",
+        old="np.floor(values) + 0.5",
+        new="np.floor(values)",
         tests=("tests/measurements/test_noise.py::test_the_wide_gaussian_tail_meets_the_sum",),
     ),
     Fault(
         "the tail of the discrete Laplace starts one too early",
         "pgmjax.measurements.noise",
-        "DiscreteLaplace.outside",
-        old="half_width + 1",
-        new="half_width",
+        "DiscreteLaplace.above",
+        old="np.floor(values) + 1",
+        new="np.floor(values)",
         tests=("tests/measurements/test_noise.py::test_half_widths_are_the_smallest_that_hold_the_level",),
     ),
     Fault(
@@ -196,7 +196,7 @@ FAULTS = (
     Fault(
         "all ranges cover the middle code once too seldom at odd sizes",
         "pgmjax.queries.blocks",
-        "AllRanges._max_column",
+        "AllRanges.max_column",
         old="size + 1",
         new="size",
         tests=("tests/queries/test_blocks.py::test_column_norms_and_distances_are_those_of_the_matrix",),
@@ -476,8 +476,8 @@ FAULTS = (
     Fault(
         "redrawn Laplace noise takes the deviation for the scale",
         "pgmjax.measurements.noise",
-        "Laplace.of_stddev",
-        old="stddev / np.sqrt(2)",
+        "ContinuousNoise.of_stddev",
+        old="stddev / cls(1.0).stddev",
         new="stddev",
         tests=("tests/uncertainty/test_bootstrap.py::test_redrawn_noise_has_the_stated_mean_and_deviation",),
     ),

@@ -78,7 +78,8 @@ def changes(parent, field, node):
         elif isinstance(node.value, int) and axis:
             yield "axis", ast.Constant(0 if node.value else -1)
         elif isinstance(node.value, int | float):
-            yield "constant", ast.Constant(node.value + 1 if isinstance(node.value, int) else node.value * 2)
+            other = node.value + 1 if isinstance(node.value, int) else node.value * 2 or 1.0
+            yield "constant", ast.Constant(other)
     if field == "test":
         yield from (("condition", ast.Constant(value)) for value in (True, False))
     if isinstance(node, ast.Expr | ast.Assign | ast.AugAssign | ast.Continue) and not trees.is_any(node):

@@ -14,7 +14,7 @@ def test_one_measurement_is_summed_and_its_noise_adds_up():
     values = np.arange(6)
     found = noisy_marginal(DOMAIN, [LinearMeasurement(("a", "b"), values, stddev=2.0)], ("b",))
     assert found.values.tolist() == [3, 5, 7] and found.sources == 1
-    np.testing.assert_allclose(found.stddev, np.sqrt(2 * 4.0))
+    np.testing.assert_allclose(found.stddevs, np.sqrt(2 * 4.0))
 
 
 def test_average_is_weighted_by_inverse_variance_cell_by_cell():
@@ -27,7 +27,7 @@ def test_average_is_weighted_by_inverse_variance_cell_by_cell():
         weights = np.array([1 / variances[cell], 1 / 16])
         mean = np.dot(weights, [sums[cell], [30, 50][cell]]) / weights.sum()
         np.testing.assert_allclose(found.values[cell], mean)
-        np.testing.assert_allclose(found.stddev[cell], weights.sum() ** -0.5)
+        np.testing.assert_allclose(found.stddevs[cell], weights.sum() ** -0.5)
     assert found.sources == 2
 
 

@@ -26,10 +26,6 @@ MADE = Transcript(**GIVEN)
 def test_numbers():
     assert (MADE.rounds, MADE.samples, MADE.rows) == (4, 2, 9)
     assert repr(MADE) == "Transcript(4 rounds of 2 draws from 18 queries)"
-    assert {name: codes.tolist() for name, codes in MADE.columns().items()} == {
-        "a": [0, 2, 2, 0],
-        "b": [1, 0, 1, 1],
-    }
     with pytest.raises(ValueError, match="read-only"):
         MADE.drawn[0, 0] = 1
 

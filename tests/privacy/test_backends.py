@@ -23,7 +23,7 @@ from pgmjax.history import Session
 from pgmjax.job import WatchedBackend
 from pgmjax.measurements import noise as distributions
 from pgmjax.mechanisms import Marginals
-from pgmjax.privacy import backend, opendp, scales
+from pgmjax.privacy import opendp, scales
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.opendp import _BITS_PIECE, OpenDPBackend
 from pgmjax.privacy.response import KaryResponse
@@ -383,23 +383,22 @@ def test_float_scales_of_one_third_are_not_enough():
     assert OpenDPBackend().laplace(1, Fraction(3)).scale > 1 / 3
 
 
-@pytest.mark.parametrize("monotone", [False, True])
 @pytest.mark.parametrize("sensitivity, cost", CASES)
-def test_opendp_confirms_the_scale_of_a_choice(sensitivity, cost, monotone):
+def test_opendp_confirms_the_scale_of_a_choice(sensitivity, cost):
     """In the measure that its map speaks of: epsilon, and for Gumbel noise epsilon^2 / 8."""
     dp = pytest.importorskip("opendp.prelude")
     source, seeded = OpenDPBackend(), SeededBackend(0, insecure=True)
-    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64", monotonic=monotone)
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64")
     for name, measure, budget in (
         ("permute_and_flip", dp.max_divergence(), cost),
         ("exponential", dp.zero_concentrated_divergence(), cost**2 / 8),
     ):
-        distribution = getattr(source, name)(sensitivity, cost, monotone)
+        distribution = getattr(source, name)(sensitivity, cost)
         confirmed = dp.m.make_noisy_max(*space, measure, scale=distribution.scale).map(sensitivity)
         assert budget * (1 - Fraction(1, 10**14)) < Fraction(confirmed) <= budget
-        exact = float((1 if monotone else 2) * sensitivity / cost)
+        exact = float(2 * sensitivity / cost)
         assert distribution.scale == pytest.approx(exact, rel=1e-15)
-        assert getattr(seeded, name)(sensitivity, cost, monotone).scale == pytest.approx(exact, rel=1e-15)
+        assert getattr(seeded, name)(sensitivity, cost).scale == pytest.approx(exact, rel=1e-15)
 
 
 @pytest.mark.parametrize("size", [2, 3, 10])
@@ -495,7 +494,7 @@ def test_secure_choices_and_answers_never_repeat():
 
 
 def test_the_default_is_secure():
-    assert backend.default_backend().secure is True and backend.default_backend().name == "opendp"
+    assert opendp.default_backend().secure is True and opendp.default_backend().name == "opendp"
     assert SeededBackend(0, insecure=True).secure is False
 
 
@@ -540,7 +539,7 @@ def mocked():
 def test_what_only_calls_itself_secure_is_not(make, watched, tmp_path):
     """The class decides: such releases are marked, and an account for secure noise refuses them."""
     source = WatchedBackend(make()) if watched else make()
-    assert source.secure and not backend.is_secure(source)
+    assert source.secure and not opendp.is_secure(source)
     data = Dataset.from_columns(Domain({"a": 2}), {"a": [0, 1]})
     marginals = Marginals(epsilon=1, relation="add-remove", backend=source)
     assert marginals.run(data, Workload([["a"]]), show_progress=False).secure is False
@@ -556,6 +555,6 @@ def test_what_only_calls_itself_secure_is_not(make, watched, tmp_path):
 
 
 def test_what_the_library_wraps_stays_secure():
-    assert backend.is_secure(OpenDPBackend()) and backend.is_secure(WatchedBackend(OpenDPBackend()))
-    assert backend.is_secure(WatchedBackend(OpenDPBackend()).restart())
-    assert not backend.is_secure(WatchedBackend(SeededBackend(0, insecure=True)))
+    assert opendp.is_secure(OpenDPBackend()) and opendp.is_secure(WatchedBackend(OpenDPBackend()))
+    assert opendp.is_secure(WatchedBackend(OpenDPBackend()).restart())
+    assert not opendp.is_secure(WatchedBackend(SeededBackend(0, insecure=True)))

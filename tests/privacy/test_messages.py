@@ -21,7 +21,8 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.mechanisms import Marginals
 from pgmjax.privacy.budget import Budget
-from pgmjax.privacy.private_table import PrivateTable, TableReadError
+from pgmjax.privacy.gate import TableReadError
+from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.scores import Counts, Distances
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import Workload

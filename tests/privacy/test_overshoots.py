@@ -103,7 +103,7 @@ def test_it_is_public_comparable_and_described():
 @pytest.mark.parametrize(
     "given, error, words",
     [
-        (([], RECORDS, 6), ValueError, "at least one query"),
+        (([], RECORDS, 6), ValueError, "at least one candidate"),
         ((["a"], RECORDS, 6), TypeError, r"queries\.Query, got str"),
         ((QUERIES, [[0.5, 1.0]], 6), TypeError, "integer codes"),
         ((QUERIES, [0, 1], 6), ValueError, "2 dimensions"),

@@ -13,7 +13,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
-from pgmjax.privacy import private_table, tape
+from pgmjax.privacy import gate, private_table, tape
 from pgmjax.privacy.budget import Budget, BudgetExceeded
 from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.privacy.scores import Counts
@@ -240,7 +240,7 @@ def test_a_failed_scan_costs_and_tells_nothing(data, monkeypatch):
         raise OSError("line 7: 'ANNA MEIER'")
 
     monkeypatch.setattr(Dataset, "marginals", fail)
-    with pytest.raises(private_table.TableReadError, match="failed with OSError") as caught:
+    with pytest.raises(gate.TableReadError, match="failed with OSError") as caught:
         table(data, budget=budget).measure([AB], epsilons=[1])
     assert budget.spent == 1 and "ANNA" not in str(caught.value)
     assert caught.value.__cause__ is None and caught.value.__context__ is None
@@ -282,7 +282,7 @@ def test_an_error_of_a_query_is_withheld(data):
             raise ValueError(f"count {counts}")
 
     budget = Budget(1)
-    with pytest.raises(private_table.TableReadError, match="Answering failed with ValueError") as caught:
+    with pytest.raises(gate.TableReadError, match="Answering failed with ValueError") as caught:
         table(data, budget=budget).measure([Speaking({"a": queries.identity()})], epsilons=[1])
     assert budget.spent == 1 and caught.value.__context__ is None
 

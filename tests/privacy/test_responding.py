@@ -14,9 +14,10 @@ from pgmjax.data.relation import Relation
 from pgmjax.local.marginals import marginals_of
 from pgmjax.privacy import responding
 from pgmjax.privacy.budget import Budget, BudgetExceeded
+from pgmjax.privacy.gate import TableReadError
 from pgmjax.privacy.ledger import Ledger
-from pgmjax.privacy.ledger.journal import LedgerJournal
-from pgmjax.privacy.private_table import PrivateTable, TableReadError
+from pgmjax.privacy.ledger.journal import HeldTable, LedgerJournal
+from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.tape import NonInterferenceError, Tape
 
@@ -174,7 +175,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, encoding, monkeyp
         )
 
         def run(seed):
-            journal = LedgerJournal.of_table(ledger, data, "one", {"mechanism": "test"})
+            journal = LedgerJournal(ledger, HeldTable.of(ledger, data), "one", {"mechanism": "test"})
             table = table_of(data, cap=1, journal=journal, seed=seed)
             answers = table.respond([["c"]], epsilons=[1], encodings=[encoding], row_order_is_public=True)
             return iter(answers)
@@ -231,7 +232,7 @@ def test_blocks_are_cut_alike_whatever_the_batches(cuts, monkeypatch):
 
 
 def journal_of(ledger, data, key="one"):
-    return LedgerJournal.of_table(ledger, data, key, {"mechanism": "test"})
+    return LedgerJournal(ledger, HeldTable.of(ledger, data), key, {"mechanism": "test"})
 
 
 @pytest.fixture

@@ -159,24 +159,6 @@ def test_neighbours_never_move_a_score_beyond_what_is_declared(score, relation, 
     assert largest_move(score, SMALL, relation, 3, most) <= declared(score, SMALL, relation, most)
 
 
-@given(scores(), st.lists(st.integers(0, 9), min_size=3, max_size=3))
-@settings(max_examples=60, deadline=None)
-def test_a_monotone_score_only_rises_when_a_record_comes(score, counts):
-    assert not score.is_monotone(SMALL, REPLACE)
-    if score.is_monotone(SMALL, ADD):
-        table = np.array(counts)
-        before = score.values(SMALL, by_clique(score, SMALL, table))
-        for other in neighbours(table, ADD, None):
-            assert (score.values(SMALL, by_clique(score, SMALL, other)) >= before).all()
-
-
-def test_monotone_scores():
-    assert Counts(MARGINAL).is_monotone(SMALL, ADD) and not Counts(SIGNED).is_monotone(SMALL, ADD)
-    assert Stack([Counts(MARGINAL)] * 2).is_monotone(SMALL, ADD)
-    assert not Stack([Counts(MARGINAL), Counts(SIGNED)]).is_monotone(SMALL, ADD)
-    assert not Errors(MARGINAL, [0.0] * 3).is_monotone(SMALL, ADD)
-
-
 def test_values_are_the_formulas_on_the_grid():
     domain, query = DOMAIN, q.marginal(AB)
     rng = np.random.default_rng(0)
@@ -271,7 +253,7 @@ def test_scores_are_public_comparable_and_described():
             ValueError,
             r"an offset must be below 2\^53",
         ),
-        (lambda: Stack([]), ValueError, "at least one score, got none"),
+        (lambda: Stack([]), ValueError, "at least one candidate, got none"),
         (lambda: Stack(Counts(MARGINAL)), TypeError, "scores must be a sequence of scores, got Counts"),
         (lambda: Stack([MARGINAL]), TypeError, "only scores can be stacked, got Product"),
     ],

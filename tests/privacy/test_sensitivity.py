@@ -48,27 +48,11 @@ def test_stacked_answers_add_up_and_single_ones_do_not():
         exact = [abs(moves).sum(1).max(), (moves**2).sum(1).max(), abs(moves).max()]
         for norm, truth in zip(NORMS, exact, strict=True):
             parts = [Sensitivity.of(query, DOMAIN, relation, norm) for query in queries]
-            together = Sensitivity.stacked(parts)
-            assert (together.norm, together.relation) == (norm, relation)
-            assert together.value >= truth
+            assert {(part.norm, part.relation) for part in parts} == {(norm, relation)}
             if norm == "linf":
-                assert together.value == truth
+                assert max(part.value for part in parts) == truth
             else:
-                assert together.value == sum(part.value for part in parts)
-    assert Sensitivity.stacked(iter([parts[0]])) == parts[0]
-
-
-def test_what_does_not_belong_together_is_not_combined():
-    query = q.marginal(("a",))
-    one = Sensitivity.of(query, DOMAIN, ADD, "l1")
-    with pytest.raises(ValueError, match=r"different relations.*: add-remove and replace-one"):
-        Sensitivity.stacked([one, Sensitivity.of(query, DOMAIN, REPLACE, "l1")])
-    with pytest.raises(ValueError, match=r"different norms.*: l1 and l2_squared"):
-        Sensitivity.stacked([one, Sensitivity.of(query, DOMAIN, ADD, "l2_squared")])
-    with pytest.raises(ValueError, match="at least one"):
-        Sensitivity.stacked([])
-    with pytest.raises(TypeError, match="only Sensitivity objects can be stacked, got int"):
-        Sensitivity.stacked([one, 1])
+                assert sum(part.value for part in parts) >= truth
 
 
 @pytest.mark.parametrize(

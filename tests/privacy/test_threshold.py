@@ -13,7 +13,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.privacy import Budget, BudgetExceeded, PrivateTable
 from pgmjax.privacy.ledger import IdempotencyConflict, Ledger
-from pgmjax.privacy.ledger.journal import LedgerJournal
+from pgmjax.privacy.ledger.journal import HeldTable, LedgerJournal
 from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.selection import ThresholdNoise
@@ -167,7 +167,7 @@ def test_a_ledger_keeps_what_was_told_and_no_threshold(tmp_path):
         )
 
         def opened(budget):
-            journal = LedgerJournal.of_table(ledger, data, "run", {"mechanism": "made up"})
+            journal = LedgerJournal(ledger, HeldTable.of(ledger, data), "run", {"mechanism": "made up"})
             return PrivateTable(data, REPLACE, budget, journal=journal)
 
         first = ThresholdTest(opened(Budget(2)), 500, 1)
@@ -196,7 +196,7 @@ def test_two_runs_at_once_never_mix_their_thresholds(tmp_path):
         )
 
         def opened():
-            journal = LedgerJournal.of_table(ledger, data, "run", {"mechanism": "made up"})
+            journal = LedgerJournal(ledger, HeldTable.of(ledger, data), "run", {"mechanism": "made up"})
             table = PrivateTable(data, REPLACE, Budget(2), journal=journal)
             return table, ThresholdTest(table, 500, 1)
 

@@ -40,12 +40,10 @@ def by_definition(block):
     if name == "Total":
         return [[1 for _ in n]]
     if name == "Point":
-        return [[int(a == block.code) for a in n]]
+        return [[int((a,) == block.codes) for a in n]]
     if name == "Subset":
         return [[int(a in block.codes) for a in n]]
-    if name == "Range":
-        return [[int(block.low <= a <= block.high) for a in n]]
-    if name == "Ranges":
+    if name in ("Range", "Ranges"):
         return [[int(low <= a <= high) for a in n] for low, high in block.bounds]
     if name == "AllRanges":
         return [[int(low <= a <= high) for a in n] for low in n for high in range(low, SIZE)]
@@ -203,20 +201,28 @@ def test_whole_floats_stay_exact_integers():
         (lambda: q.point(True), TypeError, "must be an integer, got bool"),
         (lambda: q.subset([]), ValueError, "distinct codes, at least one, got 0"),
         (lambda: q.subset([1, 1]), ValueError, "distinct codes, at least one, got 2 of which 1"),
-        (lambda: q.subset("12"), TypeError, "expected a sequence of integers, got str"),
+        (
+            lambda: q.subset("12"),
+            TypeError,
+            "codes of a subset must be a sequence of codes or values, got str",
+        ),
         (lambda: q.range(3, 2), ValueError, "high end of a range .* >= 3, got 2"),
         (lambda: q.ranges([]), ValueError, "at least one pair"),
         (lambda: q.ranges([(1, 2, 3)]), ValueError, "pair \\(low, high\\), got 3 numbers"),
         (lambda: q.compression([0.5, 1]), TypeError, "groups of a compression must be integers"),
         (lambda: q.compression([0, -1]), ValueError, "rows >= 0, got a negative one"),
         (lambda: q.compression([]), ValueError, "must not be empty"),
-        (lambda: q.mean([1, np.nan]), ValueError, "values of a mean must hold finite numbers; 1 are not"),
-        (lambda: q.mean(["a"]), TypeError, "must hold real numbers"),
+        (
+            lambda: q.mean([1, np.nan]),
+            ValueError,
+            "values of the mean query must be finite; 1 of 2 are not",
+        ),
+        (lambda: q.mean(["a"]), TypeError, "must be real numbers, got texts"),
         (lambda: q.moments(0), ValueError, "number of moments must be an integer >= 1"),
         (lambda: q.matrix([1, 2]), ValueError, "must have 2 dimensions, got shape \\(2,\\)"),
         (lambda: q.matrix([[1], [2, 3]]), ValueError, "rows have different lengths"),
         (
-            lambda: q.point(5).rows(5),
+            lambda: q.point(5).matrix(5),
             ValueError,
             "point query names code 5, but the attribute has codes 0..4",
         ),
@@ -225,9 +231,9 @@ def test_whole_floats_stay_exact_integers():
         (lambda: q.subset([5]).apply(np.ones(5), 0), ValueError, "names code 5"),
         (lambda: q.compression([0, 1]).matrix(3), ValueError, "has 2 entries, but the attribute has 3 codes"),
         (lambda: q.matrix([[1, 2]]).matrix(3), ValueError, "has 2 columns, but the attribute has 3 codes"),
-        (lambda: q.mean([1, 2]).rows(3), ValueError, "has 2 entries"),
-        (lambda: q.moments(2, [1]).rows(3), ValueError, "has 1 entries"),
-        (lambda: q.prefix().rows(0), ValueError, "size of the attribute must be an integer >= 1"),
+        (lambda: q.mean([1, 2]).matrix(3), ValueError, "has 2 entries"),
+        (lambda: q.moments(2, [1]).matrix(3), ValueError, "has 1 entries"),
+        (lambda: q.prefix().matrix(0), ValueError, "size of the attribute must be an integer >= 1"),
     ],
 )
 def test_bad_input(make, error, message):

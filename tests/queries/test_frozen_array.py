@@ -32,7 +32,7 @@ def test_it_is_a_copy_and_cannot_be_changed():
     [
         ([], ValueError, "must not be empty"),
         ([[1], [2, 3]], ValueError, "rectangular"),
-        ([np.inf], ValueError, "finite numbers; 1 are not"),
+        ([np.inf], ValueError, "must be finite; 1 of 1 are not"),
         (["x"], TypeError, "real numbers"),
         ([1j], TypeError, "real numbers"),
         (np.array([2**63], np.uint64), ValueError, "64-bit signed"),

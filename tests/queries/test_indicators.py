@@ -1,4 +1,4 @@
-"""0/1 queries: what counts as one, which records they count, sums of their rows."""
+"""0/1 queries: what counts as one, which records they count."""
 
 import numpy as np
 import pytest
@@ -18,13 +18,11 @@ FITTING = [
 
 
 @pytest.mark.parametrize("query", FITTING)
-def test_sums_of_rows_and_answers_are_those_of_the_matrix(query):
+def test_counted_records_are_those_of_the_matrix(query):
     integers.check_indicators(query, DOMAIN)
     matrix = query.matrix(DOMAIN)
     rng = np.random.default_rng(0)
-    rows = rng.integers(0, len(matrix), 9)
     shape = DOMAIN.shape_of(query.clique)
-    assert np.array_equal(integers.sum_of_rows(query, DOMAIN, rows), matrix[rows].sum(0).reshape(shape))
     records = np.stack([rng.integers(0, size, 7) for size in DOMAIN.shape], axis=1)
     places = [DOMAIN.attributes.index(name) for name in query.clique]
     cells = np.ravel_multi_index(tuple(records[:, places].T), shape)

@@ -13,7 +13,6 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.queries import quantise
-from pgmjax.queries.block import AttributeQuery
 from pgmjax.queries.quantise import Quantised
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
@@ -229,24 +228,6 @@ def test_answers_are_read_back_and_measured_as_they_are():
     assert measured.values.dtype == np.int64
 
 
-class Odd(AttributeQuery):
-    """A block of someone's own, with whatever matrix."""
-
-    kind = "odd"
-
-    def __init__(self, entries):
-        object.__setattr__(self, "entries", np.array(entries))
-
-    def _rows(self, size):
-        return len(self.entries)
-
-    def _matrix(self, size):
-        return self.entries
-
-    def _is_integral(self, size):
-        return False
-
-
 @pytest.mark.parametrize(
     ("entries", "bits", "message"),
     [
@@ -266,19 +247,6 @@ def test_what_cannot_be_rounded_is_refused(entries, bits, message, form):
     query = q.DenseMatrix(("a",), entries) if form == "dense" else q.Product({"a": q.matrix(entries)})
     with pytest.raises(ValueError, match=message):
         quantise(query, Domain({"a": 2}), bits)
-
-
-@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
-def test_entries_that_are_not_finite_are_refused(wrong):
-    domain = Domain({"a": 2, "b": 1})
-    for query in (
-        q.Product({"a": Odd([[wrong, 1.0]])}),
-        q.WeightedSum([(0.5, q.Product({"a": Odd([[wrong, 1.0]]), "b": q.total()}))]),
-    ):
-        with pytest.raises(ValueError, match="attribute 'a' must have finite entries; 1 of 2 are not"):
-            quantise(query, domain)
-    with pytest.raises(ValueError, match="finite"):
-        q.DenseMatrix(("a",), [[wrong, 1.0]])
 
 
 def test_sums_that_vanish_or_overflow_are_refused():

@@ -66,7 +66,7 @@ CASES = {
 
 @pytest.mark.parametrize("text", CASES, ids=str)
 def test_selection(text):
-    assert query_text.selection(text, DOMAIN) == CASES[text]
+    assert query_text.conditions(text, DOMAIN).codes == CASES[text]
 
 
 ERRORS = {
@@ -110,7 +110,7 @@ ERRORS = {
 @pytest.mark.parametrize("text", ERRORS, ids=repr)
 def test_message(text):
     with pytest.raises(ValueError, match="(?s)" + ERRORS[text].replace("[", r"\[")):
-        query_text.selection(text, DOMAIN)
+        query_text.conditions(text, DOMAIN)
 
 
 def test_answer_is_the_count_of_matching_cells():
@@ -123,9 +123,9 @@ def test_answer_is_the_count_of_matching_cells():
 def test_many_values_are_not_all_listed():
     domain = Domain({"n": 500, **{f"a{i}": 2 for i in range(40)}})
     with pytest.raises(ValueError, match=r"500 in all"):
-        query_text.selection("n=x", domain)
+        query_text.conditions("n=x", domain)
     with pytest.raises(ValueError, match=r"a28, \.\.\."):
-        query_text.selection("m=1", domain)
+        query_text.conditions("m=1", domain)
 
 
 OPERATORS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}

@@ -1,4 +1,4 @@
-"""Builders of workloads: blocks, unions, random marginals."""
+"""Builders of workloads: blocks on attributes."""
 
 import importlib
 import json
@@ -48,32 +48,3 @@ def test_blocks_stand_wherever_their_attribute_does(tmp_path):
 def test_bad_blocks(cliques, blocks, error, words):
     with pytest.raises(error, match=words):
         Workload.of_blocks(cliques, blocks)
-
-
-def test_unions_multiply_weights():
-    first, second = Workload.of_marginals([("a",), ("b",)]), Workload([{"clique": ["c"], "weight": 2}])
-    both = Workload.union([("0.5", first), (3, second)])
-    assert [str(entry.weight) for entry in both.entries] == ["1/2", "1/2", "6"]
-    with pytest.raises(ValueError, match="stands twice"):
-        Workload.union([(1, first), (1, first)])
-    with pytest.raises(TypeError, match=r"pairs \(weight, Workload\)"):
-        Workload.union([first])
-    with pytest.raises(ValueError, match="weight"):
-        Workload.union([(0, first)])
-
-
-def test_random_marginals_follow_the_seed_and_the_limit():
-    made = Workload.random(DOMAIN, 3, k=2, max_queries=12, seed=4)
-    assert made == Workload.random(DOMAIN, 3, k=2, max_queries=12, seed=4)
-    assert made != Workload.random(DOMAIN, 3, k=2, max_queries=12, seed=5)
-    assert all(entry.query.num_rows(DOMAIN) <= 12 and len(entry.clique) == 2 for entry in made.entries)
-    assert len(set(made.cliques)) == 3
-    prefixed = Workload.random(DOMAIN, 4, k=3, blocks={"d": "prefix"})
-    assert all(("queries" in e.to_spec()) == ("d" in e.clique) for e in prefixed.entries if "d" in e.clique)
-
-
-def test_too_many_marginals_asked_for():
-    with pytest.raises(
-        ValueError, match="there are 2 marginals of 2 attributes with at most 8 answers, fewer"
-    ):
-        Workload.random(DOMAIN, 3, k=2, max_queries=8)

@@ -20,13 +20,13 @@ from pgmjax import mechanisms
 from pgmjax.cli import main
 from pgmjax.history import History
 from pgmjax.job import Job
-from pgmjax.measurements.inputs import MEASURED, PRIOR, START, Input, in_role, merged, with_inputs
+from pgmjax.measurements.inputs import MEASURED, PRIOR, START, Input, in_role, merged, to_list, with_inputs
 from pgmjax.measurements.published import read_published
 from pgmjax.mechanisms import RunFolder
 from pgmjax.privacy import Ledger, SeededBackend, tape
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.exact import as_text, exact
-from pgmjax.privacy.ledger.journal import LedgerJournal
+from pgmjax.privacy.ledger.journal import HeldTable, LedgerJournal
 from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.release import folder as release_folder
 from pgmjax.release import published as published_folder
@@ -174,7 +174,7 @@ def test_answers_of_a_folder_count_where_its_ledger_gets_them(tmp_path, research
         alone = folder.journal(None)
         alone.begin(alone, Budget(1), REPLACE, False)
         assert alone.answer({"step": 0}, lambda: np.array([5])) == [5] and alone.secure is False
-        inner = LedgerJournal.of_table(ledger, DATA, "run", {"mechanism": "test"})
+        inner = LedgerJournal(ledger, HeldTable.of(ledger, DATA), "run", {"mechanism": "test"})
         both = folder.journal(inner)
         if not research:
             with pytest.raises(ValueError, match="takes secure noise only"):
@@ -193,14 +193,14 @@ def test_answers_under_a_charge_for_insecure_noise_are_none_of_secure_noise(tmp_
         alone = folder.journal(None)
         alone.begin(alone, Budget(1), REPLACE, True)
         assert alone.answer({"step": 0}, lambda: np.array([5])) == [5] and alone.secure
-        both = folder.journal(LedgerJournal.of_table(ledger, DATA, "run", {"mechanism": "test"}))
+        both = folder.journal(LedgerJournal(ledger, HeldTable.of(ledger, DATA), "run", {"mechanism": "test"}))
         both.begin(both, Budget(1), REPLACE, False)
         assert both.answer({"step": 0}, lambda: np.array([7])) == [5] and both.secure is False
 
 
 def test_a_charge_for_secure_noise_is_for_no_other(tmp_path):
     with account_of(tmp_path) as ledger:
-        journal = LedgerJournal.of_table(ledger, DATA, "run", {"mechanism": "test"})
+        journal = LedgerJournal(ledger, HeldTable.of(ledger, DATA), "run", {"mechanism": "test"})
         journal.begin(journal, Budget(1), REPLACE, True)
         with pytest.raises(ValueError, match="its source of noise has become another"):
             journal.begin(journal, Budget(1), REPLACE, False)
@@ -213,7 +213,7 @@ def test_every_file_of_a_release_says_whether_it_is_secure(made, name, secure):
     own = release.inputs
     assert release.secure is secure and [each.role for each in own] == [MEASURED]
     record = json.loads((folder / "release.json").read_text())
-    assert record["secure"] is secure and record["inputs"] == [each.to_dict() for each in own]
+    assert record["secure"] is secure and record["inputs"] == to_list(own)
     assert pj.load(folder / "model").inputs == own
     word, listed = str(secure).lower(), record["inputs"]
     for path in folder.glob("*.parquet"):

@@ -6,6 +6,7 @@ import numpy as np
 
 import pgmjax as pj
 from pgmjax.queries import kronecker, marginal, prefix
+from pgmjax.uncertainty.linear import BestLinear
 
 DOMAIN = pj.Domain({"a": 3, "b": 2, "c": 4, "d": 2})
 QUERIES = [
@@ -55,3 +56,9 @@ def system(noisy):
 def asked():
     """All rows of the queries over the cells of the domain [answers, cells]."""
     return np.concatenate([dense(query) for query in QUERIES])
+
+
+def least_squares(domain, measured, queries, total=None, zeros=(), fixed=()):
+    """The best linear unbiased estimates of the answers to some queries."""
+    cliques = [query.clique for query in queries]
+    return BestLinear(domain, measured, total, zeros, fixed, cliques).answers(queries)

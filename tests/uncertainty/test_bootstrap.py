@@ -7,9 +7,9 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.measurements.noise import DiscreteLaplace
+from pgmjax.measurements.residual import BestAnswers
 from pgmjax.queries import marginal
 from pgmjax.uncertainty import bootstrap
-from pgmjax.uncertainty.linear import LeastSquares
 
 DOMAIN = pj.Domain({"a": 3, "b": 2})
 MODEL = pj.GraphicalModel.from_potentials(DOMAIN, {("a",): [0.0, 1.0, 2.0]}, total=3000)
@@ -65,7 +65,7 @@ def shrunk(generator, count, spread, share):
     known, effects = np.linspace(0, 1000, count), spread * generator.standard_normal(count)
     noisy = effects + generator.standard_normal(count)
     values, noise = known + share * noisy, generator.standard_normal((100, count))
-    linear = LeastSquares(known + noisy, np.ones(count), np.ones(count, bool))
+    linear = BestAnswers(known + noisy, np.ones(count))
     refits = bootstrap.Refits(known + share * (values - known + noise), noise, True)
     return values, refits, linear, known + effects
 
@@ -89,15 +89,15 @@ def test_the_bias_of_shrinkage_is_found_and_intervals_hold_the_truth(spread, sha
 def test_few_answers_and_undetermined_ones_have_no_pooled_errors():
     values, refits, linear, _ = shrunk(np.random.default_rng(0), 110, 1.0, 0.5)
     seen = np.arange(110) < 99
-    few = dataclasses.replace(linear, determined=seen)
+    few = dataclasses.replace(linear, variances=np.where(seen, linear.variances, np.nan))
     assert np.isnan(bootstrap.pooled_errors(values, refits, few, refits.noise, 0.9).half_widths).all()
     seen = np.arange(110) < 100
-    known = dataclasses.replace(linear, determined=seen, stddevs=np.where(np.arange(110) == 101, 0.0, 1.0))
+    known = dataclasses.replace(linear, variances=np.where(seen, 1.0, np.nan))
     assert (
         np.isfinite(bootstrap.pooled_errors(values, refits, known, refits.noise, 0.9).half_widths).tolist()
         == seen.tolist()
     )
-    exact = dataclasses.replace(linear, stddevs=np.where(np.arange(110) == 3, 0.0, 1.0))
+    exact = dataclasses.replace(linear, variances=np.where(np.arange(110) == 3, 0.0, 1.0))
     errors = bootstrap.pooled_errors(values, refits, exact, refits.noise, 0.9)
     assert errors.half_widths[3] == errors.stddevs[3] == 0 < errors.half_widths[4]
 

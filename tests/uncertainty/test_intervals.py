@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.measurements.estimates import Estimates
+from pgmjax.measurements.noise import normal_quantile
 from pgmjax.uncertainty.intervals import ErrorBars
 from tests.uncertainty.structures import DOMAIN, QUERIES, measurements
 
@@ -162,13 +162,15 @@ def test_wrong_inputs_say_what_to_do(fit, change, kind, said):
 def bars():
     values, stddevs = np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 0.5])
     seen = np.array([True, False, True])
-    intervals = Estimates(values, np.where(seen, stddevs, np.nan)).interval(0.9)
+    widths = normal_quantile(0.9) * np.where(seen, stddevs, np.nan)
+    intervals = np.stack([values - widths, values + widths], axis=-1)
     return ErrorBars(values, stddevs, intervals, seen, 0.9, "laplace", (1, 2), np.zeros(3))
 
 
 def test_intervals_are_gaussian_and_missing_where_nothing_determines():
     got = bars().intervals
     assert np.isnan(got[1]).all()
+    assert np.allclose(bars().interval(0.9), got, equal_nan=True)
     assert np.allclose(got[0], 1 + 1.6448536 * np.array([-1, 1])) and np.allclose(got[2].mean(), 3)
 
 

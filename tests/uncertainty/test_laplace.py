@@ -5,8 +5,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.uncertainty import laplace
-from pgmjax.uncertainty.linear import least_squares
-from tests.uncertainty.structures import CELLS, DOMAIN, QUERIES, asked, measurements, system
+from tests.uncertainty.structures import CELLS, DOMAIN, QUERIES, asked, least_squares, measurements, system
 
 
 def fitted():

@@ -6,8 +6,7 @@ import pytest
 import pgmjax as pj
 from pgmjax.queries import kronecker, marginal, point, total
 from pgmjax.uncertainty import linear
-from pgmjax.uncertainty.linear import least_squares
-from tests.uncertainty.structures import DOMAIN, QUERIES, asked, measurements, system
+from tests.uncertainty.structures import DOMAIN, QUERIES, asked, least_squares, measurements, system
 
 
 def found(public=None):

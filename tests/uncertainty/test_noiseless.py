@@ -6,9 +6,8 @@ import pytest
 import pgmjax as pj
 from pgmjax.queries import DenseMatrix, kronecker, marginal, point, prefix
 from pgmjax.uncertainty import laplace, linear
-from pgmjax.uncertainty.linear import least_squares
 from pgmjax.uncertainty.queries import zeros_of
-from tests.uncertainty.structures import CELLS, DOMAIN, QUERIES, dense, measurements
+from tests.uncertainty.structures import CELLS, DOMAIN, QUERIES, dense, least_squares, measurements
 
 ASKED = [
     *QUERIES,

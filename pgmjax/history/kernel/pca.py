@@ -17,6 +17,7 @@ import scipy
 
 from pgmjax._internal import checks, device
 from pgmjax._internal.memory import available_bytes, readable_bytes
+from pgmjax._internal.migration import Named
 from pgmjax.history.estimable import is_estimable
 from pgmjax.history.history import History
 from pgmjax.history.kernel.system import Answers, NoiseCovariance, System
@@ -32,7 +33,7 @@ _BLOCK = 1024
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class KernelPCA:
+class KernelPCA(Named):
     """Eigenqueries of a history with the least squares estimates of their answers.
 
     Any query is answered as ``sum_i y_i c_i z_i``: c are its coordinates in the eigenqueries, z their

@@ -1,4 +1,4 @@
-"""What estimators share: inner products of a history's queries, the covariance of the noise, and answers."""
+"""Shared by estimators: inner products of a history's queries, the covariance of the noise, and answers."""
 
 from __future__ import annotations
 

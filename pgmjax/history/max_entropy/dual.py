@@ -356,7 +356,7 @@ class GaussianPenalty:
 
     @property
     def box(self) -> np.ndarray:
-        """As of `LaplacePenalty`: none."""
+        """None, like those of `LaplacePenalty`."""
         return np.full(len(self.covariance), math.inf)
 
     @property

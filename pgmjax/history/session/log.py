@@ -26,13 +26,14 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.privacy import tape
 from pgmjax.privacy.accounting.events import Pure
-from pgmjax.privacy.backend import NoiseBackend, is_secure
+from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.ledger.chain import digest_of, text_of
 from pgmjax.privacy.ledger.charge import Charge
 from pgmjax.privacy.ledger.errors import IdempotencyConflict, LedgerError
 from pgmjax.privacy.ledger.journal import HeldTable
+from pgmjax.privacy.opendp import is_secure
 
 KINDS = ("session", "free", "refused", "bought", "noise", "void")
 

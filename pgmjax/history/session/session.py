@@ -29,10 +29,11 @@ from pgmjax.history.session.state import (
     query_of,
     replayed,
 )
-from pgmjax.privacy.backend import NoiseBackend, default_backend
+from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.budget import Budget, BudgetExceeded
 from pgmjax.privacy.exact import as_text, exact_epsilon
 from pgmjax.privacy.ledger import AttemptsExhausted, Ledger
+from pgmjax.privacy.opendp import default_backend
 from pgmjax.privacy.private_table import PrivateTable, repeatable_choice
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.sensitivity import Sensitivity, check_measurable

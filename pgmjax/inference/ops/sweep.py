@@ -35,7 +35,7 @@ SMALL = 1 << 16  # cells of a union, up to which steps are reduced together off 
 
 @dataclasses.dataclass(frozen=True)
 class Products:
-    """What is computed, and the method for large products of tables [b, m, k] and [b, k, n] of log values.
+    """The numbers computed, and the method for large products of tables [b, m, k], [b, k, n] of log values.
 
     Attributes:
         reduce: reduction of axes, of all other steps.

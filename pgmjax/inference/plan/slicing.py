@@ -161,7 +161,7 @@ class _Search:
         return [first, self.widened(self.narrowed(self.sliced(again, widths)))]
 
     def fits(self, sliced: SlicedPath) -> bool:
-        """Whether there are enough slices, and a call fits in memory."""
+        """Return whether there are enough slices, and a call fits in memory."""
         return 4 * sliced.cost.peak <= self.max_bytes and sliced.slices >= self.min_slices
 
     def narrowed(self, now: SlicedPath) -> SlicedPath:

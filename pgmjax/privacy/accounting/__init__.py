@@ -2,5 +2,5 @@
 
 `events` gives the cost of one access in every unit. `composition` adds up accesses declared in advance, by
 the best account that applies: `zcdp` converts between rho and (epsilon, delta), `renyi` adds divergences
-order by order, `pld` uses privacy loss distributions. `calibration` finds the least noise for a target.
+order by order. `calibration` finds the least noise for a target.
 """

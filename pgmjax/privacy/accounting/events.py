@@ -2,8 +2,8 @@
 
 An event describes an access in public terms, with upper bounds on its pure epsilon, its rho and its Renyi
 divergence at any order. Accounts add these up; none is ever entered by hand. `Pure` and `Concentrated` have
-one known parameter and nothing else; `LaplaceEvent`, `GaussianEvent` and `StaircaseEvent` are discrete noise
-on integer answers, `Selection` a choice by noisy scores, `Response` randomised response.
+one known parameter and nothing else; `LaplaceEvent` and `GaussianEvent` are discrete noise on integer
+answers, `Selection` a choice by noisy scores, `Response` randomised response.
 
 The Renyi divergences of discrete Laplace noise have a closed form. For noise P(k) proportional to
 exp(-h abs(k)) and a shift by m, the sum of P(k)^a P(k - m)^(1 - a) over all integers, split at 0 and m and
@@ -41,7 +41,6 @@ __all__ = [
     "Pure",
     "Response",
     "Selection",
-    "StaircaseEvent",
     "TreeEvent",
     "check_relation",
     "read_event",
@@ -102,6 +101,15 @@ class Record:
         }
 
 
+class Unpriced(Record):
+    """An event without a pure guarantee."""
+
+    @property
+    def epsilon(self) -> None:
+        """None: no pure guarantee."""
+        return None
+
+
 @dataclasses.dataclass(frozen=True)
 class Pure(Record):
     """Anything that is epsilon-DP, with nothing else known about it.
@@ -135,7 +143,7 @@ class Pure(Record):
 
 
 @dataclasses.dataclass(frozen=True)
-class Concentrated(Record):
+class Concentrated(Unpriced):
     """Anything that is rho-zCDP, with nothing else known about it.
 
     Args:
@@ -151,11 +159,6 @@ class Concentrated(Record):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rho", exact_rho(self.rho))
-
-    @property
-    def epsilon(self) -> None:
-        """None: no pure guarantee."""
-        return None
 
     def renyi(self, orders: np.ndarray) -> np.ndarray:
         """Return order * rho."""
@@ -232,7 +235,7 @@ class LaplaceEvent(Record):
 
 
 @dataclasses.dataclass(frozen=True)
-class GaussianEvent(Record):
+class GaussianEvent(Unpriced):
     """Discrete Gaussian noise of one scale on integer answers.
 
     Args:
@@ -267,11 +270,6 @@ class GaussianEvent(Record):
             )
 
     @property
-    def epsilon(self) -> None:
-        """None: no pure guarantee."""
-        return None
-
-    @property
     def squares(self) -> int:
         """The sum of the squared shifts, 0 where unknown."""
         return sum(shift**2 for shift in self.shifts or ())
@@ -286,68 +284,6 @@ class GaussianEvent(Record):
     def renyi(self, orders: np.ndarray) -> np.ndarray:
         """Return order * rho."""
         return times_rho(self.rho, orders)
-
-
-@dataclasses.dataclass(frozen=True)
-class StaircaseEvent(Record):
-    """Discrete staircase noise of one width on integer answers.
-
-    Args:
-        epsilon: > 0, at least (the sum of ceil(move / width) over the answers) / scale.
-        width: width of a stair, the shift that costs 1 / scale.
-        shifts: as for `LaplaceEvent`, but required: their number of stairs does not follow from their sum.
-        scale: the sampler's scale, a float; None if unknown.
-
-    Raises:
-        TypeError: shifts that are no sequence, or a number of a wrong type.
-        ValueError: a bad number, or an epsilon too small for the shifts at this scale.
-
-    Guarantees:
-        epsilon-DP: an answer that moves by m has privacy loss at most ceil(m / width) / scale. Divergences
-        are at most the sum of those of pure DP over the moved answers.
-
-    References:
-        Geng and Viswanath 2016, "The optimal noise-adding mechanism in differential privacy".
-
-    Example:
-        >>> StaircaseEvent(2, 10, shifts=(10,), scale=0.5).rho, StaircaseEvent(2, 10, shifts=(10, 3)).rho
-        (Fraction(2, 1), Fraction(1, 1))
-    """
-
-    epsilon: Fraction
-    width: int
-    shifts: tuple[int, ...]
-    scale: float | None = None
-    kind: ClassVar[str] = "staircase"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", exact_epsilon(self.epsilon))
-        object.__setattr__(self, "width", checks.integer("width", self.width, low=1))
-        if self.shifts is None:
-            raise TypeError("shifts must be whole numbers >= 1: the cost of a staircase depends on them.")
-        _set_noise(self)
-        if self.scale and sum(self.stairs) > self.epsilon * Fraction(self.scale):
-            raise ValueError(
-                f"epsilon {shortened(self.epsilon)} is too small for moves over {sum(self.stairs)} stairs in "
-                f"all at scale {self.scale!r}: it must be at least their ratio."
-            )
-
-    @property
-    def stairs(self) -> tuple[int, ...]:
-        """ceil(shift / width) of every moved answer."""
-        return tuple(-(-shift // self.width) for shift in self.shifts)
-
-    @property
-    def rho(self) -> Fraction:
-        """Half the sum of the squared epsilons of the moved answers."""
-        squares = sum(stair**2 for stair in self.stairs)
-        return self.epsilon**2 * Fraction(squares, sum(self.stairs) ** 2) / 2
-
-    def renyi(self, orders: np.ndarray) -> np.ndarray:
-        """Return the sum of the divergences of pure DP over the moved answers, or of one for all of them."""
-        shares = [self.epsilon * Fraction(stair, sum(self.stairs)) for stair in self.stairs]
-        apart = sum(pure_divergence(ceil_float(share), orders) for share in shares)
-        return np.minimum(apart, pure_divergence(ceil_float(self.epsilon), orders))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -421,20 +357,8 @@ class TreeEvent(Pure):
     kind: ClassVar[str] = "tree"
 
 
-_ALL_KINDS = (
-    Pure,
-    Concentrated,
-    LaplaceEvent,
-    GaussianEvent,
-    StaircaseEvent,
-    Selection,
-    Response,
-    TreeEvent,
-)
-
-
 @dataclasses.dataclass(frozen=True)
-class KeysEvent(Record):
+class KeysEvent(Unpriced):
     """The keys of a column whose noisy counts exceed a threshold, see `privacy.partition.find_keys`.
 
     A ledger charges a whole run that searches for keys by one such event.
@@ -462,17 +386,18 @@ class KeysEvent(Record):
         if self.delta == 0:
             raise ValueError("delta must be > 0: a key that only one record has shows with some probability.")
 
-    @property
-    def epsilon(self) -> None:
-        """None: no pure guarantee."""
-        return None
-
     def renyi(self, orders: np.ndarray) -> np.ndarray:
         """Return infinity: without the delta there is no bound."""
         return np.full(len(orders), math.inf)
 
 
-_KINDS: dict[str, type] = {event.kind: event for event in (*_ALL_KINDS, KeysEvent)}
+_KINDS: dict[str, type] = {
+    event.kind: event
+    for event in (
+        *(Pure, Concentrated, LaplaceEvent, GaussianEvent),
+        *(Selection, Response, TreeEvent, KeysEvent),
+    )
+}
 
 
 def read_event(record: Mapping[str, Any]) -> Event:

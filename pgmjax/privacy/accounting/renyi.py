@@ -11,13 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import checks
-from pgmjax.data.relation import Relation
-from pgmjax.privacy.accounting.events import Event, check_relation
-from pgmjax.privacy.exact import exact_delta, exact_epsilon, floor_float
+from pgmjax.privacy.exact import exact_epsilon, floor_float, positive_delta
 
 _ROUNDING = 1e-12  # of the sum of the terms' sizes: a hundred times what float64 can lose in them
-_SUM = 2.0**-51
 
 
 def _grid() -> np.ndarray:
@@ -35,15 +31,6 @@ ORDERS = _grid()
 For a sum of Gaussians whose best order is between 2 and 1001, the converted epsilon is at most 0.1 % above
 the minimum over all orders; outside that range it was at most 2 % above.
 """
-
-
-def _positive_delta(delta: Any) -> float:
-    result = exact_delta(delta)
-    if result == 0:
-        raise ValueError(
-            "delta must be > 0 to convert Renyi divergences: sum pure epsilons exactly for delta 0."
-        )
-    return floor_float(result)
 
 
 def _terms(orders: np.ndarray, delta: float) -> tuple[np.ndarray, np.ndarray]:
@@ -91,7 +78,7 @@ def epsilon_at(renyi_values: Any, orders: Any, delta: Any) -> float:
         raise ValueError(f"expected one divergence an order, {orders.size}, got shape {values.shape}.")
     if not (values >= 0).all():
         raise ValueError("Renyi divergences must be numbers >= 0.")
-    added, slack = _terms(orders, _positive_delta(delta))
+    added, slack = _terms(orders, positive_delta(delta))
     return max(0.0, float(np.min(values * (1 + _ROUNDING) + added + slack)))
 
 
@@ -116,7 +103,7 @@ def caps(epsilon: Any, delta: Any, orders: Any = ORDERS) -> np.ndarray:
         True
     """
     orders = _checked_orders(orders)
-    added, slack = _terms(orders, _positive_delta(delta))
+    added, slack = _terms(orders, positive_delta(delta))
     target = floor_float(exact_epsilon(epsilon))
     return np.maximum(0.0, (target * (1 - _ROUNDING) - added - 2 * slack) * (1 - 4 * _ROUNDING))
 
@@ -147,59 +134,3 @@ def filter_order(epsilon: Any, delta: Any, orders: np.ndarray = ORDERS) -> int:
             "No order allows anything under this epsilon and delta: ask for a larger epsilon or delta."
         )
     return int(np.argmax(allowed / orders))
-
-
-class RenyiAccount:
-    """A running sum of Renyi divergences on the grid `ORDERS`.
-
-    Args:
-        relation: the neighbouring relation; all events must hold under it.
-
-    Example:
-        >>> from pgmjax.privacy.accounting.events import Concentrated, Pure
-        >>> account = RenyiAccount(Relation.ADD_REMOVE)
-        >>> account.add(Pure("0.05"), 30)
-        >>> account.add(Concentrated("0.001"))
-        >>> round(account.epsilon("1e-9"), 2)
-        1.45
-    """
-
-    def __init__(self, relation: Relation):
-        self._relation = Relation.parse(relation)
-        self._total = np.zeros(ORDERS.size)
-
-    @property
-    def relation(self) -> Relation:
-        """The neighbouring relation."""
-        return self._relation
-
-    def total(self) -> np.ndarray:
-        """Return the summed divergences [137] at `ORDERS`, rounded up."""
-        return self._total.copy()
-
-    def add(self, event: Event, count: int = 1) -> None:
-        """Add an access, or `count` of the same.
-
-        Raises:
-            ValueError: the event does not hold under the account's relation, or a count below 1.
-        """
-        self._total = self._with(event, count)
-
-    def epsilon(self, delta: Any) -> float:
-        """Return the epsilon of all added accesses at a delta in (0, 1); see `epsilon_at`."""
-        return epsilon_at(self._total, ORDERS, delta)
-
-    def would_exceed(self, event: Event, epsilon: Any, delta: Any, count: int = 1) -> bool:
-        """Return whether an access would exceed the cap (epsilon, delta); nothing is added.
-
-        Guarantees:
-            Accesses added only after this returned False, always for the same cap, are together
-            (epsilon, delta)-DP, even if chosen adaptively: the sum is checked at `filter_order`.
-        """
-        order = filter_order(epsilon, delta)
-        return bool(self._with(event, count)[order] > caps(epsilon, delta)[order])
-
-    def _with(self, event: Event, count: int) -> np.ndarray:
-        check_relation(event, self._relation)
-        times = checks.integer("count", count, low=1, high=2**53)
-        return (self._total + times * event.renyi(ORDERS)) * (1 + _SUM)

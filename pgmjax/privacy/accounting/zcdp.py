@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.privacy.exact import ceil_float, exact_delta, exact_epsilon, exact_rho, floor_float
+from pgmjax.privacy.exact import ceil_float, exact_delta, exact_epsilon, exact_rho, positive_delta
 
 # dp-accounting's own orders end at 1024 and lose a factor two at rho = 1e-6
 FINE_ORDERS = 1.0 + np.geomspace(1e-3, 1e14, 3401)
@@ -30,15 +30,6 @@ def _epsilon(rho: float, delta: float) -> float:
     events, rdp = _library()
     accountant = rdp.RdpAccountant(orders=FINE_ORDERS).compose(events.ZCDpEvent(rho))
     return float(accountant.get_epsilon(delta)) * (1 + _ROUNDING)
-
-
-def _positive_delta(delta: Any) -> float:
-    result = exact_delta(delta)
-    if result == 0:
-        raise ValueError(
-            "delta must be > 0 to convert from or to zCDP: use pure differential privacy for delta 0."
-        )
-    return floor_float(result)
 
 
 def epsilon_of(rho: Any, delta: Any) -> float:
@@ -60,12 +51,12 @@ def epsilon_of(rho: Any, delta: Any) -> float:
         Canonne, Kamath and Steinke 2020, Proposition 12; Bun and Steinke 2016, "Concentrated
         differential privacy", Definition 1.1.
     """
-    return _epsilon(ceil_float(exact_rho(rho)), _positive_delta(delta))
+    return _epsilon(ceil_float(exact_rho(rho)), positive_delta(delta))
 
 
 @functools.lru_cache(maxsize=256)
 def _rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
-    bound = _positive_delta(delta)
+    bound = positive_delta(delta)
     low, high = 0.0, ceil_float(epsilon)
     while Fraction(_epsilon(high, bound)) <= epsilon:
         low, high = high, 2 * high

@@ -1,9 +1,9 @@
 """The durable account of what was spent on tables, across runs, processes and crashes.
 
 `ledger.Ledger` is the entry point; `journal` keeps a mechanism's run in it. `account` holds the budget and
-charges of a table, in the units of `meter`. `reserve` checks and records a charge, and `charge` computes and
-stores its answers. `database` is the SQLite file: location, tables, connections and transactions. `chain`
-seals the rows, `verify` looks for damage, and `errors` defines the exceptions.
+charges of a table, in the units of `meter`. `charge` checks and records a charge, and stores its answers.
+`database` is the SQLite file: location, tables, connections and transactions. `chain` seals the rows,
+`verify` looks for damage, and `errors` defines the exceptions.
 """
 
 from pgmjax.privacy.ledger.account import Account, ChargeRecord

@@ -1,4 +1,4 @@
-"""A charge that was granted, and its stored answers.
+"""A charge: how it is checked and recorded, and its stored answers.
 
 Each step of a charge has one answer, stored before it is returned. A step can therefore be computed again
 after a crash, and a run of many steps resumed, at no further cost.
@@ -7,19 +7,29 @@ after a crash, and a run of many steps resumed, at no further cost.
 from __future__ import annotations
 
 import hashlib
+import json
+import math
 import sqlite3
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 from pgmjax._internal import checks
+from pgmjax.data.relation import Relation
+from pgmjax.privacy.accounting.events import Event, check_relation, read_event
+from pgmjax.privacy.accounting.zcdp import epsilon_of
+from pgmjax.privacy.budget import BudgetExceeded
+from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import chain
+from pgmjax.privacy.ledger.account import Account, flag, totals_of, word
 from pgmjax.privacy.ledger.chain import now
-from pgmjax.privacy.ledger.database import LedgerFile
+from pgmjax.privacy.ledger.database import LIMIT, LedgerFile
 from pgmjax.privacy.ledger.errors import AttemptsExhausted, IdempotencyConflict
+from pgmjax.privacy.ledger.meter import Meter
 
 _LARGEST_STEP = 2**53
+_OUTCOME = "Nothing was granted. If it was recorded all the same, the same key finds it, free of charge."
 _NOT_STORED = "The answer was not shown; the charge stays, and under the same key the step can be repeated."
 
 
@@ -186,3 +196,166 @@ def attempt(connection: sqlite3.Connection, charge: int, key: str, most: int) ->
 def answers_of(connection: sqlite3.Connection, charge: int) -> int:
     """Return the number of stored answers of a charge."""
     return int(connection.execute("SELECT COUNT(*) FROM answer WHERE charge = ?", (charge,)).fetchone()[0])
+
+
+def reserve(
+    file: LedgerFile,
+    account: Account,
+    meter: Meter,
+    key: str,
+    request: Mapping[str, Any],
+    events: Sequence[Event],
+    relation: Relation,
+    secure: bool,
+) -> Charge:
+    """Charge an account, or find the charge made earlier under the same key; see `Ledger.reserve`.
+
+    Raises:
+        TypeError: an argument has the wrong type.
+        ValueError: the relation is not the account's, the noise is insecure, the request contains a
+            non-finite number, or an event has no cost in the account's unit.
+        BudgetExceeded: the charge would exceed the cap.
+        IdempotencyConflict: the key was used for another request.
+        AttemptsExhausted: the charge was tried too often without an answer.
+        LedgerError: the charge could not be recorded.
+    """
+    checks.kind(request, Mapping, "request must be a mapping")
+    events = checks.several("events", events, "events")
+    asked = _asked(account, request, events, relation, secure)
+    key = word("key", key)
+    costs = meter.costs(events)  # before the transaction, for which others wait
+    with file.writing("charged", _OUTCOME) as connection:
+        found = _earlier(connection, account, key, asked)
+        if found is None:
+            found = _charged(connection, account, meter, key, asked, events, secure, costs)
+        charge, paid, totals = found
+        permitted = not answers_of(connection, charge)
+        if permitted:
+            attempt(connection, charge, key, account.max_attempts)
+    told = meter.telling(totals)
+    return Charge(
+        file,
+        identifier=charge,
+        account=account.name,
+        key=key,
+        cost=meter.amount(paid[told]),
+        total=meter.amount(totals[told]),
+        max_attempts=account.max_attempts,
+        permitted=permitted,
+    )
+
+
+def _asked(
+    account: Account, request: Mapping[str, Any], events: Sequence[Event], relation: Relation, secure: bool
+) -> str:
+    """Check what does not depend on what was spent; return the digest of what identifies a run."""
+    for event in events:
+        check_relation(event, relation)
+    if relation is not account.relation:
+        raise ValueError(
+            f"Account {account.name!r} counts releases under {account.relation.value}, and this one is "
+            f"under {relation.value}: costs of the two cannot be added up. Nothing was charged."
+        )
+    if not flag("secure", secure) and not account.research:
+        raise ValueError(
+            f"Account {account.name!r} takes secure noise only, and this noise can be repeated or is "
+            "of a source of your own, and protects nobody: leave out the seed or the source, or register "
+            "the table for research. It may be the noise of answers that the run's folder holds already: "
+            "begin in another folder then. Nothing was charged."
+        )
+    done = {"events": [event.to_dict() for event in events], "relation": relation.value, "secure": secure}
+    return chain.digest_of("request", {"request": dict(request), **done})
+
+
+_Found = tuple[int, Sequence[int], Sequence[int]]
+"""Number, costs and totals of a charge."""
+
+
+def _earlier(connection: sqlite3.Connection, account: Account, key: str, asked: str) -> _Found | None:
+    row = connection.execute(
+        "SELECT id, request_hash, costs, totals FROM charge WHERE account = ? AND key = ?",
+        (account.name, key),
+    ).fetchone()
+    if row is None:
+        return None
+    if row[1] != asked:
+        raise IdempotencyConflict(
+            f"Key {key!r} stands for another request to account {account.name!r}: choose "
+            "another key for another run. Nothing was charged."
+        )
+    return row[0], json.loads(row[2]), json.loads(row[3])
+
+
+def _charged(
+    connection: sqlite3.Connection,
+    account: Account,
+    meter: Meter,
+    key: str,
+    asked: str,
+    events: Sequence[Event],
+    secure: bool,
+    costs: tuple[int, ...],
+) -> _Found:
+    """Add a charge, inside the caller's transaction, if it fits."""
+    _check_delta(connection, account, events)
+    number, before = totals_of(connection, account.name, meter)
+    totals = tuple(min(LIMIT, spent + cost) for spent, cost in zip(before, costs, strict=True))
+    if not meter.fits(totals):
+        _refuse(account, meter, costs, before)
+    row = {
+        "account": account.name,
+        "number": number + 1,
+        "key": key,
+        "request_hash": asked,
+        "events": chain.text_of([event.to_dict() for event in events]),
+        "secure": int(secure),
+        "costs": json.dumps(costs),
+        "totals": json.dumps(totals),
+        "created": now(),
+    }
+    return chain.add(connection, "charge", row), costs, totals
+
+
+def _check_delta(connection: sqlite3.Connection, account: Account, events: Sequence[Event]) -> None:
+    """Refuse events whose delta exceeds what is left of the account's part for labels."""
+    asked = delta_of(events)
+    if not asked:
+        return
+    kept = account.label_delta
+    spent = label_delta_spent(connection, account.name)
+    if asked > kept - spent:
+        raise BudgetExceeded(
+            f"Labels of text would need a delta of {as_text(asked)}, and account {account.name!r} "
+            f"has {as_text(kept - spent)} left for them, of {as_text(kept)}: ask with a smaller "
+            "delta, or let the table's holder describe such columns. Nothing was charged and no data was "
+            "read."
+        )
+
+
+def _refuse(account: Account, meter: Meter, costs: Sequence[int], before: Sequence[int]) -> None:
+    """Raise `BudgetExceeded` with the remaining amount; the message uses public amounts only."""
+    told = meter.telling(before)
+    amounts = (costs[told], meter.caps[told], meter.caps[told] - before[told])
+    asked, cap, left = (as_text(meter.amount(units)) for units in amounts)
+    at = f" at order {meter.orders[told]:g}" if meter.orders else ""
+    fits, delta = "", account.delta
+    if meter.unit == "rho" and amounts[2] > 0 and delta:
+        most = math.floor(1000 * epsilon_of(meter.amount(amounts[2]), delta)) / 1000
+        enough = f" What is left suffices for a release with epsilon {most} and delta {as_text(delta)}."
+        fits = enough if most else ""
+    raise BudgetExceeded(
+        f"This needs {meter.unit} {asked}{at}, but of {cap} only {left} is left in account "
+        f"{account.name!r}. Nothing was charged and no data was read.{fits} Ask for less, or use "
+        "the releases that there are: pgmjax ledger show lists them."
+    )
+
+
+def delta_of(events: Sequence[Event]) -> Fraction:
+    """Return the sum of the deltas of events that hold only up to one."""
+    return sum((event.delta for event in events), Fraction(0))
+
+
+def label_delta_spent(connection: sqlite3.Connection, account: str) -> Fraction:
+    """Return the sum of the deltas of all events that were charged to an account."""
+    rows = connection.execute("SELECT events FROM charge WHERE account = ?", (account,))
+    return sum((delta_of([read_event(one) for one in json.loads(text)]) for (text,) in rows), Fraction(0))

@@ -80,7 +80,8 @@ class HeldTable:
             raise ValueError(
                 f"The ledger {ledger.path} has no account for this table, or the table's file was changed. "
                 "Nothing was spent. The table's holder adds it to the account of the same people (pgmjax "
-                "ledger add-version, Ledger.add_version) or registers it (ledger init, Ledger.register)."
+                "ledger add-version, Ledger.add_version) or registers it (ledger init; "
+                "Ledger.register(name, digest=ledger.digest_of(data), ...))."
             )
         account, digest = found
         known = account.versions.index(digest) + 2 if digest in account.versions else 1
@@ -101,7 +102,10 @@ class HeldTable:
 
     def choice_key(self, ledger: Ledger) -> bytes:
         """Return the secret by which the records of a unit are chosen: one for all runs on a table."""
-        return _choice_key(ledger, self.account, self.version.get("version", 1))
+        if tape.active() is not None:  # neighbours in two ledgers are compared, and nothing is secure
+            return b"pgmjax records of a unit, for a tape"
+        table = f"{self.account.digest} {self.version.get('version', 1)}".encode()
+        return hmac.new(ledger._key(), b"pgmjax records of a unit\n" + table, hashlib.sha256).digest()
 
     def admit(self, ledger: Ledger, key: str) -> None:
         """Refuse a run on an account without a definition, unless it was begun before there were any.
@@ -153,59 +157,32 @@ class LedgerJournal:
 
     Args:
         ledger: the ledger with the table's budget.
-        account: the table's account in it.
-        key: the run's name: the same key and request are the same run.
-        request: what the run is, in public terms; another request under the same key is refused.
-        data: the table as its holder defined it, which the run reads; None where it was not looked for.
+        held: the table as the ledger knows it, see `HeldTable.of`.
+        key: the run's name: the same key and request are the same run. Default: the mechanism and a hash of
+            the request.
+        request: what the run is, in public terms; another request under the same key is refused. It needs an
+            entry "mechanism" if `key` is None.
+
+    Raises:
+        ValueError: the account takes no new run, see `HeldTable.admit`.
+        LedgerError: the ledger cannot be read.
     """
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        account: Account,
-        key: str,
-        request: Mapping[str, Any],
-        data: Dataset | Ratings | None = None,
-    ):
-        self.data = data
+    def __init__(self, ledger: Ledger, held: HeldTable, key: str | None, request: Mapping[str, Any]):
+        self.data = held.data
+        self._request = {**request, **held.version}
+        if key is None:
+            text = json.dumps(self._request, sort_keys=True)
+            key = f"{request['mechanism']}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+        held.admit(ledger, key)
         self._ledger = ledger
-        self._account = account
+        self._held = held
+        self._account = held.account
         self._key = key
-        self._request = dict(request)
         self._run: object = None
         self._charge: Charge | None = None
         self._secure: bool | None = None
         self._step, self._counting = 0, threading.Lock()
-
-    @classmethod
-    def of_table(
-        cls, ledger: Ledger, data: Dataset | Ratings, key: str | None, request: Mapping[str, Any]
-    ) -> LedgerJournal:
-        """Return the journal of a run on a table, which the ledger recognises by its fingerprint.
-
-        Args:
-            ledger: the ledger with the table's budget.
-            data: the private table, or ratings.
-            key: the run's name. Default: the mechanism and a hash of the request.
-            request: public description of the run; needs an entry "mechanism" if `key` is None.
-
-        Raises:
-            ValueError: see `HeldTable.of`.
-            LedgerError: the ledger or its key cannot be read.
-        """
-        return cls.of_held(ledger, HeldTable.of(ledger, data), key, request)
-
-    @classmethod
-    def of_held(
-        cls, ledger: Ledger, held: HeldTable, key: str | None, request: Mapping[str, Any]
-    ) -> LedgerJournal:
-        """Return the journal of a run on a table that was found in the ledger; as `of_table`."""
-        request = {**request, **held.version}
-        if key is None:
-            text = json.dumps(request, sort_keys=True)
-            key = f"{request['mechanism']}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-        held.admit(ledger, key)
-        return cls(ledger, held.account, key, request, held.data)
 
     @property
     def charge(self) -> Charge | None:
@@ -234,7 +211,7 @@ class LedgerJournal:
 
     def choice_key(self) -> bytes:
         """Return the secret by which the records of a unit are chosen: the table's, from the ledger's key."""
-        return _choice_key(self._ledger, self._account, self._request.get("version", 1))
+        return self._held.choice_key(self._ledger)
 
     def begin(self, run: object, budget: Budget, relation: Relation, secure: bool) -> None:
         """Reserve the whole budget in the ledger, durably.
@@ -285,18 +262,11 @@ class LedgerJournal:
         assert self._charge is not None, "begin comes first"
         with self._counting:
             step, self._step = self._step, self._step + 1
-        return _unpacked(self._charge.answer(step, request, lambda: _packed(compute())))
+        return array_of(self._charge.answer(step, request, lambda: _packed(compute())))
 
     def holds(self, request: Mapping[str, Any]) -> bool:
         """Return whether the ledger has the next step's answer to this request."""
         return self._charge is not None and self._charge.holds(self._step, request)
-
-
-def _choice_key(ledger: Ledger, account: Account, version: int) -> bytes:
-    if tape.active() is not None:  # neighbours in two ledgers are compared, and nothing is secure
-        return b"pgmjax records of a unit, for a tape"
-    table = f"{account.digest} {version}".encode()
-    return hmac.new(ledger._key(), b"pgmjax records of a unit\n" + table, hashlib.sha256).digest()
 
 
 def _packed(values: np.ndarray) -> bytes:
@@ -305,7 +275,3 @@ def _packed(values: np.ndarray) -> bytes:
     stream = io.BytesIO()
     np.save(stream, values, allow_pickle=False)
     return stream.getvalue()
-
-
-def _unpacked(payload: bytes) -> np.ndarray:
-    return array_of(payload)

@@ -35,11 +35,11 @@ from pgmjax.privacy.ledger.account import (
     label_delta_of,
     word,
 )
-from pgmjax.privacy.ledger.charge import Charge, answers_of, now
+from pgmjax.privacy.ledger.chain import now
+from pgmjax.privacy.ledger.charge import Charge, answers_of, reserve
 from pgmjax.privacy.ledger.database import LedgerFile
 from pgmjax.privacy.ledger.errors import LedgerError, told
 from pgmjax.privacy.ledger.meter import Meter
-from pgmjax.privacy.ledger.reserve import Reservation
 from pgmjax.privacy.ledger.verify import Verification
 
 
@@ -445,8 +445,7 @@ class Ledger:
         """
         with self._file.reading() as connection:
             account, meter = self._account(connection, account_name)
-        asked = Reservation.of(account, key, request, events, Relation.parse(relation), secure)
-        return asked.make(self._file, meter)
+        return reserve(self._file, account, meter, key, request, events, Relation.parse(relation), secure)
 
     def charge(self, account_name: str, key: str) -> Charge:
         """Return an earlier charge, to read its stored answers.

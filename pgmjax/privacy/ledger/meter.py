@@ -90,7 +90,7 @@ class Meter:
         """
         if not events:
             raise ValueError("A charge needs at least one event: say what is done to the table.")
-        # what holds only up to a delta counts by its rho; the deltas are added up apart, see `Reservation`
+        # what holds only up to a delta counts by its rho; the deltas are added up apart, see `charge`
         events = [Concentrated(event.rho) if isinstance(event, KeysEvent) else event for event in events]
         if self.measure == "renyi":
             return self._renyi(events)

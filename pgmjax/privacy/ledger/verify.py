@@ -10,9 +10,9 @@ from typing import Any
 
 from pgmjax.privacy.ledger import chain, database
 from pgmjax.privacy.ledger.account import accounts
+from pgmjax.privacy.ledger.charge import label_delta_spent
 from pgmjax.privacy.ledger.database import KINDS, LIMIT
 from pgmjax.privacy.ledger.errors import LedgerError, reason
-from pgmjax.privacy.ledger.reserve import label_delta_spent
 
 _NOT_DAMAGE = (5, 6, 7, 9)  # busy, locked, out of memory, interrupted
 _MOST = 50

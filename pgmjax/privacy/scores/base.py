@@ -77,13 +77,6 @@ class Score(abc.ABC):
     def to_dict(self) -> dict[str, Any]:
         """Return a public, JSON-able description for the records."""
 
-    def is_monotone(self, domain: Domain, relation: Relation) -> bool:
-        """Return whether of any two neighbours, one has all scores at least as large as the other.
-
-        A selection then needs half the noise. False is always safe.
-        """
-        return False
-
     def _check(self, domain: Domain) -> None:  # noqa: B027
         pass
 
@@ -157,6 +150,21 @@ def exact_answers(query: Query, domain: Domain, table: np.ndarray) -> np.ndarray
     if table.dtype != np.int64:
         raise TypeError(f"exact tables must be int64, got {table.dtype}.")
     return integers.answers(query, domain, table)
+
+
+def members(name: str, values: Any, kind: Any, said: str) -> tuple[Any, ...]:
+    """Return the candidates that a score is made of: at least one, all of a kind.
+
+    Raises:
+        TypeError: no sequence, or something in it that is of another kind.
+        ValueError: none.
+    """
+    parts = checks.several(name, values, name)
+    if not parts:
+        raise ValueError("a selection needs at least one candidate, got none.")
+    for part in parts:
+        checks.kind(part, kind, said)
+    return parts
 
 
 def unique(cliques: Iterable[Clique]) -> tuple[Clique, ...]:

@@ -20,7 +20,7 @@ from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.privacy.scores.base import Score, exact_answers, unique
+from pgmjax.privacy.scores.base import Score, exact_answers, members, unique
 from pgmjax.privacy.sensitivity import check_measurable
 from pgmjax.queries import Product, integers
 from pgmjax.queries.blocks import Identity, Merge
@@ -50,11 +50,8 @@ class ParentScore(Score):
     records: int
 
     def __init__(self, queries: Iterable[Product], records: int) -> None:
-        parts = checks.several("queries", queries, "queries")
-        if not parts:
-            raise ValueError("a selection needs at least one candidate, got none.")
+        parts = members("queries", queries, Product, "a candidate is a product of blocks")
         for part in parts:
-            checks.kind(part, Product, "a candidate is a product of blocks")
             if not all(isinstance(block, Identity | Merge) for block in part.blocks):
                 raise ValueError(
                     f"the candidate on {part.clique} must count every record once: use identity and "

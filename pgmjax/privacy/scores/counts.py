@@ -12,7 +12,7 @@ from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.privacy.scores.base import Score, exact_answers, unique
+from pgmjax.privacy.scores.base import Score, exact_answers, members, unique
 from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
 from pgmjax.queries import integers
 from pgmjax.queries.query import Query
@@ -26,8 +26,7 @@ class Counts(Score):
         query: an integral query.
 
     Guarantees:
-        The sensitivity is exact: the largest change of one answer. Scores of a query without negative
-        entries are monotone under ADD_REMOVE.
+        The sensitivity is exact: the largest change of one answer.
     """
 
     kind: ClassVar[str] = "counts"
@@ -49,10 +48,6 @@ class Counts(Score):
     def candidates(self, domain: Domain) -> int:
         """Return the number of rows."""
         return self.query.num_rows(domain)
-
-    def is_monotone(self, domain: Domain, relation: Relation) -> bool:
-        """Return True under ADD_REMOVE if the query has no negative entries."""
-        return Relation.parse(relation) is Relation.ADD_REMOVE and self.query.is_nonnegative(domain)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the query."""
@@ -92,12 +87,7 @@ class Stack(Score):
     scores: tuple[Score, ...]
 
     def __init__(self, scores: Iterable[Score]) -> None:
-        parts = checks.several("scores", scores, "scores")
-        if not parts:
-            raise ValueError("a selection needs at least one score, got none.")
-        for part in parts:
-            checks.kind(part, Score, "only scores can be stacked")
-        object.__setattr__(self, "scores", parts)
+        object.__setattr__(self, "scores", members("scores", scores, Score, "only scores can be stacked"))
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
@@ -120,10 +110,6 @@ class Stack(Score):
             raise ValueError(f"candidates are numbered 0..{ends[-1] - 1}, got {candidate}.")
         place = int(np.searchsorted(ends, candidate, side="right"))
         return place, int(candidate) - (int(ends[place - 1]) if place else 0)
-
-    def is_monotone(self, domain: Domain, relation: Relation) -> bool:
-        """Return whether all the scores are monotone."""
-        return all(score.is_monotone(domain, relation) for score in self.scores)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the descriptions of the scores."""

@@ -27,6 +27,7 @@ from pgmjax.privacy.scores.base import (
     Target,
     exact_answers,
     grid_bits,
+    members,
     on_grid,
     unique,
 )
@@ -267,11 +268,7 @@ class Overshoots(Score):
     count: int
 
     def __init__(self, queries: Iterable[Query], records: Any, count: int) -> None:
-        parts = checks.several("queries", queries, "queries")
-        if not parts:
-            raise ValueError("a selection needs at least one query, got none.")
-        for part in parts:
-            checks.kind(part, Query, "a score is about a queries.Query")
+        parts = members("queries", queries, Query, "a score is about a queries.Query")
         codes = FrozenArray(records, "the records of a score", dimensions=2)
         if codes.array.dtype != np.int64:
             raise TypeError(f"the records of a score must be integer codes, got {codes.array.dtype}.")

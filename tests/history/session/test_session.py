@@ -10,8 +10,8 @@ from pgmjax.history import History, Session, least_epsilon
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy import BudgetExceeded
+from pgmjax.privacy.gate import TableReadError
 from pgmjax.privacy.ledger import IdempotencyConflict, Ledger
-from pgmjax.privacy.private_table import TableReadError
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.tape import Tape
 from pgmjax.queries import DenseMatrix, Product, marginal, point, prefix

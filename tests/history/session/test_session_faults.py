@@ -15,8 +15,8 @@ from pgmjax.measurements.inputs import with_inputs
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.privacy import private_table
+from pgmjax.privacy.gate import TableReadError
 from pgmjax.privacy.ledger import Ledger
-from pgmjax.privacy.private_table import TableReadError
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries import Product, marginal, point, total
 from tests.history.session.sessions import COUNTS, DOMAIN, ages, begin, table

@@ -14,7 +14,7 @@ from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms import Marginals
 from pgmjax.privacy.budget import Budget, BudgetExceeded
 from pgmjax.privacy.ledger import IdempotencyConflict, Ledger
-from pgmjax.privacy.ledger.journal import LedgerJournal
+from pgmjax.privacy.ledger.journal import HeldTable, LedgerJournal
 from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.scores import Counts
@@ -56,7 +56,9 @@ def reads(monkeypatch):
 
 def open_table(ledger, key="run", request=REQUEST, budget=1, backend=None):
     budget = budget if isinstance(budget, Budget) else Budget(budget)
-    return PrivateTable(DATA, ADD, budget, backend, LedgerJournal.of_table(ledger, DATA, key, request))
+    return PrivateTable(
+        DATA, ADD, budget, backend, LedgerJournal(ledger, HeldTable.of(ledger, DATA), key, request)
+    )
 
 
 def values(measurements):
@@ -133,7 +135,7 @@ def test_repeatable_noise_needs_an_account_for_research(ledger):
 def test_a_table_that_is_not_registered_is_named(ledger):
     other = Dataset.from_columns(DOMAIN, {"a": [0], "b": [0]})
     with pytest.raises(ValueError, match="has no account for this table"):
-        LedgerJournal.of_table(ledger, other, None, REQUEST)
+        LedgerJournal(ledger, HeldTable.of(ledger, other), None, REQUEST)
 
 
 def test_a_mixture_is_not_reserved_whole(ledger):
@@ -164,7 +166,7 @@ def test_a_key_without_a_ledger_is_refused():
 
 
 def test_a_journal_is_for_one_run(ledger):
-    journal = LedgerJournal.of_table(ledger, DATA, "run", REQUEST)
+    journal = LedgerJournal(ledger, HeldTable.of(ledger, DATA), "run", REQUEST)
     PrivateTable(DATA, ADD, Budget("0.5"), None, journal).measure([A], epsilons=["0.5"], show_progress=False)
     with pytest.raises(ValueError, match="make a new LedgerJournal for each PrivateTable"):
         PrivateTable(DATA, ADD, Budget(2), None, journal).measure([A], epsilons=[2])
