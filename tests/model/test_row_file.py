@@ -179,7 +179,9 @@ def test_bad_targets_are_refused_before_any_work(model, tmp_path):
     assert there.read_text() == "mine"
     with pytest.raises(ValueError, match=r"end in \.parquet or \.csv"):
         model.sample_to(tmp_path / "rows.xlsx", 5)
-    with pytest.raises(ValueError, match="decode must be False, True or 'values', got 'value'"):
+    with pytest.raises(
+        ValueError, match=r"decode must be False \(codes\), True .* or 'values' .*, got 'value'"
+    ):
         model.sample_to(tmp_path / "rows.csv", 5, decode="value")
     with pytest.raises(ValueError, match="no folder"):
         model.sample_to(tmp_path / "none" / "rows.csv", 5)

@@ -51,7 +51,7 @@ def test_lists_of_tables_and_workloads_limit_the_product(write_grid):
 
 MARGINALS = 'name = "marginals"'
 BAD = {
-    "not TOML": ("[grid]", "[grid", "is not TOML"),
+    "not TOML": ("[grid]", "[grid", "is no grid"),
     "no table grid": ("[grid]", "[gird]", "unknown table \\[gird\\]"),
     "missing key": ("trials = 2\n", "", "\\[grid\\]: the key 'trials' is missing"),
     "unknown key": ("trials", "trails = 3\ntrials", "\\[grid\\]: unknown key 'trails'; known: name, seed"),
