@@ -329,8 +329,8 @@ def _instead(words: Sequence[str], parser: argparse.ArgumentParser, given: Seque
             return ". Names are joined by commas, as in --marginal age,sex"
         if parser.prog.endswith(" audit"):
             return (
-                ". It takes no name but behind --mechanism NAME, and tests that on tables that it makes; what "
-                "a release promises is in its report.html and assurance.json"
+                ". It takes no name but behind --mechanism NAME, and tests that on tables that it makes; "
+                "what a release promises is in its report.html and assurance.json"
             )
         if "--domain" in known and re.search(r"\.(json|ya?ml)$", words[0]):
             return f". Did you mean --domain {words[0]}?"
