@@ -11,6 +11,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.cli import main, perturb
+from pgmjax.measurements import inputs
 from pgmjax.mechanisms.randomized_response import RandomizedResponse
 from pgmjax.model import row_file
 
@@ -71,7 +72,7 @@ def test_the_folder_says_what_it_is(table, capsys):
     (told,) = record["inputs"]
     assert told["secure"] is True and told["cost"] == record["spent"] and told["relation"] == "replace-one"
     (read,) = loaded.measurements([["sex"]])[0].inputs
-    assert read.to_dict() == told
+    assert inputs.to_list([read]) == [told]
     marks = parquet.read_schema(table / "out" / "responses.parquet").metadata
     assert json.loads(marks[b"inputs"]) == record["inputs"] and marks[b"secure"] == b"true"
 
