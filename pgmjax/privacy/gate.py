@@ -1,4 +1,4 @@
-"""What every access to private numbers passes: the budget, the journal, the tape, and what errors withhold.
+"""The gate that every access to private numbers passes: budget, journal, tape, and what errors withhold.
 
 `PrivateTable` and `PrivateRatings` are gates. An access is checked, then charged, then computed: the budget
 is asked first, the journal charges a whole run durably, and only then are private numbers read. A `Journal`

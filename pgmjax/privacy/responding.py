@@ -26,7 +26,7 @@ from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.budget import SingleProcess
 from pgmjax.privacy.exact import exact_epsilon
 from pgmjax.privacy.gate import Gate
-from pgmjax.privacy.response import ResponseDistribution
+from pgmjax.privacy.response import KaryResponse, ResponseDistribution
 from pgmjax.privacy.sensitivity import RECORDS, Sensitivity
 
 ENCODINGS = ("direct", "optimal-unary", "symmetric-unary")
@@ -212,6 +212,25 @@ class Responses(SingleProcess):
     def distributions(self) -> tuple[ResponseDistribution, ...]:
         """The distribution of each group's answers."""
         return tuple(each.distribution for each in self.planned)
+
+    @property
+    def distribution(self) -> KaryResponse:
+        """The response distribution of a single group in the encoding "direct".
+
+        Raises:
+            ValueError: there are several groups, or the encoding is unary.
+        """
+        distribution = self.planned[0].distribution
+        if len(self.planned) != 1 or not isinstance(distribution, KaryResponse):
+            given = ", ".join(f"{each.attributes} in {each.encoding!r}" for each in self.planned)
+            raise ValueError(
+                f"These responses are no codes: expected one group in the encoding 'direct', got {given}."
+            )
+        return distribution
+
+    def codes(self) -> Iterator[np.ndarray]:
+        """Yield the categories [rows] of each block of a single group; raises as `__iter__` does."""
+        return (block[0] for block in self)
 
     def blocks(self) -> Iterator[Block]:
         """Return an iterator over the blocks, as `__iter__` does."""

@@ -85,7 +85,7 @@ def test_a_seed_repeats_and_another_differs(model):
 
 def test_no_rows_and_bad_arguments(model):
     assert all(len(column) == 0 for column in model.sample(0).values())
-    with pytest.raises(ValueError, match="rows must be an integer >= 0"):
+    with pytest.raises(ValueError, match="rows must be an integer in 0"):
         model.sample(-1)
     with pytest.raises(ValueError, match="method must be one of"):
         model.sample(5, method="magic")

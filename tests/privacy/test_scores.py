@@ -230,8 +230,8 @@ def test_scores_are_public_comparable_and_described():
     [
         (lambda: Errors([1], [1]), TypeError, r"queries\.Query, got list"),
         (lambda: Counts("a"), TypeError, r"queries\.Query, got str"),
-        (lambda: Errors(MARGINAL, [1, np.nan, 2]), ValueError, "finite numbers; 1 are not"),
-        (lambda: Errors(MARGINAL, [1, np.inf, 2]), ValueError, "finite numbers; 1 are not"),
+        (lambda: Errors(MARGINAL, [1, np.nan, 2]), ValueError, "must be finite; 1 of 3 are not"),
+        (lambda: Errors(MARGINAL, [1, np.inf, 2]), ValueError, "must be finite; 1 of 3 are not"),
         (lambda: Errors(MARGINAL, ["1", "2", "3"]), TypeError, "real numbers"),
         (lambda: Errors(MARGINAL, [1e300, 0, 0]), ValueError, r"below 2\^53 on a grid of 8 bits"),
         (lambda: Errors(MARGINAL, [1, 1, 1], weight=0), ValueError, "weight of a score must be > 0, got 0"),

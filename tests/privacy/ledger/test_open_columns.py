@@ -256,7 +256,8 @@ def test_what_a_search_did_not_find_is_described_by_hand(path, ledger):
 def test_the_command_refuses(path, tmp_path, capsys, options, said):
     (tmp_path / "d.json").write_text(json.dumps(DRAFT))
     words = ["ledger", "init", str(tmp_path / "c.ledger"), str(path), "--domain", str(tmp_path / "d.json")]
-    words += ["--name", "t", "--epsilon", "3", "--delta", "1e-6", "--relation", "add-remove", *options]
+    delta = [] if "--delta" in options else ["--delta", "1e-6"]
+    words += ["--name", "t", "--epsilon", "3", "--relation", "add-remove", *delta, *options]
     assert main(words) == 2 and said in capsys.readouterr().err
     assert not (tmp_path / "c.ledger").exists()
 
