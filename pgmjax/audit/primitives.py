@@ -326,8 +326,9 @@ def repeated(noise: np.ndarray) -> Repetition:
         ValueError: there are fewer than two draws, or they are not one-dimensional and finite.
 
     Example:
-        >>> from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
-        >>>         >>> noise = SeededBackend(0, insecure=True).draw(DiscreteGaussian(9.0), 500)
+        >>> from pgmjax.measurements.noise import DiscreteGaussian
+        >>> from pgmjax.privacy.seeded import SeededBackend
+        >>> noise = SeededBackend(0, insecure=True).draw(DiscreteGaussian(9.0), 500)
         >>> repeated(noise).p_value > 0.01
         True
         >>> copied = repeated(np.concatenate([noise, noise]))
