@@ -426,7 +426,8 @@ def read_workload(path: str | os.PathLike[str], domain: Domain | None = None) ->
     if os.fspath(path).lstrip().startswith(("[", "{")):
         raise ValueError("The workload is the name of a file: write this list into one, such as w.json.")
     if not pathlib.Path(path).exists():
-        raise ValueError(files.absent("workload file", path))
+        holds = 'It lists the attributes of each table that is asked for: [["age", "sex"], ["job"]].'
+        raise ValueError(f"{files.absent('workload file', path)} {holds}")
     workload = Workload.read(path)
     return workload if domain is None else workload.over(domain)
 

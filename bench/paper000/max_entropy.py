@@ -150,7 +150,7 @@ def run_learner(kept, options, domain, columns, pairs):
         solver="paper's learner",
         primal=point.primal,
         dual=point.value,
-        gap=point.gap,
+        gap=max(point.primal - point.value, 0.0),
         iterations=options.iterations,
         past=asked.rmse(point.answers * options.rows, past.truth),
         seconds=seconds,

@@ -188,7 +188,7 @@ def new_file(path: str | os.PathLike[str], unless: str = "") -> pathlib.Path:
     return target
 
 
-def several(name: str, value: Any, of: str) -> tuple[Any, ...]:
+def several(name: str, value: Any, of: str, then: str = "give a list") -> tuple[Any, ...]:
     """Return the members of an iterable as a tuple; reject single objects, text and mappings."""
     if not isinstance(value, str | bytes | Mapping):
         try:
@@ -197,7 +197,7 @@ def several(name: str, value: Any, of: str) -> tuple[Any, ...]:
             pass
         else:
             return tuple(members)
-    raise TypeError(f"{name} must be a sequence of {of}, got {type(value).__name__}: give a list.")
+    raise TypeError(f"{name} must be a sequence of {of}, got {type(value).__name__}: {then}.")
 
 
 def kind(value: Any, kinds: Any, said: str, then: str = "") -> None:

@@ -71,8 +71,6 @@ def absent(what: str, path: str | os.PathLike[str]) -> str:
         beside = os.listdir(file.parent)
     close = difflib.get_close_matches(file.name, beside, 1)
     meant = f"Did you mean {file.with_name(close[0])}?" if close else "Check its name and its folder."
-    if what == "workload file" and not file.suffix:
-        meant = 'Such a file lists the attributes of each table that is asked for: [["age", "sex"], ["job"]].'
     return f"There is no {what} {os.fspath(path)}. {meant}"
 
 

@@ -33,22 +33,14 @@ _NEGATIVE = re.compile(r"-\.?[0-9].*")
 """What is a value and no option, such as -1e-9."""
 _NEEDED = {
     "--epsilon": "(the privacy budget, such as 1)",
-    "--relation": "(add-remove if the number of records is secret, replace-one if it is public)",
+    "--relation": "(add-remove if the number of records is secret, replace-one if it is public; elsewhere "
+    "these are called unbounded and bounded)",
+    "--all-kway": "(how many attributes a marginal has, such as 2; chosen marginals stand in a --workload "
+    "FILE)",
     "--out": "(the folder to make)",
     "--half-width": "(how far the answer may be off, in records, such as 50)",
 }
-"""What a required option is."""
-_CHOICES: Mapping[str, str] = {
-    "--relation": "add-remove (elsewhere unbounded) if the number of records is secret, replace-one "
-    "(bounded) if it is public",
-}
-"""What the choices of an option mean."""
-_NUMBERS: Mapping[str, str] = {
-    "--all-kway": "K is how many attributes a marginal has, such as 2; chosen ones stand in a file: "
-    "--workload "
-    'FILE, [["age", "sex"]]',
-}
-"""What a number is, for options that one may give something else."""
+"""What an option is, for errors about its value or its absence."""
 _NO_SEED = (
     ". Noise that protects has no seed. For research there is --insecure-seed N; its release protects nobody"
 )
@@ -72,10 +64,9 @@ _ADVICE: Mapping[str, Mapping[str, str]] = {
             ("columns", "list", "attributes", "schema"), "pgmjax query DIR alone names the attributes"
         ),
     },
-    "ask": {
-        "epsilon": "What an answer costs follows from --half-width; --cap is the most that the whole "
-        "session may "
-        "spend",
+    "session ask": {
+        "epsilon": "An answer costs what its --half-width needs; --cap is the most that the whole session "
+        "may spend",
     },
     "": dict.fromkeys(
         ("force", "overwrite", "replace", "clobber", "yes"),
@@ -83,6 +74,13 @@ _ADVICE: Mapping[str, Mapping[str, str]] = {
     ),
 }
 """What to do instead of options that other programs have, by command; "" of all."""
+_NAMES: Mapping[str, str] = {"--groups": "Names of one group", "--marginal": "Names of one marginal"}
+"""What stands behind an option that takes names joined by commas."""
+_STRAY: Mapping[str, str] = {
+    "audit": "An audit tests the mechanism behind --mechanism NAME on tables that it makes; what a release "
+    "promises is in its report.html and assurance.json",
+}
+"""What to do instead of naming something to a command that takes no name."""
 _COMMANDS: Mapping[str, str] = {
     **dict.fromkeys(
         ("synthesize", "synthesise", "generate", "run", "measure"), "Did you mean pgmjax release?"
@@ -208,9 +206,9 @@ class _Parser(argparse.ArgumentParser):
         if "arguments are required" in message:
             for option, meaning in _NEEDED.items():
                 message = re.sub(rf"{option}\b", f"{option} {meaning}", message)
-        number = re.match(r"argument (?:.*/)?(--\S+): expected a whole number", message)
-        if number is not None and number[1] in _NUMBERS:
-            message += f". {_NUMBERS[number[1]]}"
+        wrong = re.match(r"argument (?:.*/)?(--\S+): (?:expected a whole number|invalid choice)", message)
+        if wrong is not None and wrong[1] in _NEEDED:
+            message += f" {_NEEDED[wrong[1]]}"
         lacking = re.fullmatch(r"argument (?:.*/)?(--\S+): expected (?:one|at least one) argument", message)
         if lacking is not None:
             wanted = _wanted(self._option_string_actions[lacking[1]])
@@ -273,10 +271,7 @@ def _meant(message: str, parser: argparse.ArgumentParser) -> str:
     if choice is None:
         return ""
     word, known = choice[1], [*re.findall(r"[\w.-]+", choice[2]), "--help", "--version"]
-    name = message.partition(":")[0].removeprefix("argument ")
-    option = parser._option_string_actions.get(name)
-    if name in _CHOICES:
-        return f". {_CHOICES[name]}"
+    option = parser._option_string_actions.get(message.partition(":")[0].removeprefix("argument "))
     if word in _PARTS and "ask" in known and "status" in known:
         return f". {parser.prog} {_PARTS[word]} begins a session with its first question"
     if word in _COMMANDS and "release" in known:
@@ -308,7 +303,7 @@ def _close(option: str, known: Sequence[str]) -> list[str]:
 
 def _instead(words: Sequence[str], parser: argparse.ArgumentParser, given: Sequence[str]) -> str:
     """Return what to write instead of words that a command does not take, of those that were given."""
-    known = sorted(_options(parser))
+    known, command = sorted(_options(parser)), parser.prog.partition(" ")[2]
     places = [str(each.metavar or each.dest) for each in parser._actions if not each.option_strings]
     takes = f"{parser.prog} takes {' and '.join(places) or 'nothing'} beside its options"
     if not "".join(words).strip():
@@ -320,23 +315,19 @@ def _instead(words: Sequence[str], parser: argparse.ArgumentParser, given: Seque
             return f". Did you mean --{bare}? An option begins with two hyphens"
         if "=" in given:
             return ". Write an option and its value without =, as in --epsilon 1"
-        if "--groups" in given and words[0] in given[given.index("--groups") :]:
-            return ". Names of one group are joined by commas, as in --groups age,sex"
+        for named, what in _NAMES.items():
+            if named in given and words[0] in given[given.index(named) :]:
+                return f". {what} are joined by commas, as in {named} age,sex"
         before = given[given.index(words[0]) - 1] if words[0] in given else ""
         if "--option" in given and before in _SETTINGS.split():
             return ". Write the options of a mechanism as --option NAME=VALUE, such as --option rounds=3"
-        if "--marginal" in known and "--marginal" in given:
-            return ". Names are joined by commas, as in --marginal age,sex"
-        if parser.prog.endswith(" audit"):
-            return (
-                ". It takes no name but behind --mechanism NAME, and tests that on tables that it makes; "
-                "what a release promises is in its report.html and assurance.json"
-            )
+        if command in _STRAY:
+            return f". {_STRAY[command]}"
         if "--domain" in known and re.search(r"\.(json|ya?ml)$", words[0]):
             return f". Did you mean --domain {words[0]}?"
         return f". That is one too many: {takes}, and an option takes one value at most"
-    for command in (parser.prog.rpartition(" ")[2], ""):
-        if advice := _ADVICE.get(command, {}).get(option.lstrip("-")):
+    for name in (command, ""):
+        if advice := _ADVICE.get(name, {}).get(option.lstrip("-")):
             return f". {advice}"
     name = option.lstrip("-").replace("-", "_")
     if name in ("seed", "random_seed", "random_state") and "--insecure-seed" in known:

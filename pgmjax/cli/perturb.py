@@ -53,8 +53,7 @@ def run(arguments: argparse.Namespace) -> None:
     if any(":" in text for text in arguments.groups) and not any(":" in name for name in domain):
         raise ValueError(
             "--groups takes names alone, such as --groups age,sex for both together: every group is "
-            "answered with "
-            "the same part of the epsilon."
+            "answered with the same part of the epsilon."
         )
     groups = [release.read_names(text, domain) for text in arguments.groups]
     attributes = _attributes(arguments, domain)

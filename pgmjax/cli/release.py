@@ -343,8 +343,7 @@ def open_ledger(file: str) -> Ledger:
         turned = " The ledger stands before the conditions." if "=" in file else ""
         raise ValueError(
             f"There is no ledger {file}: give the ledger's file (the name of an account goes behind "
-            f"--name), or "
-            f"make one with `pgmjax ledger init`.{turned}"
+            f"--name), or make one with `pgmjax ledger init`.{turned}"
         )
     return Ledger.open(file)
 

@@ -226,8 +226,11 @@ class Attribute:
             what = "number" if self.time is None else f"date in the form {self.format or '2024-12-31'}"
             if self.time is not None and self.format is None:
                 what += ' (another one is named by its format, such as format: "%m/%d/%Y")'
-            mark = "" if self.missing else "; pgmjax domain check --holder-log FILE lists them for the holder"
-            said.append(f"{encoded.unreadable} rows have a value that is no {what}{mark}")
+            said.append(
+                f"{encoded.unreadable} rows have a value that is no {what}; pgmjax domain check "
+                f"--holder-log FILE "
+                "lists them for the holder"
+            )
         if encoded.missing:
             said.append(f"{encoded.missing} rows have no value and it has no missing bucket (missing: true)")
         return f"Attribute {self.name!r}: {' and '.join(said)}." if said else ""

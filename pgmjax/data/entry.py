@@ -527,8 +527,7 @@ def _written_out(name: str, spec: Any) -> Mapping[str, Any]:
     if isinstance(spec, list) and spec and all(isinstance(each, Mapping) for each in spec):
         raise TypeError(
             f"The entry of attribute {name!r} is a list of mappings. A domain is one mapping from the name "
-            f"of each "
-            "column to its entry: age: {min: 0, max: 99}, sex: {labels: [F, M]}."
+            "of each column to its entry: age: {min: 0, max: 99}, sex: {labels: [F, M]}."
         )
     choices = ["{min: 0, max: 99}", "{labels: [F, M]}", OPEN]
     if isinstance(spec, str) and len(spec) < 80:
@@ -623,13 +622,7 @@ def _labelled(spec: Mapping[str, Any]) -> dict[str, Any]:
     labels = tuple(groups)
     spellings: tuple[Any, ...] = ()
     if isinstance(groups, Mapping):
-        if all(_is_number(key) and isinstance(each, str) for key, each in groups.items()):
-            turned = ", ".join(f"{each}: {key}" for key, each in [*groups.items()][:2])
-            raise ValueError(
-                f"'labels' map each label to its spellings, and numbers to texts may be meant either way. "
-                f"If the "
-                f"table holds the numbers, write {{{turned}}}; if it holds the texts, put them into lists."
-            )
+        _check_direction(groups)
         lists = [[] if group is None else _listed(group) for group in groups.values()]
         spellings = tuple(
             tuple(each for each in group if text_of(each) != text_of(label))
@@ -637,6 +630,21 @@ def _labelled(spec: Mapping[str, Any]) -> dict[str, Any]:
         )
     size = len(labels) + spec.get("other", False)
     return {"labels": labels, "size": size, "spellings": spellings if any(spellings) else ()}
+
+
+def _check_direction(groups: Mapping[Any, Any]) -> None:
+    """Refuse numbers with one text each: they may be labels with spellings, or codes with labels."""
+
+    def number(value: Any) -> bool:
+        return _is_number(value) or bool(isinstance(value, str) and _NUMBER.fullmatch(value.strip()))
+
+    if all(number(key) and isinstance(each, str) and not number(each) for key, each in groups.items()):
+        turned = ", ".join(f"{each}: {key}" for key, each in [*groups.items()][:2])
+        raise ValueError(
+            "'labels' map each label to its spellings in the table, and a number with one text may be meant "
+            f"either way. If the table holds the numbers, write {{{turned}}}; if it holds the texts, put "
+            "each into a list."
+        )
 
 
 def range_edges(name: str, spec: Mapping[str, Any]) -> tuple[int, ...]:

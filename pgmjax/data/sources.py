@@ -260,8 +260,7 @@ class ScanTally:
             said.append(f"Weights: {self._bad_weights} rows are not integers in 0..{self.max_weight}.")
             said.append(
                 "Weights are whole numbers up to max_weight: multiply fractions, as of a survey, by 10 or "
-                "100, round "
-                "them, and raise max_weight as much."
+                "100, round them, and raise max_weight as much."
             )
         if said:
             said.append(self._remedy(rows_outside))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -101,7 +102,8 @@ class History:
             relation: as in the class.
 
         Raises:
-            ValueError: not one value per row, or not exactly one of `stddev`, `distribution`, `covariance`.
+            ValueError: not one value per row, or not the lists of the queries, or not exactly one of
+                `stddev`, `distribution`, `covariance`.
 
         Example:
             >>> from pgmjax.queries import Product, point
@@ -122,16 +124,11 @@ class History:
                 f"queries must hold queries, such as pgmjax.queries.marginal([name]), got {', '.join(kinds)}"
                 ": write, for example, history.builders.equals('sex', 'F').query(domain)."
             )
-        if not isinstance(values, np.ndarray) and any(np.ndim(each) for each in values):
-            values = np.concatenate([np.ravel(each) for each in values])  # one list for each query
-        values = np.asarray(values)
-        ends = np.cumsum([query.num_rows(domain) for query in queries])
-        expected = int(ends[-1]) if len(ends) else 0
-        if values.shape != (expected,):
-            raise ValueError(f"expected one value a query row, {expected:,}, got shape {values.shape}.")
+        rows = [query.num_rows(domain) for query in queries]
+        values = _flat(values, rows)
         measured = []
-        for query, end in zip(queries, ends, strict=True):
-            some = slice(int(end) - query.num_rows(domain), int(end))
+        for query, count, end in zip(queries, rows, itertools.accumulate(rows), strict=True):
+            some = slice(end - count, end)
             if distribution is not None:
                 measured.append(LinearMeasurement.released(query, values[some], distribution))
                 continue
@@ -258,6 +255,24 @@ class History:
             f"History({self.num_rows:,} answers by {count:,} measurement{'s' if count != 1 else ''} over "
             f"{len(self.domain)} attributes)"
         )
+
+
+def _flat(values: Any, rows: Sequence[int]) -> np.ndarray:
+    """Return answers [rows], given so or as a list for each query."""
+    if isinstance(values, list | tuple) and any(
+        isinstance(each, list | tuple | np.ndarray) for each in values
+    ):
+        lists = [np.ravel(np.asarray(each)) for each in values]
+        if [len(each) for each in lists] != list(rows):
+            raise ValueError(
+                f"values must be one number a query row, or a list for each query: expected lists of "
+                f"{list(rows)} numbers, got {[len(each) for each in lists]}."
+            )
+        values = np.concatenate(lists)
+    flat = np.asarray(values)
+    if flat.shape != (sum(rows),):
+        raise ValueError(f"expected one value a query row, {sum(rows):,}, got shape {flat.shape}.")
+    return flat
 
 
 def _joined(parts: list[np.ndarray]) -> np.ndarray:

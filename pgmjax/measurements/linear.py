@@ -230,13 +230,8 @@ def over_domain(domain: Domain, measurements: Any) -> tuple[LinearMeasurement, .
         TypeError: a single measurement instead of a list, or something else.
         ValueError: a measurement that does not fit the domain.
     """
-    if hasattr(measurements, "marginals"):
-        raise TypeError(
-            "measurements must be noisy answers about a table, got the table: a mechanism measures and "
-            "fits it, such as "
-            "mechanisms.Marginals(epsilon, relation).run(data, workload), and so does a Synthesizer."
-        )
-    given = checks.several("measurements", measurements, "LinearMeasurement")
+    then = "give a list; a table is measured first, by a mechanism's run or a Synthesizer's fit"
+    given = checks.several("measurements", measurements, "LinearMeasurement", then)
     for one in given:
         checks.kind(one, LinearMeasurement, "measurements must be LinearMeasurement")
     return tuple(one.over(domain) for one in given)

@@ -439,8 +439,7 @@ def _codes(attribute: Attribute, texts: Sequence[Any]) -> np.ndarray:
                 raise ValueError(
                     f"{value!r} is no value of {attribute.name!r} in the domain (row {', '.join(places)}): "
                     f"its values are {', '.join(named[:10])}{', ...' * (len(named) > 10)}. Write these, in "
-                    f"a CSV file "
-                    "with quotes around one that has a comma."
+                    f"a CSV file with quotes around one that has a comma."
                 ) from None
         codes[value] = -1 if key is None or key in SUMMED else known[key]
     return np.array([codes[value] for value in texts], np.int64)

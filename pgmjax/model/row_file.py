@@ -164,8 +164,7 @@ def check_decode(decode: bool | str) -> None:
     if not isinstance(decode, bool) and decode != VALUES:
         raise ValueError(
             f"decode must be False (codes), True (labels and names of cells) or {VALUES!r} (labels, and "
-            f"numbers "
-            f"within cells), got {decode!r}."
+            f"numbers within cells), got {decode!r}."
         )
 
 

@@ -112,8 +112,7 @@ class SweepGrid:
         except tomllib.TOMLDecodeError as error:
             raise ValueError(
                 f"{file} is no grid, which lists tables, workloads and mechanisms in TOML: {error}. To "
-                f"compare "
-                "mechanisms for one domain there is pgmjax mechanisms compare."
+                f"compare mechanisms for one domain there is pgmjax mechanisms compare."
             ) from error
         except (TypeError, ValueError) as error:
             raise ValueError(f"{file.name}: {error}") from error

@@ -41,6 +41,37 @@ def test_a_name_of_mbi_is_answered_by_ours(owner, name, here):
     assert not hasattr(owner, name) and name not in dir(owner)
 
 
+@pytest.mark.parametrize(
+    ("owner", "name", "here"),
+    [
+        (pj.Domain, "load", r"Domain.read\(path\)"),
+        (FIT, "marginal", r"fit.model.marginal\("),
+        (FIT, "sample", r"fit.model.sample\("),
+        (pj.Synthesizer, "create", "mechanism='mst'"),
+    ],
+)
+def test_a_name_that_another_class_has_is_answered_by_the_call(owner, name, here):
+    with pytest.raises(AttributeError, match=here):
+        getattr(owner, name)
+
+
+@pytest.mark.parametrize(
+    ("call", "write"),
+    [
+        (lambda: pj.history.Session(DATA, epsilon=1), r"Write Session.open\(ledger, data, cap=1"),
+        (lambda: pj.history.KernelPCA(3), r"Write KernelPCA.of\(history, prior, total\)"),
+        (lambda: pj.privacy.Budget(epsilon=1, delta=1e-6), r"here it is cap .* unit=\"renyi\""),
+        (lambda: pj.Workload("a", "b"), r"Write Workload\(\[\("),
+        (lambda: pj.Estimator(metric="L2"), "here it is loss"),
+        (lambda: pj.Dataset.read("t.csv"), r"needs domain \(what values each column has"),
+        (lambda: pj.Estimator().fit(DOMAIN, DATA), "a table is measured first"),
+    ],
+)
+def test_a_wrong_call_is_told_the_one_to_write(call, write):
+    with pytest.raises(TypeError, match=write):
+        call()
+
+
 def test_all_else_stays_as_it_was():
     for found in (pj, pj.Domain, DOMAIN, DATA, NOISY, FIT, FIT.model):
         with pytest.raises(AttributeError, match="no_such_thing") as caught:

@@ -184,6 +184,16 @@ def test_a_number_that_is_not_whole_is_said(capsys):
         (["release", "t.csv", "--columns", "a"], "The domain file chooses the columns"),
         (["release", "t.csv", "--force"], "Nothing that exists is written over"),
         (["report", "r"], "DIR/report.html"),
+        (["release", "t.csv", "--relation", "unbounded"], "add-remove if the number of records is secret"),
+        (["release", "t.csv", "--all-kway", "a,b"], "how many attributes a marginal has"),
+        (["query", "r", "--marginal", "a", "b"], "joined by commas, as in --marginal age,sex"),
+        (["audit", "r"], "what a release promises is in its report.html"),
+        (
+            ["session", "ask", "l", "a=0", "--half-width", "5", "--epsilon", "1"],
+            "what its --half-width needs",
+        ),
+        (["domain", "check", "d.yaml", "t.csv"], "It stands before the domain file"),
+        (["ledger", "show", "people"], "the name of an account goes behind --name"),
         (["query", "a=0", "r"], "The folder stands before the conditions"),
         (
             [

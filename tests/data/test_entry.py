@@ -154,6 +154,45 @@ def test_short_forms_mean_what_they_say():
         assert Attribute.from_spec("x", short) == Attribute.from_spec("x", long), name
 
 
+@pytest.mark.parametrize(
+    ("labels", "turned"),
+    [
+        ({1: "male", 2: "female"}, "{male: 1, female: 2}"),
+        ({"1": "male", "2": "female"}, "{male: 1, female: 2}"),
+    ],
+)
+def test_numbers_with_one_text_each_are_read_neither_way(labels, turned):
+    with pytest.raises(ValueError, match=f"either way. If the table holds the numbers, write {turned}"):
+        Attribute.from_spec("sex", {"labels": labels})
+    told = Attribute.from_spec("sex", {"labels": {key: [text] for key, text in labels.items()}})
+    assert told.encode(["female", "male", 2]).tolist() == [1, 0, 1]
+    turned_round = Attribute.from_spec("sex", {"labels": {text: key for key, text in labels.items()}})
+    assert turned_round.labels == ("male", "female") and turned_round.encode([2, 1]).tolist() == [1, 0]
+    assert Attribute.from_spec("x", told.to_spec()).labels == told.labels
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"min": 0, "max": 120, "bins": 12}, "a number of equal cells of whole numbers is min, max and step"),
+        ({"min": 1.4, "max": 2.1}, r"Numbers with decimals have bins, .* grid: 0.01"),
+        ({"labels": ["F", None]}, "write missing: true beside the labels"),
+        ([{"name": "age"}, {"name": "sex"}], "A domain is one mapping from the name of each column"),
+    ],
+)
+def test_an_entry_of_another_form_is_told_what_to_write(spec, said):
+    with pytest.raises((TypeError, ValueError), match=said):
+        Attribute.from_spec("x", spec)
+
+
+def test_a_date_in_another_form_is_told_the_form():
+    day = Attribute.from_spec("day", {"from": "2024-01-01", "to": "2024-12-31"})
+    with pytest.raises(
+        ValueError, match=r"1 rows have a value that is no date in the form 2024-12-31 .*format"
+    ):
+        day.encode(["03/14/2024"])
+
+
 def test_a_label_called_other_is_not_the_code_of_others():
     attribute = Attribute.from_spec("x", {"labels": ["other", "b"], "other": True})
     assert attribute.values([0, 1, 2]).tolist() == ["other", "b", "(other)"]

@@ -102,9 +102,21 @@ def test_bad_answers_are_refused():
         History.from_answers(DOMAIN, asked, [1.0], distribution=DiscreteLaplace(0.0))
     with pytest.raises(ValueError, match="expected one value a query row, 1, got shape"):
         History.from_answers(DOMAIN, asked, [1.0, 2.0], stddev=1.0)
+    with pytest.raises(ValueError, match="expected one value a query row, 1, got shape"):
+        History.from_answers(DOMAIN, asked, 1.0, stddev=1.0)
+    two = [Product({"a": point(0)}), pj.queries.marginal(["b"])]
+    with pytest.raises(ValueError, match=r"expected lists of \[1, .*\] numbers, got \[2, "):
+        History.from_answers(DOMAIN, two, [[1.0, 2.0], np.ones(DOMAIN["b"] - 1)], stddev=1.0)
     for given in ({}, {"stddev": 1.0, "distribution": DiscreteLaplace(1.0)}):
         with pytest.raises(ValueError, match="exactly one of stddev, distribution and covariance"):
             History.from_answers(DOMAIN, asked, [1.0], **given)
+
+
+def test_answers_may_be_a_list_for_each_query():
+    asked = [Product({"a": point(0)}), pj.queries.marginal(["b"])]
+    numbers = list(range(1 + DOMAIN["b"]))
+    nested = History.from_answers(DOMAIN, asked, [numbers[:1], numbers[1:]], stddev=1.0)
+    assert nested.values.tolist() == History.from_answers(DOMAIN, asked, numbers, stddev=1.0).values.tolist()
 
 
 @pytest.mark.parametrize(("relation", "expected"), [("add-remove", [3, 1, 1]), ("replace-one", [4, 1, 0])])
