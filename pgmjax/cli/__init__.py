@@ -74,6 +74,8 @@ _ADVICE: Mapping[str, Mapping[str, str]] = {
     ),
 }
 """What to do instead of options that other programs have, by command; "" of all."""
+_ELSEWHERE: Mapping[str, str] = {"bounded": "replace-one", "unbounded": "add-remove"}
+"""The choices here by their names elsewhere."""
 _NAMES: Mapping[str, str] = {"--groups": "Names of one group", "--marginal": "Names of one marginal"}
 """What stands behind an option that takes names joined by commas."""
 _STRAY: Mapping[str, str] = {
@@ -191,6 +193,7 @@ class _Parser(argparse.ArgumentParser):
         return found, strange
 
     def error(self, message: str) -> NoReturn:
+        meant = _meant(message, self)  # before explanations, whose words are no choices
         usage = self.format_usage()
         if usage.count("\n") > _MOST_LINES:  # the error would be lost below it
             usage = f"usage: {self.prog} ... (all options: {self.prog} --help)\n"
@@ -213,7 +216,7 @@ class _Parser(argparse.ArgumentParser):
         if lacking is not None:
             wanted = _wanted(self._option_string_actions[lacking[1]])
             message = f"{lacking[1]} has no value behind it: {wanted}"
-        message += _meant(message, self)
+        message += meant
         _, found, example = (self.epilog or "").partition("Example: ")
         hint = f"example: {example}\n" if found else ""
         self.exit(BAD_INPUT, f"{self.prog}: error: {message}\n{hint}")
@@ -272,6 +275,8 @@ def _meant(message: str, parser: argparse.ArgumentParser) -> str:
         return ""
     word, known = choice[1], [*re.findall(r"[\w.-]+", choice[2]), "--help", "--version"]
     option = parser._option_string_actions.get(message.partition(":")[0].removeprefix("argument "))
+    if _ELSEWHERE.get(word.lower()) in known:
+        return f". Did you mean {_ELSEWHERE[word.lower()]}?"
     if word in _PARTS and "ask" in known and "status" in known:
         return f". {parser.prog} {_PARTS[word]} begins a session with its first question"
     if word in _COMMANDS and "release" in known:

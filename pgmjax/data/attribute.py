@@ -227,9 +227,8 @@ class Attribute:
             if self.time is not None and self.format is None:
                 what += ' (another one is named by its format, such as format: "%m/%d/%Y")'
             said.append(
-                f"{encoded.unreadable} rows have a value that is no {what}; pgmjax domain check "
-                f"--holder-log FILE "
-                "lists them for the holder"
+                f"{encoded.unreadable} rows have a value that is no {what}; pgmjax domain check --holder-log "
+                "FILE lists them for the holder"
             )
         if encoded.missing:
             said.append(f"{encoded.missing} rows have no value and it has no missing bucket (missing: true)")

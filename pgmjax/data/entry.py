@@ -639,7 +639,12 @@ def _check_direction(groups: Mapping[Any, Any]) -> None:
         return _is_number(value) or bool(isinstance(value, str) and _NUMBER.fullmatch(value.strip()))
 
     if all(number(key) and isinstance(each, str) and not number(each) for key, each in groups.items()):
-        turned = ", ".join(f"{each}: {key}" for key, each in [*groups.items()][:2])
+        by_text: dict[str, list[Any]] = {}
+        for key, text in groups.items():
+            by_text.setdefault(text, []).append(key)
+        turned = ", ".join(
+            f"{text}: {keys[0] if len(keys) == 1 else keys}" for text, keys in [*by_text.items()][:2]
+        )
         raise ValueError(
             "'labels' map each label to its spellings in the table, and a number with one text may be meant "
             f"either way. If the table holds the numbers, write {{{turned}}}; if it holds the texts, put "

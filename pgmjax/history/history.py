@@ -259,17 +259,17 @@ class History:
 
 def _flat(values: Any, rows: Sequence[int]) -> np.ndarray:
     """Return answers [rows], given so or as a list for each query."""
-    if isinstance(values, list | tuple) and any(
-        isinstance(each, list | tuple | np.ndarray) for each in values
-    ):
-        lists = [np.ravel(np.asarray(each)) for each in values]
-        if [len(each) for each in lists] != list(rows):
-            raise ValueError(
-                f"values must be one number a query row, or a list for each query: expected lists of "
-                f"{list(rows)} numbers, got {[len(each) for each in lists]}."
-            )
-        values = np.concatenate(lists)
-    flat = np.asarray(values)
+    nested = "for each query a list or an array of numbers"
+    try:
+        if isinstance(values, list | tuple) and any(map(np.ndim, values)):
+            lists = [np.ravel(np.asarray(each)) for each in values]
+            if [len(each) for each in lists] != list(rows):
+                raise ValueError(f"expected lists of {list(rows)} numbers, got {[*map(len, lists)]}")
+            values = np.concatenate(lists)
+        flat = np.asarray(values)
+    except ValueError as error:  # NumPy has its own for lists of unequal length in one
+        why = str(error).rstrip(".")
+        raise ValueError(f"values must be one number a query row, or {nested}: {why}.") from error
     if flat.shape != (sum(rows),):
         raise ValueError(f"expected one value a query row, {sum(rows):,}, got shape {flat.shape}.")
     return flat

@@ -171,6 +171,12 @@ def test_numbers_with_one_text_each_are_read_neither_way(labels, turned):
     assert Attribute.from_spec("x", told.to_spec()).labels == told.labels
 
 
+def test_numbers_with_the_same_text_are_told_together():
+    with pytest.raises(ValueError, match=r"write \{young: \[1, 2\], old: 3\}"):
+        Attribute.from_spec("x", {"labels": {1: "young", 2: "young", 3: "old"}})
+    assert Attribute.from_spec("x", {"labels": {"young": [1, 2], "old": 3}}).encode([2, 3]).tolist() == [0, 1]
+
+
 @pytest.mark.parametrize(
     ("spec", "said"),
     [

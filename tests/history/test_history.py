@@ -1,5 +1,6 @@
 """A history: what it holds, how it grows, what it refuses."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -107,6 +108,8 @@ def test_bad_answers_are_refused():
     two = [Product({"a": point(0)}), pj.queries.marginal(["b"])]
     with pytest.raises(ValueError, match=r"expected lists of \[1, .*\] numbers, got \[2, "):
         History.from_answers(DOMAIN, two, [[1.0, 2.0], np.ones(DOMAIN["b"] - 1)], stddev=1.0)
+    with pytest.raises(ValueError, match="for each query a list or an array of numbers"):
+        History.from_answers(DOMAIN, two, [[1.0], [2.0, [3.0, 4.0]]], stddev=1.0)
     for given in ({}, {"stddev": 1.0, "distribution": DiscreteLaplace(1.0)}):
         with pytest.raises(ValueError, match="exactly one of stddev, distribution and covariance"):
             History.from_answers(DOMAIN, asked, [1.0], **given)
@@ -116,6 +119,10 @@ def test_answers_may_be_a_list_for_each_query():
     asked = [Product({"a": point(0)}), pj.queries.marginal(["b"])]
     numbers = list(range(1 + DOMAIN["b"]))
     nested = History.from_answers(DOMAIN, asked, [numbers[:1], numbers[1:]], stddev=1.0)
+    arrays = History.from_answers(
+        DOMAIN, asked, [jnp.array([0.0]), jnp.arange(1.0, len(numbers))], stddev=1.0
+    )
+    assert arrays.values.tolist() == numbers
     assert nested.values.tolist() == History.from_answers(DOMAIN, asked, numbers, stddev=1.0).values.tolist()
 
 
