@@ -24,7 +24,7 @@ from workload import error, exact_answers, load, relative, workload
 import pgmjax as pj
 from pgmjax.estimation.regularisation import weight_of
 from pgmjax.mechanisms.adaptive import LIGHTER
-from pgmjax.mechanisms.privbayes import paper_model
+from pgmjax.mechanisms.conditionals import paper_model
 from pgmjax.strategies import local_least_squares
 
 REPLACE = pj.Relation.REPLACE_ONE

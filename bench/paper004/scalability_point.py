@@ -79,7 +79,7 @@ def certificate(case: cases.Case, total: float, noisy: list, steps: int) -> Run:
 def multiplicative_weights(case: cases.Case, total: float, noisy: list, steps: int) -> Run:
     """Sweeps of multiplicative weights over all cells."""
     import pgmjax as pj
-    from pgmjax.mechanisms.mwem import FullVector
+    from pgmjax.mechanisms.multiplicative_weights import FullVector
 
     domain = pj.Domain(case.sizes)
     return lambda: (FullVector(domain).sweep(_measured(case, noisy), total, steps), {})

@@ -216,7 +216,7 @@ def _read(arguments: argparse.Namespace) -> History:
         found = read_published(path, domain, stddev=arguments.stddev, rounded_to=arguments.rounded_to)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
-    return History(domain, found.measurements, secure=found.secure)
+    return History(domain, found.answered, secure=found.secure)
 
 
 def _asked(arguments: argparse.Namespace, domain: Domain) -> list[tuple[list[str], Query]]:

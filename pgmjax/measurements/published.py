@@ -21,7 +21,7 @@ from pgmjax.data.population import Population
 from pgmjax.measurements.inputs import KEY, Input, are_secure, from_list, with_inputs
 from pgmjax.measurements.linear import NOISE_DISTRIBUTIONS, LinearMeasurement
 from pgmjax.measurements.noise import CONTINUOUS, read_noise
-from pgmjax.queries import Product, Query, marginal, total
+from pgmjax.queries import Product, Query, marginal, point, total
 from pgmjax.queries import text as query_text
 from pgmjax.queries.workload import as_entry
 
@@ -67,6 +67,15 @@ class Published:
     def tells_total(self) -> bool:
         """True if a table is complete, so that the total can be estimated."""
         return any(number == 0 for number in self.absent)
+
+    @property
+    def answered(self) -> tuple[LinearMeasurement, ...]:
+        """The answers without the cells that were not published, for what learns from every answer alike.
+
+        A table without some of its cells becomes a measurement of each cell that it has.
+        """
+        told = zip(self.measurements, self.absent, strict=True)
+        return tuple(one for each, absent in told for one in (_cells(each) if absent else (each,)))
 
 
 def read_published(
@@ -488,11 +497,26 @@ def _measurement(
         return LinearMeasurement((name,), group.values, spread, query="total", noise=noise), 0
     shape = _shape(group.clique, domain)
     values = np.zeros(math.prod(shape))
-    stddevs = np.full(values.shape, _NOTHING * max(1.0, float(np.abs(group.values[there]).sum())))
+    stddevs = np.full(values.shape, _nothing(group.values[there]))
     values[group.cells[there]], stddevs[group.cells[there]] = group.values[there], spread[there]
     absent = int(values.size - np.count_nonzero(there))
     one = float(stddevs[0]) if (stddevs == stddevs[0]).all() else stddevs.reshape(shape)
     return LinearMeasurement(group.clique, values.reshape(shape), one, noise=noise), absent
+
+
+def _nothing(values: np.ndarray) -> float:
+    """Return the standard deviation of a cell that was not published, from the values that were."""
+    return _NOTHING * max(1.0, float(np.abs(values).sum()))
+
+
+def _cells(table: LinearMeasurement) -> Iterator[LinearMeasurement]:
+    """Yield the cells of a table that were published."""
+    values, stddevs = np.asarray(table.values), np.asarray(table.stddev)
+    for cell in np.argwhere(stddevs < 0.99 * _nothing(values)).tolist():
+        asked = Product({name: point(code) for name, code in zip(table.clique, cell, strict=True)})
+        place = tuple(cell)
+        one = LinearMeasurement(table.clique, values[place], float(stddevs[place]), asked, table.noise)
+        yield with_inputs(one, table.inputs)
 
 
 def _stddevs(group: _Group, given: Mapping[str, float | None], told: str) -> np.ndarray:

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmjax import queries
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.counting import check_memory
@@ -23,7 +22,7 @@ from pgmjax.mechanisms.batch_aim import BatchAIM
 from pgmjax.mechanisms.mst import MST
 from pgmjax.mechanisms.run import Request, Run, Work, distribution_for
 from pgmjax.privacy.exact import split
-from pgmjax.queries import Query, marginal
+from pgmjax.queries import marginal
 from pgmjax.release.release import Release
 
 MOST_PURE_SCORES = 100
@@ -172,8 +171,7 @@ class Auto(Mechanism):
         """Return the measurement of the number of records, if it is private, and the number."""
         if run.total is not None:
             return [], float(run.total)
-        everybody: Query = queries.kronecker({run.request.domain.attributes[0]: queries.total()})
-        counted = run.measure([everybody], [self._count_cost(run.request)])
+        counted = run.measure([run.request.everybody], [self._count_cost(run.request)])
         return counted, estimate_total(run.request.domain, counted)[0]
 
     def _readable(

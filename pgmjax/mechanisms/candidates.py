@@ -53,6 +53,22 @@ def check_largest_clique(request: Request) -> None:
     request.estimator.plan(request.domain, [largest])
 
 
+def check_answers(request: Request) -> None:
+    """Check that the answers to the workload fit in memory.
+
+    Raises:
+        ModelTooLargeError: they do not fit. The message gives the sizes.
+    """
+    most = request.estimator.max_bytes
+    limit = available_bytes() if most is None else most
+    need = 8 * request.workload.num_queries(request.domain)
+    if need > limit:
+        raise ModelTooLargeError(
+            f"The workload's {need // 8:,} answers need {readable_bytes(need)} and "
+            f"{readable_bytes(limit)} is available: ask for smaller marginals. Nothing was spent."
+        )
+
+
 def check_cells(max_cells: int, estimator: Estimator) -> None:
     """Check that a model of `max_cells` cells fits in memory.
 

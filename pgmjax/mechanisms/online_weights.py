@@ -14,7 +14,7 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.mechanisms.mwem import FullVector
+from pgmjax.mechanisms.multiplicative_weights import FullVector
 from pgmjax.mechanisms.parameters import Keeping, PrivacyParameters, workload_over
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy.exact import as_text

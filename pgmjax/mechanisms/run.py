@@ -36,7 +36,7 @@ from pgmjax.privacy.opendp import default_backend
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.scores import Score
 from pgmjax.privacy.sensitivity import Sensitivity
-from pgmjax.queries import Query, marginal
+from pgmjax.queries import Query, kronecker, marginal, total
 from pgmjax.queries.workload import Workload
 from pgmjax.release.release import Release
 from pgmjax.release.run_folder import RunFolder
@@ -156,6 +156,11 @@ class Request:
     def total_is_public(self) -> bool:
         """True if the number of records is public: records are replaced and have no weights."""
         return self.relation is Relation.REPLACE_ONE and self.max_weight is None
+
+    @property
+    def everybody(self) -> Query:
+        """The query that counts all records."""
+        return kronecker({self.domain.attributes[0]: total()})
 
     def sensitivity(self, marginals: Iterable[Clique | Query], unit: str | None = None) -> int:
         """Return the largest sensitivity of some marginals: L1 for an epsilon, squared L2 for a rho.

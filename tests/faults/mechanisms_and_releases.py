@@ -262,7 +262,7 @@ FAULTS = (
     ),
     Fault(
         "the first table of a network is normalised within its parents",
-        "pgmjax.mechanisms.privbayes",
+        "pgmjax.mechanisms.conditionals",
         "network_model",
         old="tuple(range(counts.ndim)) if place == 0 else (counts.ndim - 1,)",
         new="(counts.ndim - 1,)",
@@ -275,7 +275,7 @@ FAULTS = (
     ),
     Fault(
         "the usefulness of a parent set forgets that noise hits two cells",
-        "pgmjax.mechanisms.privbayes",
+        "pgmjax.mechanisms.parent_sets",
         "mean_noise",
         old="Fraction(2 * marginals)",
         new="Fraction(marginals)",
@@ -283,7 +283,7 @@ FAULTS = (
     ),
     Fault(
         "a draw of the dual game is charged half its epsilon",
-        "pgmjax.mechanisms.dual_query",
+        "pgmjax.mechanisms.dual_query_game",
         "Game.draw_epsilon",
         old="2 * self.step",
         new="self.step",
@@ -321,7 +321,7 @@ FAULTS = (
     ),
     Fault(
         "multiplicative weights take steps of twice the length",
-        "pgmjax.mechanisms.mwem",
+        "pgmjax.mechanisms.multiplicative_weights",
         "exponents",
         old="transposed(query, domain, cut) / (2 * total * column)",
         new="transposed(query, domain, cut) / (total * column)",

@@ -46,6 +46,18 @@ def test_rounding_adds_its_variance(tmp_path):
     assert by_column.row_stddevs().tolist() == [pytest.approx(np.sqrt(9 + 49 / 12)), 3]
 
 
+def test_a_history_takes_the_published_cells_alone(tmp_path):
+    text = (
+        "sex,age,value,stddev,noise\nF,,60,2,laplace\nM,,40,2,laplace\nF,0,10,3,laplace\nM,40,15,4,laplace\n"
+    )
+    found = published(tmp_path, text)
+    history = pj.history.History(DOMAIN, found.answered)
+    assert history.values.tolist() == [60, 40, 10, 15] and history.stddevs.tolist() == [2, 2, 3, 4]
+    assert [each.noise for each in history.measurements] == ["laplace"] * 3
+    table = np.arange(2 * 3, dtype=float).reshape(2, 3)
+    assert [float(each.query.apply(table).sum()) for each in found.answered[1:]] == [0, 5]
+
+
 def test_a_cell_that_was_not_published_follows_from_the_others(tmp_path):
     text = "sex,age,value\nF,,60\nM,,40\nF,0,10\nF,20,20\nM,0,5\nM,20,\nM,40,15\n"
     found = published(tmp_path, text, stddev=0.1)

@@ -13,8 +13,9 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.estimation.losses.transcript import Draws
-from pgmjax.mechanisms import dual_query
-from pgmjax.mechanisms.dual_query import DualQuery, Game
+from pgmjax.mechanisms.conditionals import model_of_records
+from pgmjax.mechanisms.dual_query import DualQuery
+from pgmjax.mechanisms.dual_query_game import Game
 from pgmjax.mechanisms.run import FitError
 from pgmjax.privacy.accounting.zcdp import rho_for
 from pgmjax.privacy.budget import Budget
@@ -101,7 +102,7 @@ def test_the_model_of_records_on_a_loop_and_apart():
         domain, {name: rng.integers(0, size, 900) for name, size in domain.sizes.items()}
     )
     transcript = make(rounds=9, step="0.1", delta="1e-3", estimate="paper").run(data, workload).transcript
-    model = dual_query.model_of_records(transcript, workload)
+    model = model_of_records(transcript, workload)
     bare = dataclasses.replace(model, known_marginals=type(model.known_marginals)((), ()))
     for clique in workload.cliques:
         assert np.allclose(bare.marginal(clique), 900 * transcript.marginal(clique), rtol=0, atol=1e-9)

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from pgmjax.data.relation import Relation
-from pgmjax.mechanisms.dual_query import ACCOUNTS, Game
+from pgmjax.mechanisms.dual_query_game import ACCOUNTS, Game
 from pgmjax.privacy.accounting.composition import Composition
 from pgmjax.privacy.accounting.events import Selection
 from pgmjax.privacy.accounting.zcdp import epsilon_of, rho_for

@@ -10,7 +10,8 @@ from pgmjax import queries as q
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.mechanisms.dual_query import Game, Player, first_round, play
+from pgmjax.mechanisms.dual_query import first_round, play
+from pgmjax.mechanisms.dual_query_game import Game, Player
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.seeded import SeededBackend

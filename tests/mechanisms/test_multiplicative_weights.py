@@ -9,7 +9,7 @@ from pgmjax import queries
 from pgmjax.data.domain import Domain
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.mechanisms.mwem import FactoredWeights, FullVector, exponents
+from pgmjax.mechanisms.multiplicative_weights import FactoredWeights, FullVector, exponents
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})
 ALL = ("a", "b", "c")

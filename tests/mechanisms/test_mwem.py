@@ -16,7 +16,8 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms import MWEM
 from pgmjax.mechanisms.adaptive import Engine, averaged
 from pgmjax.mechanisms.candidates import Candidates
-from pgmjax.mechanisms.mwem import ARMS, PENALTIES, Rounds, Weights
+from pgmjax.mechanisms.multiplicative_weights import Weights
+from pgmjax.mechanisms.mwem import ARMS, PENALTIES, Rounds
 from pgmjax.mechanisms.run import FitError
 from pgmjax.privacy.accounting.zcdp import rho_for
 from pgmjax.privacy.budget import Budget
@@ -255,7 +256,7 @@ def test_full_and_factored_weights_make_the_same_release():
 
 
 def test_without_history_only_the_newest_answer_is_used(monkeypatch):
-    from pgmjax.mechanisms.mwem import FactoredWeights
+    from pgmjax.mechanisms.multiplicative_weights import FactoredWeights
 
     seen, sweep = [], FactoredWeights.sweep
     monkeypatch.setattr(
