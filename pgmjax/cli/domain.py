@@ -23,6 +23,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.private_files import open_private
+from pgmjax.cli import process
 from pgmjax.cli.release import unit_of
 from pgmjax.data import files
 from pgmjax.data.arrow import encode_array
@@ -32,7 +33,7 @@ from pgmjax.data.domain import Domain, infer
 from pgmjax.data.domain_file import write_file, yaml_text
 from pgmjax.data.draft import Draft
 from pgmjax.data.encoding import MISSING, OUTSIDE, UNREADABLE, Encoded, Notation, text_of
-from pgmjax.data.entry import OPEN, json_schema
+from pgmjax.data.entry import json_schema
 from pgmjax.data.unit import Unit, check_unit
 from pgmjax.data.value import key_of_written, places_of
 from pgmjax.discovery.open_table import open_entry
@@ -120,7 +121,8 @@ def _draft(arguments: argparse.Namespace) -> None:
         write_file(arguments.out, entries, _KINDS)
     except ValueError as error:
         raise ValueError(f"{arguments.out} cannot be written: {error}") from None
-    print(f"{arguments.out}: {len(entries)} columns{'' if arguments.public else ', to be completed'}.")
+    number = f"{len(entries)} column{'s' * (len(entries) != 1)}"
+    print(f"{arguments.out}: {number}{'' if arguments.public else ', to be completed'}.")
     given = ("encoding", "unit", "max_records", "weights", "max_weight")
     command = ["pgmjax", "domain", "check", arguments.table, arguments.out, *["--no-header"] * (not header)]
     for name in given:
@@ -145,24 +147,30 @@ def _public(arguments: argparse.Namespace, names: list[str]) -> dict[str, Any]:
     for batch in source.values(names):
         for name, array in batch.items():
             columns[name] += array.to_pylist()
-    markers: dict[str, list[str]] = {name: [] for name in names}
+    written: dict[str, dict[str, Any]] = {}
     for name, values in columns.items():
+        written[name] = {}
         if all(isinstance(value, str | None) for value in values):
             texts = ["" if value is None else value.strip() for value in values]
-            markers[name] = sorted({*texts} & {*MISSING_TEXTS} - {""})
-            columns[name] = _typed([None if text in MISSING_TEXTS else text for text in texts])
-    empty = {name for name, values in columns.items() if all(value is None for value in values)}
-    found = infer(
-        {name: values for name, values in columns.items() if name not in empty}, None, arguments.max_labels
-    )
-    specs = {name: attribute.to_spec() for name, attribute in found.items()}
-    for name, spec in specs.items():
-        spec.update({"missing": markers[name]} if markers[name] else {})
-    return {name: specs.get(name, OPEN) for name in names}
+            markers = sorted({*texts} & {*MISSING_TEXTS} - {""})
+            known = [None if text in MISSING_TEXTS else text for text in texts]
+            columns[name], form = _typed(known, arguments.max_labels)
+            written[name] = {**form, **({"missing": markers} if markers else {})}
+    empty = [name for name, values in columns.items() if all(value is None for value in values)]
+    if len(empty) == len(names):
+        raise ValueError(f"{arguments.table} has no value in any column: nothing can be described.")
+    if empty:
+        process.say(f"warning: columns without any value are left out: {', '.join(empty)}.")
+    found = infer({name: columns[name] for name in names if name not in empty}, None, arguments.max_labels)
+    return {name: {**attribute.to_spec(), **written[name]} for name, attribute in found.items()}
 
 
-def _typed(texts: list[str | None]) -> list[Any]:
-    """Return texts as whole numbers, numbers or dates if all of them are, and as they are otherwise."""
+def _typed(texts: list[str | None], most: int) -> tuple[list[Any], dict[str, Any]]:
+    """Return texts as whole numbers, numbers or dates if all of them are, and the keys of their form.
+
+    Texts that may be read as different numbers or dates stay texts, and so do up to `most` different numbers
+    that are not written as Python writes them: they are labels.
+    """
     present = {text for text in texts if text is not None}
     for form, read in (
         (r"-?(0|[1-9][0-9]{0,14})", int),
@@ -174,8 +182,22 @@ def _typed(texts: list[str | None]) -> list[Any]:
                 values = {text: read(text) for text in present}
             except ValueError:  # no day of the calendar, or too large a number
                 continue
-            return [None if text is None else values[text] for text in texts]
-    return texts
+            return [None if text is None else values[text] for text in texts], {}
+    ways: list[tuple[dict[str, Any], Notation]] = [
+        ({"format": f}, Notation(None, "second", f)) for f in _DATES
+    ]
+    if len(present) > most and not any(re.match("-?0[0-9]", text) for text in present):
+        ways += [(form, Notation(**form)) for form in _NUMBERS]
+    fits = [(keys, form) for keys, form in ways if all(form.number(text) is not None for text in present)]
+    meant = {tuple(form.number(text) for text in present) for _, form in fits}
+    if len(meant) != 1:
+        return texts, {}
+    keys, notation = fits[0]
+    numbers = dict(zip(present, meant.pop(), strict=True))
+    if notation.time is not None:
+        start = datetime.datetime(1970, 1, 1)
+        numbers = {text: start + datetime.timedelta(seconds=number) for text, number in numbers.items()}
+    return [None if text is None else numbers[text] for text in texts], keys
 
 
 def _finite(text: str) -> float:

@@ -130,10 +130,9 @@ class Notation:
         if self.thousands:
             whole, point, rest = text.partition(self.decimal)
             groups = whole.lstrip("+-").split(self.thousands)
-            if len(groups) > 1 and not (
-                1 <= len(groups[0]) <= 3 and all(len(part) == 3 for part in groups[1:])
-            ):
-                return None
+            first, *others = groups
+            if others and not (re.fullmatch("[1-9].{0,2}", first) and all(len(part) == 3 for part in others)):
+                return None  # 0,123 is no number of thousands
             text = whole.replace(self.thousands, "") + point + rest
         if self.decimal != ".":
             if "." in text:

@@ -444,6 +444,11 @@ def test_a_domain_of_a_public_table_fits_it(tmp_path, kind, capsys):
             "on": rng.random(rows) < 0.3,
             "huge": ["1e999"] * rows,
             "empty": [None] * rows,
+            "german": [f"{number:.3f}".replace(".", ",") for number in rng.normal(size=rows)],
+            "thousands": [f"{number:,}" for number in rng.integers(0, 10**7, rows)],
+            "either": [f"{number // 1000},{number % 1000:03d}" for number in rng.integers(1000, 9999, rows)],
+            "born": [f"{day:02d}/{1 + day % 12:02d}/1990" for day in rng.integers(1, 29, rows)],
+            "early": [f"{day:02d}/{month:02d}/1990" for day, month in rng.integers(1, 13, (rows, 2))],
         }
     )
     path = tmp_path / f"t.{kind}"
@@ -454,9 +459,15 @@ def test_a_domain_of_a_public_table_fits_it(tmp_path, kind, capsys):
     out = str(tmp_path / "d.yaml")
     assert main(["domain", "draft", str(path), "--public", "--out", out, "--max-labels", "30"]) == 0
     draft = Draft.read(out)
-    assert draft.open == {"empty": "any"} and all(a.size <= 32 for a in draft.closed.values())
+    assert not draft.open and {*draft.closed} == {*frame} - {"empty"}
+    assert "left out: empty" in capsys.readouterr().err
+    assert all(a.size <= 32 for name, a in draft.closed.items() if name != "born")
     assert draft.closed["whole"].to_spec() == {"min": -50000, "max": 999999, "step": 50000}
     assert draft.closed["few"].labels == (0, 1, 2) and draft.closed["zip"].other
+    german, thousands = (draft.closed[name].to_spec() for name in ("german", "thousands"))
+    assert german["decimal"] == "," and german["bins"][0] < 0 and thousands["thousands"] == ","
+    assert draft.closed["born"].to_spec()["format"] == "%d/%m/%Y" and draft.closed["early"].labels
+    assert draft.closed["either"].labels is not None  # may be thousands
     assert draft.closed["marked"].missing_markers == ("?",) and draft.closed["day"].time == "day"
     assert main(["domain", "check", str(path), out]) == 0
 
