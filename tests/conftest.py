@@ -11,7 +11,7 @@ import tempfile
 import hypothesis
 import pytest
 
-from tests import program_cache
+from tests import program_cache, thinned
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # threads of linear algebra in several processes wait for one another: a test took 32 s, and 4 s alone
@@ -41,6 +41,12 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 hypothesis.settings.register_profile("house", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("explore", deadline=None)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "house"))
+
+
+@pytest.hookimpl(tryfirst=True)  # before those that the command leaves out are
+def pytest_collection_modifyitems(config, items):
+    """Long tests run in part by default."""
+    thinned.thin(config, items)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -16,7 +16,6 @@ from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.release import unfinished
 from pgmjax.release.run_folder import FolderJournal, OtherRun
-from tests.parts import spread
 
 RNG = np.random.default_rng(3)
 FRAME = pd.DataFrame(
@@ -140,9 +139,7 @@ def left():
     return sorted(unfinished.place().glob("*/answers/*.npy"))
 
 
-@pytest.mark.parametrize(
-    ("name", "front"), spread(itertools.product(OPTIONS, (by_run, by_fit, by_command)), 2)
-)
+@pytest.mark.parametrize(("name", "front"), [*itertools.product(OPTIONS, (by_run, by_fit, by_command))])
 def test_an_interrupt_at_any_draw(name, front, tmp_path, monkeypatch):
     source, answers, stop = Source(monkeypatch), Answers(monkeypatch), 0
     while True:
