@@ -6,8 +6,10 @@ An unknown name is the usual AttributeError and a wrong argument the usual TypeE
 from __future__ import annotations
 
 import abc
+import dis
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -179,15 +181,53 @@ def missing(owner: str, name: str, known: Iterable[str] = ()) -> AttributeError:
     return AttributeError(f"{owner} has no {name!r}{here}.{meant}", name=name)
 
 
-def answer(module: dict[str, Any]) -> None:
-    """Make a package answer an unknown name with what to write here; it is given its globals."""
+def unknown(module: str, name: str, known: Iterable[str]) -> AttributeError | ImportError:
+    """Return the error that a `__getattr__` of a module raises, also for `from module import name`.
 
-    def unknown(name: str) -> Any:
+    Such an import puts words of Python in the place of an AttributeError, and not of an ImportError.
+    """
+    error = missing(module, name, known)
+    frame = sys._getframe(2)  # that asks the module
+    importing = frame.f_code.co_code[max(frame.f_lasti, 0)] == dis.opmap["IMPORT_FROM"]
+    found = f"{module}.{name}" in sys.modules  # is being imported, and Python takes it from there
+    return ImportError(str(error), name=module) if importing and not found else error
+
+
+def answer(module: dict[str, Any]) -> None:
+    """Make a module answer what it is asked wrongly with what to write here; it is given its globals.
+
+    These are unknown names, and the wrong arguments of its public functions and classes.
+    """
+    said = module["__name__"]
+    functions = [n for n, f in module.items() if n[0] != "_" and getattr(f, "__module__", "") == said]
+    known = module.get("__all__", functions)
+    for name in known:
+        module[name] = answering(module[name], f"{said}.{name}".removeprefix("pgmjax."))
+
+    def __getattr__(name: str) -> Any:
         if name.startswith("_"):  # asked for by Python and its tools
             raise AttributeError(name)
-        raise missing(module["__name__"], name, module["__all__"])
+        raise unknown(said, name, known)
 
-    module["__getattr__"] = unknown
+    module["__getattr__"] = __getattr__
+
+
+def answering(found: Any, said: str) -> Any:
+    """Return what a package has under a name, which answers wrong arguments with the right ones.
+
+    A function is replaced where it is defined too, so that there is one of its name.
+    """
+    if inspect.isclass(found):
+        ours = [c for c in found.__mro__ if c.__module__.startswith("pgmjax")]
+        for cls in ours:
+            if not isinstance(cls, _Named) and not getattr(cls, "_is_protocol", False):
+                _answer_methods(cls, "__init__")
+    elif inspect.isfunction(found) and found.__code__ is not _ANSWERING:
+        home = vars(sys.modules[found.__module__])
+        if home.get(found.__name__) == found:
+            home[found.__name__] = _answering(found, said)
+        return home.get(found.__name__, found)
+    return found
 
 
 def wrong_call(
@@ -235,20 +275,46 @@ def _explained(argument: str) -> str:
     return f"{argument} ({_MEANT[argument]})" if argument in _MEANT else argument
 
 
-def _answering(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method that answers wrong arguments with the right ones."""
+def _answering(method: Callable[..., Any], said: str = "") -> Callable[..., Any]:
+    """Return a function, or a method of a class, that answers wrong arguments with the right ones."""
 
     @functools.wraps(method)
     def call(*args: Any, **given: Any) -> Any:
         try:
             return method(*args, **given)
-        except TypeError as error:
-            if error.__traceback__ is None or error.__traceback__.tb_next is not None or not args:
-                raise  # of what the method does
-            wrong = wrong_call(functools.partial(method, args[0]), args[1:], given, method.__qualname__)
-            raise wrong or error from None
+        except Exception as error:
+            owner, _, name = method.__qualname__.rpartition(".")
+            known = [*inspect.signature(method).parameters]
+            if owner and known[:1] == ["self"] and not any(_is_a(owner, each) for each in args[:1]):
+                raise TypeError(
+                    f"{method.__qualname__} was called on the class: make one first, by "
+                    f"{_WRITTEN.get(owner, f'{owner}(...)')}, and call its {name}(...)."
+                ) from None
+            if not isinstance(error, TypeError) or getattr(error.__traceback__, "tb_next", None) is not None:
+                raise  # of what it does
+            bound = functools.partial(method, args[0]) if owner else method
+            called = said or (type(args[0]).__name__ if name == "__init__" else method.__qualname__)
+            raise wrong_call(bound, args[1:] if owner else args, given, called) or error from None
 
     return call
+
+
+_ANSWERING = _answering(lambda: None).__code__
+
+
+def _is_a(owner: str, found: Any) -> bool:
+    return any(cls.__qualname__ == owner for cls in type(found).__mro__)
+
+
+def _answer_methods(cls: type, *others: str) -> None:
+    """Make the public methods of a class, and others, answer wrong arguments."""
+    for name, member in [*vars(cls).items()]:
+        if name.startswith("_") and name not in others:
+            continue
+        if isinstance(member, classmethod):
+            setattr(cls, name, classmethod(_answering(member.__func__)))
+        elif inspect.isfunction(member) and member.__code__ is not _ANSWERING:
+            setattr(cls, name, _answering(member))
 
 
 class _Named(abc.ABCMeta):
@@ -281,11 +347,7 @@ class Named(metaclass=_Named):
 
         def __init_subclass__(cls, **given: Any) -> None:
             super().__init_subclass__(**given)
-            for name, member in [*vars(cls).items()]:
-                if not name.startswith("_") and isinstance(member, classmethod):
-                    setattr(cls, name, classmethod(_answering(member.__func__)))
-                elif not name.startswith("_") and inspect.isfunction(member):
-                    setattr(cls, name, _answering(member))
+            _answer_methods(cls)
 
         def __getattr__(self, name: str) -> Any:
             if name in MBI or name in _OTHERS or (type(self).__name__, name) in _OF_CLASS:

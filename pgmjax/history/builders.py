@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import checks
+from pgmjax._internal import checks, migration
 from pgmjax.data.cliques import as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.queries import AttributeQuery, Product, Query, WeightedSum, marginal, matrix, point, subset, total
@@ -495,3 +495,6 @@ def _waves(size: int) -> np.ndarray:
         else:
             rows += [math.sqrt(2) * np.cos(angles), math.sqrt(2) * np.sin(angles)]
     return np.stack(rows)
+
+
+migration.answer(globals())

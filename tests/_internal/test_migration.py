@@ -109,9 +109,53 @@ def test_a_package_answers_an_unknown_name(package, name, said):
 
 def test_a_package_that_is_answered_for_still_finds_its_modules():
     """Before a module is imported its package is asked for the name."""
-    code = "from pgmjax.privacy import zzz"
-    with pytest.raises(ImportError):
-        exec(code)
     for package in ("privacy", "queries", "history", "local", "mechanisms", "model", "uncertainty"):
         found = importlib.import_module(f"pgmjax.{package}")
         assert all(hasattr(found, name) for name in found.__all__)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("from pgmjax import FactoredInference", r"here it is Estimator\(\).fit\("),
+        ("from pgmjax.mechanisms import Aim", "Did you mean 'AIM'"),
+        ("from pgmjax.privacy import zzz as z", "pgmjax.privacy has no 'zzz'"),
+        ("from pgmjax.losses_ import L1", "No module named"),
+    ],
+)
+def test_an_import_of_an_unknown_name_is_answered_in_our_words(line, said):
+    with pytest.raises(ImportError, match=said):
+        exec(line)
+
+
+def test_other_ways_to_ask_a_module_stay_as_they_are():
+    names = {}
+    exec("from pgmjax.queries import *\nfrom pgmjax import release, plotting", names)
+    assert {"marginal", "release", "plotting"} <= {*names}
+    assert getattr(pj, "FactoredInference", None) is None and not hasattr(pj, "FactoredInference")
+    for function in (pj.load, pj.local.respond, pj.queries.range, pj.history.builders.between):
+        assert pickle.loads(pickle.dumps(function)) is function
+    assert pj.local.respond is importlib.import_module("pgmjax.local.respondent").respond
+
+
+@pytest.mark.parametrize(
+    ("call", "write"),
+    [
+        (lambda: pj.load(), r"load needs folder. Write load\(folder\)"),
+        (lambda: pj.local.respond(DOMAIN, {}, epsilon=1), "local.respond has no argument 'epsilon'. Write"),
+        (lambda: pj.queries.range(1, 2, 3, 4), r"too many positional .* Write queries.range\(low, high\)"),
+        (lambda: pj.history.builders.between("a"), "history.builders.between needs low, high"),
+        (lambda: pj.local.Channel(3), r"Channel needs truth, .* Write Channel\(size, truth"),
+        (lambda: pj.local.Channel.at(3), r"Channel.at needs epsilon \("),
+        (lambda: pj.learning.MLP(layers=3), r"MLP has no argument 'layers'. Write MLP\(hidden="),
+        (
+            lambda: pj.Estimator.fit(DOMAIN, [NOISY]),
+            r"called on the class: make one first, by Estimator\(...\)",
+        ),
+        (lambda: pj.Domain.size("a"), r"called on the class: make one first, by Domain\(\{"),
+        (lambda: pj.history.KernelRidge.answer(), "called on the class"),
+    ],
+)
+def test_functions_and_classes_of_packages_are_told_what_to_write(call, write):
+    with pytest.raises(TypeError, match=write):
+        call()
