@@ -11,7 +11,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pgmjax._internal import checks
 
@@ -78,6 +78,12 @@ _OTHERS: Mapping[str, str] = {
     "Laplace": "noise by PrivateTable.measure(..., epsilon=...)",
     "mst": "mechanisms.MST",
     "aim": "mechanisms.AIM",
+    **dict.fromkeys(("from_csv", "from_parquet", "read_parquet", "from_file"), "Dataset.read(path, domain)"),
+    **dict.fromkeys(("from_pandas", "from_polars", "from_dataframe"), "Dataset.from_frame(domain, frame)"),
+    **dict.fromkeys(("from_yaml", "from_json"), "Domain.read(path)"),
+    **dict.fromkeys(("all_pairs", "pairs", "two_way"), "Workload.all_kway(domain, 2)"),
+    **dict.fromkeys(("epsilon_spent", "spent"), "release.spent of a Synthesizer"),
+    **dict.fromkeys(("to_frame", "to_dataframe"), "pandas.DataFrame(domain.decode(model.sample(rows)))"),
     "ledger": "privacy.Ledger",
     **{name: f"a package by itself: from pgmjax import {name}" for name in ("audit", "strategies", "sweeps")},
     **dict.fromkeys(("AIM", "MST", "MWEM", "HDMM", "PrivBayes", "DualQuery"), "in pgmjax.mechanisms"),
@@ -98,8 +104,14 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "counts": ("values",),
     "attributes": ("clique",),
     "n": ("rows",),
-    "n_samples": ("rows",),
-    "num_rows": ("rows",),
+    "n_samples": ("rows", "n"),
+    "num_rows": ("rows", "n"),
+    "rows": ("n",),
+    "size": ("rows", "n"),
+    "count": ("rows", "n"),
+    "known_total": ("total",),
+    **dict.fromkeys(("df", "dataframe", "table"), ("frame", "data")),
+    **dict.fromkeys(("file", "filename", "file_path"), ("path", "folder")),
     "metric": ("loss",),
     "epsilon": ("cap",),
     "budget": ("epsilon", "cap"),
@@ -114,12 +126,22 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "optimizer": ("solver",),
     "precision": ("dtype",),
     "seed": ("insecure_seed", "backend"),
-    "random_state": ("insecure_seed", "backend"),
+    "random_state": ("insecure_seed", "backend", "seed"),
     "max_model_size": ("max_cells",),
     "rounds": ("mechanism",),
     "degree": ("mechanism",),
 }
 """The arguments here for one that one may expect: the first of them that a class has."""
+_ELSEWHERE: Mapping[str, str] = {
+    "unit": "it belongs to the table, as in Dataset.from_frame(domain, frame, unit=...), or to a Synthesizer",
+    "backend": "it is given where a mechanism, a Budget's PrivateTable or a Session is made",
+    **dict.fromkeys(
+        ("epsilon", "delta", "relation"), "it is given where a mechanism, a Synthesizer or a Budget is made"
+    ),
+    **dict.fromkeys(("insecure_seed", "mechanism"), "it is given where the Synthesizer is made"),
+    **dict.fromkeys(("constraints", "total", "measurements"), "it is given to Estimator().fit"),
+}
+"""Where an argument is given that a call does not have."""
 _MEANT: Mapping[str, str] = {
     "relation": '"add-remove" if the number of records is secret, "replace-one" if it is public',
     "epsilon": "the whole privacy budget, such as 1",
@@ -144,10 +166,23 @@ _WRITTEN: Mapping[str, str] = {
     "Session": 'Session.open(ledger, data, cap=1, relation="add-remove")',
     "KernelPCA": "KernelPCA.of(history, prior, total)",
     "Budget": 'Budget(1), or Budget(1, unit="renyi", delta=1e-6)',
+    **{
+        f"queries.{n}": f'queries.kronecker({{"age": queries.{n}()}})'
+        for n in ("identity", "total", "prefix", "all_ranges")
+    },
+    "queries.range": "queries.range(18, 64), with both ends",
 }
 """How an object of a class is made."""
 _OF_CLASS: Mapping[tuple[str, str], str] = {
     ("Domain", "load"): "Domain.read(path)",
+    ("Domain", "from_dict"): "Domain({name: entry})",
+    ("Domain", "from_csv"): "from_public_data(frame), if anybody may see the table, or pgmjax domain draft",
+    ("Domain", "from_frame"): "from_public_data(frame), if anybody may see the table, or pgmjax domain draft",
+    ("Dataset", "shape"): "count() for the number of records, which is private, or domain.shape",
+    **{
+        ("Dataset", n): "not shown: a table is private, and its columns are attributes of its domain"
+        for n in ("columns", "dtypes", "describe", "info", "iloc", "loc", "values")
+    },
     **{("Fit", n): f"fit.model.{n}(...)" for n in ("marginal", "sample", "answer", "condition", "save")},
     ("Dataset", "to_pandas"): "the frame that it was made of: a dataset gives no record back",
     ("Fit", "params"): "model, loss, gap, status and steps",
@@ -230,6 +265,15 @@ def answering(found: Any, said: str) -> Any:
     return found
 
 
+def instead(said: str) -> Any:
+    """Return a method for what objects of a class are not used for: it says what to write."""
+
+    def refuse(*args: Any) -> NoReturn:
+        raise TypeError(said)
+
+    return refuse
+
+
 def wrong_call(
     called: Callable[..., Any], args: tuple[Any, ...], given: Mapping[str, Any], said: str
 ) -> TypeError | None:
@@ -256,7 +300,8 @@ def wrong_call(
         lacking = [n for n, p in known.items() if p.default is p.empty and n not in given][len(args) :]
         if unknown is not None:
             here = next((name for name in ARGUMENTS.get(unknown, ()) if name in known), "")
-            meant = f": here it is {_explained(here)}." if here else f".{checks.did_you_mean(unknown, known)}"
+            meant = f": here it is {_explained(here)}" if here else f": {_ELSEWHERE.get(unknown, '')}"
+            meant = f"{meant.removesuffix(': ')}.{'' if here else checks.did_you_mean(unknown, known)}"
             wrong = f"{said} has no argument {unknown!r}{meant}"
         elif lacking and "missing" in str(error):
             wrong = f"{said} needs {', '.join(map(_explained, lacking))}."
@@ -293,7 +338,14 @@ def _answering(method: Callable[..., Any], said: str = "") -> Callable[..., Any]
             if not isinstance(error, TypeError) or getattr(error.__traceback__, "tb_next", None) is not None:
                 raise  # of what it does
             bound = functools.partial(method, args[0]) if owner else method
-            called = said or (type(args[0]).__name__ if name == "__init__" else method.__qualname__)
+            made = (
+                args[0].__name__
+                if owner and inspect.isclass(args[0])
+                else type(args[0]).__name__
+                if owner
+                else ""
+            )
+            called = said or (made if name == "__init__" else f"{made}.{name}")
             raise wrong_call(bound, args[1:] if owner else args, given, called) or error from None
 
     return call
@@ -337,7 +389,7 @@ class _Named(abc.ABCMeta):
         def __getattr__(cls, name: str) -> Any:
             if name.startswith("_"):  # asked for by Python and its tools
                 raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}", name=name)
-            raise missing(cls.__name__, name)
+            raise missing(cls.__name__, name, [each for each in dir(cls) if each[0] != "_"])
 
 
 class Named(metaclass=_Named):

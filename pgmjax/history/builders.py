@@ -82,6 +82,11 @@ class Condition:
     codes: tuple[Code, ...] = ()
     parts: tuple[Condition, ...] = ()
 
+    __bool__ = migration.instead(
+        "A condition holds for some records and is neither true nor false: join conditions by &, | and ~ "
+        "in place of and, or and not."
+    )
+
     def __and__(self, other: Condition) -> Condition:
         return _joined("and", self, other)
 

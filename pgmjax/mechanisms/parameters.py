@@ -129,7 +129,10 @@ class PrivacyParameters(Named):
                 f"{self.restriction}"
             )
         if self.backend is not None and not hasattr(self.backend, "restart"):
-            raise TypeError(f"backend must be a NoiseBackend, got {type(self.backend).__name__}.")
+            raise TypeError(
+                f"backend must be a NoiseBackend, got {type(self.backend).__name__}: leave it out for the "
+                "secure noise of OpenDP."
+            )
 
     @property
     def _neighbours(self) -> Relation:
@@ -261,5 +264,6 @@ def workload_over(workload: Any, domain: Domain) -> Workload:
         TypeError: it is not a workload.
         ValueError: it does not fit the domain.
     """
-    checks.kind(workload, Workload, "workload must be a pgmjax.Workload", "see Workload.of_marginals")
+    then = 'write Workload.all_kway(domain, 2), or Workload([("age", "sex")])'
+    checks.kind(workload, Workload, "workload must be a pgmjax.Workload", then)
     return workload.over(domain)

@@ -115,7 +115,7 @@ class InferenceControl:
         checks.number("level", self.level, above=0, below=1)
         for pair in self.watched:
             if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[1], Claim):
-                raise TypeError("watched must hold pairs of a query and a Claim.")
+                raise TypeError("watched must hold pairs of a query and a Claim: [(query, Claim(low=5))].")
 
     def passed(self, blue: BestLinearUnbiased) -> tuple[Verdict, ...]:
         """Return the verdicts on the claims that reach the level, among those with estimable targets."""
