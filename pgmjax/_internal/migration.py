@@ -82,7 +82,7 @@ _OTHERS: Mapping[str, str] = {
     **dict.fromkeys(("from_pandas", "from_polars", "from_dataframe"), "Dataset.from_frame(domain, frame)"),
     **dict.fromkeys(("from_yaml", "from_json"), "Domain.read(path)"),
     **dict.fromkeys(("all_pairs", "pairs", "two_way"), "Workload.all_kway(domain, 2)"),
-    **dict.fromkeys(("epsilon_spent", "spent"), "release.spent of a Synthesizer"),
+    **dict.fromkeys(("epsilon_spent", "spent"), "release.spent"),
     **dict.fromkeys(("to_frame", "to_dataframe"), "pandas.DataFrame(domain.decode(model.sample(rows)))"),
     "ledger": "privacy.Ledger",
     **{name: f"a package by itself: from pgmjax import {name}" for name in ("audit", "strategies", "sweeps")},
@@ -113,7 +113,8 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("df", "dataframe", "table"), ("frame", "data")),
     **dict.fromkeys(("file", "filename", "file_path"), ("path", "folder")),
     "metric": ("loss",),
-    "epsilon": ("cap",),
+    "epsilon": ("cap", "epsilons"),
+    "rho": ("rhos",),
     "budget": ("epsilon", "cap"),
     "categorical_columns": ("domain",),
     "continuous_columns": ("domain",),
@@ -187,15 +188,20 @@ _OF_CLASS: Mapping[tuple[str, str], str] = {
     ("Dataset", "to_pandas"): "the frame that it was made of: a dataset gives no record back",
     ("Fit", "params"): "model, loss, gap, status and steps",
     ("Synthesizer", "count"): "query(text)",
-    ("PrivateTable", "count"): "measure(queries.total(), ...), or public_count() if the number is public",
-    ("PrivateTable", "data"): "not shown: its answers are, from measure(query, ...)",
-    ("PrivateTable", "marginal"): "measure(queries.marginal(names), ...)",
+    (
+        "PrivateTable",
+        "count",
+    ): "measure([queries.kronecker({name: queries.total()})], epsilons=[0.1]), or public_count() "
+    "if the number is public",
+    ("PrivateTable", "data"): "not shown: its answers are, from measure([query], epsilons=[0.1])",
+    ("PrivateTable", "marginal"): "measure([queries.marginal(names)], epsilons=[0.1])",
     ("Budget", "spend"): "charge(...), which PrivateTable.measure calls by itself",
     ("Domain", "infer"): "from_public_data(frame), if anybody may see the table, or pgmjax domain draft",
     ("Synthesizer", "estimate"): "release.estimate(function, draws)",
     ("Synthesizer", "error_bars"): "query(text), whose answer has an interval",
-    ("Release", "query"): "report(query), or Synthesizer.query(text)",
-    ("SavedRelease", "query"): "report(query), or pgmjax query FOLDER",
+    ("Release", "query"): 'report(query), such as of queries.marginal(["sex"]), or Synthesizer.query(text)',
+    ("SavedRelease", "query"): 'report(query), such as of queries.marginal(["sex"]), or pgmjax query FOLDER',
+    ("GraphicalModel", "query"): 'answer(query), such as of queries.marginal(["sex"])',
     ("SavedRelease", "sample"): "model.sample(rows, seed)",
     ("Release", "sample"): "model.sample(rows, seed)",
 }
@@ -300,8 +306,8 @@ def wrong_call(
         lacking = [n for n, p in known.items() if p.default is p.empty and n not in given][len(args) :]
         if unknown is not None:
             here = next((name for name in ARGUMENTS.get(unknown, ()) if name in known), "")
-            meant = f": here it is {_explained(here)}" if here else f": {_ELSEWHERE.get(unknown, '')}"
-            meant = f"{meant.removesuffix(': ')}.{'' if here else checks.did_you_mean(unknown, known)}"
+            told = f"here it is {_explained(here)}" if here else _ELSEWHERE.get(unknown, "")
+            meant = f": {told}." if told else f".{checks.did_you_mean(unknown, known)}"
             wrong = f"{said} has no argument {unknown!r}{meant}"
         elif lacking and "missing" in str(error):
             wrong = f"{said} needs {', '.join(map(_explained, lacking))}."

@@ -241,6 +241,12 @@ class Dataset(Named):
         if bound is not None:
             coders[_weight_name(domain, weights)] = weight_coder(bound, rows_outside == "clip")
         encoded = {}
+        inside = [each for each in getattr(getattr(frame, "index", None), "names", ()) if each is not None]
+        if any(name in inside and name not in names for name in coders):
+            raise ValueError(
+                f"The index of the frame has {', '.join(map(repr, inside))}, and not its columns: give "
+                "frame.reset_index()."
+            )
         for name, place in positions_of("The table", list(coders), names).items():
             try:
                 encoded[name] = source_arrow.encode_column(frame, place, coders[name])

@@ -457,6 +457,8 @@ def fields_of_spec(name: str, spec: Any) -> dict[str, Any]:
         TypeError: something in the entry has the wrong type.
         ValueError: it is to be discovered, or something in it is wrong.
     """
+    if isinstance(spec, range) and spec.step == 1 and len(spec) > 1:
+        spec = {"min": spec[0], "max": spec[-1]}
     spec = _plain(spec)
     if open_kind(name, spec) is not None:
         raise ValueError(
@@ -524,8 +526,6 @@ def _written_out(name: str, spec: Any) -> Mapping[str, Any]:
         return {"labels": spec}
     if _is_number(spec):
         return {"size": spec}
-    if isinstance(spec, range) and spec.step == 1 and len(spec) > 1:
-        return {"min": spec[0], "max": spec[-1]}
     if isinstance(spec, list) and spec and all(isinstance(each, Mapping) for each in spec):
         raise TypeError(
             f"The entry of attribute {name!r} is a list of mappings. A domain is one mapping from the name "

@@ -18,7 +18,7 @@ from pgmjax.privacy import tape
 from pgmjax.privacy.accounting.zcdp import rho_for
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.budget import Budget
-from pgmjax.privacy.exact import as_text, exact, exact_delta, exact_epsilon
+from pgmjax.privacy.exact import as_text, chosen_delta, exact, exact_epsilon
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.ledger.journal import HeldTable, LedgerJournal
 from pgmjax.privacy.private_table import PrivateTable
@@ -119,7 +119,7 @@ class PrivacyParameters(Named):
     def __post_init__(self) -> None:
         self._set(
             epsilon=exact_epsilon(self.epsilon),
-            delta=exact_delta(self.delta),
+            delta=chosen_delta(self.delta),
             relation=Relation.parse(self.relation),
         )
         if self.relation not in self.relations:

@@ -78,6 +78,7 @@ def query_over(domain: Domain, query: Query) -> Query:
         Query,
         "answer takes a query over named attributes, such as queries.kronecker({'age': "
         "queries.prefix()}) or queries.marginal(('age',))",
+        "a condition is history.builders.equals('sex', 'F').query(domain)",
     )
     return query.over(domain)
 

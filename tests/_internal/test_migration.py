@@ -48,6 +48,12 @@ def test_a_name_of_mbi_is_answered_by_ours(owner, name, here):
         (FIT, "marginal", r"fit.model.marginal\("),
         (FIT, "sample", r"fit.model.sample\("),
         (pj.Synthesizer, "create", "mechanism='mst'"),
+        (pj.Dataset, "from_csv", r"Dataset.read\(path, domain\)"),
+        (pj.Domain, "from_yaml", r"Domain.read\(path\)"),
+        (pj.Domain, "from_public", "Did you mean 'from_public_data'"),
+        (pj.Workload, "all_pairs", r"Workload.all_kway\(domain, 2\)"),
+        (DATA, "shape", "domain.shape"),
+        (FIT.model, "query", r"answer\(query\)"),
     ],
 )
 def test_a_name_that_another_class_has_is_answered_by_the_call(owner, name, here):
@@ -142,8 +148,11 @@ def test_other_ways_to_ask_a_module_stay_as_they_are():
     ("call", "write"),
     [
         (lambda: pj.load(), r"load needs folder. Write load\(folder\)"),
-        (lambda: pj.local.respond(DOMAIN, {}, epsilon=1), "local.respond has no argument 'epsilon'. Write"),
-        (lambda: pj.queries.range(1, 2, 3, 4), r"too many positional .* Write queries.range\(low, high\)"),
+        (
+            lambda: pj.local.respond(DOMAIN, {}, epsilon=1),
+            "local.respond has no argument 'epsilon': it is given where a mech",
+        ),
+        (lambda: pj.queries.range(1, 2, 3, 4), r"too many positional .* Write queries.range\(18, 64\)"),
         (lambda: pj.history.builders.between("a"), "history.builders.between needs low, high"),
         (lambda: pj.local.Channel(3), r"Channel needs truth, .* Write Channel\(size, truth"),
         (lambda: pj.local.Channel.at(3), r"Channel.at needs epsilon \("),
@@ -154,8 +163,43 @@ def test_other_ways_to_ask_a_module_stay_as_they_are():
         ),
         (lambda: pj.Domain.size("a"), r"called on the class: make one first, by Domain\(\{"),
         (lambda: pj.history.KernelRidge.answer(), "called on the class"),
+        (lambda: FIT.model.sample(5, random_state=1), r"GraphicalModel.sample has no .*: here it is seed"),
+        (lambda: pj.mechanisms.AIM(1, "add-remove", unit=pj.Unit("a", 3)), "unit': it belongs to the table"),
+        (lambda: pj.mechanisms.MST(1, "add-remove").run(DATA), r"MST.run needs workload"),
+        (lambda: pj.mechanisms.MST(1, "add-remove").run(DATA, 2), r"write Workload.all_kway\(domain, 2\)"),
+        (lambda: pj.mechanisms.MST(1, "add-remove", backend="opendp"), "leave it out for the secure noise"),
+        (lambda: len(DATA), r"dataset.count\(\) is its number of records, which is private"),
+        (lambda: DATA["a"], "gives no column back, as it is private"),
+        (lambda: DOMAIN.__setitem__("x", 5), r"Domain\(\{\*\*domain.to_dict\(\)"),
+        (lambda: [*FIT], "fit.model, fit.loss"),
+        (lambda: bool(pj.history.builders.equals("a", 1)), "join conditions by &, |"),
+        (lambda: pj.queries.point(1) & pj.queries.point(2), r"queries.subset\(\[1, 2\]\)"),
+        (lambda: pj.queries.marginal(["a"]) | pj.queries.marginal(["b"]), "Conditions join, not queries"),
+        (lambda: pj.StructuralZeros(("a", "b"), [(0, 1)]), r"mask\[impossible\] = False"),
+        (lambda: pj.history.KernelPCA.of([NOISY]), r"write History\(domain, measurements\)"),
+        (
+            lambda: pj.history.History(DOMAIN, [pj.queries.marginal(["a"])]),
+            r"write LinearMeasurement\(clique",
+        ),
+        (lambda: FIT.model.answer("a=1"), r"history.builders.equals\('sex', 'F'\).query\(domain\)"),
     ],
 )
-def test_functions_and_classes_of_packages_are_told_what_to_write(call, write):
+def test_functions_classes_and_operators_are_told_what_to_write(call, write):
     with pytest.raises(TypeError, match=write):
         call()
+
+
+def test_a_status_is_its_name_and_one_constraint_is_a_list():
+    status = pj.Status.CONVERGED
+    assert status == "CONVERGED" == status and status == "converged" and status != "STALLED" and status == 0
+    assert hash(status) == hash(pj.Status(0)) and {status: 1}[pj.Status.CONVERGED] == 1
+    fixed = pj.FixedMarginal(("a",), [2, 4])
+    fit = pj.Estimator(progress=False).fit(DOMAIN, [NOISY], 6, constraints=fixed)
+    assert np.allclose(fit.model.marginal(("a",)), [2, 4])
+
+
+def test_what_can_be_taken_for_something_else_is_warned_of():
+    with pytest.warns(UserWarning, match="potentials are logarithms"):
+        pj.GraphicalModel.from_potentials(DOMAIN, {("a",): [0.4, 0.6]})
+    with pytest.warns(UserWarning, match="a delta of 0.01 is large"):
+        pj.mechanisms.MST(1, "add-remove", delta=0.01)
