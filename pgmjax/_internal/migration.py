@@ -50,7 +50,7 @@ _OTHERS: Mapping[str, str] = {
     "generate": "fit(frame, domain), then sample(n)",
     "transform": "fit(frame, domain), then sample(n)",
     "fit_transform": "fit(frame, domain), then sample(n)",
-    "fit": "Synthesizer(epsilon=..., relation=...).fit(frame, domain)",
+    "fit": "Synthesizer(epsilon=..., relation=...).fit(frame, domain), or run(data, workload) of a mechanism",
     "synthesize": "Synthesizer(epsilon=..., relation=...).fit(frame, domain)",
     "query": "query(text) of a Synthesizer, or pgmjax query on the command line",
     "read_csv": "Dataset.read(path, domain)",
@@ -75,7 +75,14 @@ _OTHERS: Mapping[str, str] = {
     "BudgetAccountant": "privacy.Ledger, or privacy.Budget for one run",
     "Context": "privacy.PrivateTable(data, relation, budget)",
     "enable_features": "not needed",
-    "Laplace": "noise by PrivateTable.measure(..., epsilon=...)",
+    **dict.fromkeys(
+        ("Laplace", "LaplaceMechanism", "laplace_mechanism", "make_laplace"),
+        "noise by PrivateTable.measure([query], epsilons=[0.1])",
+    ),
+    **dict.fromkeys(
+        ("GaussianMechanism", "gaussian_mechanism", "make_gaussian"),
+        "noise by PrivateTable.measure([query], rhos=[0.01])",
+    ),
     "mst": "mechanisms.MST",
     "aim": "mechanisms.AIM",
     **dict.fromkeys(("from_csv", "from_parquet", "read_parquet", "from_file"), "Dataset.read(path, domain)"),
@@ -118,10 +125,10 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "budget": ("epsilon", "cap"),
     "categorical_columns": ("domain",),
     "continuous_columns": ("domain",),
-    "schema": ("domain",),
+    **dict.fromkeys(("schema", "metadata"), ("domain",)),
     "preprocessor_eps": ("discover",),
     "columns": ("clique", "entries"),
-    "verbose": ("progress",),
+    "verbose": ("progress", "show_progress"),
     "lr": ("solver",),
     "learning_rate": ("solver",),
     "optimizer": ("solver",),
@@ -140,6 +147,12 @@ _ELSEWHERE: Mapping[str, str] = {
         ("epsilon", "delta", "relation"), "it is given where a mechanism, a Synthesizer or a Budget is made"
     ),
     **dict.fromkeys(("insecure_seed", "mechanism"), "it is given where the Synthesizer is made"),
+    **dict.fromkeys(
+        ("domain", "frame", "discover", "workload", "ledger", "metadata"),
+        "it is given to fit(frame, domain) of a Synthesizer, or to run(data, workload) of a mechanism",
+    ),
+    **dict.fromkeys(("verbose", "progress"), "terminals and notebooks show progress by themselves"),
+    **dict.fromkeys(("epochs", "batch_size", "iters", "iterations"), "there are no such steps to choose"),
     **dict.fromkeys(("constraints", "total", "measurements"), "it is given to Estimator().fit"),
 }
 """Where an argument is given that a call does not have."""
@@ -165,6 +178,8 @@ _WRITTEN: Mapping[str, str] = {
     "Unit": 'Unit("person_id", 4)',
     "Workload": 'Workload([("age", "sex"), ("job",)]), or Workload.all_kway(domain, 2)',
     "Session": 'Session.open(ledger, data, cap=1, relation="add-remove")',
+    "Mechanism": 'mechanisms.MST(1, "add-remove")',
+    **dict.fromkeys(("ModelRows", "NamedMarginals"), "Estimator().fit(domain, measurements).model"),
     "KernelPCA": "KernelPCA.of(history, prior, total)",
     "Budget": 'Budget(1), or Budget(1, unit="renyi", delta=1e-6)',
     **{
@@ -188,13 +203,41 @@ _OF_CLASS: Mapping[tuple[str, str], str] = {
     ("Dataset", "to_pandas"): "the frame that it was made of: a dataset gives no record back",
     ("Fit", "params"): "model, loss, gap, status and steps",
     ("Synthesizer", "count"): "query(text)",
+    ("Synthesizer", "domain"): "release.domain",
+    ("Synthesizer", "marginal"): "release.model.marginal(clique)",
+    ("Synthesizer", "load"): "pgmjax.load(folder), whose model.sample draws rows",
+    **{(n, "marginal"): "model.marginal(clique)" for n in ("Release", "SavedRelease")},
+    **{("SavedRelease", n): f"record[{n!r}]" for n in ("epsilon", "spent", "statement")},
+    ("SavedRelease", "domain"): "model.domain",
+    ("SavedRelease", "save"): "saved already: copy the folder",
+    **{
+        ("Domain", n): "attributes, the names in order, or sizes, a dict"
+        for n in ("names", "keys", "items", "columns")
+    },
     (
         "PrivateTable",
         "count",
     ): "measure([queries.kronecker({name: queries.total()})], epsilons=[0.1]), or public_count() "
     "if the number is public",
+    **{
+        ("PrivateTable", n): "measure([queries.kronecker({name: queries.mean()})], epsilons=[0.1])"
+        for n in ("mean", "sum")
+    },
+    **{
+        ("PrivateTable", n): "measure([queries.marginal(names)], epsilons=[0.1])"
+        for n in ("marginal", "marginals", "histogram", "value_counts", "query")
+    },
+    **{("PrivateTable", n): f"budget.{n}" for n in ("spent", "remaining")},
+    ("Budget", "epsilon"): "cap, spent and remaining",
+    ("Fit", "converged"): "status == 'CONVERGED'; gap bounds what is missing",
+    ("Fit", "summary"): "status.text, loss and gap",
+    ("Fit", "plot"): "plot_trace(), or model.plot_marginals()",
+    ("Fit", "total"): "model.total",
+    ("GraphicalModel", "plot"): "plot_marginals() or plot_tree()",
+    ("GraphicalModel", "probability"): "marginal(clique) / total",
+    ("GraphicalModel", "conditional"): "condition(evidence).marginal(clique)",
+    ("GraphicalModel", "fit"): "Estimator().fit(domain, measurements)",
     ("PrivateTable", "data"): "not shown: its answers are, from measure([query], epsilons=[0.1])",
-    ("PrivateTable", "marginal"): "measure([queries.marginal(names)], epsilons=[0.1])",
     ("Budget", "spend"): "charge(...), which PrivateTable.measure calls by itself",
     ("Domain", "infer"): "from_public_data(frame), if anybody may see the table, or pgmjax domain draft",
     ("Synthesizer", "estimate"): "release.estimate(function, draws)",

@@ -208,7 +208,8 @@ def column_names(frame: Any) -> list[Any]:
     if names is None:
         raise TypeError(
             "The frame must be a pandas or polars DataFrame or an Arrow table, got "
-            f"{type(frame).__name__} (collect a lazy one; from_columns takes columns of codes)."
+            f"{type(frame).__name__}: make one, such as by pandas.DataFrame(records), or collect a lazy "
+            "one; from_columns takes columns of codes."
         )
     if getattr(names, "nlevels", 1) > 1:
         raise ValueError(

@@ -543,6 +543,7 @@ class Dataset(Named):
             ValueError: a clique is empty, repeats an attribute or names an unknown one; the counts
                 exceed the available memory; or records do not fit the domain (see `validate`).
         """
+        cliques = checks.several("cliques", cliques, "tuples of attribute names", "write [('age', 'sex')]")
         wanted = [as_clique(self.domain, clique) for clique in cliques]
         if not wanted:
             return []

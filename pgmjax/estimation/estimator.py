@@ -205,6 +205,7 @@ class Estimator(Named):
         domain = as_domain(domain, "Estimator().plan(domain, cliques)", cliques)
         constraints = listed(constraints)
         fixed = [c.clique for c in constraints if isinstance(c, FixedMarginal)]
+        cliques = checks.several("cliques", cliques, "tuples of attribute names", "write [('age', 'sex')]")
         measured = [as_clique(domain, c) for c in (*cliques, *fixed)]
         zeros = tuple(z for z in (c.zeros(domain) for c in constraints) if z is not None)
         known = SideInformation(zeros, prior=prior)

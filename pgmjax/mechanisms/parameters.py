@@ -119,8 +119,8 @@ class PrivacyParameters(Named):
     def __post_init__(self) -> None:
         self._set(
             epsilon=exact_epsilon(self.epsilon),
-            delta=chosen_delta(self.delta),
             relation=Relation.parse(self.relation),
+            delta=chosen_delta(self.delta),
         )
         if self.relation not in self.relations:
             supported = " or ".join(relation.value for relation in self.relations)

@@ -105,7 +105,8 @@ class Budget(SingleProcess):
         delta: Any = None,
     ):
         super().__init__()
-        unit = checks.choice("unit", unit, ("epsilon", "rho", "renyi"))
+        also = "" if isinstance(unit, str) else 'a delta stands as in Budget(1, unit="renyi", delta=1e-6)'
+        unit = checks.choice("unit", unit, ("epsilon", "rho", "renyi"), also)
         if (delta is None and unit == "renyi") or (delta is not None and unit == "epsilon"):
             raise ValueError(
                 "delta goes with unit 'renyi', which counts towards (epsilon, delta), or with 'rho', for "

@@ -82,7 +82,7 @@ def exact(name: str, value: Any) -> Fraction:
         return _decimal(name, float.__repr__(value))
     if isinstance(value, np.floating):
         return _decimal(name, str(value))
-    raise TypeError(f"{name} must be a number, got {type(value).__name__}.")
+    raise TypeError(f"{name} must be a number, got {type(value).__name__}: give one such as 1.")
 
 
 def _positive(name: str, value: Any) -> Fraction:

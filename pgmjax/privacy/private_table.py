@@ -81,7 +81,10 @@ class PrivateTable(Gate):
         choice: bytes | None = None,
     ):
         checks.kind(
-            data, Dataset, "data must be a pgmjax.Dataset", "write PrivateTable(data, relation, budget)"
+            data,
+            Dataset,
+            "data must be a pgmjax.Dataset",
+            "write PrivateTable(data, relation, budget), with Dataset.from_frame(domain, frame) for data",
         )
         checks.kind(
             budget,
