@@ -9,6 +9,7 @@ import abc
 import dis
 import functools
 import inspect
+import pathlib
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -93,8 +94,11 @@ _OTHERS: Mapping[str, str] = {
     **dict.fromkeys(("to_frame", "to_dataframe"), "pandas.DataFrame(domain.decode(model.sample(rows)))"),
     "ledger": "privacy.Ledger",
     **{name: f"a package by itself: from pgmjax import {name}" for name in ("audit", "strategies", "sweeps")},
-    **dict.fromkeys(("AIM", "MST", "MWEM", "HDMM", "PrivBayes", "DualQuery"), "in pgmjax.mechanisms"),
-    **dict.fromkeys(("Budget", "PrivateTable", "Ledger"), "in pgmjax.privacy"),
+    **{name: f"history.builders.{name}" for name in ("equals", "between", "is_in")},
+    "parse": "history.builders.equals('sex', 'F').query(domain), or Synthesizer.query(text)",
+    "average": "queries.mean(values)",
+    "variance": "queries.moments",
+    "perturb": "run(data, workload) of a mechanisms.RandomizedResponse",
 }
 """What stands here for a name that one may expect."""
 ARGUMENTS: Mapping[str, tuple[str, ...]] = {
@@ -180,6 +184,18 @@ _WRITTEN: Mapping[str, str] = {
     "Session": 'Session.open(ledger, data, cap=1, relation="add-remove")',
     "Mechanism": 'mechanisms.MST(1, "add-remove")',
     **dict.fromkeys(("ModelRows", "NamedMarginals"), "Estimator().fit(domain, measurements).model"),
+    "FixedMarginal": 'FixedMarginal(("sex",), [490, 510])',
+    "AllowedSet": 'AllowedSet(("age", "driver"), [(0, "no"), (1, "yes")])',
+    "FunctionalDependency": 'FunctionalDependency(("zip",), "state", {"02139": "MA", "10001": "NY"})',
+    "Attribute": 'Attribute.from_spec("age", {"min": 0, "max": 99})',
+    "Release": 'mechanisms.MST(1, "add-remove").run(data, workload), or load(folder) of one that was saved',
+    "BestLinearUnbiased": "BestLinearUnbiased.of(history)",
+    "KernelRidge": "KernelRidge.fit(history, alpha)",
+    "Ledger.register": 'ledger.register("people", epsilon=1, relation=..., digest=ledger.digest_of(data))',
+    "queries.kronecker": 'queries.kronecker({"age": queries.prefix()})',
+    "queries.marginal": 'queries.marginal(("age", "sex"))',
+    "queries.subset": 'queries.subset(["F", "M"])',
+    "history.builders.equals": 'history.builders.equals("sex", "F")',
     "KernelPCA": "KernelPCA.of(history, prior, total)",
     "Budget": 'Budget(1), or Budget(1, unit="renyi", delta=1e-6)',
     **{
@@ -190,6 +206,8 @@ _WRITTEN: Mapping[str, str] = {
 }
 """How an object of a class is made."""
 _OF_CLASS: Mapping[tuple[str, str], str] = {
+    ("pgmjax.queries", "count"): "queries.kronecker({name: queries.total()})",
+    ("Workload", "queries"): "[entry.query for entry in entries]",
     ("Domain", "load"): "Domain.read(path)",
     ("Domain", "from_dict"): "Domain({name: entry})",
     ("Domain", "from_csv"): "from_public_data(frame), if anybody may see the table, or pgmjax domain draft",
@@ -270,11 +288,21 @@ def unknown(module: str, name: str, known: Iterable[str]) -> AttributeError | Im
 
     Such an import puts words of Python in the place of an AttributeError, and not of an ImportError.
     """
+    homes = [f"pgmjax.{home}.{name}" for home in _homes(name)]
     error = missing(module, name, known)
+    if homes and ": here it is" not in str(error):
+        error = AttributeError(f"{module} has no {name!r}: here it is {' or '.join(homes)}.", name=name)
     frame = sys._getframe(2)  # that asks the module
     importing = frame.f_code.co_code[max(frame.f_lasti, 0)] == dis.opmap["IMPORT_FROM"]
     found = f"{module}.{name}" in sys.modules  # is being imported, and Python takes it from there
     return ImportError(str(error), name=module) if importing and not found else error
+
+
+def _homes(name: str) -> list[str]:
+    """Return the packages that have a public name; none is imported for that."""
+    pages = sorted(pathlib.Path(__file__).parents[1].glob("[a-z]*/__init__.py"))
+    listed = ((page.parent.name, page.read_text(encoding="utf-8").partition("__all__")[2]) for page in pages)
+    return [home for home, names in listed if f'"{name}"' in names]
 
 
 def answer(module: dict[str, Any]) -> None:
@@ -384,6 +412,7 @@ def _answering(method: Callable[..., Any], said: str = "") -> Callable[..., Any]
                     f"{method.__qualname__} was called on the class: make one first, by "
                     f"{_WRITTEN.get(owner, f'{owner}(...)')}, and call its {name}(...)."
                 ) from None
+            _refuse_kind(error, method, args, given)
             if not isinstance(error, TypeError) or getattr(error.__traceback__, "tb_next", None) is not None:
                 raise  # of what it does
             bound = functools.partial(method, args[0]) if owner else method
@@ -398,6 +427,25 @@ def _answering(method: Callable[..., Any], said: str = "") -> Callable[..., Any]
             raise wrong_call(bound, args[1:] if owner else args, given, called) or error from None
 
     return call
+
+
+def _refuse_kind(error: Exception, called: Callable[..., Any], args: Any, given: Mapping[str, Any]) -> None:
+    """Refuse an argument of another kind, where what it lacks was asked of the argument itself.
+
+    Raises:
+        TypeError: it says of which kind the argument is to be, as annotated.
+    """
+    if isinstance(error, AttributeError) and error.obj is not None:
+        signature = inspect.signature(called)
+        for name, value in signature.bind(*args, **given).arguments.items():
+            if value is error.obj and name not in ("self", "cls"):
+                kind, said = (
+                    signature.parameters[name].annotation,
+                    called.__qualname__.removesuffix(".__init__"),
+                )
+                known = isinstance(kind, str) and kind != "Any"
+                must = f"must be {kind}" if known else f"has to have {error.name!r}"
+                raise TypeError(f"{said}: {name} {must}, got {type(value).__name__}.") from error
 
 
 _ANSWERING = _answering(lambda: None).__code__
@@ -434,6 +482,9 @@ class _Named(abc.ABCMeta):
                 if wrong is None:
                     raise
                 raise wrong from None
+            except AttributeError as error:
+                _refuse_kind(error, cls, args, given)
+                raise
 
         def __getattr__(cls, name: str) -> Any:
             if name.startswith("_"):  # asked for by Python and its tools

@@ -78,6 +78,10 @@ class Attribute:
             raise ValueError("An attribute's name must not be empty.")
         checks.plain_text("An attribute's name", self.name)
         said = f"The size of attribute {self.name!r}"
+        if isinstance(self.size, Mapping | list | tuple):
+            raise TypeError(
+                f"{said} must be an integer: write Attribute.from_spec(name, entry) for an entry."
+            )
         object.__setattr__(self, "size", checks.integer(said, self.size, low=1))
         if self.labels is not None and self.bins is not None:
             raise ValueError(f"Attribute {self.name!r} must have labels or bins, not both.")

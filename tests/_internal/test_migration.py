@@ -104,6 +104,9 @@ def test_an_error_inside_a_property_is_told_as_it_is():
         ("pgmjax.mechanisms", "Aim", "Did you mean 'AIM'"),
         ("pgmjax.queries", "sum", "queries.mean"),
         ("pgmjax.privacy", "BudgetAccountant", "privacy.Ledger"),
+        ("pgmjax", "Session", "pgmjax.history.Session"),
+        ("pgmjax.privacy", "AIM", "pgmjax.mechanisms.AIM"),
+        ("pgmjax.queries", "equals", "history.builders.equals"),
     ],
 )
 def test_a_package_answers_an_unknown_name(package, name, said):
@@ -180,6 +183,16 @@ def test_other_ways_to_ask_a_module_stay_as_they_are():
         (
             lambda: pj.history.History(DOMAIN, [pj.queries.marginal(["a"])]),
             r"write LinearMeasurement\(clique",
+        ),
+        (lambda: pj.adapters.arrow.marginal_to_arrow(FIT, ("a",)), "model must be GraphicalModel, got Fit"),
+        (lambda: pj.local.marginals_of(DATA, [("a",)]), "responses has to have 'groups', got Dataset"),
+        (lambda: pj.Compression(DOMAIN, 3), r"Compression: merged must be Mapping\[.*, got int"),
+        (lambda: pj.queries.kronecker(a=pj.queries.total()), r"Write queries.kronecker\(\{\"age\":"),
+        (lambda: pj.Workload([("a",)])[0], "workload.entries"),
+        (lambda: pj.Attribute("a", {"min": 0}), r"Attribute.from_spec\(name, entry\)"),
+        (
+            lambda: pj.mechanisms.MST.run(DATA, pj.Workload([("a",)])),
+            r"by mechanisms.MST\(1, \"add-remove\"\)",
         ),
         (lambda: FIT.model.answer("a=1"), r"history.builders.equals\('sex', 'F'\).query\(domain\)"),
     ],
