@@ -11,6 +11,7 @@ import functools
 import inspect
 import pathlib
 import sys
+import types
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -398,54 +399,65 @@ def _explained(argument: str) -> str:
 
 
 def _answering(method: Callable[..., Any], said: str = "") -> Callable[..., Any]:
-    """Return a function, or a method of a class, that answers wrong arguments with the right ones."""
+    """Return a function, or a method of a class, that answers wrong arguments with the right ones.
 
-    @functools.wraps(method)
+    It has the globals of the function, by which doctest tells what a module defines.
+    """
+    told = _told  # as its globals are others
+
     def call(*args: Any, **given: Any) -> Any:
         try:
             return method(*args, **given)
         except Exception as error:
-            owner, _, name = method.__qualname__.rpartition(".")
-            known = [*inspect.signature(method).parameters]
-            if owner and known[:1] == ["self"] and not any(_is_a(owner, each) for each in args[:1]):
-                raise TypeError(
-                    f"{method.__qualname__} was called on the class: make one first, by "
-                    f"{_WRITTEN.get(owner, f'{owner}(...)')}, and call its {name}(...)."
-                ) from None
-            _refuse_kind(error, method, args, given)
-            if not isinstance(error, TypeError) or getattr(error.__traceback__, "tb_next", None) is not None:
+            wrong = told(method, said, error, args, given)
+            if wrong is None:
                 raise  # of what it does
-            bound = functools.partial(method, args[0]) if owner else method
-            made = (
-                args[0].__name__
-                if owner and inspect.isclass(args[0])
-                else type(args[0]).__name__
-                if owner
-                else ""
-            )
-            called = said or (made if name == "__init__" else f"{made}.{name}")
-            raise wrong_call(bound, args[1:] if owner else args, given, called) or error from None
+            raise wrong from wrong.__cause__
 
-    return call
+    names = method.__globals__
+    return functools.wraps(method)(types.FunctionType(call.__code__, names, None, None, call.__closure__))
 
 
-def _refuse_kind(error: Exception, called: Callable[..., Any], args: Any, given: Mapping[str, Any]) -> None:
-    """Refuse an argument of another kind, where what it lacks was asked of the argument itself.
+def _told(
+    method: Callable[..., Any], said: str, error: Exception, args: Any, given: Mapping[str, Any]
+) -> TypeError | None:
+    """Return the error for a wrong call of a function or method that raised one; None if it is its own."""
+    owner, _, name = method.__qualname__.rpartition(".")
+    known = [*inspect.signature(method).parameters]
+    if owner and known[:1] == ["self"] and not any(_is_a(owner, each) for each in args[:1]):
+        return TypeError(
+            f"{method.__qualname__} was called on the class: make one first, by "
+            f"{_WRITTEN.get(owner, f'{owner}(...)')}, and call its {name}(...)."
+        )
+    if (
+        not isinstance(error, TypeError)
+        or error.__traceback__ is None
+        or error.__traceback__.tb_next is not None
+    ):
+        return _misfit(error, method, args, given)
+    if not owner:
+        return wrong_call(method, args, given, said)
+    made = args[0].__name__ if inspect.isclass(args[0]) else type(args[0]).__name__
+    called = made if name == "__init__" else f"{made}.{name}"
+    return wrong_call(functools.partial(method, args[0]), args[1:], given, called)
 
-    Raises:
-        TypeError: it says of which kind the argument is to be, as annotated.
-    """
-    if isinstance(error, AttributeError) and error.obj is not None:
-        signature = inspect.signature(called)
-        for name, value in signature.bind(*args, **given).arguments.items():
-            if value is error.obj and name not in ("self", "cls"):
-                kind, said = (
-                    signature.parameters[name].annotation,
-                    called.__qualname__.removesuffix(".__init__"),
-                )
-                known = isinstance(kind, str) and kind != "Any"
-                must = f"must be {kind}" if known else f"has to have {error.name!r}"
-                raise TypeError(f"{said}: {name} {must}, got {type(value).__name__}.") from error
+
+def _misfit(
+    error: Exception, called: Callable[..., Any], args: Any, given: Mapping[str, Any]
+) -> TypeError | None:
+    """Return the error for an argument of another kind, if what it lacks was asked of the argument itself."""
+    if not isinstance(error, AttributeError) or error.obj is None:
+        return None
+    signature = inspect.signature(called)
+    for name, value in signature.bind(*args, **given).arguments.items():
+        if value is error.obj and name not in ("self", "cls"):
+            kind, said = signature.parameters[name].annotation, called.__qualname__.removesuffix(".__init__")
+            known = isinstance(kind, str) and kind != "Any"
+            must = f"must be {kind}" if known else f"has to have {error.name!r}"
+            wrong = TypeError(f"{said}: {name} {must}, got {type(value).__name__}.")
+            wrong.__cause__ = error
+            return wrong
+    return None
 
 
 _ANSWERING = _answering(lambda: None).__code__
@@ -483,8 +495,10 @@ class _Named(abc.ABCMeta):
                     raise
                 raise wrong from None
             except AttributeError as error:
-                _refuse_kind(error, cls, args, given)
-                raise
+                wrong = _misfit(error, cls, args, given)
+                if wrong is None:
+                    raise
+                raise wrong from error
 
         def __getattr__(cls, name: str) -> Any:
             if name.startswith("_"):  # asked for by Python and its tools

@@ -1,6 +1,7 @@
 """Names of mbi raise errors that say what is written here; nothing else about the classes changes."""
 
 import copy
+import doctest
 import importlib
 import pickle
 
@@ -144,7 +145,10 @@ def test_other_ways_to_ask_a_module_stay_as_they_are():
     assert getattr(pj, "FactoredInference", None) is None and not hasattr(pj, "FactoredInference")
     for function in (pj.load, pj.local.respond, pj.queries.range, pj.history.builders.between):
         assert pickle.loads(pickle.dumps(function)) is function
-    assert pj.local.respond is importlib.import_module("pgmjax.local.respondent").respond
+    home = importlib.import_module("pgmjax.local.respondent")
+    assert pj.local.respond is home.respond and home.respond.__globals__ is vars(home)
+    assert [found for found in doctest.DocTestFinder().find(pj.Domain) if found.name == "Domain"]
+    assert any(found.examples for found in doctest.DocTestFinder().find(home) if "respond" in found.name)
 
 
 @pytest.mark.parametrize(
