@@ -139,10 +139,10 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())  # whoever wants t
 def _lazy(name: str) -> Any:
     for place, names in _PLACES.items():
         if name in names:
-            found = _attribute(place, name)
+            found = migration.answering(_attribute(place, name), name)
             globals()[name] = found
             return found
-    raise migration.missing(__name__, name, __all__)
+    raise migration.unknown(__name__, name, __all__)
 
 
 def _attribute(place: str, name: str) -> Any:

@@ -329,9 +329,8 @@ class Synthesizer(Named):
             raise ValueError("This Synthesizer is not fitted yet: call fit(frame, domain) first.")
         return self._release
 
-    @property
     def statement(self) -> str:
-        """The privacy guarantee in plain sentences, with whom it protects.
+        """Return the privacy guarantee in plain sentences, with whom it protects.
 
         Raises:
             ValueError: not fitted yet.

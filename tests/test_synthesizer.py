@@ -236,7 +236,7 @@ def test_discovery_and_units():
     assert list(rows) == ["age", "job"] and rows["age"].dtype == np.int16
     assert synth.release.mechanism == "auto" and synth.release.unit == pj.Unit("who", 2)
     assert "protects one who" in repr(synth) and "protects one row" in repr(made())
-    assert "all records of one who (at most 2 count)" in synth.statement
+    assert "all records of one who (at most 2 count)" in synth.statement()
     for shown, whom in ((synth, "one who"), (made(unit=None), "one row")):
         assert whom in shown._repr_html_()
     assert "all records of one who" in synth._repr_html_() and "Not fitted" in made()._repr_html_()

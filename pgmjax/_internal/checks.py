@@ -258,7 +258,8 @@ def number(
 ) -> float:
     """Return `value` as a finite float within the given bounds; reject bools, NaN and infinities."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} must be a number, got {type(value).__name__}.")
+        meant = ": leave out the quotation marks" if isinstance(value, str) else ""
+        raise TypeError(f"{name} must be a number, got {type(value).__name__}{meant}.")
     try:
         result = float(value)
     except OverflowError:

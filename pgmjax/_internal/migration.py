@@ -6,10 +6,14 @@ An unknown name is the usual AttributeError and a wrong argument the usual TypeE
 from __future__ import annotations
 
 import abc
+import dis
 import functools
 import inspect
+import pathlib
+import sys
+import types
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pgmjax._internal import checks
 
@@ -48,7 +52,7 @@ _OTHERS: Mapping[str, str] = {
     "generate": "fit(frame, domain), then sample(n)",
     "transform": "fit(frame, domain), then sample(n)",
     "fit_transform": "fit(frame, domain), then sample(n)",
-    "fit": "Synthesizer(epsilon=..., relation=...).fit(frame, domain)",
+    "fit": "Synthesizer(epsilon=..., relation=...).fit(frame, domain), or run(data, workload) of a mechanism",
     "synthesize": "Synthesizer(epsilon=..., relation=...).fit(frame, domain)",
     "query": "query(text) of a Synthesizer, or pgmjax query on the command line",
     "read_csv": "Dataset.read(path, domain)",
@@ -73,13 +77,29 @@ _OTHERS: Mapping[str, str] = {
     "BudgetAccountant": "privacy.Ledger, or privacy.Budget for one run",
     "Context": "privacy.PrivateTable(data, relation, budget)",
     "enable_features": "not needed",
-    "Laplace": "noise by PrivateTable.measure(..., epsilon=...)",
+    **dict.fromkeys(
+        ("Laplace", "LaplaceMechanism", "laplace_mechanism", "make_laplace"),
+        "noise by PrivateTable.measure([query], epsilons=[0.1])",
+    ),
+    **dict.fromkeys(
+        ("GaussianMechanism", "gaussian_mechanism", "make_gaussian"),
+        "noise by PrivateTable.measure([query], rhos=[0.01])",
+    ),
     "mst": "mechanisms.MST",
     "aim": "mechanisms.AIM",
+    **dict.fromkeys(("from_csv", "from_parquet", "read_parquet", "from_file"), "Dataset.read(path, domain)"),
+    **dict.fromkeys(("from_pandas", "from_polars", "from_dataframe"), "Dataset.from_frame(domain, frame)"),
+    **dict.fromkeys(("from_yaml", "from_json"), "Domain.read(path)"),
+    **dict.fromkeys(("all_pairs", "pairs", "two_way"), "Workload.all_kway(domain, 2)"),
+    **dict.fromkeys(("epsilon_spent", "spent"), "release.spent"),
+    **dict.fromkeys(("to_frame", "to_dataframe"), "pandas.DataFrame(domain.decode(model.sample(rows)))"),
     "ledger": "privacy.Ledger",
     **{name: f"a package by itself: from pgmjax import {name}" for name in ("audit", "strategies", "sweeps")},
-    **dict.fromkeys(("AIM", "MST", "MWEM", "HDMM", "PrivBayes", "DualQuery"), "in pgmjax.mechanisms"),
-    **dict.fromkeys(("Budget", "PrivateTable", "Ledger"), "in pgmjax.privacy"),
+    **{name: f"history.builders.{name}" for name in ("equals", "between", "is_in")},
+    "parse": "history.builders.equals('sex', 'F').query(domain), or Synthesizer.query(text)",
+    "average": "queries.mean(values)",
+    "variance": "queries.moments",
+    "perturb": "run(data, workload) of a mechanisms.RandomizedResponse",
 }
 """What stands here for a name that one may expect."""
 ARGUMENTS: Mapping[str, tuple[str, ...]] = {
@@ -96,28 +116,51 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "counts": ("values",),
     "attributes": ("clique",),
     "n": ("rows",),
-    "n_samples": ("rows",),
-    "num_rows": ("rows",),
+    "n_samples": ("rows", "n"),
+    "num_rows": ("rows", "n"),
+    "rows": ("n",),
+    "size": ("rows", "n"),
+    "count": ("rows", "n"),
+    "known_total": ("total",),
+    **dict.fromkeys(("df", "dataframe", "table"), ("frame", "data")),
+    **dict.fromkeys(("file", "filename", "file_path"), ("path", "folder")),
     "metric": ("loss",),
-    "epsilon": ("cap",),
+    "epsilon": ("cap", "epsilons"),
+    "rho": ("rhos",),
     "budget": ("epsilon", "cap"),
     "categorical_columns": ("domain",),
     "continuous_columns": ("domain",),
-    "schema": ("domain",),
+    **dict.fromkeys(("schema", "metadata"), ("domain",)),
     "preprocessor_eps": ("discover",),
     "columns": ("clique", "entries"),
-    "verbose": ("progress",),
+    "verbose": ("progress", "show_progress"),
     "lr": ("solver",),
     "learning_rate": ("solver",),
     "optimizer": ("solver",),
     "precision": ("dtype",),
     "seed": ("insecure_seed", "backend"),
-    "random_state": ("insecure_seed", "backend"),
+    "random_state": ("insecure_seed", "backend", "seed"),
     "max_model_size": ("max_cells",),
     "rounds": ("mechanism",),
     "degree": ("mechanism",),
 }
 """The arguments here for one that one may expect: the first of them that a class has."""
+_ELSEWHERE: Mapping[str, str] = {
+    "unit": "it belongs to the table, as in Dataset.from_frame(domain, frame, unit=...), or to a Synthesizer",
+    "backend": "it is given where a mechanism, a Budget's PrivateTable or a Session is made",
+    **dict.fromkeys(
+        ("epsilon", "delta", "relation"), "it is given where a mechanism, a Synthesizer or a Budget is made"
+    ),
+    **dict.fromkeys(("insecure_seed", "mechanism"), "it is given where the Synthesizer is made"),
+    **dict.fromkeys(
+        ("domain", "frame", "discover", "workload", "ledger", "metadata"),
+        "it is given to fit(frame, domain) of a Synthesizer, or to run(data, workload) of a mechanism",
+    ),
+    **dict.fromkeys(("verbose", "progress"), "terminals and notebooks show progress by themselves"),
+    **dict.fromkeys(("epochs", "batch_size", "iters", "iterations"), "there are no such steps to choose"),
+    **dict.fromkeys(("constraints", "total", "measurements"), "it is given to Estimator().fit"),
+}
+"""Where an argument is given that a call does not have."""
 _MEANT: Mapping[str, str] = {
     "relation": '"add-remove" if the number of records is secret, "replace-one" if it is public',
     "epsilon": "the whole privacy budget, such as 1",
@@ -140,25 +183,87 @@ _WRITTEN: Mapping[str, str] = {
     "Unit": 'Unit("person_id", 4)',
     "Workload": 'Workload([("age", "sex"), ("job",)]), or Workload.all_kway(domain, 2)',
     "Session": 'Session.open(ledger, data, cap=1, relation="add-remove")',
+    "Mechanism": 'mechanisms.MST(1, "add-remove")',
+    **dict.fromkeys(("ModelRows", "NamedMarginals"), "Estimator().fit(domain, measurements).model"),
+    "FixedMarginal": 'FixedMarginal(("sex",), [490, 510])',
+    "AllowedSet": 'AllowedSet(("age", "driver"), [(0, "no"), (1, "yes")])',
+    "FunctionalDependency": 'FunctionalDependency(("zip",), "state", {"02139": "MA", "10001": "NY"})',
+    "Attribute": 'Attribute.from_spec("age", {"min": 0, "max": 99})',
+    "Release": 'mechanisms.MST(1, "add-remove").run(data, workload), or load(folder) of one that was saved',
+    "BestLinearUnbiased": "BestLinearUnbiased.of(history)",
+    "KernelRidge": "KernelRidge.fit(history, alpha)",
+    "Ledger.register": 'ledger.register("people", epsilon=1, relation=..., digest=ledger.digest_of(data))',
+    "queries.kronecker": 'queries.kronecker({"age": queries.prefix()})',
+    "queries.marginal": 'queries.marginal(("age", "sex"))',
+    "queries.subset": 'queries.subset(["F", "M"])',
+    "history.builders.equals": 'history.builders.equals("sex", "F")',
     "KernelPCA": "KernelPCA.of(history, prior, total)",
     "Budget": 'Budget(1), or Budget(1, unit="renyi", delta=1e-6)',
+    **{
+        f"queries.{n}": f'queries.kronecker({{"age": queries.{n}()}})'
+        for n in ("identity", "total", "prefix", "all_ranges")
+    },
+    "queries.range": "queries.range(18, 64), with both ends",
 }
 """How an object of a class is made."""
 _OF_CLASS: Mapping[tuple[str, str], str] = {
+    ("pgmjax.queries", "count"): "queries.kronecker({name: queries.total()})",
+    ("Workload", "queries"): "[entry.query for entry in entries]",
     ("Domain", "load"): "Domain.read(path)",
+    ("Domain", "from_dict"): "Domain({name: entry})",
+    ("Domain", "from_csv"): "from_public_data(frame), if anybody may see the table, or pgmjax domain draft",
+    ("Domain", "from_frame"): "from_public_data(frame), if anybody may see the table, or pgmjax domain draft",
+    ("Dataset", "shape"): "count() for the number of records, which is private, or domain.shape",
+    **{
+        ("Dataset", n): "not shown: a table is private, and its columns are attributes of its domain"
+        for n in ("columns", "dtypes", "describe", "info", "iloc", "loc", "values")
+    },
     **{("Fit", n): f"fit.model.{n}(...)" for n in ("marginal", "sample", "answer", "condition", "save")},
     ("Dataset", "to_pandas"): "the frame that it was made of: a dataset gives no record back",
     ("Fit", "params"): "model, loss, gap, status and steps",
     ("Synthesizer", "count"): "query(text)",
-    ("PrivateTable", "count"): "measure(queries.total(), ...), or public_count() if the number is public",
-    ("PrivateTable", "data"): "not shown: its answers are, from measure(query, ...)",
-    ("PrivateTable", "marginal"): "measure(queries.marginal(names), ...)",
+    ("Synthesizer", "domain"): "release.domain",
+    ("Synthesizer", "marginal"): "release.model.marginal(clique)",
+    ("Synthesizer", "load"): "pgmjax.load(folder), whose model.sample draws rows",
+    **{(n, "marginal"): "model.marginal(clique)" for n in ("Release", "SavedRelease")},
+    **{("SavedRelease", n): f"record[{n!r}]" for n in ("epsilon", "spent", "statement")},
+    ("SavedRelease", "domain"): "model.domain",
+    ("SavedRelease", "save"): "saved already: copy the folder",
+    **{
+        ("Domain", n): "attributes, the names in order, or sizes, a dict"
+        for n in ("names", "keys", "items", "columns")
+    },
+    (
+        "PrivateTable",
+        "count",
+    ): "measure([queries.kronecker({name: queries.total()})], epsilons=[0.1]), or public_count() "
+    "if the number is public",
+    **{
+        ("PrivateTable", n): "measure([queries.kronecker({name: queries.mean()})], epsilons=[0.1])"
+        for n in ("mean", "sum")
+    },
+    **{
+        ("PrivateTable", n): "measure([queries.marginal(names)], epsilons=[0.1])"
+        for n in ("marginal", "marginals", "histogram", "value_counts", "query")
+    },
+    **{("PrivateTable", n): f"budget.{n}" for n in ("spent", "remaining")},
+    ("Budget", "epsilon"): "cap, spent and remaining",
+    ("Fit", "converged"): "status == 'CONVERGED'; gap bounds what is missing",
+    ("Fit", "summary"): "status.text, loss and gap",
+    ("Fit", "plot"): "plot_trace(), or model.plot_marginals()",
+    ("Fit", "total"): "model.total",
+    ("GraphicalModel", "plot"): "plot_marginals() or plot_tree()",
+    ("GraphicalModel", "probability"): "marginal(clique) / total",
+    ("GraphicalModel", "conditional"): "condition(evidence).marginal(clique)",
+    ("GraphicalModel", "fit"): "Estimator().fit(domain, measurements)",
+    ("PrivateTable", "data"): "not shown: its answers are, from measure([query], epsilons=[0.1])",
     ("Budget", "spend"): "charge(...), which PrivateTable.measure calls by itself",
     ("Domain", "infer"): "from_public_data(frame), if anybody may see the table, or pgmjax domain draft",
     ("Synthesizer", "estimate"): "release.estimate(function, draws)",
     ("Synthesizer", "error_bars"): "query(text), whose answer has an interval",
-    ("Release", "query"): "report(query), or Synthesizer.query(text)",
-    ("SavedRelease", "query"): "report(query), or pgmjax query FOLDER",
+    ("Release", "query"): 'report(query), such as of queries.marginal(["sex"]), or Synthesizer.query(text)',
+    ("SavedRelease", "query"): 'report(query), such as of queries.marginal(["sex"]), or pgmjax query FOLDER',
+    ("GraphicalModel", "query"): 'answer(query), such as of queries.marginal(["sex"])',
     ("SavedRelease", "sample"): "model.sample(rows, seed)",
     ("Release", "sample"): "model.sample(rows, seed)",
 }
@@ -179,15 +284,72 @@ def missing(owner: str, name: str, known: Iterable[str] = ()) -> AttributeError:
     return AttributeError(f"{owner} has no {name!r}{here}.{meant}", name=name)
 
 
-def answer(module: dict[str, Any]) -> None:
-    """Make a package answer an unknown name with what to write here; it is given its globals."""
+def unknown(module: str, name: str, known: Iterable[str]) -> AttributeError | ImportError:
+    """Return the error that a `__getattr__` of a module raises, also for `from module import name`.
 
-    def unknown(name: str) -> Any:
+    Such an import puts words of Python in the place of an AttributeError, and not of an ImportError.
+    """
+    homes = [f"pgmjax.{home}.{name}" for home in _homes(name)]
+    error = missing(module, name, known)
+    if homes and ": here it is" not in str(error):
+        error = AttributeError(f"{module} has no {name!r}: here it is {' or '.join(homes)}.", name=name)
+    frame = sys._getframe(2)  # that asks the module
+    importing = frame.f_code.co_code[max(frame.f_lasti, 0)] == dis.opmap["IMPORT_FROM"]
+    found = f"{module}.{name}" in sys.modules  # is being imported, and Python takes it from there
+    return ImportError(str(error), name=module) if importing and not found else error
+
+
+def _homes(name: str) -> list[str]:
+    """Return the packages that have a public name; none is imported for that."""
+    pages = sorted(pathlib.Path(__file__).parents[1].glob("[a-z]*/__init__.py"))
+    listed = ((page.parent.name, page.read_text(encoding="utf-8").partition("__all__")[2]) for page in pages)
+    return [home for home, names in listed if f'"{name}"' in names]
+
+
+def answer(module: dict[str, Any]) -> None:
+    """Make a module answer what it is asked wrongly with what to write here; it is given its globals.
+
+    These are unknown names, and the wrong arguments of its public functions and classes.
+    """
+    said = module["__name__"]
+    functions = [n for n, f in module.items() if n[0] != "_" and getattr(f, "__module__", "") == said]
+    known = module.get("__all__", functions)
+    for name in known:
+        module[name] = answering(module[name], f"{said}.{name}".removeprefix("pgmjax."))
+
+    def __getattr__(name: str) -> Any:
         if name.startswith("_"):  # asked for by Python and its tools
             raise AttributeError(name)
-        raise missing(module["__name__"], name, module["__all__"])
+        raise unknown(said, name, known)
 
-    module["__getattr__"] = unknown
+    module["__getattr__"] = __getattr__
+
+
+def answering(found: Any, said: str) -> Any:
+    """Return what a package has under a name, which answers wrong arguments with the right ones.
+
+    A function is replaced where it is defined too, so that there is one of its name.
+    """
+    if inspect.isclass(found):
+        ours = [c for c in found.__mro__ if c.__module__.startswith("pgmjax")]
+        for cls in ours:
+            if not isinstance(cls, _Named) and not getattr(cls, "_is_protocol", False):
+                _answer_methods(cls, "__init__")
+    elif inspect.isfunction(found) and found.__code__ is not _ANSWERING:
+        home = vars(sys.modules[found.__module__])
+        if home.get(found.__name__) == found:
+            home[found.__name__] = _answering(found, said)
+        return home.get(found.__name__, found)
+    return found
+
+
+def instead(said: str) -> Any:
+    """Return a method for what objects of a class are not used for: it says what to write."""
+
+    def refuse(*args: Any) -> NoReturn:
+        raise TypeError(said)
+
+    return refuse
 
 
 def wrong_call(
@@ -216,7 +378,8 @@ def wrong_call(
         lacking = [n for n, p in known.items() if p.default is p.empty and n not in given][len(args) :]
         if unknown is not None:
             here = next((name for name in ARGUMENTS.get(unknown, ()) if name in known), "")
-            meant = f": here it is {_explained(here)}." if here else f".{checks.did_you_mean(unknown, known)}"
+            told = f"here it is {_explained(here)}" if here else _ELSEWHERE.get(unknown, "")
+            meant = f": {told}." if told else f".{checks.did_you_mean(unknown, known)}"
             wrong = f"{said} has no argument {unknown!r}{meant}"
         elif lacking and "missing" in str(error):
             wrong = f"{said} needs {', '.join(map(_explained, lacking))}."
@@ -235,20 +398,84 @@ def _explained(argument: str) -> str:
     return f"{argument} ({_MEANT[argument]})" if argument in _MEANT else argument
 
 
-def _answering(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method that answers wrong arguments with the right ones."""
+def _answering(method: Callable[..., Any], said: str = "") -> Callable[..., Any]:
+    """Return a function, or a method of a class, that answers wrong arguments with the right ones.
 
-    @functools.wraps(method)
+    It has the globals of the function, by which doctest tells what a module defines.
+    """
+    told = _told  # as its globals are others
+
     def call(*args: Any, **given: Any) -> Any:
         try:
             return method(*args, **given)
-        except TypeError as error:
-            if error.__traceback__ is None or error.__traceback__.tb_next is not None or not args:
-                raise  # of what the method does
-            wrong = wrong_call(functools.partial(method, args[0]), args[1:], given, method.__qualname__)
-            raise wrong or error from None
+        except Exception as error:
+            wrong = told(method, said, error, args, given)
+            if wrong is None:
+                raise  # of what it does
+            raise wrong from wrong.__cause__
 
-    return call
+    names = method.__globals__
+    return functools.wraps(method)(types.FunctionType(call.__code__, names, None, None, call.__closure__))
+
+
+def _told(
+    method: Callable[..., Any], said: str, error: Exception, args: Any, given: Mapping[str, Any]
+) -> TypeError | None:
+    """Return the error for a wrong call of a function or method that raised one; None if it is its own."""
+    owner, _, name = method.__qualname__.rpartition(".")
+    known = [*inspect.signature(method).parameters]
+    if owner and known[:1] == ["self"] and not any(_is_a(owner, each) for each in args[:1]):
+        return TypeError(
+            f"{method.__qualname__} was called on the class: make one first, by "
+            f"{_WRITTEN.get(owner, f'{owner}(...)')}, and call its {name}(...)."
+        )
+    if (
+        not isinstance(error, TypeError)
+        or error.__traceback__ is None
+        or error.__traceback__.tb_next is not None
+    ):
+        return _misfit(error, method, args, given)
+    if not owner:
+        return wrong_call(method, args, given, said)
+    made = args[0].__name__ if inspect.isclass(args[0]) else type(args[0]).__name__
+    called = made if name == "__init__" else f"{made}.{name}"
+    return wrong_call(functools.partial(method, args[0]), args[1:], given, called)
+
+
+def _misfit(
+    error: Exception, called: Callable[..., Any], args: Any, given: Mapping[str, Any]
+) -> TypeError | None:
+    """Return the error for an argument of another kind, if what it lacks was asked of the argument itself."""
+    if not isinstance(error, AttributeError) or error.obj is None:
+        return None
+    signature = inspect.signature(called)
+    for name, value in signature.bind(*args, **given).arguments.items():
+        if value is error.obj and name not in ("self", "cls"):
+            kind, said = signature.parameters[name].annotation, called.__qualname__.removesuffix(".__init__")
+            known = isinstance(kind, str) and kind != "Any"
+            must = f"must be {kind}" if known else f"has to have {error.name!r}"
+            wrong = TypeError(f"{said}: {name} {must}, got {type(value).__name__}.")
+            wrong.__cause__ = error
+            return wrong
+    return None
+
+
+_ANSWERING = _answering(lambda: None).__code__
+
+
+def _is_a(owner: str, found: Any) -> bool:
+    return any(cls.__qualname__ == owner for cls in type(found).__mro__)
+
+
+def _answer_methods(cls: type, *others: str) -> None:
+    """Make the public methods of a class, and others, answer wrong arguments."""
+    for name, member in [*vars(cls).items()]:
+        if name.startswith("_") and name not in others:
+            continue
+        if isinstance(member, classmethod):
+            setattr(cls, name, classmethod(_answering(member.__func__)))
+        elif inspect.isfunction(member) and member.__code__ is not _ANSWERING:
+            setattr(cls, name, _answering(member))
 
 
 class _Named(abc.ABCMeta):
@@ -267,11 +494,16 @@ class _Named(abc.ABCMeta):
                 if wrong is None:
                     raise
                 raise wrong from None
+            except AttributeError as error:
+                wrong = _misfit(error, cls, args, given)
+                if wrong is None:
+                    raise
+                raise wrong from error
 
         def __getattr__(cls, name: str) -> Any:
             if name.startswith("_"):  # asked for by Python and its tools
                 raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}", name=name)
-            raise missing(cls.__name__, name)
+            raise missing(cls.__name__, name, [each for each in dir(cls) if each[0] != "_"])
 
 
 class Named(metaclass=_Named):
@@ -281,11 +513,7 @@ class Named(metaclass=_Named):
 
         def __init_subclass__(cls, **given: Any) -> None:
             super().__init_subclass__(**given)
-            for name, member in [*vars(cls).items()]:
-                if not name.startswith("_") and isinstance(member, classmethod):
-                    setattr(cls, name, classmethod(_answering(member.__func__)))
-                elif not name.startswith("_") and inspect.isfunction(member):
-                    setattr(cls, name, _answering(member))
+            _answer_methods(cls)
 
         def __getattr__(self, name: str) -> Any:
             if name in MBI or name in _OTHERS or (type(self).__name__, name) in _OF_CLASS:

@@ -5,6 +5,9 @@ released by OpenDP; `arrow` converts rows, marginals and measurements. None of t
 import this package.
 """
 
+from pgmjax._internal import migration
 from pgmjax.adapters import arrow, mbi, opendp
 
 __all__ = ["arrow", "mbi", "opendp"]
+
+migration.answer(globals())

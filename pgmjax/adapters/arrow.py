@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax import random
-from pgmjax._internal import checks
+from pgmjax._internal import checks, migration
 from pgmjax.data import arrow as source_arrow
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain, as_domain
@@ -201,3 +201,6 @@ def _table(table: Any) -> Any:
             f"{type(table).__name__}."
         )
     return arrow.table(table)
+
+
+migration.answer(globals())

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import checks
+from pgmjax._internal import checks, migration
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
@@ -363,3 +363,6 @@ def _asked(query: Callable[[Any], Any], factor: Any, clique: Clique) -> np.ndarr
             f"the query of the measurement on {clique} cannot be asked of a table: it must be a function of "
             f"an mbi.Factor ({error})."
         ) from error
+
+
+migration.answer(globals())

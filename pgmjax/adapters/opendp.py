@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import checks
+from pgmjax._internal import checks, migration
 from pgmjax.adapters.mbi import from_mbi
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.domain import Domain
@@ -82,3 +82,6 @@ def _flat(marginals: Any) -> list[Any]:
     for group in marginals.values():
         found.extend([group] if hasattr(group, "noisy_measurement") else group)
     return found
+
+
+migration.answer(globals())

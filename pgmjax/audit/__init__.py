@@ -17,6 +17,7 @@ noise as it is installed, `report` says what was found. Audit on made-up tables:
 numbers. All of it is testing, not proof.
 """
 
+from pgmjax._internal import migration
 from pgmjax.audit.blackbox import LowerBound, audit_blackbox, epsilon_lower_bound, mu_lower_bound
 from pgmjax.audit.compare import differences
 from pgmjax.audit.draws import CountingBackend, check_draws
@@ -90,3 +91,5 @@ __all__ = [
     "selection_epsilon",
     "two_sample",
 ]
+
+migration.answer(globals())

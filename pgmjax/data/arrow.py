@@ -208,7 +208,13 @@ def column_names(frame: Any) -> list[Any]:
     if names is None:
         raise TypeError(
             "The frame must be a pandas or polars DataFrame or an Arrow table, got "
-            f"{type(frame).__name__} (collect a lazy one; from_columns takes columns of codes)."
+            f"{type(frame).__name__}: make one, such as by pandas.DataFrame(records), or collect a lazy "
+            "one; from_columns takes columns of codes."
+        )
+    if getattr(names, "nlevels", 1) > 1:
+        raise ValueError(
+            "The columns of the frame have names of several levels: give each one, such as by "
+            "frame.columns = ['_'.join(map(str, names)) for names in frame.columns]."
         )
     return list(names.names if library == "pyarrow" else names)
 

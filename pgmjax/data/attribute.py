@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,6 +78,10 @@ class Attribute:
             raise ValueError("An attribute's name must not be empty.")
         checks.plain_text("An attribute's name", self.name)
         said = f"The size of attribute {self.name!r}"
+        if isinstance(self.size, Mapping | list | tuple):
+            raise TypeError(
+                f"{said} must be an integer: write Attribute.from_spec(name, entry) for an entry."
+            )
         object.__setattr__(self, "size", checks.integer(said, self.size, low=1))
         if self.labels is not None and self.bins is not None:
             raise ValueError(f"Attribute {self.name!r} must have labels or bins, not both.")
@@ -236,7 +240,7 @@ class Attribute:
 
     def _what(self) -> str:
         if self.labels is not None:
-            return f"{len(self.labels)} labels"
+            return f"{len(self.labels)} labels {_first(self.labels)}"
         if self.bins is not None:
             return f"bins {self.code_names()[0]}, ..., {self.code_names()[len(self.bins) - 2]}"
         return f"codes 0..{self.size - self.missing - 1}"
@@ -343,10 +347,11 @@ def codes_of(attribute: Attribute, values: Iterable[Any], said: str) -> list[int
         if code is None and attribute.bins is not None and value in (names := attribute.code_names()):
             code = names.index(value)
         if code is None:
-            kinds = "labels" if attribute.bins is None else f"bins, such as {attribute.code_names()[0]!r},"
-            other = "" if numbered else f" or a code in 0..{attribute.size - 1}"
+            allowed = [f"its labels {_first(labels)}"] if labels else []
+            allowed += [] if attribute.bins is None else [f"its bins, such as {attribute.code_names()[0]!r},"]
+            allowed += [] if numbered else [f"a code in 0..{attribute.size - 1}"]
             got = f", got {value!r:.40}" if isinstance(value, str | int) else f", got {type(value).__name__}"
-            raise ValueError(f"{said} on {attribute.name!r} must be one of its {kinds}{other}{got}.")
+            raise ValueError(f"{said}: {attribute.name!r} must be {' or '.join(allowed)}{got}.")
         codes.append(code)
     return codes
 
@@ -439,3 +444,9 @@ def _with_missing(values: np.ndarray, missing: np.ndarray) -> np.ndarray:
     found = values.astype(object)
     found[missing] = None
     return found
+
+
+def _first(labels: Sequence[Any], most: int = 12) -> str:
+    """Return labels in a row, and how many there are more."""
+    more = f" and {len(labels) - most} more" if len(labels) > most else ""
+    return f"{', '.join(map(str, labels[:most]))}{more}"

@@ -34,7 +34,7 @@ def as_clique(domain: Container[str], attributes: Any, *, exact: bool = False) -
             f"attribute, ({attributes!r}, 'other') for a pair, and [({attributes!r}, 'other')] for a "
             f"list of one."
         )
-    checks.kind(attributes, Sequence, "A clique must be a tuple of attribute names")
+    checks.kind(attributes, Sequence, "A clique must be a tuple of attribute names", "write ('age', 'sex')")
     given = tuple(attributes)
     if not given:
         raise ValueError("A clique must name at least one attribute, got an empty one.")

@@ -12,7 +12,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.memory import available_bytes
-from pgmjax._internal.migration import Named
+from pgmjax._internal.migration import Named, instead
 from pgmjax.data import arrow as source_arrow
 from pgmjax.data import files, fingerprint
 from pgmjax.data.bounding import BoundedSource, UnitRecords, records_of
@@ -88,6 +88,16 @@ class Dataset(Named):
         self._source = source
         self._total = total
 
+    __getitem__ = instead(
+        "A dataset gives no column back, as it is private: dataset.marginals([('age', 'sex')]) are its exact "
+        "counts, which are private too. What it may hold is in dataset.domain."
+    )
+    __iter__ = None
+    __len__ = instead("A dataset has no length: dataset.count() is its number of records, which is private.")
+
+    def __bool__(self) -> bool:
+        return True
+
     @property
     def unit(self) -> Unit | None:
         """The unit of privacy, None for one row. Records of it beyond the bound are never counted."""
@@ -148,7 +158,8 @@ class Dataset(Named):
                 or weight is out of range.
         """
         domain = as_domain(domain, "Dataset.from_columns(domain, columns)", columns)
-        checks.kind(columns, Mapping, "columns must be a mapping from name to codes")
+        then = "write Dataset.from_frame(domain, frame)" if hasattr(columns, "columns") else ""
+        checks.kind(columns, Mapping, "columns must be a mapping from name to codes", then)
         bound = _weight_bound(weights, max_weight)
         clip = check_rows_outside(rows_outside) == "clip"
         encoded = {}
@@ -168,7 +179,12 @@ class Dataset(Named):
             given = weight_coder(bound, clip).encode_numbers(_integers("weights", weights))
         lengths = {len(column.codes) for column in (*encoded.values(), *([given] if given else []))}
         if len(lengths) != 1:
-            raise ValueError(f"Columns (and weights) must have equally many rows, got {sorted(lengths)}.")
+            first = next(iter(encoded))
+            other = [n for n, c in encoded.items() if len(c.codes) != len(encoded[first].codes)]
+            raise ValueError(
+                f"Columns (and weights) must have equally many rows, got {sorted(lengths)}: correct "
+                f"{', '.join(map(repr, other)) or 'the weights'} or {first!r}."
+            )
         content = None
         if set(columns) != set(domain):
             others = {"\nweights": weights} if bound is not None else {}
@@ -225,6 +241,12 @@ class Dataset(Named):
         if bound is not None:
             coders[_weight_name(domain, weights)] = weight_coder(bound, rows_outside == "clip")
         encoded = {}
+        inside = [each for each in getattr(getattr(frame, "index", None), "names", ()) if each is not None]
+        if any(name in inside and name not in names for name in coders):
+            raise ValueError(
+                f"The index of the frame has {', '.join(map(repr, inside))}, and not its columns: give "
+                "frame.reset_index()."
+            )
         for name, place in positions_of("The table", list(coders), names).items():
             try:
                 encoded[name] = source_arrow.encode_column(frame, place, coders[name])
@@ -286,6 +308,8 @@ class Dataset(Named):
         domain = as_domain(domain, "Dataset.read(path, domain)", path)
         if not isinstance(path, str | os.PathLike):
             also = ": write Dataset.from_frame(domain, frame)" if hasattr(path, "columns") else ""
+            if isinstance(path, list | tuple):
+                also = ": put the files of one table together, such as Parquet files in a folder of their own"
             raise TypeError(f"path must be the name of a file or folder, got {type(path).__name__}{also}.")
         bound = _weight_bound(weights, max_weight)
         named = None if bound is None else (_weight_name(domain, weights), bound)
@@ -519,6 +543,7 @@ class Dataset(Named):
             ValueError: a clique is empty, repeats an attribute or names an unknown one; the counts
                 exceed the available memory; or records do not fit the domain (see `validate`).
         """
+        cliques = checks.several("cliques", cliques, "tuples of attribute names", "write [('age', 'sex')]")
         wanted = [as_clique(self.domain, clique) for clique in cliques]
         if not wanted:
             return []

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks, html
-from pgmjax._internal.migration import Named
+from pgmjax._internal.migration import Named, instead
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain_file import read_domain_file, write_file
@@ -90,6 +90,10 @@ class Domain(Named):
 
     def __getitem__(self, name: str) -> int:
         return self.attribute(name).size
+
+    __setitem__ = instead(
+        "A domain does not change: make another, such as Domain({**domain.to_dict(), 'age': 100})."
+    )
 
     def __contains__(self, name: object) -> bool:
         return name in self._by_name

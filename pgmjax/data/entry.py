@@ -457,6 +457,8 @@ def fields_of_spec(name: str, spec: Any) -> dict[str, Any]:
         TypeError: something in the entry has the wrong type.
         ValueError: it is to be discovered, or something in it is wrong.
     """
+    if isinstance(spec, range) and spec.step == 1 and len(spec) > 1:
+        spec = {"min": spec[0], "max": spec[-1]}
     spec = _plain(spec)
     if open_kind(name, spec) is not None:
         raise ValueError(

@@ -53,7 +53,8 @@ class StructuralZeros:
         if mask.array.dtype != bool:
             raise TypeError(
                 f"the mask over {clique} must be boolean, one axis an attribute, True where possible, "
-                f"got {mask.array.dtype}: combinations by their labels are an AllowedSet({clique}, [...])."
+                f"got {mask.array.dtype}: write mask = np.ones(shape, bool), mask[impossible] = False, "
+                f"or list what is possible: AllowedSet({clique}, [...])."
             )
         if not mask.array.any():
             raise ValueError(f"the mask over {clique} allows no combination: True must mean possible.")

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from pgmjax._internal import checks, sharding
-from pgmjax._internal.migration import Named
+from pgmjax._internal.migration import Named, instead
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain, as_domain
@@ -76,6 +76,10 @@ class Fit(FitPictures, Named):
     trace: tuple[tuple[int, float, float], ...] = dataclasses.field(default=(), repr=False)
     method: str = "exact"
     regularisation: Regularisation | None = None
+
+    __iter__ = instead(
+        "A fit is not a pair of results: they are fit.model, fit.loss, fit.gap and fit.status."
+    )
 
     @property
     def optimum_gap(self) -> float | None:
@@ -201,6 +205,7 @@ class Estimator(Named):
         domain = as_domain(domain, "Estimator().plan(domain, cliques)", cliques)
         constraints = listed(constraints)
         fixed = [c.clique for c in constraints if isinstance(c, FixedMarginal)]
+        cliques = checks.several("cliques", cliques, "tuples of attribute names", "write [('age', 'sex')]")
         measured = [as_clique(domain, c) for c in (*cliques, *fixed)]
         zeros = tuple(z for z in (c.zeros(domain) for c in constraints) if z is not None)
         known = SideInformation(zeros, prior=prior)

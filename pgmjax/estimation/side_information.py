@@ -124,7 +124,10 @@ def listed(constraints: Sequence[Constraint]) -> list[Constraint]:
     Raises:
         TypeError: a single constraint, not a list, or an entry that is not a constraint.
     """
-    found = list(checks.several("constraints", constraints, "constraints"))
+    if isinstance(constraints, Constraint):
+        constraints = [constraints]
+    then = "give a list such as [StructuralZeros(clique, mask), FixedMarginal(clique, counts)]"
+    found = list(checks.several("constraints", constraints, "constraints", then))
     require_kinds(found)
     return found
 

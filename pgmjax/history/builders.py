@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import checks
+from pgmjax._internal import checks, migration
 from pgmjax.data.cliques import as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.queries import AttributeQuery, Product, Query, WeightedSum, marginal, matrix, point, subset, total
@@ -81,6 +81,11 @@ class Condition:
     attribute: str = ""
     codes: tuple[Code, ...] = ()
     parts: tuple[Condition, ...] = ()
+
+    __bool__ = migration.instead(
+        "A condition holds for some records and is neither true nor false: join conditions by &, | and ~ "
+        "in place of and, or and not."
+    )
 
     def __and__(self, other: Condition) -> Condition:
         return _joined("and", self, other)
@@ -495,3 +500,6 @@ def _waves(size: int) -> np.ndarray:
         else:
             rows += [math.sqrt(2) * np.cos(angles), math.sqrt(2) * np.sin(angles)]
     return np.stack(rows)
+
+
+migration.answer(globals())

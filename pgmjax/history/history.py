@@ -27,6 +27,16 @@ from pgmjax.queries import Query
 _ROUNDING = 1e-9
 
 
+def as_history(given: History) -> History:
+    """Return a history; refuse what is none.
+
+    Raises:
+        TypeError: it is none.
+    """
+    checks.kind(given, History, "history must be a History", "write History(domain, measurements)")
+    return given
+
+
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
 class History:
     """Noisy linear answers about one table, in the order they were given.

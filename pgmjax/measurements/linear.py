@@ -213,7 +213,7 @@ def _stddev(said: str, stddev: Any, values: np.ndarray) -> np.ndarray:
         raise ValueError(
             f"{said} must be > 0, in {1 / checks.LARGEST:g}..{checks.LARGEST:g}; {wrong.size} of "
             f"{array.size} are not, such as {wrong[0]:g}. It is the standard deviation of the noise really "
-            "added, in counts."
+            "added, in counts; exact counts are a constraint, FixedMarginal(clique, counts)."
         )
     if array.ndim and array.shape not in (values.shape, (values.size,)):
         raise ValueError(
@@ -233,5 +233,6 @@ def over_domain(domain: Domain, measurements: Any) -> tuple[LinearMeasurement, .
     then = "give a list; a table is measured first, by a mechanism's run or a Synthesizer's fit"
     given = checks.several("measurements", measurements, "LinearMeasurement", then)
     for one in given:
-        checks.kind(one, LinearMeasurement, "measurements must be LinearMeasurement")
+        then = "write LinearMeasurement(clique, values, stddev, query)"
+        checks.kind(one, LinearMeasurement, "measurements must be LinearMeasurement", then)
     return tuple(one.over(domain) for one in given)

@@ -18,7 +18,7 @@ from pgmjax.privacy import tape
 from pgmjax.privacy.accounting.zcdp import rho_for
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.budget import Budget
-from pgmjax.privacy.exact import as_text, exact, exact_delta, exact_epsilon
+from pgmjax.privacy.exact import as_text, chosen_delta, exact, exact_epsilon
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.ledger.journal import HeldTable, LedgerJournal
 from pgmjax.privacy.private_table import PrivateTable
@@ -119,8 +119,8 @@ class PrivacyParameters(Named):
     def __post_init__(self) -> None:
         self._set(
             epsilon=exact_epsilon(self.epsilon),
-            delta=exact_delta(self.delta),
             relation=Relation.parse(self.relation),
+            delta=chosen_delta(self.delta),
         )
         if self.relation not in self.relations:
             supported = " or ".join(relation.value for relation in self.relations)
@@ -129,7 +129,10 @@ class PrivacyParameters(Named):
                 f"{self.restriction}"
             )
         if self.backend is not None and not hasattr(self.backend, "restart"):
-            raise TypeError(f"backend must be a NoiseBackend, got {type(self.backend).__name__}.")
+            raise TypeError(
+                f"backend must be a NoiseBackend, got {type(self.backend).__name__}: leave it out for the "
+                "secure noise of OpenDP."
+            )
 
     @property
     def _neighbours(self) -> Relation:
@@ -261,5 +264,6 @@ def workload_over(workload: Any, domain: Domain) -> Workload:
         TypeError: it is not a workload.
         ValueError: it does not fit the domain.
     """
-    checks.kind(workload, Workload, "workload must be a pgmjax.Workload", "see Workload.of_marginals")
+    then = 'write Workload.all_kway(domain, 2), or Workload([("age", "sex")])'
+    checks.kind(workload, Workload, "workload must be a pgmjax.Workload", then)
     return workload.over(domain)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import abc
-from typing import Any, Literal, NoReturn, Protocol, overload, runtime_checkable
+from typing import Any, Literal, Protocol, overload, runtime_checkable
 
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.migration import Named
+from pgmjax._internal.migration import Named, instead
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
@@ -78,6 +78,7 @@ def query_over(domain: Domain, query: Query) -> Query:
         Query,
         "answer takes a query over named attributes, such as queries.kronecker({'age': "
         "queries.prefix()}) or queries.marginal(('age',))",
+        "a condition is history.builders.equals('sex', 'F').query(domain)",
     )
     return query.over(domain)
 
@@ -92,10 +93,9 @@ class NamedMarginals(Named):
     def _probabilities(self, clique: Clique) -> np.ndarray:
         """The distribution of some attributes [size of each]; their names were checked."""
 
-    def __getitem__(self, names: Any) -> NoReturn:
-        raise TypeError(
-            "A model is asked for the counts of some attributes: write model.marginal(('age', 'sex'))."
-        )
+    __getitem__ = instead(
+        "A model is asked for the counts of some attributes: write model.marginal(('age', 'sex'))."
+    )
 
     @overload
     def marginal(self, clique: Clique, labelled: Literal[False] = False) -> np.ndarray: ...

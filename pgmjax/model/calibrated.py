@@ -75,7 +75,10 @@ class CalibratedModel(NamedMarginals):
             {('a',): np.float64(3.0), ('b', 'a'): np.float64(1.0)}
         """
         if isinstance(cliques, str):
-            raise TypeError("cliques must be a list of tuples of attribute names, got one string.")
+            said = (
+                "cliques must be a list of tuples of attribute names, got one string: write [('age', 'sex')]."
+            )
+            raise TypeError(said)
         return self._streamed(_each(self.domain, cliques))
 
     def _streamed(self, cliques: Iterator[Clique]) -> Iterator[tuple[Clique, np.ndarray]]:

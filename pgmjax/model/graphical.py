@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -87,6 +88,7 @@ class GraphicalModel(ModelRows):
         cliques = [as_clique(domain, names) for names in potentials]
         tables = map(functools.partial(_log_table, domain), cliques, potentials.values())
         model = cls(domain, summed(zip(cliques, tables, strict=True)), total)
+        _warn_of_shares(model.potentials.tables)
         if not model._is_possible():
             raise ValueError(f"{IMPOSSIBLE} No state agrees with {model._excluding()}.")
         return model
@@ -402,3 +404,12 @@ def many_marginals(model: GraphicalModel, cliques: Iterable[Sequence[str]]) -> l
         [[4.0, 4.0], [[2.0, 2.0], [2.0, 2.0]]]
     """
     return [table for _, table in model.calibrate().marginals(cliques)]
+
+
+def _warn_of_shares(tables: Sequence[np.ndarray]) -> None:
+    """Warn of potentials that look like probabilities: their logarithms were meant."""
+    if tables and all(t.size > 1 and (t >= 0).all() and math.isclose(t.sum(), 1) for t in tables):
+        warnings.warn(
+            "the potentials add up to 1, as probabilities do; potentials are logarithms: np.log(shares).",
+            stacklevel=3,
+        )

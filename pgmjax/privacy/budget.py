@@ -20,7 +20,7 @@ from pgmjax.data.relation import Relation
 from pgmjax.data.unit import Unit, change
 from pgmjax.privacy.accounting import renyi
 from pgmjax.privacy.accounting.events import Concentrated, Event, Pure, Record, check_relation
-from pgmjax.privacy.exact import as_text, exact, exact_delta, exact_epsilon, exact_rho, split
+from pgmjax.privacy.exact import as_text, chosen_delta, exact, exact_epsilon, exact_rho, split
 
 Cost = Fraction | int | float | str | Event | Iterable[Event]
 """A number in the budget's own unit, an event, or several events."""
@@ -105,7 +105,8 @@ class Budget(SingleProcess):
         delta: Any = None,
     ):
         super().__init__()
-        unit = checks.choice("unit", unit, ("epsilon", "rho", "renyi"))
+        also = "" if isinstance(unit, str) else 'a delta stands as in Budget(1, unit="renyi", delta=1e-6)'
+        unit = checks.choice("unit", unit, ("epsilon", "rho", "renyi"), also)
         if (delta is None and unit == "renyi") or (delta is not None and unit == "epsilon"):
             raise ValueError(
                 "delta goes with unit 'renyi', which counts towards (epsilon, delta), or with 'rho', for "
@@ -115,13 +116,13 @@ class Budget(SingleProcess):
         self._within: Budget | None = None
         self._unit_of_privacy: Unit | None = None
         self._is_bound = False  # to a table
-        self._delta = exact_delta(delta) if delta is not None and unit == "rho" else Fraction(0)
+        self._delta = chosen_delta(delta) if delta is not None and unit == "rho" else Fraction(0)
         self._order, self._promised = 0.0, ""
         if unit == "renyi":
             place = renyi.filter_order(cap, delta)
             self._order = float(renyi.ORDERS[place])
             self._cap = Fraction(float(renyi.caps(cap, delta)[place]))
-            self._promised = f"epsilon {as_text(exact_epsilon(cap))} and delta {as_text(exact_delta(delta))}"
+            self._promised = f"epsilon {as_text(exact_epsilon(cap))} and delta {as_text(chosen_delta(delta))}"
         else:
             self._cap = exact_epsilon(cap) if unit == "epsilon" else exact_rho(cap)
         self._spent = self._risked = Fraction(0)

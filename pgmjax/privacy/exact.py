@@ -10,6 +10,7 @@ import math
 import numbers
 import re
 import sys
+import warnings
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -23,6 +24,7 @@ _LIMIT = 400  # decimal places on either side of the point: beyond it a short st
 _LONGEST = 1000
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE]([+-]?[0-9]+))?")
 _NOT_FINITE = re.compile(r"[+-]?(?:s?nan[0-9]*|inf(?:inity)?)", re.IGNORECASE)
+LARGEST_USUAL_DELTA = Fraction(1, 1000)
 LEAST, MOST = Fraction(sys.float_info.min), Fraction(sys.float_info.max)
 """The least normal and the largest 64-bit float."""
 
@@ -80,7 +82,7 @@ def exact(name: str, value: Any) -> Fraction:
         return _decimal(name, float.__repr__(value))
     if isinstance(value, np.floating):
         return _decimal(name, str(value))
-    raise TypeError(f"{name} must be a number, got {type(value).__name__}.")
+    raise TypeError(f"{name} must be a number, got {type(value).__name__}: give one such as 1.")
 
 
 def _positive(name: str, value: Any) -> Fraction:
@@ -154,6 +156,18 @@ def exact_delta(value: Any) -> Fraction:
     if not 0 <= result < 1:
         raise ValueError(f"delta must be in [0, 1), got {shortened(value)}.")
     return _representable("delta", value, result) if result else result
+
+
+def chosen_delta(value: Any) -> Fraction:
+    """Return the delta that somebody chose for a release, as `exact_delta` does; warn of a large one."""
+    result = exact_delta(value)
+    if result > LARGEST_USUAL_DELTA:
+        warnings.warn(
+            f"a delta of {shortened(value)} is large: with that probability a mechanism may publish whole "
+            "records. Choose it far below 1 / (number of records), such as 1e-9.",
+            stacklevel=2,
+        )
+    return result
 
 
 def positive_delta(value: Any) -> float:

@@ -109,9 +109,12 @@ def costs(
             costs differs from the number of queries.
     """
     if (epsilons is None) == (rhos is None):
-        raise ValueError("Give either epsilons (Laplace noise) or rhos (Gaussian noise).")
+        raise ValueError(
+            "Give either epsilons (Laplace noise) or rhos (Gaussian noise), one for each query: "
+            "measure([query], epsilons=[0.1])."
+        )
     unit, given, check = ("epsilon", epsilons, exact_epsilon) if rhos is None else ("rho", rhos, exact_rho)
-    given = checks.several(f"{unit}s", given, "costs, one for each query")
+    given = checks.several(f"{unit}s", given, "costs, one for each query", f"write {unit}s=[0.1]")
     if number == 0:
         raise ValueError("There is nothing to measure: give at least one query.")
     if len(given) != number:
@@ -248,7 +251,7 @@ def plan_scores(
         TypeError: the argument is not a score.
         ValueError: the score does not fit the domain, or not exactly one valid cost is given.
     """
-    checks.kind(score, Score, "score must be a pgmjax.privacy.Score")
+    checks.kind(score, Score, "score must be a pgmjax.privacy.Score", "such as privacy.Counts(...)")
     if (epsilon is None) == (rho is None):
         raise ValueError("Give either epsilon or rho, what the scores may cost.")
     score.check(domain)
@@ -313,7 +316,7 @@ def plan_selection(
         TypeError: the argument is not a score, or a cost or `draws` is not a number.
         ValueError: the score does not fit the domain, the method is unknown, or a number is out of range.
     """
-    checks.kind(score, Score, "score must be a pgmjax.privacy.Score")
+    checks.kind(score, Score, "score must be a pgmjax.privacy.Score", "such as privacy.Counts(...)")
     if (epsilon is None) == (rho is None):
         raise ValueError("Give either epsilon or rho, what the selection may cost.")
     if method is None:

@@ -81,7 +81,10 @@ class PrivateTable(Gate):
         choice: bytes | None = None,
     ):
         checks.kind(
-            data, Dataset, "data must be a pgmjax.Dataset", "write PrivateTable(data, relation, budget)"
+            data,
+            Dataset,
+            "data must be a pgmjax.Dataset",
+            "write PrivateTable(data, relation, budget), with Dataset.from_frame(domain, frame) for data",
         )
         checks.kind(
             budget,
@@ -195,7 +198,8 @@ class PrivateTable(Gate):
             rho_i-zCDP by Gaussian noise of variance (its squared L2 sensitivity) / (2 rho_i). The total
             cost is the sum. Sensitivities are computed from the query objects.
         """
-        queries = checks.several("queries", queries, "queries")
+        then = "give a list, as in measure([queries.marginal(['age'])], epsilons=[0.1])"
+        queries = checks.several("queries", queries, "queries", then)
         unit, costs = measuring.costs(len(queries), epsilons, rhos)
         planned = [
             measuring.plan_measurements(

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.migration import Named
+from pgmjax._internal.migration import Named, instead
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.encoding import MISSING
 from pgmjax.queries import columns
@@ -41,6 +41,11 @@ class AttributeQuery(Named):
     """
 
     kind: ClassVar[str]
+
+    __and__ = __or__ = instead(
+        "Values of one attribute are queries.subset([1, 2]), and conditions on several join by & and |: "
+        "history.builders.equals('sex', 'F') & history.builders.between('age', 18, 64)."
+    )
 
     def check(self, size: int, attribute: str = "the attribute") -> None:
         """Refuse an attribute whose size does not fit this block.

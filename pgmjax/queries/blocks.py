@@ -473,7 +473,9 @@ def _cut(table: Any, axis: int, low: int, high: int) -> Any:
 
 
 def _bounds(pair: Any) -> tuple[Code, Code]:
-    pair = checks.several("a range", pair, "two codes or values")
+    pair = checks.several(
+        "a range", pair, "two codes or values", "give pairs, as in ranges([(0, 9), (5, 14)])"
+    )
     if len(pair) != 2:
         raise ValueError(f"a range is a pair (low, high), got {len(pair)} numbers.")
     low = code_or_value("the low end of a range", pair[0])

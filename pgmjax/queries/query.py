@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.migration import Named
+from pgmjax._internal.migration import Named, instead
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
@@ -36,6 +36,11 @@ class Query(Named):
     """
 
     clique: Clique
+
+    __and__ = __or__ = instead(
+        "Conditions join, not queries: history.builders.equals('sex', 'F') & history.builders.between('age', "
+        "18, 64), and then .query(domain)."
+    )
 
     @abc.abstractmethod
     def shape(self, domain: Domain) -> tuple[int, ...]:

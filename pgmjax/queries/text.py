@@ -222,8 +222,8 @@ def _no_operator(name: str, rest: str) -> str:
     if not rest.strip() or rest.lstrip().startswith(","):
         return (
             f"{name!r} alone is no condition: write, for example, {name}=VALUE, in quotes in a shell. All "
-            "counts of "
-            "some attributes are a marginal: pgmjax query DIR --marginal age,sex."
+            f"counts of some attributes are a marginal: pgmjax query DIR --marginal {name}, or in Python "
+            f"report(queries.marginal([{name!r}])) of a release."
         )
     return f"Expected an operator ({' '.join(_OPERATORS)}, or in {{a|b}}) behind {name!r}, got {got}."
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from pgmjax._internal import checks, html
 from pgmjax._internal.files import parse_json, read_text
-from pgmjax._internal.migration import Named
+from pgmjax._internal.migration import Named, instead
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain, as_domain
 from pgmjax.data.entry import shown
@@ -83,6 +83,10 @@ class Workload(Named):
     """
 
     entries: tuple[Entry, ...]
+
+    __getitem__ = __iter__ = instead(
+        "The parts of a workload are workload.entries: each has a clique and a query."
+    )
 
     def __init__(self, entries: Iterable[Any]) -> None:
         if isinstance(entries, str | Mapping) or not isinstance(entries, Iterable):

@@ -230,7 +230,7 @@ class Release(Analysed):
             query,
             Query,
             "query must be a query such as queries.marginal(['age'])",
-            "save(folder) writes a page",
+            "a condition is history.builders.equals('sex', 'F').query(domain); save(folder) writes a page",
         )
         return self.estimates.report(query, self.asked.answer(query))
 

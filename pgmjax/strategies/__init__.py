@@ -10,6 +10,7 @@ answer a workload from noisy answers without a model.
 - `weighted_marginals`: OPT_M. `optimise`: the numerical search. `least_squares`: answers without a model.
 """
 
+from pgmjax._internal import migration
 from pgmjax.strategies.choose import NAMES, SPLITS, answered_alone, candidates, strategy
 from pgmjax.strategies.least_squares import check_cells, global_least_squares, local_least_squares
 from pgmjax.strategies.strategy import (
@@ -31,3 +32,5 @@ __all__ = [
     "local_least_squares",
     "strategy",
 ]
+
+migration.answer(globals())

@@ -8,9 +8,12 @@ of a sweep protect nobody.
 - `store`: the results file. `page`: the results page.
 """
 
+from pgmjax._internal import migration
 from pgmjax.sweeps.grid import SweepGrid
 from pgmjax.sweeps.page import render
 from pgmjax.sweeps.runner import Outcome, SweepProgress, listing, on_ray, run
 from pgmjax.sweeps.store import ResultFile
 
 __all__ = ["Outcome", "ResultFile", "SweepGrid", "SweepProgress", "listing", "on_ray", "render", "run"]
+
+migration.answer(globals())

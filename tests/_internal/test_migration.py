@@ -1,6 +1,7 @@
 """Names of mbi raise errors that say what is written here; nothing else about the classes changes."""
 
 import copy
+import doctest
 import importlib
 import pickle
 
@@ -48,6 +49,12 @@ def test_a_name_of_mbi_is_answered_by_ours(owner, name, here):
         (FIT, "marginal", r"fit.model.marginal\("),
         (FIT, "sample", r"fit.model.sample\("),
         (pj.Synthesizer, "create", "mechanism='mst'"),
+        (pj.Dataset, "from_csv", r"Dataset.read\(path, domain\)"),
+        (pj.Domain, "from_yaml", r"Domain.read\(path\)"),
+        (pj.Domain, "from_public", "Did you mean 'from_public_data'"),
+        (pj.Workload, "all_pairs", r"Workload.all_kway\(domain, 2\)"),
+        (DATA, "shape", "domain.shape"),
+        (FIT.model, "query", r"answer\(query\)"),
     ],
 )
 def test_a_name_that_another_class_has_is_answered_by_the_call(owner, name, here):
@@ -98,6 +105,9 @@ def test_an_error_inside_a_property_is_told_as_it_is():
         ("pgmjax.mechanisms", "Aim", "Did you mean 'AIM'"),
         ("pgmjax.queries", "sum", "queries.mean"),
         ("pgmjax.privacy", "BudgetAccountant", "privacy.Ledger"),
+        ("pgmjax", "Session", "pgmjax.history.Session"),
+        ("pgmjax.privacy", "AIM", "pgmjax.mechanisms.AIM"),
+        ("pgmjax.queries", "equals", "history.builders.equals"),
     ],
 )
 def test_a_package_answers_an_unknown_name(package, name, said):
@@ -109,9 +119,104 @@ def test_a_package_answers_an_unknown_name(package, name, said):
 
 def test_a_package_that_is_answered_for_still_finds_its_modules():
     """Before a module is imported its package is asked for the name."""
-    code = "from pgmjax.privacy import zzz"
-    with pytest.raises(ImportError):
-        exec(code)
     for package in ("privacy", "queries", "history", "local", "mechanisms", "model", "uncertainty"):
         found = importlib.import_module(f"pgmjax.{package}")
         assert all(hasattr(found, name) for name in found.__all__)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("from pgmjax import FactoredInference", r"here it is Estimator\(\).fit\("),
+        ("from pgmjax.mechanisms import Aim", "Did you mean 'AIM'"),
+        ("from pgmjax.privacy import zzz as z", "pgmjax.privacy has no 'zzz'"),
+        ("from pgmjax.losses_ import L1", "No module named"),
+    ],
+)
+def test_an_import_of_an_unknown_name_is_answered_in_our_words(line, said):
+    with pytest.raises(ImportError, match=said):
+        exec(line)
+
+
+def test_other_ways_to_ask_a_module_stay_as_they_are():
+    names = {}
+    exec("from pgmjax.queries import *\nfrom pgmjax import release, plotting", names)
+    assert {"marginal", "release", "plotting"} <= {*names}
+    assert getattr(pj, "FactoredInference", None) is None and not hasattr(pj, "FactoredInference")
+    for function in (pj.load, pj.local.respond, pj.queries.range, pj.history.builders.between):
+        assert pickle.loads(pickle.dumps(function)) is function
+    home = importlib.import_module("pgmjax.local.respondent")
+    assert pj.local.respond is home.respond and home.respond.__globals__ is vars(home)
+    assert [found for found in doctest.DocTestFinder().find(pj.Domain) if found.name == "Domain"]
+    assert any(found.examples for found in doctest.DocTestFinder().find(home) if "respond" in found.name)
+
+
+@pytest.mark.parametrize(
+    ("call", "write"),
+    [
+        (lambda: pj.load(), r"load needs folder. Write load\(folder\)"),
+        (
+            lambda: pj.local.respond(DOMAIN, {}, epsilon=1),
+            "local.respond has no argument 'epsilon': it is given where a mech",
+        ),
+        (lambda: pj.queries.range(1, 2, 3, 4), r"too many positional .* Write queries.range\(18, 64\)"),
+        (lambda: pj.history.builders.between("a"), "history.builders.between needs low, high"),
+        (lambda: pj.local.Channel(3), r"Channel needs truth, .* Write Channel\(size, truth"),
+        (lambda: pj.local.Channel.at(3), r"Channel.at needs epsilon \("),
+        (lambda: pj.learning.MLP(layers=3), r"MLP has no argument 'layers'. Write MLP\(hidden="),
+        (
+            lambda: pj.Estimator.fit(DOMAIN, [NOISY]),
+            r"called on the class: make one first, by Estimator\(...\)",
+        ),
+        (lambda: pj.Domain.size("a"), r"called on the class: make one first, by Domain\(\{"),
+        (lambda: pj.history.KernelRidge.answer(), "called on the class"),
+        (lambda: FIT.model.sample(5, random_state=1), r"GraphicalModel.sample has no .*: here it is seed"),
+        (lambda: pj.mechanisms.AIM(1, "add-remove", unit=pj.Unit("a", 3)), "unit': it belongs to the table"),
+        (lambda: pj.mechanisms.MST(1, "add-remove").run(DATA), r"MST.run needs workload"),
+        (lambda: pj.mechanisms.MST(1, "add-remove").run(DATA, 2), r"write Workload.all_kway\(domain, 2\)"),
+        (lambda: pj.mechanisms.MST(1, "add-remove", backend="opendp"), "leave it out for the secure noise"),
+        (lambda: len(DATA), r"dataset.count\(\) is its number of records, which is private"),
+        (lambda: DATA["a"], "gives no column back, as it is private"),
+        (lambda: DOMAIN.__setitem__("x", 5), r"Domain\(\{\*\*domain.to_dict\(\)"),
+        (lambda: [*FIT], "fit.model, fit.loss"),
+        (lambda: bool(pj.history.builders.equals("a", 1)), "join conditions by &, |"),
+        (lambda: pj.queries.point(1) & pj.queries.point(2), r"queries.subset\(\[1, 2\]\)"),
+        (lambda: pj.queries.marginal(["a"]) | pj.queries.marginal(["b"]), "Conditions join, not queries"),
+        (lambda: pj.StructuralZeros(("a", "b"), [(0, 1)]), r"mask\[impossible\] = False"),
+        (lambda: pj.history.KernelPCA.of([NOISY]), r"write History\(domain, measurements\)"),
+        (
+            lambda: pj.history.History(DOMAIN, [pj.queries.marginal(["a"])]),
+            r"write LinearMeasurement\(clique",
+        ),
+        (lambda: pj.adapters.arrow.marginal_to_arrow(FIT, ("a",)), "model must be GraphicalModel, got Fit"),
+        (lambda: pj.local.marginals_of(DATA, [("a",)]), "responses has to have 'groups', got Dataset"),
+        (lambda: pj.Compression(DOMAIN, 3), r"Compression: merged must be Mapping\[.*, got int"),
+        (lambda: pj.queries.kronecker(a=pj.queries.total()), r"Write queries.kronecker\(\{\"age\":"),
+        (lambda: pj.Workload([("a",)])[0], "workload.entries"),
+        (lambda: pj.Attribute("a", {"min": 0}), r"Attribute.from_spec\(name, entry\)"),
+        (
+            lambda: pj.mechanisms.MST.run(DATA, pj.Workload([("a",)])),
+            r"by mechanisms.MST\(1, \"add-remove\"\)",
+        ),
+        (lambda: FIT.model.answer("a=1"), r"history.builders.equals\('sex', 'F'\).query\(domain\)"),
+    ],
+)
+def test_functions_classes_and_operators_are_told_what_to_write(call, write):
+    with pytest.raises(TypeError, match=write):
+        call()
+
+
+def test_a_status_is_its_name_and_one_constraint_is_a_list():
+    status = pj.Status.CONVERGED
+    assert status == "CONVERGED" == status and status == "converged" and status != "STALLED" and status == 0
+    assert hash(status) == hash(pj.Status(0)) and {status: 1}[pj.Status.CONVERGED] == 1
+    fixed = pj.FixedMarginal(("a",), [2, 4])
+    fit = pj.Estimator(progress=False).fit(DOMAIN, [NOISY], 6, constraints=fixed)
+    assert np.allclose(fit.model.marginal(("a",)), [2, 4])
+
+
+def test_what_can_be_taken_for_something_else_is_warned_of():
+    with pytest.warns(UserWarning, match="potentials are logarithms"):
+        pj.GraphicalModel.from_potentials(DOMAIN, {("a",): [0.4, 0.6]})
+    with pytest.warns(UserWarning, match="a delta of 0.01 is large"):
+        pj.mechanisms.MST(1, "add-remove", delta=0.01)

@@ -450,3 +450,32 @@ def test_the_remedies_that_are_offered_are_those_that_help(missing, numbers, lab
     said = refusal(None)
     works = {word for word in ("clip", "missing", "drop") if not refusal(word)}
     assert not said or set(re.findall(r'"(clip|missing|drop)"', said)) == works
+
+
+def test_a_range_of_python_is_one_of_whole_numbers():
+    assert Domain({"age": range(18, 90)}) == Domain({"age": {"min": 18, "max": 89}})
+    with pytest.raises(TypeError, match="or a mapping, got a list"):
+        Domain({"age": range(18, 90, 2)})
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda frame: frame.set_index("age"), r"index of the frame has 'age', .* frame.reset_index\(\)"),
+        (lambda frame: pandas.concat({"x": frame}, axis=1), "names of several levels"),
+    ],
+)
+def test_a_column_in_the_index_or_below_another_is_said(change, said):
+    frame = pandas.DataFrame({"age": [18, 20], "sex": [0, 1]})
+    with pytest.raises(ValueError, match=said):
+        Dataset.from_frame(Domain({"age": range(18, 90), "sex": 2}), change(frame))
+
+
+def test_columns_of_unequal_length_are_named_and_a_frame_is_sent_to_from_frame():
+    domain = Domain({"age": 80, "sex": 2})
+    with pytest.raises(ValueError, match=r"equally many rows, got \[1, 2\]: correct 'sex' or 'age'"):
+        Dataset.from_columns(domain, {"age": [1, 2], "sex": [1]})
+    with pytest.raises(TypeError, match=r"write Dataset.from_frame\(domain, frame\)"):
+        Dataset.from_columns(domain, pandas.DataFrame({"age": [1]}))
+    with pytest.raises(TypeError, match="got list: put the files of one table together"):
+        Dataset.read(["a.csv", "b.csv"], domain)

@@ -6,6 +6,7 @@ A new loss is one file with a `Loss` and its `BoundLoss`, one export line here, 
 its name in `build`.
 """
 
+from pgmjax._internal import migration
 from pgmjax.estimation.losses.base import BoundLoss, Loss
 from pgmjax.estimation.losses.build import build as build
 from pgmjax.estimation.losses.build import check as check
@@ -16,3 +17,5 @@ from pgmjax.estimation.losses.l1 import L1
 from pgmjax.estimation.losses.l2 import L2
 
 __all__ = ["L1", "L2", "BoundLoss", "Custom", "Loss"]
+
+migration.answer(globals())

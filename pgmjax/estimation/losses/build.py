@@ -46,6 +46,8 @@ def check(loss: Any) -> Any:
     """
     if isinstance(loss, str):
         return checks.choice("loss", loss, _BY_NAME, "a Loss or a function")
+    if isinstance(loss, type):
+        raise TypeError(f"loss must be a loss and not its class: write {loss.__name__}().")
     if not isinstance(loss, Loss) and not callable(loss):
         raise TypeError(f"loss must be a name, a Loss or a function of marginals, got {type(loss).__name__}.")
     return loss

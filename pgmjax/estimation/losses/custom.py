@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -111,7 +112,7 @@ class BoundCustom(BoundLoss):
     def __call__(self, marginals: Sequence[Any]) -> jax.Array:
         """Return the function's value at total times the marginals."""
         counts = tuple(table * self.total for table in marginals)
-        return self.function(CliqueVector(self.names, counts))
+        return _called(self.function, CliqueVector(self.names, counts))
 
     def cast(self, dtype: Any) -> BoundCustom:
         """Return the loss with the total in another dtype."""
@@ -126,13 +127,16 @@ class BoundCustom(BoundLoss):
             )
         with jax.enable_x64(True):
             tables = [jnp.asarray(np.asarray(table, np.float64) * self.exact_total) for table in marginals]
-            return float(self.function(CliqueVector(self.names, tuple(tables))))
+            return float(_called(self.function, CliqueVector(self.names, tuple(tables))))
 
 
 def _check_result(function: LossFunction, shapes: dict[Clique, tuple[int, ...]], dtype: np.dtype) -> None:
     with jax.enable_x64(dtype == np.float64):
         tables = tuple(jax.ShapeDtypeStruct(shape, dtype) for shape in shapes.values())
-        result = jax.eval_shape(function, CliqueVector(tuple(shapes), tables))
+        try:
+            result = jax.eval_shape(function, CliqueVector(tuple(shapes), tables))
+        except Exception as error:
+            raise _unusable(error, *_broken(error, function)) from error
     if not hasattr(result, "shape") or not jnp.issubdtype(result.dtype, jnp.floating):
         kind = getattr(result, "dtype", type(result).__name__)
         raise TypeError(
@@ -142,3 +146,45 @@ def _check_result(function: LossFunction, shapes: dict[Clique, tuple[int, ...]],
         raise ValueError(
             f"a loss function must return a scalar, got shape {result.shape}: sum it, for example."
         )
+
+
+def _called(function: LossFunction, tables: CliqueVector) -> Any:
+    """Return a function's value; one that fails by NumPy arrays of float64 says so."""
+    try:
+        return function(tables)
+    except (TypeError, jax.errors.JaxRuntimeError) as error:
+        held = inspect.getclosurevars(function) if inspect.isfunction(function) else None
+        names = [] if held is None else [*held.nonlocals.items(), *held.globals.items()]
+        doubles = [n for n, v in names if isinstance(v, np.ndarray) and v.dtype == np.float64]
+        if not doubles:
+            raise
+        said = f"It uses the NumPy array {doubles[0]} of float64"
+        raise _unusable(error, said, f"make it one of JAX before: jnp.asarray({doubles[0]})") from error
+
+
+def _unusable(error: Exception, wrong: str, then: str) -> Exception:
+    """Return the error for a function that cannot be a loss, of the kind of its own error."""
+    return (TypeError if isinstance(error, TypeError) else ValueError)(
+        "A loss is a function of the marginals (a mapping of cliques such as ('age', 'sex') to counts) "
+        f"written with jax.numpy, that returns one number. {wrong}: {then}."
+    )
+
+
+def _broken(error: Exception, function: LossFunction) -> tuple[str, str]:
+    """Return what is wrong with a function that fails on abstract marginals, and what to do."""
+    if isinstance(error, jax.errors.TracerBoolConversionError):
+        return "This one decides by a value, as if and while do", "use jnp.where(condition, this, that)"
+    if isinstance(error, jax.errors.JAXTypeError):
+        other = "NumPy, math, float() or item()"
+        return (
+            f"This one needs values by {other}",
+            "use the functions of jax.numpy, and return what they give",
+        )
+    if isinstance(error, KeyError) and error.args:
+        then = "a clique that was not measured is named by losses.Custom(function, cliques=[...])"
+        return f"This one fails: {str(error.args[0]).rstrip('.')}", then
+    try:
+        inspect.signature(function).bind(None)
+    except (TypeError, ValueError):
+        return "This one cannot be called with one argument", "write def loss(marginals)"
+    return f"This one fails: {str(error)[:200]}", "see the error above, and marginals.items() for its tables"

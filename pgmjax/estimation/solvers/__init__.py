@@ -6,7 +6,7 @@ structure at once, `stopping` is the stopping rule. The solvers are `accelerated
 host has not converged.
 """
 
-from pgmjax._internal import checks
+from pgmjax._internal import checks, migration
 from pgmjax.estimation.solvers.accelerated import Accelerated
 from pgmjax.estimation.solvers.dual_averaging import DualAveraging
 from pgmjax.estimation.solvers.lbfgs import LBFGS
@@ -44,3 +44,5 @@ def build(solver: str | Solver) -> Solver:
 
 
 __all__ += ["Solver"]
+
+migration.answer(globals())

@@ -12,6 +12,8 @@ import math
 from collections.abc import Sequence
 from typing import Self
 
+from pgmjax._internal import checks
+
 
 class Status(enum.IntEnum):
     """Status of a finished fit; `text` says it in a sentence.
@@ -32,6 +34,16 @@ class Status(enum.IntEnum):
     STALLED = 2
     NOT_FINITE = 3
     WITHIN_NOISE = 4
+
+    def __eq__(self, other: object) -> bool:
+        """Compare with another status, its number, or its name in any case."""
+        return (
+            checks.same_word(other, [self.name]) is not None
+            if isinstance(other, str)
+            else super().__eq__(other)
+        )
+
+    __hash__ = enum.IntEnum.__hash__
 
     @property
     def text(self) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from pgmjax.history.bayes.coordinates import Cells, Coordinates, NotEstimableError, coordinates_of
 from pgmjax.history.bayes.inference import Inference, JointInference
 from pgmjax.history.bayes.noise_sum import NoiseSum, as_distribution, as_distributions
-from pgmjax.history.history import History
+from pgmjax.history.history import History, as_history
 from pgmjax.history.kernel.system import NoiseCovariance
 from pgmjax.measurements.least_squares import Information
 from pgmjax.measurements.noise import ContinuousNoise, Gaussian, Laplace, NoiseDistribution
@@ -89,7 +89,7 @@ class BestLinearUnbiased:
             ValueError: distributions are unknown, or the noise is correlated and not Gaussian, so that the
                 distributions of its sums are unknown.
         """
-        coordinates = coordinates_of(history.rows)
+        coordinates = coordinates_of(as_history(history).rows)
         distributions = _distributions(history, continuous)
         if history.covariance is None:
             noise = NoiseCovariance.of([distribution.stddev for distribution in distributions])

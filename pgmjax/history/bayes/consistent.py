@@ -17,7 +17,7 @@ from pgmjax._internal.errors import Error
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.history.bayes.blue import BestLinearUnbiased
 from pgmjax.history.bayes.inference import Claim, Verdict
-from pgmjax.history.history import History
+from pgmjax.history.history import History, as_history
 from pgmjax.queries import Query
 
 LABEL = "engine's model: consistent and non-negative; error bars of the noise alone, without the model's bias"
@@ -63,7 +63,7 @@ def consistent_answers(
         >>> bool((answers.values >= 0).all()), answers.noise_stddevs.round(2).tolist()
         (True, [2.8, 2.8])
     """
-    if not history.measurements:
+    if not as_history(history).measurements:
         raise ValueError("there is no answer yet: the history is empty.")
     query = query.over(history.domain)
     fitted = (Estimator(progress=False) if estimator is None else estimator).fit(
@@ -115,7 +115,7 @@ class InferenceControl:
         checks.number("level", self.level, above=0, below=1)
         for pair in self.watched:
             if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[1], Claim):
-                raise TypeError("watched must hold pairs of a query and a Claim.")
+                raise TypeError("watched must hold pairs of a query and a Claim: [(query, Claim(low=5))].")
 
     def passed(self, blue: BestLinearUnbiased) -> tuple[Verdict, ...]:
         """Return the verdicts on the claims that reach the level, among those with estimable targets."""

@@ -19,7 +19,7 @@ from pgmjax._internal import checks, device
 from pgmjax._internal.memory import available_bytes, readable_bytes
 from pgmjax._internal.migration import Named
 from pgmjax.history.estimable import is_estimable
-from pgmjax.history.history import History
+from pgmjax.history.history import History, as_history
 from pgmjax.history.kernel.system import Answers, NoiseCovariance, System
 from pgmjax.history.prior import ProductPrior
 from pgmjax.history.rows import Rows
@@ -89,7 +89,7 @@ class KernelPCA(Named):
             ValueError: the prior is over another domain, the total is below 0, or the kernel does not fit in
                 memory.
         """
-        count = history.num_rows
+        count = as_history(history).num_rows
         need, limit = _MATRICES * 8 * count**2, available_bytes()
         if need > limit:
             raise ValueError(

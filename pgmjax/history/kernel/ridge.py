@@ -16,7 +16,7 @@ import scipy
 from pgmjax import random
 from pgmjax._internal import checks
 from pgmjax._internal.memory import available_bytes
-from pgmjax.history.history import History
+from pgmjax.history.history import History, as_history
 from pgmjax.history.kernel.system import Answers, System
 from pgmjax.history.prior import ProductPrior
 from pgmjax.history.rows import Rows
@@ -90,7 +90,7 @@ class KernelRidge:
         """
         alpha = checks.number("alpha", alpha, above=0)
         method = checks.choice("method", method, METHODS)
-        count = history.num_rows
+        count = as_history(history).num_rows
         if method == "auto":
             fits = count <= _FACTORISED and 8 * count**2 <= 0.8 * available_bytes()
             method = "cholesky" if fits else "conjugate-gradients"

@@ -25,7 +25,7 @@ from pgmjax.estimation import regularisation
 from pgmjax.estimation.constraints import StructuralZeros
 from pgmjax.estimation.region_fit import fit_local
 from pgmjax.estimation.solvers.stopping import Status
-from pgmjax.history.history import History
+from pgmjax.history.history import History, as_history
 from pgmjax.history.kernel.inner_products import squared_norms
 from pgmjax.history.max_entropy.ascent import AscentSearch, Newton, Rough, ascend
 from pgmjax.history.max_entropy.chains import Chains, draw
@@ -346,7 +346,7 @@ class MaxEntropy(Named):
         return possible and self.solver in ("auto", "regions")
 
     def _prior(self, history: History) -> ProductPrior:
-        checks.kind(history, History, "fit takes a History")
+        as_history(history)
         if self.prior is not None and self.prior.domain != history.domain:
             raise ValueError(
                 f"the prior must be over the history's domain {history.domain!r}, got one over "

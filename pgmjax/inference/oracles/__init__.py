@@ -7,6 +7,7 @@
 - On the host, one query at a time, without compilation: `host`.
 """
 
+from pgmjax._internal import migration
 from pgmjax.inference.oracles.base import Oracle
 from pgmjax.inference.oracles.belief_propagation import ConvexBP, LoopyBP
 from pgmjax.inference.oracles.choose import Plan, plan
@@ -24,3 +25,5 @@ __all__ = [
     "candidate_cells",
     "plan",
 ]
+
+migration.answer(globals())

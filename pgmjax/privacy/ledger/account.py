@@ -16,7 +16,7 @@ from pgmjax.data.definition import OpenDefinition, TableDefinition
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.data.unit import Unit, change
-from pgmjax.privacy.exact import as_text, exact, exact_delta, exact_epsilon
+from pgmjax.privacy.exact import as_text, chosen_delta, exact, exact_delta, exact_epsilon
 from pgmjax.privacy.ledger.database import keeps_figures
 from pgmjax.privacy.ledger.meter import Meter
 
@@ -346,7 +346,7 @@ def budget_row(
         TypeError: an argument has the wrong type.
         ValueError: a number is out of range, or the measure and delta are inconsistent.
     """
-    cap, risk = exact_epsilon(epsilon), exact_delta(delta)
+    cap, risk = exact_epsilon(epsilon), chosen_delta(delta)
     kind = measure if measure is not None else "zcdp" if risk else "pure"
     meter = Meter.for_promise(kind, cap, risk - label_delta)
     return {

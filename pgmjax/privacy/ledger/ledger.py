@@ -503,7 +503,15 @@ class Ledger:
         if found:
             return found[0]
         known = ", ".join(account.name for account, _ in ledger_account.accounts(connection)) or "none"
-        raise ValueError(f"There is no account {name!r} in {self.path}; accounts: {known}.")
+        raise ValueError(
+            f"There is no account {name!r} in {self.path}; accounts: {known}."
+            + (
+                ""
+                if known != "none"
+                else " Register one: Ledger.register(name, digest=ledger.digest_of(data), ...), "
+                "or pgmjax ledger init."
+            )
+        )
 
 
 def make_file(path: pathlib.Path, timeout: float) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from pgmjax.data.domain import Domain
 from pgmjax.estimation import losses
+from pgmjax.estimation.estimator import Estimator
 from pgmjax.measurements.linear import LinearMeasurement
 
 DOMAIN = Domain({"a": 2, "b": 3})
@@ -77,3 +78,37 @@ def test_stacking():
         losses.stack([build("l2"), build("l1")])
     with pytest.raises(ValueError, match="one structure"):
         losses.stack([build("l2"), build("l2", ONE[:1])])
+
+
+DOUBLES = np.array([3.0, 4.0])
+
+
+@pytest.mark.parametrize(
+    ("function", "error", "said"),
+    [
+        (
+            lambda m: np.linalg.norm(m["a",]),
+            TypeError,
+            "needs values by NumPy, .* use the functions of jax.numpy",
+        ),
+        (lambda m: m["a",][0] if m["a",][0] > 3 else 0.0, TypeError, "decides by a value.*jnp.where"),
+        (lambda m: float(jnp.sum(m["a",])), TypeError, "needs values by"),
+        (lambda m, other: 0.0, TypeError, r"with one argument: write def loss\(marginals\)"),
+        (lambda m: jnp.sum(m["a", "b"]), ValueError, r"no table over .*losses.Custom\(function, cliques="),
+        (lambda m: jnp.sum(m["a"]), ValueError, r"'a' is a lone name: write \('a',\)"),
+        (
+            lambda m: jnp.sum((m["a",] - DOUBLES) ** 2),
+            ValueError,
+            r"NumPy array DOUBLES .* jnp.asarray\(DOUBLES\)",
+        ),
+        (lambda m: m["a",] ** 2, ValueError, "scalar"),
+        (losses.L2, TypeError, r"write L2\(\)"),
+    ],
+)
+def test_a_function_that_breaks_is_told_what_a_loss_is(function, error, said):
+    """What it raised itself is kept beside it."""
+    measured = [LinearMeasurement(("a",), [3.0, 4.0], 1.0)]
+    with pytest.raises(error, match=said) as caught:
+        Estimator(loss=function, progress=False).fit(Domain({"a": 2, "b": 3}), measured, total=7)
+    ours = "A loss is a function of the marginals" in str(caught.value)
+    assert ours == (caught.value.__cause__ is not None)

@@ -252,7 +252,7 @@ def test_bad_settings_are_refused():
         MaxEntropy(prior={"a": [1.0]})
     with pytest.raises(ValueError, match="total must be > 0"):
         MaxEntropy().fit(noisy_history(2), 0)
-    with pytest.raises(TypeError, match="fit takes a History"):
+    with pytest.raises(TypeError, match=r"history must be a History, got .*: write History\("):
         MaxEntropy().fit([], TOTAL)
     with pytest.raises(ValueError, match="the history has no answers"):
         MaxEntropy().fit(History(DOMAIN, []), TOTAL)
