@@ -1,4 +1,4 @@
-"""Which cases of long tests run by default: as many of each test as take a few seconds, the others with the slow ones.
+"""Which cases of long tests run by default: as many of a test as take a few seconds; the others are slow.
 
     python -m pytest -m 'not docs' --durations=0 --durations-min=0.02 >all.txt    every case of every test
     python tests/thinned.py all.txt                                             writes tests/seconds.txt anew

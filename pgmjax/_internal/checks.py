@@ -13,7 +13,9 @@ import numbers
 import os
 import pathlib
 import re
+import sys
 import unicodedata
+import warnings
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from types import ModuleType
@@ -23,7 +25,16 @@ _DIRECTIONS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u206
 LARGEST = 1e60
 """The largest size of a measured value, a standard deviation or a total (counts); the least that divides is
 its inverse. The square of the quotient of two is at most 1e240: float64 has room for sums of squares."""
+_PACKAGE = f"{pathlib.Path(__file__).parents[1]}{os.sep}"
 _EXPONENT = re.compile(r"[eE][+-]?([0-9]+)")
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn of the line outside this package that led here."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 def optional(module: str, extra: str) -> ModuleType:

@@ -14,8 +14,7 @@ import json
 import math
 import re
 import shlex
-import warnings
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,10 +88,9 @@ def _draft(arguments: argparse.Namespace) -> None:
     header = not arguments.no_header
     types = files.column_types(arguments.table, arguments.encoding, header)
     if any(map(key_of_written, types)):
-        warnings.warn(
+        checks.warn(
             f"some names in the first line of {arguments.table} are numbers or dates: if it is a record, "
-            "give --no-header, so that the draft does not show it.",
-            stacklevel=2,
+            "give --no-header, so that the draft does not show it."
         )
     hidden = {"--unit": arguments.unit, "--weights": arguments.weights}
     for option, column in hidden.items():
@@ -107,11 +105,9 @@ def _draft(arguments: argparse.Namespace) -> None:
         checks.new_file(arguments.out)
     entries: dict[str, Any] = {name: open_entry(kind) for name, kind in types.items()}
     if arguments.public:
-        warnings.warn(
+        checks.warn(
             "--public reads every value, and the domain shows which values occur. Use it only if the "
-            "table is public.",
-            UserWarning,
-            stacklevel=2,
+            "table is public."
         )
         entries = _public(arguments, list(types))
     if arguments.out is None:
@@ -183,21 +179,26 @@ def _typed(texts: list[str | None], most: int) -> tuple[list[Any], dict[str, Any
             except ValueError:  # no day of the calendar, or too large a number
                 continue
             return [None if text is None else values[text] for text in texts], {}
-    ways: list[tuple[dict[str, Any], Notation]] = [
-        ({"format": f}, Notation(None, "second", f)) for f in _DATES
-    ]
-    if len(present) > most and not any(re.match("-?0[0-9]", text) for text in present):
+    read_as, keys = _in_one_form(present, most)
+    return [None if text is None else read_as.get(text, text) for text in texts], keys
+
+
+def _in_one_form(texts: Collection[str], most: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the numbers or dates that texts are in the only form that reads all of them, and its keys."""
+    ways: list[tuple[dict[str, Any], Notation]]
+    ways = [({"format": form}, Notation(None, "second", form)) for form in _DATES]
+    if len(texts) > most and not any(re.match("-?0[0-9]", text) for text in texts):
         ways += [(form, Notation(**form)) for form in _NUMBERS]
-    fits = [(keys, form) for keys, form in ways if all(form.number(text) is not None for text in present)]
-    meant = {tuple(form.number(text) for text in present) for _, form in fits}
+    ways = [way for way in ways if all(way[1].number(text) is not None for text in texts)]
+    meant = {tuple(map(form.number, texts)) for _, form in ways}
     if len(meant) != 1:
-        return texts, {}
-    keys, notation = fits[0]
-    numbers = dict(zip(present, meant.pop(), strict=True))
-    if notation.time is not None:
+        return {}, {}
+    keys, form = ways[0]
+    numbers: Iterable[Any] = meant.pop()
+    if form.time is not None:
         start = datetime.datetime(1970, 1, 1)
-        numbers = {text: start + datetime.timedelta(seconds=number) for text, number in numbers.items()}
-    return [None if text is None else numbers[text] for text in texts], keys
+        numbers = [start + datetime.timedelta(seconds=seconds) for seconds in numbers]
+    return dict(zip(texts, numbers, strict=True)), keys
 
 
 def _finite(text: str) -> float:

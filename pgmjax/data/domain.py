@@ -16,7 +16,6 @@ import itertools
 import math
 import numbers
 import os
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -177,11 +176,9 @@ class Domain(Named):
         Warns:
             UserWarning: always, because a domain inferred from private data reveals its values.
         """
-        warnings.warn(
+        checks.warn(
             "This domain shows which values occur in the table it was taken from: use it only where "
-            "that table is public, and write the domain of a private table by hand.",
-            UserWarning,
-            stacklevel=2,
+            "that table is public, and write the domain of a private table by hand."
         )
         return cls(infer(frame, bins, max_labels))
 

@@ -14,7 +14,6 @@ import contextlib
 import os
 import pathlib
 import re
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -371,10 +370,9 @@ def column_names(
     elif kind != ".npy":
         found = names_of(TextFile.of(file, kind, encoding), names, header)
         if len(found) == 1 and " " in found[0]:
-            warnings.warn(
+            checks.warn(
                 f"{file.name} has one column, named {found[0]!r}: if spaces stand between columns, save it "
-                "with commas between them.",
-                stacklevel=2,
+                "with commas between them."
             )
     else:
         raise ValueError(f"{file.name} does not name its columns: give a domain for it.")
@@ -383,9 +381,7 @@ def column_names(
     if not own:
         raise ValueError(f"{file.name} has columns without a name of their own: correct its first line.")
     if left:
-        warnings.warn(
-            f"{file.name} has {left} columns without a name of their own, which are left out.", stacklevel=2
-        )
+        checks.warn(f"{file.name} has {left} columns without a name of their own, which are left out.")
     return own
 
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -374,10 +373,9 @@ def _finish(
         loss = bound.exact([model.marginal(clique) / total for clique in bound.cliques])
         gap = max(loss - solution.lower_bound, 0.0)
     if not residual <= CONSISTENT:
-        warnings.warn(
+        checks.warn(
             f"belief propagation ended with tables that agree to {residual:.2g} of the probability only.",
             InconsistentWarning,
-            stacklevel=3,
         )
     model = dataclasses.replace(model, loss=loss, gap=gap)
     return LocalFit(model, solution.status, solution.steps, loss, gap, residual, made)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
 
+from pgmjax._internal import checks
 from pgmjax.data.domain import Domain, as_domain
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.least_squares import shortest_combinations
@@ -61,18 +61,14 @@ def estimate_total(domain: Domain, measurements: Sequence[LinearMeasurement]) ->
     total = math.fsum(value / variance for value, variance in estimates) / weight
     shares = all(each.values.min() >= 0 and each.values.max() <= 1 for each in measurements)
     if shares and 0.9 < total < 2 and any(each.values.dtype.kind == "f" for each in measurements):
-        warnings.warn(
+        checks.warn(
             "the noisy answers add up to about 1 record: if they are shares, multiply them, and their "
-            "stddev, by the number of records.",
-            UserWarning,
-            stacklevel=2,
+            "stddev, by the number of records."
         )
     elif total < 1:
-        warnings.warn(
+        checks.warn(
             "the noisy answers put the total (number of records) below 1; 1 is used. The table is too small "
-            "for this much noise, or pass total= where it is public.",
-            UserWarning,
-            stacklevel=2,
+            "for this much noise, or pass total= where it is public."
         )
     return max(total, 1.0), 1 / weight
 
@@ -91,12 +87,10 @@ def check_counts(domain: Domain, measurement: LinearMeasurement, total: float) -
         if found is None or found[0] < total:
             return
     if abs(found[0] - total) > max(10 * math.sqrt(found[1]), total / 2):
-        warnings.warn(
+        checks.warn(
             f"the answers about {', '.join(measurement.clique)} add up to about {found[0]:.4g}, and the "
             f"total given, or that of a fixed marginal, is {total:.10g} records: if these are shares or "
-            "percent, multiply them (and a stddev) to counts of records.",
-            UserWarning,
-            stacklevel=4,
+            "percent, multiply them (and a stddev) to counts of records."
         )
 
 

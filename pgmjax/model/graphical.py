@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -409,7 +408,6 @@ def many_marginals(model: GraphicalModel, cliques: Iterable[Sequence[str]]) -> l
 def _warn_of_shares(tables: Sequence[np.ndarray]) -> None:
     """Warn of potentials that look like probabilities: their logarithms were meant."""
     if tables and all(t.size > 1 and (t >= 0).all() and math.isclose(t.sum(), 1) for t in tables):
-        warnings.warn(
-            "the potentials add up to 1, as probabilities do; potentials are logarithms: np.log(shares).",
-            stacklevel=3,
+        checks.warn(
+            "the potentials add up to 1, as probabilities do; potentials are logarithms: np.log(shares)."
         )

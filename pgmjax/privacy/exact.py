@@ -10,7 +10,6 @@ import math
 import numbers
 import re
 import sys
-import warnings
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -162,10 +161,9 @@ def chosen_delta(value: Any) -> Fraction:
     """Return the delta that somebody chose for a release, as `exact_delta` does; warn of a large one."""
     result = exact_delta(value)
     if result > LARGEST_USUAL_DELTA:
-        warnings.warn(
+        checks.warn(
             f"a delta of {shortened(value)} is large: with that probability a mechanism may publish whole "
-            "records. Choose it far below 1 / (number of records), such as 1e-9.",
-            stacklevel=2,
+            "records. Choose it far below 1 / (number of records), such as 1e-9."
         )
     return result
 

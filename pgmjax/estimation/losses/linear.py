@@ -13,13 +13,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
+from pgmjax._internal import checks
 from pgmjax._internal.arrays import module_of
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
@@ -319,11 +319,10 @@ def _told_apart(clique: Clique, values: np.ndarray, stddevs: np.ndarray) -> np.n
     if (stddevs >= least).all():
         return stddevs
     digits = MOST_DIGITS * float((least / stddevs).max())
-    warnings.warn(
+    checks.warn(
         f"the counts of the measurement on {clique} are up to {digits:.0e} times their noise, more than the "
         f"{MOST_DIGITS:.0e} that float64 can tell apart: they are fitted as if their noise were that much. "
-        "Counts that are known exactly may be a FixedMarginal.",
-        stacklevel=2,
+        "Counts that are known exactly may be a FixedMarginal."
     )
     return np.maximum(stddevs, least)
 
