@@ -159,8 +159,13 @@ def new_path(path: str | os.PathLike[str], unless: str = "") -> pathlib.Path:
         raise ValueError("The name of what is to be written is empty: give one.")
     if pathlib.Path(path).parts[:1] == ("~",):
         raise ValueError(
-            f"{os.fspath(path)} begins with ~, which a shell replaces only where it stands alone: write "
-            "the name of the folder instead."
+            f"{os.fspath(path)} begins with ~, which a shell replaces only at the beginning of a word "
+            "without quotes: write the name of the folder instead."
+        )
+    if os.sep == "/" and re.match(r"[A-Za-z]:\\", os.fspath(path)):
+        raise ValueError(
+            f"{os.fspath(path)} is a name as Windows writes it, and this is another system: write it "
+            "with /, as in /home/me/people."
         )
     target = pathlib.Path(path).absolute()
     if os.path.lexists(target):

@@ -39,6 +39,9 @@ _NEEDED = {
     "FILE)",
     "--out": "(the folder to make)",
     "--half-width": "(how far the answer may be off, in records, such as 50)",
+    "--error-bars": "(how standard errors are found; every interval is of 95 %)",
+    "--mechanism": "(pgmjax mechanisms describes each)",
+    "--devices": "(how many; which kind JAX chooses, see docs/gpu.md)",
 }
 """What an option is, for errors about its value or its absence."""
 _NO_SEED = (
@@ -63,19 +66,71 @@ _ADVICE: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(
             ("columns", "list", "attributes", "schema"), "pgmjax query DIR alone names the attributes"
         ),
+        **dict.fromkeys(("confidence", "ci", "level", "conf-level", "alpha"), "Every interval is of 95 %"),
+        **dict.fromkeys(
+            ("where", "filter", "sql", "query", "condition", "select"),
+            "Conditions stand behind DIR: pgmjax query DIR 'sex=F,age<30'",
+        ),
+        **dict.fromkeys(
+            ("group-by", "groupby", "by", "count", "counts", "table"),
+            "Counts of groups: --marginal age,sex",
+        ),
+        **dict.fromkeys(
+            ("mean", "sum", "median", "average"), "They follow from the counts of --marginal NAME"
+        ),
     },
     "session ask": {
         "epsilon": "An answer costs what its --half-width needs; --cap is the most that the whole session "
         "may spend",
     },
-    "": dict.fromkeys(
-        ("force", "overwrite", "replace", "clobber", "yes"),
-        "Nothing that exists is written over: give a new --out, or remove what is there",
-    ),
+    "": {
+        **dict.fromkeys(
+            ("force", "overwrite", "replace", "clobber", "yes"),
+            "Nothing that exists is written over: give a new --out, or remove what is there",
+        ),
+        **dict.fromkeys(
+            ("device", "gpu", "cuda", "use-gpu", "backend", "platform", "tpu"),
+            "JAX chooses the device, a card if it is installed for one; JAX_PLATFORMS=cpu before the command "
+            "keeps to the processor (docs/gpu.md)",
+        ),
+        **dict.fromkeys(
+            ("threads", "jobs", "n-jobs", "workers", "num-workers", "cores"),
+            "All cores are used; taskset -c 0-3 before the command keeps to four",
+        ),
+    },
 }
 """What to do instead of options that other programs have, by command; "" of all."""
-_ELSEWHERE: Mapping[str, str] = {"bounded": "replace-one", "unbounded": "add-remove"}
+_ELSEWHERE: Mapping[str, str] = {
+    **dict.fromkeys(
+        (
+            "bounded",
+            "substitution",
+            "substitute",
+            "change-one",
+            "swap",
+            "replace",
+            "replace-all",
+            "substitute-one",
+        ),
+        "replace-one",
+    ),
+    **dict.fromkeys(
+        ("unbounded", "add", "remove", "add-or-remove", "insert-delete", "symmetric", "symmetric-difference"),
+        "add-remove",
+    ),
+}
 """The choices here by their names elsewhere."""
+_NOISE = (
+    "laplace",
+    "laplacian",
+    "gaussian",
+    "gauss",
+    "normal",
+    "geometric",
+    "exponential",
+    "discrete-gaussian",
+)
+"""Words for noise, which is chosen by no option."""
 _NAMES: Mapping[str, str] = {"--groups": "Names of one group", "--marginal": "Names of one marginal"}
 """What stands behind an option that takes names joined by commas."""
 _STRAY: Mapping[str, str] = {
@@ -133,9 +188,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: command-line arguments. Default: those of the process.
     """
     parser = _parser()
+    argv = [*_words(argv)]
+    if argv[:1] == ["help"]:
+        argv = [*argv[1:], "--help"]
     with process.listening():
         try:
-            if not _words(argv):
+            if not argv:
                 parser.print_help()
                 return DONE
             arguments = parser.parse_args(argv)
@@ -151,10 +209,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             process.discard()
             return FAILED
         except (ValueError, TypeError, ArithmeticError, *_FILE_ERRORS) as error:
-            return _say(as_typed(str(error), parser, _words(argv)), BAD_INPUT)
+            return _say(as_typed(str(error), parser, argv), BAD_INPUT)
         except (ImportError, OSError, RuntimeError, MemoryError) as error:
             said = str(error) or type(error).__name__
-            return _say(as_typed(said, parser, _words(argv), refused=False), FAILED)
+            return _say(as_typed(said, parser, argv, refused=False), FAILED)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -277,6 +335,8 @@ def _meant(message: str, parser: argparse.ArgumentParser) -> str:
     option = parser._option_string_actions.get(message.partition(":")[0].removeprefix("argument "))
     if _ELSEWHERE.get(word.lower()) in known:
         return f". Did you mean {_ELSEWHERE[word.lower()]}?"
+    if word.lower() in _NOISE and {"add-remove", "marginals"} & {*known}:
+        return ". Noise follows from the budget: Laplace's without --delta, Gaussian with one"
     if word in _PARTS and "ask" in known and "status" in known:
         return f". {parser.prog} {_PARTS[word]} begins a session with its first question"
     if word in _COMMANDS and "release" in known:

@@ -583,16 +583,15 @@ def warn_if_insecure(inputs: Sequence[Input]) -> None:
 
 
 def read_names(text: str, domain: Domain) -> Clique:
-    """Return the attributes that a text such as `sex,"age, group"` names.
+    """Return the attributes that a text such as `sex,"age, group"`, `[age, sex]` or `age:sex` names.
 
     Raises:
         ValueError: none is named, one is unknown, or one is named twice.
     """
     names = next(csv.reader([text], skipinitialspace=True), [])
-    if len(names) == 1 and names[0] not in domain:
-        parts = [part for part in re.split(r"[\s*+~:&/;|]+", text.strip()) if part]
-        if len(parts) > 1 and set(parts) <= set(domain):
-            raise ValueError(f"Expected names joined by commas, got {text!r}: write {','.join(parts)}.")
+    parts = [part for part in re.split(r"[^\w.-]+", text) if part]
+    if parts and all(checks.same_word(part, domain) for part in parts):
+        names = parts  # nothing else in the text can be a name
     return as_clique(domain, names)
 
 

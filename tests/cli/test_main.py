@@ -171,6 +171,9 @@ def test_a_number_that_is_not_whole_is_said(capsys):
     assert "--steps: expected a whole number such as 1000, 1_000 or 1e3, got '1.5'" in capsys.readouterr().err
 
 
+DEMO = ["release", "--demo", "--relation", "add-remove", "--out", "o"]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -206,6 +209,16 @@ def test_a_number_that_is_not_whole_is_said(capsys):
             "rows.csv is the name of a file",
         ),
         (["audit", "--mechanism", "mine.py:Mine"], "write mine:Mine"),
+        (["release", "t.csv", "--gpu"], "JAX chooses the device"),
+        (["release", "t.csv", "--mechanism", "Gaussian"], "Noise follows from the budget"),
+        (["release", "t.csv", "--relation", "laplace"], "Noise follows from the budget"),
+        (["release", "t.csv", "--relation", "swap"], "Did you mean replace-one?"),
+        (["query", "r", "a=0", "--error-bars", "95%"], "every interval is of 95 %"),
+        (["query", "r", "--where", "a=0"], "Conditions stand behind DIR"),
+        (["query", "r"], "There is no folder r"),
+        ([*DEMO, "--epsilon", "1,5"], "write 1.5."),
+        ([*DEMO, "--epsilon", "1", "--delta", "10^-9"], "write 1e-9."),
+        ([*DEMO[:-1], "C:\\Users\\o", "--epsilon", "1"], "is a name as Windows writes it"),
         (["collect", "a*.json", "--domain", "d.json", "--out", "o"], "A shell replaces * and ?"),
         (["domain", "draft", "https://example.org/t.csv"], "is an address: download"),
         (
