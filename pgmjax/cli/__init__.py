@@ -138,21 +138,58 @@ _STRAY: Mapping[str, str] = {
     "promises is in its report.html and assurance.json",
 }
 """What to do instead of naming something to a command that takes no name."""
-_COMMANDS: Mapping[str, str] = {
-    **dict.fromkeys(
-        ("synthesize", "synthesise", "generate", "run", "measure"), "Did you mean pgmjax release?"
+_COMMANDS: Mapping[str, Mapping[str, str]] = {
+    "pgmjax": {
+        **dict.fromkeys(
+            ("synthesize", "synthesise", "generate", "run", "measure", "anonymize", "anonymise", "train"),
+            "Did you mean pgmjax release?",
+        ),
+        **dict.fromkeys(("sample", "draw"), "Did you mean pgmjax release FOLDER --add-rows N?"),
+        **dict.fromkeys(("compare", "list"), "Did you mean pgmjax mechanisms?"),
+        **dict.fromkeys(("ask", "count", "sql", "marginal"), "Did you mean pgmjax query?"),
+        **dict.fromkeys(("budget", "account", "accountant", "privacy"), "Did you mean pgmjax ledger?"),
+        **dict.fromkeys(("metadata", "schema", "draft", "init"), "Did you mean pgmjax domain draft?"),
+        **dict.fromkeys(("report", "show", "open", "view"), "The report of a release is DIR/report.html"),
+        **dict.fromkeys(
+            ("evaluate", "validate", "quality", "check", "metrics", "score"),
+            "How good a release is says DIR/report.html; pgmjax look compares it with its table, for the "
+            "holder",
+        ),
+    },
+    "pgmjax session": dict.fromkeys(
+        ("start", "open", "begin", "new", "init", "create"),
+        "pgmjax session ask begins a session with its first question",
     ),
-    **dict.fromkeys(("sample", "draw"), "Did you mean pgmjax release FOLDER --add-rows N?"),
-    **dict.fromkeys(("compare", "list"), "Did you mean pgmjax mechanisms?"),
-    **dict.fromkeys(("report", "show", "open", "view"), "The report of a release is DIR/report.html"),
-    **dict.fromkeys(
-        ("evaluate", "validate", "quality", "check", "metrics", "score"),
-        "How good a release is says DIR/report.html; pgmjax look compares it with its table, for the holder",
-    ),
+    "pgmjax domain": {
+        **dict.fromkeys(
+            ("make", "create", "new", "init", "infer", "generate", "detect", "guess", "write"),
+            "Did you mean pgmjax domain draft?",
+        ),
+        **dict.fromkeys(("validate", "verify", "test", "show"), "Did you mean pgmjax domain check?"),
+    },
+    "pgmjax ledger": {
+        **dict.fromkeys(
+            ("create", "new", "open", "make", "register", "start", "add", "add-table", "add-account"),
+            "Did you mean pgmjax ledger init, which opens an account for a table? A further table about "
+            "the same people: pgmjax ledger add-version",
+        ),
+        **dict.fromkeys(
+            ("set-budget", "budget", "cap", "set", "raise", "increase", "set-epsilon", "topup"),
+            "pgmjax ledger init --epsilon fixes a budget, which cannot be changed later",
+        ),
+        **dict.fromkeys(
+            ("reset", "delete", "remove", "clear", "refund", "undo", "close"),
+            "What was released stays released, so no charge is taken back",
+        ),
+        **dict.fromkeys(
+            ("list", "ls", "status", "balance", "left", "remaining", "history"),
+            "Did you mean pgmjax ledger show?",
+        ),
+        **dict.fromkeys(("check", "validate", "audit"), "Did you mean pgmjax ledger verify?"),
+        **dict.fromkeys(("spend", "charge", "pay"), "pgmjax release --ledger FILE charges a release"),
+    },
 }
-"""What to type or to look at, for commands that one may try."""
-_PARTS: Mapping[str, str] = dict.fromkeys(("start", "open", "begin", "new", "init", "create"), "ask")
-"""What begins a session, for words that one may try."""
+"""What to type or to look at, for commands that one may try, by the command that they stand behind."""
 _SETTINGS = (
     "accounting alpha answer cliques compress count_share degree encoding estimate expected_records first "
     "history kept_noise learner max_candidates max_cells penalty repeat restart_seed restarts rounds "
@@ -337,12 +374,12 @@ def _meant(message: str, parser: argparse.ArgumentParser) -> str:
         return f". Did you mean {_ELSEWHERE[word.lower()]}?"
     if word.lower() in _NOISE and {"add-remove", "marginals"} & {*known}:
         return ". Noise follows from the budget: Laplace's without --delta, Gaussian with one"
-    if word in _PARTS and "ask" in known and "status" in known:
-        return f". {parser.prog} {_PARTS[word]} begins a session with its first question"
-    if word in _COMMANDS and "release" in known:
-        return f". {_COMMANDS[word]}"
+    if option is None and word.lower() in _COMMANDS.get(parser.prog, ()):
+        return f". {_COMMANDS[parser.prog][word.lower()]}"
     if "--text-encoding" in parser._option_string_actions and _is_codec(word):
         return f". Did you mean --text-encoding {word}?"
+    if option is None and os.path.isfile(word):
+        return f". A command stands before a file, as in {parser.prog} {known[0]} {word}"
     if "," in word and option is not None:
         return ". Put spaces between several" if option.nargs == "+" else ". Give one of them"
     close = difflib.get_close_matches(word, known, 1, 0.7)
@@ -390,6 +427,8 @@ def _instead(words: Sequence[str], parser: argparse.ArgumentParser, given: Seque
             return f". {_STRAY[command]}"
         if "--domain" in known and re.search(r"\.(json|ya?ml)$", words[0]):
             return f". Did you mean --domain {words[0]}?"
+        if "--out" in known and re.search(r"\.(json|ya?ml|html)$", words[0]):
+            return f". Did you mean --out {words[0]}?"
         return f". That is one too many: {takes}, and an option takes one value at most"
     for name in (command, ""):
         if advice := _ADVICE.get(name, {}).get(option.lstrip("-")):

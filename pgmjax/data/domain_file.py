@@ -148,7 +148,7 @@ class _Yaml:
             remedy = (
                 "Indent with spaces"
                 if "\\t" in found
-                else "Two colons in one line need braces, as in sex: {labels: [F, M]}"
+                else "Two colons in one line need braces and a space behind each, as in sex: {labels: [F, M]}"
                 if "mapping values" in found
                 else "Check colons, commas, brackets and indentation, and put quotes around text such as >50K"
             )
