@@ -82,6 +82,8 @@ _ADVICE: Mapping[str, Mapping[str, str]] = {
     "session ask": {
         "epsilon": "An answer costs what its --half-width needs; --cap is the most that the whole session "
         "may spend",
+        "delta": "Answers have no delta of privacy; the probability that the exact count is further "
+        "away is --beta",
     },
     "": {
         **dict.fromkeys(
@@ -134,6 +136,11 @@ _NOISE = (
 _NAMES: Mapping[str, str] = {"--groups": "Names of one group", "--marginal": "Names of one marginal"}
 """What stands behind an option that takes names joined by commas."""
 _STRAY: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("ledger show", "session status", "session export"),
+        "The name of an account or a session goes behind --name",
+    ),
+    "session ask": "One count is asked at a time; conditions of one count are joined by commas",
     "audit": "An audit tests the mechanism behind --mechanism NAME on tables that it makes; what a release "
     "promises is in its report.html and assurance.json",
 }
