@@ -39,6 +39,7 @@ _NEEDED = {
     "FILE)",
     "--out": "(the folder to make)",
     "--half-width": "(how far the answer may be off, in records, such as 50)",
+    "--domain": "(the domain file, .yaml or .json; pgmjax domain draft begins one)",
     "--error-bars": "(how standard errors are found; every interval is of 95 %)",
     "--mechanism": "(pgmjax mechanisms describes each)",
     "--devices": "(how many; which kind JAX chooses, see docs/gpu.md)",
@@ -62,6 +63,8 @@ _ADVICE: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("kway", "k", "ways", "degree"), "Did you mean --all-kway?"),
     },
     "query": {
+        "domain": "The release holds its domain",
+        **dict.fromkeys(("epsilon", "delta", "budget", "relation"), "Queries of a release cost nothing"),
         **dict.fromkeys(("out", "output", "csv"), "Answers are printed: put > FILE behind them, or --json"),
         **dict.fromkeys(
             ("columns", "list", "attributes", "schema"), "pgmjax query DIR alone names the attributes"
@@ -85,6 +88,11 @@ _ADVICE: Mapping[str, Mapping[str, str]] = {
         "delta": "Answers have no delta of privacy; the probability that the exact count is further "
         "away is --beta",
     },
+    "fit": dict.fromkeys(
+        ("epsilon", "delta", "relation", "budget", "noise"),
+        "No noise is added here: --stddev says how much there is",
+    ),
+    "look": {"domain": "The release holds its domain"},
     "": {
         **dict.fromkeys(
             ("force", "overwrite", "replace", "clobber", "yes"),
@@ -166,6 +174,9 @@ _COMMANDS: Mapping[str, Mapping[str, str]] = {
     "pgmjax session": dict.fromkeys(
         ("start", "open", "begin", "new", "init", "create"),
         "pgmjax session ask begins a session with its first question",
+    ),
+    "pgmjax history": dict.fromkeys(
+        ("show", "list", "view", "query", "status"), "Did you mean pgmjax history ask?"
     ),
     "pgmjax domain": {
         **dict.fromkeys(
@@ -308,6 +319,9 @@ class _Parser(argparse.ArgumentParser):
             made = [word for word in self.words if os.path.isfile(os.path.join(word, "release.json"))]
             if made:
                 message = f"{made[0]} is a release: --add-rows N draws more rows from it, at no further cost"
+        files = [word for word in self.words if re.search(r"\.ya?ml$", word)]
+        if "arguments are required" in message and "--domain" in message and files:
+            message = f"--domain is missing. Did you mean --domain {files[0]}?"
         if "arguments are required" in message:
             for option, meaning in _NEEDED.items():
                 message = re.sub(rf"{option}\b", f"{option} {meaning}", message)
