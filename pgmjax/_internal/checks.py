@@ -122,15 +122,16 @@ def integer_of_text(text: str) -> int:
 
 
 def not_grouped(text: str) -> None:
-    """Refuse a number such as 10.000: ten thousand to some, and ten to others.
+    """Refuse a number such as 10.000 or 10,000: ten thousand to some, and ten to others.
 
     Raises:
         ValueError: it is one.
     """
     text = text.strip()
-    if re.fullmatch(r"[1-9]\d{0,2}(\.\d{3})+", text):
-        plain, whole = text.replace(".", ""), text.partition(".")[0]
-        other = f" or {whole}" if set(plain.removeprefix(whole)) == {"0"} else ", without the point"
+    if re.fullmatch(r"[1-9]\d{0,2}([.,])\d{3}(\1\d{3})*", text):
+        whole, *groups = re.split("[.,]", text)
+        plain = "".join([whole, *groups])
+        other = f" or {whole}" if {*"".join(groups)} == {"0"} else ", without a separator"
         raise ValueError(f"{text[:40]!a} may be thousands or a fraction: write {plain}{other}")
 
 

@@ -103,7 +103,7 @@ def _check_table(arguments: argparse.Namespace) -> None:
         ),
         (
             arguments.demo == (arguments.table is not None),
-            "Give a table, as the last name, or --demo to try the command on a public table.",
+            "Give a table, as the last name, or --demo to try the command on a public table, not both.",
         ),
     )
 

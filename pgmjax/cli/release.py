@@ -415,7 +415,12 @@ def check_table(arguments: argparse.Namespace) -> None:
     process.refuse(
         (
             arguments.demo == (arguments.table is not None),
-            "Give a table, or --demo to try the command on a public table.",
+            "Give a table, or --demo to try the command on a public table, not both.",
+        ),
+        (
+            os.path.isfile(os.path.join(arguments.table or "", "release.json")),
+            f"{arguments.table} is a release: pgmjax release {arguments.table} --add-rows N draws more rows "
+            "from it, at no further cost.",
         ),
         (
             arguments.demo and demo_has,
@@ -536,7 +541,7 @@ def of_columns(arguments: argparse.Namespace, domain: Any, record: Any) -> Itera
     others = [weights] * (weights is not None) + ([] if unit is None else [unit["column"]])
     left = sum(not places_of(name, [*(domain or ()), *others]) for name in names)
     if left:
-        yield f"Left out: {left} columns that are not in the domain (pgmjax domain check names them)."
+        yield f"Columns left out, as the domain has none such: {left} (pgmjax domain check names them)."
     if left and unit is None:
         yield (
             "Each record is protected by itself. If a column says whose it is, --unit COLUMN protects a "

@@ -29,9 +29,10 @@ LEAST, MOST = Fraction(sys.float_info.min), Fraction(sys.float_info.max)
 
 def _no_number(name: str, value: str) -> ValueError:
     """Return the refusal of a text, with the number that it probably stands for."""
-    meant = re.sub(
-        r"(?:10|\d+[*x]10)(?:\^|\*\*)", "1e", value.strip("\"'\u201c\u201d\u2018\u2019 ").replace(",", ".")
-    )
+    meant = value.strip("\"'\u201c\u201d\u2018\u2019 ").replace(",", ".")
+    meant = re.sub(r"10(\^|\*\*)(?=-?[0-9])", "1e", meant)
+    if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?%", meant):
+        meant = f"{Decimal(meant[:-1]) / 100:f}"
     write = f": write {meant}" if _NUMBER.fullmatch(meant) else ""
     return ValueError(f"{name} must be a number such as 1, 0.1, '1/3' or '1e-9', got {value[:40]!r}{write}.")
 
