@@ -40,6 +40,7 @@ _NEEDED = {
     "--out": "(the folder to make)",
     "--half-width": "(how far the answer may be off, in records, such as 50)",
     "--domain": "(the domain file, .yaml or .json; pgmjax domain draft begins one)",
+    "--records": "(how many records there are, such as 1000, or a guess; no table is read)",
     "--error-bars": "(how standard errors are found; every interval is of 95 %)",
     "--mechanism": "(pgmjax mechanisms describes each)",
     "--devices": "(how many; which kind JAX chooses, see docs/gpu.md)",
@@ -151,13 +152,19 @@ _ELSEWHERE: Mapping[str, str] = _each(
         "clamp clipped truncate": "clip",
         "na nan null none": "missing",
         "excel xlsx tsv": "csv",
+        "rdp": "renyi",
+        "cdp rho": "zcdp",
         "unbounded add remove add-or-remove insert-delete symmetric symmetric-difference": "add-remove",
     }
 )
 """The choices here by their names elsewhere."""
 _NOISE = "laplace laplacian gaussian gauss normal geometric exponential discrete-gaussian discrete-laplace"
 """Words for noise, which is chosen by no option."""
-_NAMES: Mapping[str, str] = {"--groups": "Names of one group", "--marginal": "Names of one marginal"}
+_NAMES: Mapping[str, str] = {
+    "--groups": "Names of one group are joined by commas, as in --groups age,sex; another stands behind "
+    "a --groups of its own",
+    "--marginal": "Names of one marginal are joined by commas, as in --marginal age,sex",
+}
 """What stands behind an option that takes names joined by commas."""
 _STRAY: Mapping[str, str] = {
     "ledger show": "The name of an account goes behind --name",
@@ -480,7 +487,7 @@ def _instead_of_word(word: str, parser: argparse.ArgumentParser, given: Sequence
         return ". Write an option and its value without =, as in --epsilon 1"
     for named, what in _NAMES.items():
         if named in given and word in given[given.index(named) :]:
-            return f". {what} are joined by commas, as in {named} age,sex"
+            return f". {what}"
     before = given[given.index(word) - 1] if word in given else ""
     if "--option" in given and before in _SETTINGS.split():
         return ". Write the options of a mechanism as --option NAME=VALUE, such as --option rounds=3"
