@@ -41,12 +41,15 @@ _LIST = r"(?![(\[][-+\d.\s]+,[-+\d.\s]+[)\]])(?:\(([^()]*)\)|\[([^\]\[]*)\]|\{([
 """Values that commas part; two numbers may be the ends of a range, and are none."""
 _AS_HERE: tuple[tuple[str, Any], ...] = (
     (r"^\s*where\b", ""),
-    ("[\u2018\u2019]", "'"),
+    (r";\s*$", ""),
+    ("[\u2018\u2019`]", "'"),
     ("[\u201c\u201d]", '"'),
     ("\u2264", "<="),
     ("\u2265", ">="),
     ("\u2260|<>", "!="),
     (r"([\w.]+)\s+between\s+([^\s,]+)\s+and\s+([^\s,)]+)", r"\1>=\2,\1<=\3"),
+    (r"\.isin\s*\(\s*\[([^\]\[]*)\]\s*\)", r" in {\1}"),
+    (r"%in%\s*c\(([^()]*)\)", r" in {\1}"),
     (r"\s+is\s+not\s+", "!="),
     (r"\s+is\s+", "="),
     (r"=\s*(?:null|na|nan)\b", "=missing"),
@@ -56,17 +59,19 @@ _AS_HERE: tuple[tuple[str, Any], ...] = (
         lambda it: f"{it[1]}!=" + it[it.lastindex].replace(",", f",{it[1]}!="),
     ),
     (rf"\bin\s*{_LIST}", lambda it: f"in {{{it[it.lastindex].replace(',', '|')}}}"),
-    (r"(?<!\w)\(([^()]*[<>=][^()]*)\)", r"\1"),
+    (r"(?<!\w)\(([^()]*[<>={][^()]*)\)", r"\1"),
     (r"\s*(?:\band\b|&&?|;)\s*(?=['\"]?(?:NAMES)(?!\w))", ","),
 )
 """How conditions are written elsewhere, and how here; NAMES stands for those of the attributes."""
 _ADVICE = {
     r"\bselect\b|\bgroup\s+by\b": "Write conditions alone; the counts of all groups are a marginal: pgmjax "
     "query DIR --marginal age,sex.",
-    r"\bor\b|\|.*[|<>=]": "There is no OR: counts of conditions that exclude one another may be added up.",
+    r"\bor\b|\|\||\|[^{}]*[<>=]": "There is no OR: add up counts of conditions that exclude one another.",
     r"\bnot\b|!(?!=)": "There is no NOT before a condition: write sex!=F.",
     r"\bin\s*[(\[]": "Write in {20|30} for two values, and age>=20,age<30 for what lies between them.",
-    r"\blike\b|~|=\s*\*": "There are no patterns: name the values, as in job in {cook|judge}.",
+    r"\b(like|contains|startswith|matches)\b|~|=\s*\*": (
+        "There are no patterns: name the values, as in job in {cook|judge}."
+    ),
     r"\d,\d{3}\b": "Write numbers without a separator of thousands.",
 }
 """What to do instead of what cannot be asked, by words of a text that was refused."""
@@ -158,7 +163,8 @@ def conditions(text: str, domain: Domain, *, interpolate: bool = False) -> Condi
         except ValueError as error:
             problem = str(error)
     raise ValueError(
-        problem + next((f" {it}" for form, it in _ADVICE.items() if re.search(form, text, re.IGNORECASE)), "")
+        problem
+        + next((f" {it}" for form, it in _ADVICE.items() if re.search(form, written, re.IGNORECASE)), "")
     )
 
 

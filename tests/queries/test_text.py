@@ -72,6 +72,10 @@ CASES = {
     "age IS NOT NULL; sex<>Male": {"age": (0, 1, 2), "sex": (0,)},
     "age \u2265 20, sex=\u201cMale\u201d": {"age": (1, 2), "sex": (1,)},
     "age=[20,30)": {"age": (1,)},
+    "weeks.isin([1, 5])": {"weeks": (0, 2)},
+    "(sex.isin(['Male'])) & (age < 30);": {"sex": (1,), "age": (0, 1)},
+    "sex %in% c('Male', \"Female\")": {"sex": (0, 1)},
+    "`sex` = 'Male'": {"sex": (1,)},
     "state in {a,b}": {"state": (0,)},  # a label with a comma stays one
 }
 
@@ -116,7 +120,7 @@ ERRORS = {
     "income=4": "'4' is not a value of 'income'",
     "income=1.5": "is not a value of 'income'",
     "state='a,b' sex=Male": "Expected a comma before",
-    "sex=Male OR age<30": "There is no OR: counts of conditions that exclude",
+    "sex=Male OR age<30": "There is no OR: add up counts of conditions that exclude",
     "sex=Male AND NOT (age<30)": "There is no NOT before a condition",
     "sex LIKE 'M%'": "There are no patterns",
     "weeks in [1, 5]": "for what lies between them",  # a list to some, and a range to others
