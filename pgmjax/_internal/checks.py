@@ -133,15 +133,16 @@ def integer_of_text(text: str) -> int:
 
 
 def not_grouped(text: str) -> None:
-    """Refuse a number such as 10.000: ten thousand to some, and ten to others.
+    """Refuse a number such as 10.000 or 10,000: ten thousand to some, and ten to others.
 
     Raises:
         ValueError: it is one.
     """
     text = text.strip()
-    if re.fullmatch(r"[1-9]\d{0,2}(\.\d{3})+", text):
-        plain, whole = text.replace(".", ""), text.partition(".")[0]
-        other = f" or {whole}" if set(plain.removeprefix(whole)) == {"0"} else ", without the point"
+    if re.fullmatch(r"[1-9]\d{0,2}([.,])\d{3}(\1\d{3})*", text):
+        whole, *groups = re.split("[.,]", text)
+        plain = "".join([whole, *groups])
+        other = f" or {whole}" if {*"".join(groups)} == {"0"} else ", without a separator"
         raise ValueError(f"{text[:40]!a} may be thousands or a fraction: write {plain}{other}")
 
 
@@ -170,8 +171,13 @@ def new_path(path: str | os.PathLike[str], unless: str = "") -> pathlib.Path:
         raise ValueError("The name of what is to be written is empty: give one.")
     if pathlib.Path(path).parts[:1] == ("~",):
         raise ValueError(
-            f"{os.fspath(path)} begins with ~, which a shell replaces only where it stands alone: write "
-            "the name of the folder instead."
+            f"{os.fspath(path)} begins with ~, which a shell replaces only at the beginning of a word "
+            "without quotes: write the name of the folder instead."
+        )
+    if os.sep == "/" and re.match(r"[A-Za-z]:\\", os.fspath(path)):
+        raise ValueError(
+            f"{os.fspath(path)} is a name as Windows writes it, and this is another system: write it "
+            "with /, as in /home/me/people."
         )
     target = pathlib.Path(path).absolute()
     if os.path.lexists(target):

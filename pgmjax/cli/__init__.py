@@ -39,65 +39,191 @@ _NEEDED = {
     "FILE)",
     "--out": "(the folder to make)",
     "--half-width": "(how far the answer may be off, in records, such as 50)",
+    "--domain": "(the domain file, .yaml or .json; pgmjax domain draft begins one)",
+    "--records": "(how many records there are, such as 1000, or a guess; no table is read)",
+    "--error-bars": "(how standard errors are found; every interval is of 95 %)",
+    "--mechanism": "(pgmjax mechanisms describes each)",
+    "--devices": "(how many; which kind JAX chooses, see docs/gpu.md)",
 }
 """What an option is, for errors about its value or its absence."""
 _NO_SEED = (
     ". Noise that protects has no seed. For research there is --insecure-seed N; its release protects nobody"
 )
+
+
+def _each(table: Mapping[str, str]) -> dict[str, str]:
+    """Return what a table says of several words together, by word."""
+    return {word: said for words, said in table.items() for word in words.split()}
+
+
 _ADVICE: Mapping[str, Mapping[str, str]] = {
-    "release": {
-        **dict.fromkeys(
-            ("marginals", "marginal", "cliques", "pairs"),
-            'Name marginals in a file: --workload FILE, [["age", "sex"]], or take all pairs: --all-kway 2',
-        ),
-        **dict.fromkeys(
-            ("columns", "cols", "attributes", "features", "select", "drop", "exclude"),
-            "The domain file chooses the columns: leave the others out of it",
-        ),
-        **dict.fromkeys(("format", "output-format", "csv", "type"), "Rows are written as --synthetic csv"),
-        **dict.fromkeys(("budget", "eps"), "Did you mean --epsilon?"),
-        **dict.fromkeys(("kway", "k", "ways", "degree"), "Did you mean --all-kway?"),
-    },
-    "query": {
-        **dict.fromkeys(("out", "output", "csv"), "Answers are printed: put > FILE behind them, or --json"),
-        **dict.fromkeys(
-            ("columns", "list", "attributes", "schema"), "pgmjax query DIR alone names the attributes"
-        ),
-    },
+    "release": _each(
+        {
+            "marginals marginal cliques pairs": (
+                'Name marginals in a file: --workload FILE, [["age", "sex"]], or take all pairs: --all-kway 2'
+            ),
+            "columns cols attributes features select drop exclude": (
+                "The domain file chooses the columns: leave the others out of it"
+            ),
+            "format output-format csv type": "Rows are written as --synthetic csv",
+            "kway k ways degree": "Did you mean --all-kway?",
+            "sample": "Rows are drawn with the release, --rows N of them; more of a release: --add-rows N",
+            "noise sigma scale sensitivity rho": (
+                "Noise follows from --epsilon, --delta and what is measured"
+            ),
+            "timeout time-limit": "A smaller model takes less time: --max-cells N",
+            "lr learning-rate optimizer": "Did you mean --solver?",
+        }
+    ),
+    "query": _each(
+        {
+            "domain": "The release holds its domain",
+            "epsilon delta budget relation": "Queries of a release cost nothing",
+            "out output csv": "Answers are printed: put > FILE behind them, or --json",
+            "columns list attributes schema": "pgmjax query DIR alone names the attributes",
+            "confidence ci level conf-level alpha": "Every interval is of 95 %",
+            "where filter sql query condition select": (
+                "Conditions stand behind DIR: pgmjax query DIR 'sex=F,age<30'"
+            ),
+            "group-by groupby by count counts table": "Counts of groups: --marginal age,sex",
+            "mean sum median average": "They follow from the counts of --marginal NAME",
+        }
+    ),
     "session ask": {
-        "epsilon": "An answer costs what its --half-width needs; --cap is the most that the whole session "
-        "may spend",
+        "epsilon": (
+            "An answer costs what its --half-width needs; --cap is the most that the whole session may spend"
+        ),
+        "delta": (
+            "Answers have no delta of privacy; the probability that the exact count is further away is --beta"
+        ),
     },
-    "": dict.fromkeys(
-        ("force", "overwrite", "replace", "clobber", "yes"),
-        "Nothing that exists is written over: give a new --out, or remove what is there",
+    "fit": _each(
+        {"epsilon delta relation budget noise": "No noise is added here: --stddev says how much there is"}
+    ),
+    "look": {"domain": "The release holds its domain"},
+    "": _each(
+        {
+            "force overwrite replace clobber yes": (
+                "Nothing that exists is written over: give a new --out, or remove what is there"
+            ),
+            "device gpu cuda use-gpu backend platform tpu": (
+                "JAX chooses the device, a card if it is installed for one; JAX_PLATFORMS=cpu before the "
+                "command keeps to the processor (docs/gpu.md)"
+            ),
+            "threads jobs n-jobs workers num-workers cores": (
+                "All cores are used; taskset -c 0-3 before the command keeps to four"
+            ),
+            "sep delimiter separator skiprows sheet sheet-name index-col quotechar": (
+                "How a table is laid out is found from its first lines, of the first sheet: names stand "
+                "in the first line"
+            ),
+            "decimal thousands na na-values null-values dtype": (
+                "How values are written says the domain file, by decimal, thousands, missing or labels "
+                "of a column"
+            ),
+            "bounds lower upper min max ranges": (
+                "The ends of a column stand in the domain file, as age: {min: 0, max: 99}"
+            ),
+            "verbose debug log-level v": "Everything is told without an option; --quiet tells nothing",
+        }
     ),
 }
-"""What to do instead of options that other programs have, by command; "" of all."""
-_ELSEWHERE: Mapping[str, str] = {"bounded": "replace-one", "unbounded": "add-remove"}
+"""What to do instead of options that other programs have, by command; "" of all that have no such option."""
+_ALSO: Mapping[str, str] = _each(
+    {
+        "output o dest output-dir outdir output-path save-to": "--out",
+        "num-samples sample-size n-samples num-rows n-rows nrows": "--rows",
+        "synthesizer model algorithm mech": "--mechanism",
+        "metadata schema": "--domain",
+        "neighbours neighbors neighbouring neighboring adjacency": "--relation",
+        "id primary-key user-id person privacy-unit entity": "--unit",
+        "max-contributions max-ids contributions contribution-bound": "--max-records",
+        "epochs iterations max-iter iters niter": "--steps",
+        "max-model-size memory max-size": "--max-cells",
+        "budget eps privacy-budget": "--epsilon",
+        "preprocessor-eps": "--discover",
+    }
+)
+"""Options by their names elsewhere."""
+_ELSEWHERE: Mapping[str, str] = _each(
+    {
+        "bounded substitution substitute substitute-one change-one swap replace": "replace-one",
+        "ignore skip exclude omit": "drop",
+        "clamp clipped truncate": "clip",
+        "na nan null none": "missing",
+        "excel xlsx tsv": "csv",
+        "rdp": "renyi",
+        "cdp rho": "zcdp",
+        "unbounded add remove add-or-remove insert-delete symmetric symmetric-difference": "add-remove",
+    }
+)
 """The choices here by their names elsewhere."""
-_NAMES: Mapping[str, str] = {"--groups": "Names of one group", "--marginal": "Names of one marginal"}
+_NOISE = "laplace laplacian gaussian gauss normal geometric exponential discrete-gaussian discrete-laplace"
+"""Words for noise, which is chosen by no option."""
+_NAMES: Mapping[str, str] = {
+    "--groups": "Names of one group are joined by commas, as in --groups age,sex; another stands behind "
+    "a --groups of its own",
+    "--marginal": "Names of one marginal are joined by commas, as in --marginal age,sex",
+}
 """What stands behind an option that takes names joined by commas."""
 _STRAY: Mapping[str, str] = {
-    "audit": "An audit tests the mechanism behind --mechanism NAME on tables that it makes; what a release "
-    "promises is in its report.html and assurance.json",
+    "ledger show": "The name of an account goes behind --name",
+    "session status": "The name of a session goes behind --name",
+    "session export": "The name of a session goes behind --name",
+    "session ask": "One count is asked at a time; conditions of one count are joined by commas",
+    "audit": (
+        "An audit tests the mechanism behind --mechanism NAME on tables that it makes; what a release "
+        "promises is in its report.html and assurance.json"
+    ),
 }
 """What to do instead of naming something to a command that takes no name."""
-_COMMANDS: Mapping[str, str] = {
-    **dict.fromkeys(
-        ("synthesize", "synthesise", "generate", "run", "measure"), "Did you mean pgmjax release?"
+_COMMANDS: Mapping[str, Mapping[str, str]] = {
+    "pgmjax": _each(
+        {
+            "synthesize synthesise generate run measure anonymize anonymise train": (
+                "Did you mean pgmjax release?"
+            ),
+            "sample draw": "Did you mean pgmjax release FOLDER --add-rows N?",
+            "compare list": "Did you mean pgmjax mechanisms?",
+            "ask count sql marginal": "Did you mean pgmjax query?",
+            "budget account accountant privacy": "Did you mean pgmjax ledger?",
+            "metadata schema draft init": "Did you mean pgmjax domain draft?",
+            "report show open view": "The report of a release is DIR/report.html",
+            "evaluate validate quality check metrics score": (
+                "How good a release is says DIR/report.html; pgmjax look compares it with its table, for "
+                "the holder"
+            ),
+        }
     ),
-    **dict.fromkeys(("sample", "draw"), "Did you mean pgmjax release FOLDER --add-rows N?"),
-    **dict.fromkeys(("compare", "list"), "Did you mean pgmjax mechanisms?"),
-    **dict.fromkeys(("report", "show", "open", "view"), "The report of a release is DIR/report.html"),
-    **dict.fromkeys(
-        ("evaluate", "validate", "quality", "check", "metrics", "score"),
-        "How good a release is says DIR/report.html; pgmjax look compares it with its table, for the holder",
+    "pgmjax session": _each(
+        {"start open begin new init create": "pgmjax session ask begins a session with its first question"}
+    ),
+    "pgmjax history": _each({"show list view query status": "Did you mean pgmjax history ask?"}),
+    "pgmjax domain": _each(
+        {
+            "make create new init infer generate detect guess write": "Did you mean pgmjax domain draft?",
+            "validate verify test show": "Did you mean pgmjax domain check?",
+        }
+    ),
+    "pgmjax ledger": _each(
+        {
+            "create new open make register start add add-table add-account": (
+                "pgmjax ledger init opens an account for a table, and pgmjax ledger add-version takes "
+                "another table about the same people"
+            ),
+            "set-budget budget cap set raise increase set-epsilon topup": (
+                "pgmjax ledger init --epsilon fixes a budget, which cannot be changed later"
+            ),
+            "reset delete remove clear refund undo close": (
+                "What was released stays released, so no charge is taken back"
+            ),
+            "list ls status balance left remaining history": "Did you mean pgmjax ledger show?",
+            "check validate audit": "Did you mean pgmjax ledger verify?",
+            "spend charge pay": "pgmjax release --ledger FILE charges a release",
+        }
     ),
 }
-"""What to type or to look at, for commands that one may try."""
-_PARTS: Mapping[str, str] = dict.fromkeys(("start", "open", "begin", "new", "init", "create"), "ask")
-"""What begins a session, for words that one may try."""
+"""What to type or to look at, for commands that one may try, by the command that they stand behind."""
 _SETTINGS = (
     "accounting alpha answer cliques compress count_share degree encoding estimate expected_records first "
     "history kept_noise learner max_candidates max_cells penalty repeat restart_seed restarts rounds "
@@ -133,9 +259,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: command-line arguments. Default: those of the process.
     """
     parser = _parser()
+    argv = [*_words(argv)]
+    if argv[:1] == ["help"]:
+        argv = [*argv[1:], "--help"]
     with process.listening():
         try:
-            if not _words(argv):
+            if not argv:
                 parser.print_help()
                 return DONE
             arguments = parser.parse_args(argv)
@@ -151,10 +280,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             process.discard()
             return FAILED
         except (ValueError, TypeError, ArithmeticError, *_FILE_ERRORS) as error:
-            return _say(as_typed(str(error), parser, _words(argv)), BAD_INPUT)
+            return _say(as_typed(str(error), parser, argv), BAD_INPUT)
         except (ImportError, OSError, RuntimeError, MemoryError) as error:
             said = str(error) or type(error).__name__
-            return _say(as_typed(said, parser, _words(argv), refused=False), FAILED)
+            return _say(as_typed(said, parser, argv, refused=False), FAILED)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -206,6 +335,9 @@ class _Parser(argparse.ArgumentParser):
             made = [word for word in self.words if os.path.isfile(os.path.join(word, "release.json"))]
             if made:
                 message = f"{made[0]} is a release: --add-rows N draws more rows from it, at no further cost"
+        files = [word for word in self.words if re.search(r"\.ya?ml$", word)]
+        if "arguments are required" in message and "--domain" in message and files:
+            message = f"--domain is missing. Did you mean --domain {files[0]}?"
         if "arguments are required" in message:
             for option, meaning in _NEEDED.items():
                 message = re.sub(rf"{option}\b", f"{option} {meaning}", message)
@@ -277,12 +409,14 @@ def _meant(message: str, parser: argparse.ArgumentParser) -> str:
     option = parser._option_string_actions.get(message.partition(":")[0].removeprefix("argument "))
     if _ELSEWHERE.get(word.lower()) in known:
         return f". Did you mean {_ELSEWHERE[word.lower()]}?"
-    if word in _PARTS and "ask" in known and "status" in known:
-        return f". {parser.prog} {_PARTS[word]} begins a session with its first question"
-    if word in _COMMANDS and "release" in known:
-        return f". {_COMMANDS[word]}"
+    if word.lower() in _NOISE.split() and {"add-remove", "marginals"} & {*known}:
+        return ". Noise follows from the budget: Laplace's without --delta, Gaussian with one"
+    if option is None and word.lower() in _COMMANDS.get(parser.prog, ()):
+        return f". {_COMMANDS[parser.prog][word.lower()]}"
     if "--text-encoding" in parser._option_string_actions and _is_codec(word):
         return f". Did you mean --text-encoding {word}?"
+    if option is None and os.path.isfile(word):
+        return f". A command stands before a file, as in {parser.prog} {known[0]} {word}"
     if "," in word and option is not None:
         return ". Put spaces between several" if option.nargs == "+" else ". Give one of them"
     close = difflib.get_close_matches(word, known, 1, 0.7)
@@ -315,33 +449,23 @@ def _instead(words: Sequence[str], parser: argparse.ArgumentParser, given: Seque
         return ". It is a blank: is there a space behind the backslash that ends a line?"
     option = next((word.partition("=")[0] for word in words if word.startswith("-")), None)
     if option is None:
-        bare = re.sub(r"^\W+", "", words[0]).partition("=")[0]
-        if f"--{bare}" in known:
-            return f". Did you mean --{bare}? An option begins with two hyphens"
-        if "=" in given:
-            return ". Write an option and its value without =, as in --epsilon 1"
-        for named, what in _NAMES.items():
-            if named in given and words[0] in given[given.index(named) :]:
-                return f". {what} are joined by commas, as in {named} age,sex"
-        before = given[given.index(words[0]) - 1] if words[0] in given else ""
-        if "--option" in given and before in _SETTINGS.split():
-            return ". Write the options of a mechanism as --option NAME=VALUE, such as --option rounds=3"
-        if command in _STRAY:
-            return f". {_STRAY[command]}"
-        if "--domain" in known and re.search(r"\.(json|ya?ml)$", words[0]):
-            return f". Did you mean --domain {words[0]}?"
-        return f". That is one too many: {takes}, and an option takes one value at most"
-    for name in (command, ""):
-        if advice := _ADVICE.get(name, {}).get(option.lstrip("-")):
+        return _instead_of_word(words[0], parser, given, takes)
+    name = option.lstrip("-")
+    if name.upper() in places:
+        return f". Did you mean {name.upper()}, without an option?"
+    for place in (command, ""):
+        if advice := _ADVICE.get(place, {}).get(name):
             return f". {advice}"
+    if (also := _ALSO.get(name)) in known:
+        return f". Did you mean {also}?"
+    if name in ("input", "data", "file", "csv", "i", "table") and "TABLE" in places:
+        return ". The table stands without an option: " + f"{parser.prog} TABLE"
     name = option.lstrip("-").replace("-", "_")
     if name in ("seed", "random_seed", "random_state") and "--insecure-seed" in known:
         return _NO_SEED
     if "--option" in known and name in _SETTINGS.split():
         return f". Did you mean --option {name}=VALUE?"
     name = option.lstrip("-")
-    if name.upper() in places:
-        return f". Did you mean {name.upper()}, without an option?"
     close = [f"--{each.replace('_', '-')}" for each in ARGUMENTS.get(name, ())]
     close = [each for each in close if each in known] or _close(option, known)
     if len(name) == 1:
@@ -351,6 +475,29 @@ def _instead(words: Sequence[str], parser: argparse.ArgumentParser, given: Seque
     others = [*_having(option, _parser())]
     also = f"It is an option of {' and '.join(others[:2])}" if others else f"{takes}; --help lists these"
     return f". {also}"
+
+
+def _instead_of_word(word: str, parser: argparse.ArgumentParser, given: Sequence[str], takes: str) -> str:
+    """Return what to write instead of a word that is no option and has no place."""
+    known, command = _options(parser), parser.prog.partition(" ")[2]
+    bare = re.sub(r"^\W+", "", word).partition("=")[0]
+    if f"--{bare}" in known:
+        return f". Did you mean --{bare}? An option begins with two hyphens"
+    if "=" in given:
+        return ". Write an option and its value without =, as in --epsilon 1"
+    for named, what in _NAMES.items():
+        if named in given and word in given[given.index(named) :]:
+            return f". {what}"
+    before = given[given.index(word) - 1] if word in given else ""
+    if "--option" in given and before in _SETTINGS.split():
+        return ". Write the options of a mechanism as --option NAME=VALUE, such as --option rounds=3"
+    if command in _STRAY:
+        return f". {_STRAY[command]}"
+    if "--domain" in known and re.search(r"\.(json|ya?ml)$", word):
+        return f". Did you mean --domain {word}?"
+    if "--out" in known and re.search(r"\.(json|ya?ml|html)$", word):
+        return f". Did you mean --out {word}?"
+    return f". That is one too many: {takes}, and an option takes one value at most"
 
 
 def _having(option: str, parser: argparse.ArgumentParser) -> Iterator[str]:

@@ -79,6 +79,10 @@ def ask(arguments: argparse.Namespace) -> None:
     if len(history) <= _CHECKED:
         _check_agreement(history, arguments.total)
     found = _METHODS[arguments.method](history, [query for _, query in asked], arguments)
+    told_of = {name for each in history.measurements for name in each.clique}
+    if unknown := sorted({name for _, query in asked for name in query.clique} - told_of):
+        note = f"No answer is about {', '.join(unknown)}: the history has {', '.join(sorted(told_of))}."
+        found = dataclasses.replace(found, notes=(*found.notes, note))
     told = {"method": arguments.method, "answers_used": len(history), "secure": history.secure}
     _print(found, names, arguments, told)
     if not history.secure:
@@ -196,11 +200,15 @@ def _read(arguments: argparse.Namespace) -> History:
     if path.is_dir():
         named = process.first_of(arguments, ("domain", "stddev", "rounded_to"))
         process.refuse(
+            (
+                (path / "measurements.parquet").is_file(),
+                f"{path} is a release: give its noisy counts, {path / 'measurements.parquet'}, and --domain.",
+            ),
             (named, f"{named} is for a file: {path} is a folder, which says it itself."),
             (
                 not (path / DESCRIPTION).is_file(),
                 f"{path} has no {DESCRIPTION}: give a folder that pgmjax session export wrote, or a file "
-                "such as the measurements.parquet of a release.",
+                "of published numbers.",
             ),
         )
         return History.load(path)

@@ -60,7 +60,7 @@ def _init(arguments: argparse.Namespace) -> None:
 def _set_domain(arguments: argparse.Namespace) -> None:
     _check_table(arguments)
     with open_ledger(arguments.file) as ledger:
-        account = ledger.account(arguments.name)
+        account = _account(arguments, ledger)
         definition = _definition(arguments, account.relation)
         if definition is None:
             raise ValueError("--domain is missing: give the widest domain that runs may ask about.")
@@ -77,7 +77,7 @@ def _set_domain(arguments: argparse.Namespace) -> None:
 
 def _add_another(arguments: argparse.Namespace) -> None:
     with open_ledger(arguments.file) as ledger:
-        account = ledger.account(arguments.name)
+        account = _account(arguments, ledger)
         definition = account.definition or account.open
         if definition is None:
             raise ValueError(
@@ -87,6 +87,18 @@ def _add_another(arguments: argparse.Namespace) -> None:
         table = _checked(arguments, definition)
         account = ledger.add_version(account.name, ledger.digest_of(table))
         _print_account(arguments, ledger, account)
+
+
+def _account(arguments: argparse.Namespace, ledger: Ledger) -> Account:
+    """Return the account that stands before a table; exchanged, they are told apart."""
+    names = [each.name for each in ledger.accounts()]
+    process.refuse(
+        (
+            arguments.name not in names and arguments.table in names,
+            f"The account stands before the table, got {arguments.name}: exchange the two.",
+        )
+    )
+    return ledger.account(arguments.name)
 
 
 def _note_exact(arguments: argparse.Namespace) -> None:
@@ -103,7 +115,7 @@ def _check_table(arguments: argparse.Namespace) -> None:
         ),
         (
             arguments.demo == (arguments.table is not None),
-            "Give a table, as the last name, or --demo to try the command on a public table.",
+            "Give a table, as the last name, or --demo to try the command on a public table, not both.",
         ),
     )
 

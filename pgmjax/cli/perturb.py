@@ -297,6 +297,7 @@ def _lines(
     elif record["responses"] is not None:
         yield f"  rows     {out / record['responses']}, sorted"
     yield from record["population"]["sentences"]
+    yield from release.of_columns(arguments, job.domain, record)
     yield from release.of_cost(record, job.drawn, demo.TERMS if arguments.demo else None)
 
 
@@ -313,7 +314,10 @@ def respond_once(arguments: argparse.Namespace) -> None:
         encoding=arguments.encoding,
         useless="answer",  # that of one record says nothing; the collector is told
     )
-    text = json.dumps(respond(domain, _record(arguments.value), mechanism).to_dict()) + "\n"
+    record = {
+        checks.same_word(name, domain) or name: value for name, value in _record(arguments.value).items()
+    }
+    text = json.dumps(respond(domain, record, mechanism).to_dict()) + "\n"
     if out is None:
         print(text, end="")
     else:

@@ -50,14 +50,16 @@ def run(arguments: argparse.Namespace) -> None:
     if {"=", "==", "!=", "in"} & {*arguments.condition}:  # without quotes around it
         arguments.condition = [" ".join(arguments.condition)]
     folder, nothing = arguments.folder, not arguments.condition and not arguments.marginal
-    others = [text for text in arguments.condition if "=" not in text and pathlib.Path(text).is_dir()]
+    others = [
+        text for text in arguments.condition if text and "=" not in text and pathlib.Path(text).is_dir()
+    ]
     process.refuse(
         (
             not pathlib.Path(folder).exists() and re.search("[=<>]", folder),
             f"The folder stands before the conditions: pgmjax query DIR {folder!r}.",
         ),
         (
-            nothing,
+            nothing and pathlib.Path(folder).exists(),
             "Give a condition such as 'sex=Male,age<30', or give --marginal with attribute names. "
             + (_attributes_of(folder) if nothing else ""),
         ),

@@ -21,10 +21,12 @@ from pgmjax import mechanisms
 from pgmjax._internal import checks, files
 from pgmjax.cli import process
 from pgmjax.data import demo
+from pgmjax.data import files as table_files
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.draft import Draft
 from pgmjax.data.unit import Unit
+from pgmjax.data.value import places_of
 from pgmjax.discovery import Discovery
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.measurements.inputs import Input, are_secure
@@ -413,7 +415,12 @@ def check_table(arguments: argparse.Namespace) -> None:
     process.refuse(
         (
             arguments.demo == (arguments.table is not None),
-            "Give a table, or --demo to try the command on a public table.",
+            "Give a table, or --demo to try the command on a public table, not both.",
+        ),
+        (
+            os.path.isfile(os.path.join(arguments.table or "", "release.json")),
+            f"{arguments.table} is a release: pgmjax release {arguments.table} --add-rows N draws more rows "
+            "from it, at no further cost.",
         ),
         (
             arguments.demo and demo_has,
@@ -524,6 +531,24 @@ def _quoted(word: str) -> str:
     return f'"{word}"' if plain else shlex.quote(word)
 
 
+def of_columns(arguments: argparse.Namespace, domain: Any, record: Any) -> Iterator[str]:
+    """Yield how many columns of the table's file were left out, if any, and whether persons are protected."""
+    names: list[str] = []
+    if isinstance(domain, Domain) and not (arguments.demo or arguments.no_header):
+        with contextlib.suppress(ValueError, OSError):  # columns without names, or the file is gone
+            names = table_files.column_names(arguments.table, arguments.text_encoding, [*domain])
+    unit, weights = record.get("unit"), getattr(arguments, "weights", None)
+    others = [weights] * (weights is not None) + ([] if unit is None else [unit["column"]])
+    left = sum(not places_of(name, [*(domain or ()), *others]) for name in names)
+    if left:
+        yield f"Columns left out, as the domain has none such: {left} (pgmjax domain check names them)."
+    if left and unit is None:
+        yield (
+            "Each record is protected by itself. If a column says whose it is, --unit COLUMN protects a "
+            "person with all of their records."
+        )
+
+
 def of_cost(record: Any, drawn: bool, source: str | None) -> Iterator[str]:
     """Yield where a run's charge is, whose table it was, and what it cost.
 
@@ -568,6 +593,7 @@ def _lines(arguments: argparse.Namespace, job: jobs.Job, saved: release_folder.S
         yield f"  left out the column {name}: {reason}"
     yield from accuracy.lines(record["accuracy"]) if "accuracy" in record else ()
     yield from record["population"]["sentences"]
+    yield from of_columns(arguments, job.domain, record)
     yield from of_cost(record, job.drawn, demo.TERMS if arguments.demo else None)
 
 
@@ -583,16 +609,15 @@ def warn_if_insecure(inputs: Sequence[Input]) -> None:
 
 
 def read_names(text: str, domain: Domain) -> Clique:
-    """Return the attributes that a text such as `sex,"age, group"` names.
+    """Return the attributes that a text such as `sex,"age, group"`, `[age, sex]` or `age:sex` names.
 
     Raises:
         ValueError: none is named, one is unknown, or one is named twice.
     """
     names = next(csv.reader([text], skipinitialspace=True), [])
-    if len(names) == 1 and names[0] not in domain:
-        parts = [part for part in re.split(r"[\s*+~:&/;|]+", text.strip()) if part]
-        if len(parts) > 1 and set(parts) <= set(domain):
-            raise ValueError(f"Expected names joined by commas, got {text!r}: write {','.join(parts)}.")
+    parts = [part for part in re.split(r"[^\w.-]+", text) if part]
+    if parts and all(checks.same_word(part, domain) for part in parts):
+        names = parts  # nothing else in the text can be a name
     return as_clique(domain, names)
 
 

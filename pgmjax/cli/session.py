@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import pathlib
 import sys
+from fractions import Fraction
 
 from pgmjax._internal import checks
 from pgmjax.cli import process
@@ -32,7 +33,7 @@ def _read(arguments: argparse.Namespace) -> Session:
 def _ask(arguments: argparse.Namespace) -> None:
     with _session(arguments) as session:
         asked = query_text.conditions(arguments.condition, session.domain)
-        answer = session.ask(asked.query, arguments.half_width, arguments.delta)
+        answer = session.ask(asked.query, arguments.half_width, arguments.beta)
         cost, cap, seed = as_text(session.cost), as_text(session.cap), session.seed
         population = session.population.of_cells(asked.codes)
     told = {**answer.to_dict(), "cap": cap, "seed": seed, "population": population.to_dict()}
@@ -61,7 +62,7 @@ def _session(arguments: argparse.Namespace) -> Session:
     )
     domain = Domain.read(arguments.domain)
     asked = query_text.parse(arguments.condition, domain)
-    wanted = AccuracyRequirement.of(asked, arguments.half_width, arguments.delta, domain)
+    wanted = AccuracyRequirement.of(asked, arguments.half_width, arguments.beta, domain)
     table, backend = _table(arguments, domain), _backend(arguments)
     _check_first(arguments, wanted, domain)  # before the cap is charged
     return Session.open(
@@ -85,13 +86,16 @@ def _check_first(arguments: argparse.Namespace, wanted: AccuracyRequirement, dom
             return
     unit = unit_of(arguments)
     relation, records = Relation.parse(arguments.relation), 1 if unit is None else unit.max_records
-    _, epsilon, _ = wanted.price(domain, relation, laplace_for, records)
     cap = exact_epsilon(arguments.cap)
-    if epsilon > cap:
+
+    def cost(requirement: AccuracyRequirement) -> Fraction:
+        return requirement.price(domain, relation, laplace_for, records)[1]
+
+    if cost(wanted) > cap:
+        advice = wanted.advice(lambda requirement: cost(requirement) <= cap)
         raise ValueError(
             f"--half-width {wanted.half_width:g} is in records, and an answer as close as that costs epsilon "
-            f"{float(epsilon):.3g}, more than the cap of {as_text(cap)}: ask for a larger one. Nothing "
-            "was charged."
+            f"{float(cost(wanted)):.3g}, more than the cap of {as_text(cap)}. {advice} Nothing was charged."
         )
 
 

@@ -14,6 +14,7 @@ OTHER_NAMES = {
     "max_steps": "--steps",
     "prior": "--from",
     "text_encoding": "--encoding",
+    "delta": "--beta",
 }
 """Options of another name than the argument in Python that they fill."""
 PHRASES = {
@@ -148,4 +149,4 @@ def _quotes(message: str, value: str) -> bool:
     if not value.strip():
         return False
     before = r"(?:^|/|['\"]|(?:got|file|folder|ledger|table) )" if _NUMBER.fullmatch(value) else r"(?<![\w.])"
-    return re.search(rf"{before}{re.escape(value)}(?![\w])", message) is not None
+    return re.search(rf"{before}{re.escape(value)}(?!\w|\.\w)", message) is not None

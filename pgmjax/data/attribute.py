@@ -227,7 +227,9 @@ class Attribute:
                 remedy = " (if the table holds other values than codes, its entry is labels: [...])"
             said.append(f"{encoded.outside} rows lie outside its {self._what()}{remedy}")
         if encoded.unreadable:
-            what = "number" if self.time is None else f"date in the form {self.format or '2024-12-31'}"
+            what = 'number (1.234,5 is read by decimal: "," and thousands: ".")'
+            if self.time is not None:
+                what = f"date in the form {self.format or '2024-12-31'}"
             if self.time is not None and self.format is None:
                 what += ' (another one is named by its format, such as format: "%m/%d/%Y")'
             said.append(

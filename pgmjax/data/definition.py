@@ -21,6 +21,7 @@ from pgmjax.data.draft import Draft
 from pgmjax.data.encoding import MISSING, OUTSIDE, Coder, code_dtype
 from pgmjax.data.relation import Relation
 from pgmjax.data.unit import Unit, check_unit
+from pgmjax.data.value import moment_text
 
 ROWS_OUTSIDE = ("clip", "missing", "drop")
 LARGEST_WEIGHT = (1 << 31) - 1  # below 2^32 records their total fits into 64 bits
@@ -304,9 +305,11 @@ def _merged_bins(fine: Attribute, coarse: Attribute) -> np.ndarray:
     beyond = not coarse.clip and (coarse.bins[0] > low or coarse.bins[-1] < high)
     if strange or beyond:
         why = "reach from end to end of those (or clip)" if beyond else "lie on edges of those"
+        edges = [moment_text(edge, fine.time) if fine.time else f"{edge:g}" for edge in fine.bins]
+        listed = f"{', '.join(edges[:12])}{f', ..., {edges[-1]}' * (len(edges) > 12)}"
         raise ValueError(
-            f"The bins of {coarse.name!r} must {why} with which the table was registered, from {low:g} "
-            f"to {high:g}."
+            f"The bins of {coarse.name!r} must {why} with which the table was registered: {listed}. (pgmjax "
+            "ledger show --name NAME --domain FILE writes that domain.)"
         )
     # a cell lies within one coarse cell or beyond them all, and so does its lower edge
     lower = np.clip(fine.bins[:-1], coarse.bins[0], coarse.bins[-1])

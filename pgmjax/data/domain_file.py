@@ -94,7 +94,11 @@ def _file_kind(file: pathlib.Path) -> str:
     suffix = file.suffix.lower()
     if suffix not in (".json", ".yaml", ".yml"):
         came = "a folder" if file.is_dir() else repr(suffix) if suffix else "no ending"
-        came = "a domain as text: give the dict itself" if "{" in str(file) else came
+        came = (
+            "a domain as text: write it into such a file, or in Python give the dict"
+            if "{" in str(file)
+            else came
+        )
         turned = ""
         if suffix in (".csv", ".tsv", ".parquet", ".xlsx"):
             turned = " Is that the table? It stands before the domain file."
@@ -148,7 +152,7 @@ class _Yaml:
             remedy = (
                 "Indent with spaces"
                 if "\\t" in found
-                else "Two colons in one line need braces, as in sex: {labels: [F, M]}"
+                else "Two colons in one line need braces and a space behind each, as in sex: {labels: [F, M]}"
                 if "mapping values" in found
                 else "Check colons, commas, brackets and indentation, and put quotes around text such as >50K"
             )

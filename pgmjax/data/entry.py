@@ -233,7 +233,7 @@ _ALSO = {
     "end until till": "to",
     "edges cuts breaks cells": "bins",
     "width by interval": "step",
-    "range between": "min and max",
+    "range between bounds limits": "min and max",
     "na nan null nullable na_values none optional": "missing",
     "else rest default unknown": "other",
     "n count number cardinality": "size",
@@ -250,7 +250,7 @@ _MEANINGS = {
     rf"\??|({OPEN[:4]}.*|open|unknown|todo)": OPEN,
     "(-?[0-9]+) *(-|\u2013|to|[.][.]+|:) *(-?[0-9]+)": r"{min: \1, max: \3}",
     _NUMBER.pattern: r"\g<0> without quotes",
-    r"\w+\(.*": "{min: 0, max: 99}, or {labels: [F, M]}, as no Python is read",
+    r"\w*\(.*": "{min: 0, max: 99}, or {labels: [F, M]}, as no Python is read",
     "int(eger)?|num(ber|eric)": "{min: 0, max: 99}" + _NO_TYPES,
     "float|double|real|continuous": "{bins: [0, 10, 100]}" + _NO_TYPES,
     "bool(ean)?": "{labels: [false, true]}" + _NO_TYPES,
@@ -445,7 +445,7 @@ def _hint(name: str, key: Key, types: list[str], value: Any) -> str:
         quoted = (
             "Leave null out and write missing: true beside the labels; put quotes around it if it is a text. "
         )
-    if name in ("min", "max") and _is_number(value):
+    if name in ("min", "max", "step") and key == KINDS["min"][name] and _is_number(value) and value % 1:
         return "Numbers with decimals have bins, the edges of cells: bins: [1.4, 1.5, 1.6], grid: 0.01."
     return f"{quoted}Write, for example, {name}: {key.example}."
 
@@ -568,7 +568,7 @@ def _kind_of(name: str, spec: Mapping[str, Any]) -> str:
             if key not in _ALL_KEYS and all(isinstance(each, Mapping) for each in spec.values()):
                 raise ValueError(
                     f"Attribute {name!r} holds other entries: {', '.join(map(str, spec))}. Write the columns "
-                    f"without {name!r} above them, such as {key}: {{min: 0, max: 99}}."
+                    f"without {name!r} above them, at the beginning of the line."
                 )
             with at(key):
                 said = f"does not go with {' and '.join(needed)}" if key in _ALL_KEYS else "is unknown"
@@ -590,6 +590,9 @@ def _meant_key(key: Any, known: Mapping[str, Key], spec: Mapping[str, Any]) -> s
     words = {OPEN: f"the word {OPEN} alone"} | {each: each for each in known}
     words |= {word: each for word, each in _MEANT.items() if each.split()[0] in known}
     close = difflib.get_close_matches(str(key).strip().lower(), words, 1, 0.65)
+    if key in ("type", "sdtype", "dtype"):
+        entry = {*spec} & {*known} or spec[key] is None
+        return "Leave it out." if entry else f"Write {_meant_by(str(spec[key]))}."
     if str(key).isdigit():
         return "A comma ends a value: write 1000 and not 1,000, and lists in brackets, such as [0, 10]."
     if spec[key] is None:

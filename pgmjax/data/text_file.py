@@ -65,6 +65,17 @@ _SIGNATURES = (  # how files begin, what they are, the suffix of those that are 
     (rb"(?i)\s*<(?:!doctype html|html)", "an HTML page", "", "download the table itself"),
     (rb"SQLite format 3\x00", "an SQLite database", "", "export the table as CSV in UTF-8"),
 )
+_SAVED = {
+    ".xls .xlsb .xlsm .ods": "save the sheet as CSV in UTF-8, or as Parquet",
+    ".sas7bdat .xpt": "in Python: pandas.read_sas(FILE).to_parquet('table.parquet')",
+    ".sav .zsav": "in Python: pandas.read_spss(FILE).to_parquet('table.parquet')",
+    ".dta": "in Python: pandas.read_stata(FILE).to_parquet('table.parquet')",
+    ".rds .rda .rdata": "in R: arrow::write_parquet(readRDS(FILE), 'table.parquet')",
+    ".feather .arrow .orc .json .jsonl .pkl .pickle .h5": "write it as Parquet, in pandas by to_parquet",
+    ".zip .7z .rar": "unpack it",
+    ".db .sqlite .mdb .accdb .sql": "export the table as CSV in UTF-8",
+}
+"""How tables of other kinds become one that can be read."""
 _OWN = {EXCEL: "an Excel file", ".parquet": "Parquet", ".npy": "a .npy file"}
 
 
@@ -87,9 +98,9 @@ def table_file(path: str | os.PathLike[str], encoding: str | None = None) -> tup
         )
     kind = ".parquet" if file.is_dir() else _kind_of(file)
     if kind not in KINDS:
-        sheet = " (save the sheet as CSV in UTF-8, or as Parquet)" * (kind in (".xls", ".xlsb", ".ods"))
+        saved = next((f" ({way})" for kinds, way in _SAVED.items() if kind in kinds.split()), "")
         raise ValueError(
-            f"{file.name} is no kind of table that can be read{sheet}: expected .parquet (or a folder of "
+            f"{file.name} is no kind of table that can be read{saved}: expected .parquet (or a folder of "
             f"them), .npy, .xlsx, {', '.join(SUFFIXES)}, or one of these text kinds with .gz."
         )
     if encoding is not None and kind not in SUFFIXES:

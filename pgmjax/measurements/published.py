@@ -129,7 +129,8 @@ def read_published(
     table = _read(path)
     for name, value in given.items():
         if value is not None and name in table.column_names:
-            raise ValueError(f"{path} has a column {name}: leave {name} out.")
+            option = f"--{name.replace('_', '-')}"
+            raise ValueError(f"{path} has a column {name}: leave {name}= ({option}) out.")
     if set(_OURS) <= set(table.column_names):
         found = list(_own(table, domain, given))
     elif "query" in table.column_names and "query" not in domain:
@@ -394,6 +395,13 @@ class _Group:
     fields: dict[str, list[Any]]
 
 
+_MEANT = {
+    **dict.fromkeys(
+        ("count", "counts", "n", "freq", "frequency", "estimate", "noisy_count", "total"), "value"
+    ),
+    **dict.fromkeys(("sd", "std", "sigma", "se", "stderr", "std_dev", "standard_deviation"), "stddev"),
+}
+"""Columns by their names elsewhere."""
 _NO_VALUE = ", with a row a cell and its count in value (a table of records is for pgmjax release)"
 
 
@@ -401,6 +409,9 @@ def _groups(table: Any, domain: Domain) -> Iterator[_Group]:
     """Yield the rows of each set of attributes that they name, in order of appearance."""
     names = [name for name in table.column_names if name not in _FIELDS]
     strange = [name for name in names if name not in domain]
+    meant = [
+        f" Did you mean {_MEANT[each.lower()]} for {each}?" for each in strange if each.lower() in _MEANT
+    ]
     if strange or "value" not in table.column_names or len(set(table.column_names)) < table.num_columns:
         raise ValueError(
             "A file of published numbers has a column for each attribute that they are about, of "
@@ -408,6 +419,7 @@ def _groups(table: Any, domain: Domain) -> Iterator[_Group]:
             f"{', '.join(_FIELDS[1:])}. It has {', '.join(table.column_names)}: correct the names in the "
             f"file or in the domain{'' if 'value' in table.column_names else _NO_VALUE}."
             f"{' A stddev is the square root of a variance.' if 'variance' in strange else ''}"
+            f"{meant[0] if meant else ''}"
         )
     columns = {name: _codes(domain.attribute(name), table.column(name).to_pylist()) for name in names}
     values = _numbers("value", table.column("value").to_pylist())

@@ -28,6 +28,16 @@ LEAST, MOST = Fraction(sys.float_info.min), Fraction(sys.float_info.max)
 """The least normal and the largest 64-bit float."""
 
 
+def _no_number(name: str, value: str) -> ValueError:
+    """Return the refusal of a text, with the number that it probably stands for."""
+    meant = value.strip("\"'\u201c\u201d\u2018\u2019 ").replace(",", ".")
+    meant = re.sub(r"10(\^|\*\*)(?=-?[0-9])", "1e", meant)
+    if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?%", meant):
+        meant = f"{Decimal(meant[:-1]) / 100:f}"
+    write = f": write {meant}" if _NUMBER.fullmatch(meant) else ""
+    return ValueError(f"{name} must be a number such as 1, 0.1, '1/3' or '1e-9', got {value[:40]!r}{write}.")
+
+
 def _decimal(name: str, value: str) -> Fraction:
     if len(value) > _LONGEST:
         raise ValueError(f"{name} must be a number of at most {_LONGEST} characters, got {len(value)}.")
@@ -35,7 +45,7 @@ def _decimal(name: str, value: str) -> Fraction:
         raise ValueError(f"{name} must be finite, got {value}: give a number such as 1.")
     form = _NUMBER.fullmatch(value)
     if form is None:
-        raise ValueError(f"{name} must be a number such as 1, 0.1, '1/3' or '1e-9', got {value!r}.")
+        raise _no_number(name, value)
     # a Decimal takes exponents of 18 digits, and turns none of them into a fraction before this check
     number = Decimal(value) if len(form[1] or "") < 18 else None
     if number is not None and number.is_zero():
@@ -66,7 +76,7 @@ def exact(name: str, value: Any) -> Fraction:
     if isinstance(value, str):
         top, slash, bottom = value.strip().partition("/")
         if slash and not (_NUMBER.fullmatch(top) and _NUMBER.fullmatch(bottom)):
-            raise ValueError(f"{name} must be a number such as 1, 0.1, '1/3' or '1e-9', got {value[:40]!r}.")
+            raise _no_number(name, value)
         if slash:
             divisor = _decimal(name, bottom)
             if divisor == 0:

@@ -4,7 +4,8 @@ A text is a comma-separated list of conditions; a record is counted if all of th
 `NAME OP VALUE` with one of `=  !=  <  <=  >  >=`, or `NAME in {VALUE|VALUE}`. A value is a label, a
 bin such as `[20, 30)`, `missing`, a number, or a date; names and values may be quoted, and written in another
 case. A comparison with a binned attribute falls on a bin edge, the finest resolution available, or is
-interpolated within the bin, where that is asked for.
+interpolated within the bin, where that is asked for. What cannot be read so is read as SQL or pandas write
+it, if that says the same: `sex IN ('F', 'M') AND age BETWEEN 20 AND 40`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +27,7 @@ from pgmjax.queries.block import code_of
 
 _OPERATORS = ("<=", ">=", "!=", "==", "=", "<", ">")
 NOT_COVERED = "The interval does not cover the error of this."
-_MEANT = {"<>": "!=", "=>": ">=", "=<": "<="}
+_MEANT = {"=>": ">=", "=<": "<="}
 _ORDER = ("<", "<=", ">", ">=")
 _QUOTED = re.compile(r"\s*(['\"])(.*?)\1\s*", re.DOTALL)
 _OPERATOR = re.compile(r"\s*(<=|>=|!=|==|=|<|>|in\b(?=\s*\{))\s*")
@@ -34,6 +36,45 @@ _BIN = re.compile(r"\[[^\])]*[\])]\s*")
 _PLAIN = re.compile(r"[^,]*")
 _SEVERAL = re.compile(r"[<>=!;&|,]|\b(and|or)\b", re.IGNORECASE)
 _JOINED = " Join conditions by commas, as in sex=F,age<30, and values by bars, as in job in {cook|judge}."
+
+_LIST = r"(?![(\[][-+\d.\s]+,[-+\d.\s]+[)\]])(?:\(([^()]*)\)|\[([^\]\[]*)\]|\{([^{}|]*)\})"
+"""Values that commas part; two numbers may be the ends of a range, and are none."""
+_AS_HERE: tuple[tuple[str, Any], ...] = (
+    (r"^\s*where\b", ""),
+    (r";\s*$", ""),
+    ("[\u2018\u2019`]", "'"),
+    ("[\u201c\u201d]", '"'),
+    ("\u2264", "<="),
+    ("\u2265", ">="),
+    ("\u2260|<>", "!="),
+    (r"([\w.]+)\s+between\s+([^\s,]+)\s+and\s+([^\s,)]+)", r"\1>=\2,\1<=\3"),
+    (r"\.isin\s*\(\s*\[([^\]\[]*)\]\s*\)", r" in {\1}"),
+    (r"%in%\s*c\(([^()]*)\)", r" in {\1}"),
+    (r"\s+is\s+not\s+", "!="),
+    (r"\s+is\s+", "="),
+    (r"=\s*(?:null|na|nan)\b", "=missing"),
+    (r"\[\s*([^,\s]+)\s*,\s*([^,\s]+?)\s*([\])])", r"[\1, \2\3"),
+    (
+        rf"([\w.]+)\s+not\s+in\s*{_LIST}",
+        lambda it: f"{it[1]}!=" + it[it.lastindex].replace(",", f",{it[1]}!="),
+    ),
+    (rf"\bin\s*{_LIST}", lambda it: f"in {{{it[it.lastindex].replace(',', '|')}}}"),
+    (r"(?<!\w)\(([^()]*[<>={][^()]*)\)", r"\1"),
+    (r"\s*(?:\band\b|&&?|;)\s*(?=['\"]?(?:NAMES)(?!\w))", ","),
+)
+"""How conditions are written elsewhere, and how here; NAMES stands for those of the attributes."""
+_ADVICE = {
+    r"\bselect\b|\bgroup\s+by\b": "Write conditions alone; the counts of all groups are a marginal: pgmjax "
+    "query DIR --marginal age,sex.",
+    r"\bor\b|\|\||\|[^{}]*[<>=]": "There is no OR: add up counts of conditions that exclude one another.",
+    r"\bnot\b|!(?!=)": "There is no NOT before a condition: write sex!=F.",
+    r"\bin\s*[(\[]": "Write in {20|30} for two values, and age>=20,age<30 for what lies between them.",
+    r"\b(like|contains|startswith|matches)\b|~|=\s*\*": (
+        "There are no patterns: name the values, as in job in {cook|judge}."
+    ),
+    r"\d,\d{3}\b": "Write numbers without a separator of thousands.",
+}
+"""What to do instead of what cannot be asked, by words of a text that was refused."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -112,6 +153,23 @@ def conditions(text: str, domain: Domain, *, interpolate: bool = False) -> Condi
     checks.kind(text, str, "A query is a text such as 'sex=Male,age<30'", "write one")
     if not text.strip():
         raise ValueError("The query is empty: write conditions such as  sex=Male,age<30  (see --help).")
+    written, names = text, "|".join(map(re.escape, sorted(domain.attributes, key=len, reverse=True)))
+    for form, here in _AS_HERE:
+        written = re.sub(form.replace("NAMES", names), here, written, flags=re.IGNORECASE)
+    problem = ""
+    for each in (text, written):
+        try:
+            return _read(each, domain, interpolate)
+        except ValueError as error:
+            problem = str(error)
+    raise ValueError(
+        problem
+        + next((f" {it}" for form, it in _ADVICE.items() if re.search(form, written, re.IGNORECASE)), "")
+    )
+
+
+def _read(text: str, domain: Domain, interpolate: bool) -> Conditions:
+    """Return the conditions of a text that is written as this module says."""
     quoted = _QUOTED.fullmatch(text.strip())
     inner = quoted.group(2) if quoted else ""
     if quoted and quoted.group(1) not in inner and inner not in domain and _OPERATOR.search(inner):
@@ -231,6 +289,8 @@ def _no_operator(name: str, rest: str) -> str:
 def _unknown(name: str, domain: Domain) -> str:
     known = ", ".join(domain.attributes[:30]) + (", ..." if len(domain) > 30 else "")
     turned = ""
+    if not name:
+        return "A condition is missing before a comma: leave the comma out."
     if name[:1].isdigit():
         turned = " A condition begins with a name: write age>=20,age<40 for a range, and decimals as 25.5."
     if call := re.match(r"\s*(\w+)\s*\(", name):

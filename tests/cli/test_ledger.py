@@ -226,6 +226,9 @@ def test_bad_use(file, table, tmp_path, capsys):
     assert "its budget stays as it is" in capsys.readouterr().err
     assert main(["ledger", "show", str(file), "--name", "nobody"]) == 2
     assert "accounts: people" in capsys.readouterr().err
+    for words in (["add-version"], ["set-domain", "--domain", "d.json"]):  # the table before the account
+        assert main(["ledger", words[0], str(file), str(table), "people", *words[1:]]) == 2
+        assert "The account stands before the table" in capsys.readouterr().err
 
 
 def test_a_tiny_epsilon_is_told_in_a_few_words(file, table, capsys):

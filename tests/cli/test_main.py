@@ -171,6 +171,9 @@ def test_a_number_that_is_not_whole_is_said(capsys):
     assert "--steps: expected a whole number such as 1000, 1_000 or 1e3, got '1.5'" in capsys.readouterr().err
 
 
+DEMO = ["release", "--demo", "--relation", "add-remove", "--out", "o"]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -179,7 +182,7 @@ def test_a_number_that_is_not_whole_is_said(capsys):
         (["perturb", "t.csv", "--each", "--dry-run"], "It is an option of pgmjax release"),
         (["session", "start", "b.ledger"], "session ask begins a session"),
         (["release", "t.csv", "--rows", "10.000"], "write 10000 or 10"),
-        (["fit", "t.csv", "--total", "2.500"], "write 2500, without the point"),
+        (["fit", "t.csv", "--total", "2.500"], "write 2500, without a separator"),
         (["release", "t.csv", "--marginals", "a,b"], "--workload FILE"),
         (["release", "t.csv", "--columns", "a"], "The domain file chooses the columns"),
         (["release", "t.csv", "--force"], "Nothing that exists is written over"),
@@ -206,6 +209,36 @@ def test_a_number_that_is_not_whole_is_said(capsys):
             "rows.csv is the name of a file",
         ),
         (["audit", "--mechanism", "mine.py:Mine"], "write mine:Mine"),
+        (["domain", "create", "t.csv"], "Did you mean pgmjax domain draft?"),
+        (["domain", "d.json"], "as in pgmjax domain draft d.json"),
+        (["domain", "draft", "t.csv", "t.yaml"], "Did you mean --out t.yaml?"),
+        (["domain", "check", "--table", "t.csv"], "Did you mean TABLE, without an option?"),
+        (["ledger", "set-budget", "b.ledger", "3"], "fixes a budget, which cannot be changed"),
+        (["ledger", "reset", "b.ledger"], "no charge is taken back"),
+        (["release", "t.csv", "--gpu"], "JAX chooses the device"),
+        (["release", "t.csv", "--mechanism", "Gaussian"], "Noise follows from the budget"),
+        (["release", "t.csv", "--relation", "laplace"], "Noise follows from the budget"),
+        (["release", "t.csv", "--relation", "swap"], "Did you mean replace-one?"),
+        (["query", "r", "a=0", "--error-bars", "95%"], "every interval is of 95 %"),
+        (["query", "r", "--where", "a=0"], "Conditions stand behind DIR"),
+        (["query", "r"], "There is no folder r"),
+        ([*DEMO, "--epsilon", "1,5"], "write 1.5."),
+        ([*DEMO, "--epsilon", "1", "--delta", "10^-9"], "write 1e-9."),
+        ([*DEMO, "--epsilon", "1", "--count-left-out", "5%"], "write 0.05."),
+        ([*DEMO, "--epsilon", "1e999999999%"], "epsilon must be a number"),
+        (["release", "t.csv", "--rows", "1,000"], "write 1000 or 1"),
+        (["release", "t.csv", "--rows-outside", "ignore"], "Did you mean drop?"),
+        (["release", "t.csv", "--output", "o"], "Did you mean --out?"),
+        (["release", "t.csv", "--synthesizer", "mst"], "Did you mean --mechanism?"),
+        (["release", "t.csv", "--user-id", "person"], "Did you mean --unit?"),
+        (["release", "t.csv", "--sep", ";"], "found from its first lines"),
+        (["release", "t.csv", "--sigma", "3"], "Noise follows from --epsilon"),
+        (["release", "--input", "t.csv"], "pgmjax release TABLE"),
+        (["fit", "c.csv", "--sigma", "3"], "Did you mean --stddev?"),
+        (["fit", "c.csv", "--epsilon", "3"], "No noise is added here"),
+        (["fit", "c.csv", "d.yaml", "--out", "o"], "Did you mean --domain d.yaml?"),
+        (["ledger", "show", "b.ledger", "people"], "goes behind --name"),
+        ([*DEMO[:-1], "C:\\Users\\o", "--epsilon", "1"], "is a name as Windows writes it"),
         (["collect", "a*.json", "--domain", "d.json", "--out", "o"], "A shell replaces * and ?"),
         (["domain", "draft", "https://example.org/t.csv"], "is an address: download"),
         (

@@ -72,6 +72,19 @@ def test_release_says_where_it_lies_and_what_was_spent(table, capsys):
     assert sorted(os.listdir(table)) == ["d.json", "out", "t.csv", "w.json"]
 
 
+@pytest.mark.parametrize("unit", [False, True])
+def test_columns_that_were_left_out_are_counted_and_not_named(table, small_columns, unit, capsys):
+    persons = [f"p{row // 2}" for row in range(len(small_columns["age"]))]
+    pandas.DataFrame({**small_columns, "secretname": 1, "person": persons}).to_csv(
+        table / "t.csv", index=False
+    )
+    more = {"unit": "person", "max_records": "2"} if unit else {}
+    assert main(arguments(table, **more)) == 0
+    said = capsys.readouterr().out
+    assert f"has none such: {1 if unit else 2} (pgmjax domain check" in said
+    assert ("--unit COLUMN protects" in said) is not unit and "secretname" not in said
+
+
 def test_a_fit_may_be_pulled_and_the_release_says_so(table, capsys):
     assert main(arguments(table, regularisation="auto", steps="1000")) == 0
     record = json.loads((table / "out" / "release.json").read_text())

@@ -92,16 +92,24 @@ def test_bad_input(folder, capsys, words, message):
     assert message in capsys.readouterr().err
 
 
+def test_what_a_session_was_begun_with_is_named(folder, capsys):
+    assert ask(folder, *table(folder)) == 0
+    assert ask(folder, *table(folder, cap="0.25")) == 2
+    assert "was begun with another cap (0.5): give the same" in capsys.readouterr().err
+
+
 def test_a_table_that_is_not_there(folder, capsys):
-    assert ask(folder, *table(folder), "--table", "nowhere.csv") == 2
-    assert "There is no table nowhere.csv" in capsys.readouterr().err
+    words = [str(word).replace("t.csv", "nowhere.csv") for word in table(folder)]
+    assert ask(folder, *words) == 2
+    assert "There is no table" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         ({"condition": "height=3"}, "height"),
-        (("--delta", "0"), "--delta must be"),
+        (("--beta", "0"), "--beta must be"),
+        (("--delta", "0.1"), "is --beta"),
         (("--half-width", "-50"), "--half-width must be"),
         (("--half-width", "0.01"), "is in records, and an answer as close as that costs epsilon"),
     ],

@@ -100,7 +100,7 @@ def place(tmp_path_factory):
         assert cli.main(["respond", *BASES["respond"][:-1], "answer.json"]) == 0
         session = ["ledger", "init", "asked.db", *BASES["ledger init"][1:]]
         assert cli.main(session) == 0
-        assert cli.main(["session", "ask", "asked.db", *SESSION, "--cap", "0.9"]) == 0
+        assert cli.main(["session", "ask", "asked.db", *SESSION[:-3], "0.9", *SESSION[-2:]]) == 0
         assert cli.main(["bench", "run", "grid.toml", "--results", "results.duckdb", "--quiet"]) == 0
     return folder
 
@@ -140,5 +140,9 @@ def test_a_sentence_keeps_its_words():
         "The number of rows is public.",
     ):
         assert as_typed(sentence, parser, words) == sentence
+    named = ["release", "t.csv", "--out", "e02"]
+    for sentence in ("e02.csv is a file.", "There is no table e02.csv."):  # another name than the option's
+        assert as_typed(sentence, parser, named) == sentence
+    assert as_typed("e02 is there.", parser, named) == "--out e02: e02 is there."
     assert as_typed("rows must be at most 3, got 5.", parser, words) == "--rows must be at most 3, got 5."
     assert as_typed('use rows_outside="drop".', parser, words) == "use --rows-outside drop."

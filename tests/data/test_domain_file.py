@@ -154,6 +154,10 @@ PLACES = [
     ("sex: F, M", "Write sex: {labels: [F, M]}."),
     ("sex: {F: [f], M: [m]}", "Write labels: [F, M], if these are labels, or one of size, labels,"),
     ("sex: {values: [F, M]}", "Did you mean labels?"),
+    ("age: {bounds: [0, 99]}", "Did you mean min and max?"),
+    ("age: {type: int}", "Write {min: 0, max: 99}, for example: a domain file lists values and not types."),
+    ("age: {type: int, min: 0, max: 99}", "unknown. Leave it out."),
+    ("height: {min: 0, max: 2, step: 0.01}", "Numbers with decimals have bins"),
     (
         "sex: {labels: [F, M], clip: true}",
         "the key 'clip', which does not go with labels. Beside labels there may be",

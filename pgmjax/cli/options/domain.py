@@ -28,7 +28,7 @@ DOMAIN = Command(
             "types. The names and types are taken to be public. No value is read.",
             example="pgmjax domain draft people.csv --out people.yaml",
             options=(
-                option("table", metavar="FILE", help=".csv, .csv.gz, .tsv, .parquet, ..."),
+                option("table", metavar="TABLE", help=".csv, .csv.gz, .tsv, .parquet, ..."),
                 option(
                     "--out", metavar="FILE", help="domain file to write, .yaml or .json (default: print it)"
                 ),
@@ -56,7 +56,7 @@ DOMAIN = Command(
             "show them only to people who may see the table. Exits with 1 if there are any such rows.",
             example="pgmjax domain check people.csv people.yaml --holder-log bad.csv",
             options=(
-                option("table", metavar="FILE", help="the table"),
+                option("table", metavar="TABLE", help="the table"),
                 option("domain", metavar="DOMAIN", help="the domain file"),
                 *_FORM,
                 _HIDDEN,

@@ -45,10 +45,13 @@ _INIT = Command(
         DEMO,
         option("--name", metavar="NAME", help="what to call the table's account"),
         # kept as text: 0.1 is then one tenth and not its nearest float
-        option("--epsilon", metavar="E", help="what all releases of the table together may cost"),
+        option(
+            "--epsilon", action="once", metavar="E", help="what all releases of the table together may cost"
+        ),
         DELTA,
         option(
             "--relation",
+            action="once",
             choices=RELATIONS,
             help="what an observer may not notice: that a record was added or removed (add-remove), or that "
             "it was replaced by another (replace-one). There is no default",

@@ -35,6 +35,7 @@ MECHANISMS = (
 )
 _DOMAIN = option(
     "--domain",
+    action="once",
     metavar="FILE",
     help="the domain file, which says what values each column may have: .json or .yaml",
 )

@@ -21,7 +21,7 @@ _ASK = Command(
     help="count the rows that satisfy a condition",
     description="Count the rows that satisfy a condition. Without --table, the session answers from its "
     "earlier noisy answers alone. Exits with 1 if the answer is refused.",
-    example="pgmjax session ask budgets.ledger 'sex=Male,age<30' --half-width 50 --delta 0.05",
+    example="pgmjax session ask budgets.ledger 'sex=Male,age<30' --half-width 50 --beta 0.05",
     options=(
         *_SESSION,
         option("condition", metavar="CONDITION", help="such as 'sex=Male,age<30'"),
@@ -33,10 +33,10 @@ _ASK = Command(
             help="how accurate the answer must be: within W rows of the exact count",
         ),
         option(
-            "--delta",
+            "--beta",
             type=float,
             default=0.05,
-            metavar="D",
+            metavar="B",
             help="the probability with which the exact count may be further away (0.05)",
         ),
         option(
@@ -50,6 +50,7 @@ _ASK = Command(
         # kept as text, so that 0.1 is exactly one tenth
         option(
             "--cap",
+            action="once",
             metavar="E",
             help="with --table: the most that the session may spend, the same in each call",
         ),

@@ -39,6 +39,15 @@ KINDS = ("session", "free", "refused", "bought", "noise", "void")
 
 NAME = "session"
 _PREFIX = "session "
+_OTHERWISE = {
+    "cap": "cap ({cap})",
+    "domain": "domain",
+    "relation": "relation ({relation})",
+    "population": "unit or way of reading the table",
+    "given": "history",
+    "seed": "seed",
+}
+"""What may differ from how a session was begun, by its key in the first record."""
 _LARGEST_CAP = 10**6  # sums of costs must fit 64 bits in units of 10^-12
 
 
@@ -161,10 +170,12 @@ def opened(
                 account.name, _key(name), request, [Pure(cap)], relation=relation, secure=secure
             )
         except IdempotencyConflict:
+            first = next((before.records[0] for before in begun(ledger, name, account.name)), header)
+            others = [said for key, said in _OTHERWISE.items() if first.get(key) != header[key]]
+            what = " and ".join(others).format(**first) or "cap, domain, history or seed"
             raise IdempotencyConflict(
-                f"Session {name!r} of account {account.name!r} was begun with another cap, domain, history "
-                "or seed: give the same as then, or another name (--name) for another session. Nothing was "
-                "charged."
+                f"Session {name!r} of account {account.name!r} was begun with another {what}: give the same "
+                "as then, or another name (--name) for another session. Nothing was charged."
             ) from None
         log = SessionLog(charge)
         log.refresh()

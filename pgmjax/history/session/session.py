@@ -355,13 +355,15 @@ class Session(Named):
             reason = f"{found}; {_NO_TABLE}."
         else:
             records = self._state.account.records
-            rate, epsilon, _ = requirement.price(self.domain, self.relation, self._backend.laplace, records)
+            terms = self.domain, self.relation, self._backend.laplace, records
+            rate, epsilon, _ = requirement.price(*terms)
             if self._fits(requirement.query, rate, epsilon):
                 return {**asked, "kind": "bought", "rate": rate, "epsilon": as_text(epsilon)}
+            advice = requirement.advice(lambda it: self._fits(it.query, *it.price(*terms)[:2]))
             reason = (
                 f"{found}; measuring it needs epsilon {as_text(epsilon)}, and all answers together would "
                 f"cost more than the cap: {as_text(self.cost)} of {as_text(self.cap)} is spent in the "
-                "dearest cell."
+                f"dearest cell. {advice}"
             )
         return {**asked, "kind": "refused", "value": None, "interval": None, "stddev": None, "reason": reason}
 

@@ -35,6 +35,7 @@ from pgmjax.queries.workload import as_entry
 _REFACTOR = 64  # the estimator is refactorised after this many answers, at the same ones in every process
 _ROUNDING = 1e-6  # of a length: ends of exact distributions are moved outwards by less
 _HOPELESS = 0.9
+_WIDEST = 1 << 50  # of half-widths that are worth asking for
 SMALLEST_DELTA = 1e-300
 """Smallest delta; below it, tail probabilities underflow."""
 _ASKED = "write, for example, Product({'sex': point('Female')})"
@@ -145,6 +146,24 @@ class AccuracyRequirement:
             if distribution.outside(math.floor(self.half_width)) <= self.delta:
                 return rate, epsilon, distribution
             rate += max(1, rate >> 40)  # the distribution's scale is rounded up to a float
+
+    def advice(self, pays: Callable[[AccuracyRequirement], bool]) -> str:
+        """Return the least half-width that a budget pays, in whole records, as a sentence.
+
+        Args:
+            pays: whether the budget pays a requirement; it does not pay this one.
+        """
+        low = math.floor(self.half_width)
+        high = 2 * low + 1
+        while not pays(dataclasses.replace(self, half_width=float(high))):
+            low, high = high, 2 * high + 1
+            if high > _WIDEST:
+                return "Nothing is left for another answer."
+        while high - low > 1:
+            middle = (low + high) // 2
+            paid = pays(dataclasses.replace(self, half_width=float(middle)))
+            low, high = (low, middle) if paid else (middle, high)
+        return f"A half-width of {high:,} records can be paid."
 
 
 def interval(answer: Inference, delta: float) -> tuple[float, float]:
@@ -317,8 +336,8 @@ class SessionState:
             return "nothing was measured yet"
         try:
             return blue.answer(query, method="characteristic")
-        except NotEstimableError as error:
-            return str(error).split(". Ask for")[0]
+        except NotEstimableError:
+            return "the history does not tell it"
 
     def free(self, requirement: AccuracyRequirement) -> tuple[Inference, tuple[float, float]] | str:
         """Return an estimate and its interval if they meet a requirement, else a message."""

@@ -102,7 +102,8 @@ class Meter:
             if event.epsilon is None:
                 raise ValueError(
                     f"Event {place} ({event.kind}) has no pure epsilon, which is what this account counts: "
-                    "use Laplace noise (delta 0), or register the table with a delta."
+                    "leave the delta out, for Laplace noise. Nothing was charged. (Only an account that was "
+                    "made with a delta takes runs with one.)"
                 )
             costs.append(exact_epsilon(event.epsilon))
         return (self._units(sum(costs, Fraction(0))),)

@@ -1,5 +1,6 @@
 """Sessions: free, measured or refused; what they cost; what they refuse before anything is spent."""
 
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -35,8 +36,11 @@ def test_measured_then_free_then_refused(ledger):
     before = session.cost
     refused = session.ask(ages(0), half_width=1, delta=0.2)
     assert not refused.answered and refused.interval is None and session.cost == before
-    assert "they do not tell" in refused.reason and "than the cap" in refused.reason
+    assert "does not tell it" in refused.reason and "than the cap" in refused.reason
     assert "(epsilon 0.0" in str(first) and str(refused).startswith("refused")
+    least = int(re.search(r"A half-width of (\d+) records can be paid", refused.reason)[1])
+    assert least > 1 and not session.ask(ages(0), half_width=least - 1, delta=0.2).answered
+    assert session.ask(ages(0), half_width=least, delta=0.2).source == "measured"
 
 
 def test_the_least_budget_meets_the_demand_and_no_less_would(ledger):
