@@ -14,6 +14,7 @@ import json
 import math
 import re
 import shlex
+import unicodedata
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -207,6 +208,10 @@ def _finite(text: str) -> float:
     return float(text)
 
 
+_ALIKE = str.maketrans(
+    "\u2019\u2018\u02bc\u00b4`\u2010\u2011\u2012\u2013\u2014\u2212\u201c\u201d\u201e",
+    "'" * 5 + "-" * 6 + '"' * 3,
+)
 _SPREADSHEET_DATE = re.compile(r"\d{1,2}[-. ](?:[A-Z][a-z]{2}|[A-Z]{3})|(?:[A-Z][a-z]{2}|[A-Z]{3})[-. ]\d{2}")
 
 
@@ -489,15 +494,23 @@ def _share(part: int, whole: int) -> str:
     return "all of them" if part == whole else "most of them" if 2 * part > whole else "some of them"
 
 
+def _plain(text: str) -> str:
+    """Return a text without what is easily written another way: case, accents, dashes, quotes and spaces."""
+    letters = unicodedata.normalize("NFKD", text.casefold().translate(_ALIKE))
+    return " ".join("".join(each for each in letters if not unicodedata.combining(each)).split())
+
+
 def _for_no_label(attribute: Attribute, texts: collections.Counter[str]) -> list[str]:
     said = []
     labels = attribute.labels or ()
-    folded = {text_of(label).casefold() for label in labels}
-    alike = sum(rows for text, rows in texts.items() if text.strip().casefold() in folded)
+    folded = {_plain(text_of(label)): text_of(label) for label in labels}
+    alike = {text: rows for text, rows in texts.items() if _plain(text) in folded}
     if alike:
-        share = _share(alike, texts.total())
+        share = _share(sum(alike.values()), texts.total())
+        near = list(dict.fromkeys(repr(folded[_plain(text)]) for text in alike))
         said.append(
-            f"{share} differ from a label only in capitals or spaces: `labels: {{LABEL: [SPELLING, ...]}}`"
+            f"{share} differ from a label only in capitals, spaces, accents, dashes or quotes, of "
+            f"{', '.join([*near[:3], *['...'] * (len(near) > 3)])}: `labels: {{LABEL: [SPELLING, ...]}}`"
         )
     quoted = {_number(label) for label in labels if isinstance(label, str)} - {None}
     if any(_number(text) in quoted for text in texts):

@@ -585,7 +585,7 @@ def lines(record: Mapping[str, Any]) -> Iterator[str]:
     """
     columns = record["columns"]
     if any(one["verdict"] == NOT_WHOLE for one in columns):
-        yield "The records that count may be fewer: not the whole table, so no count is surely the table's."
+        yield "Records may have been left out: counts are those of the records that count, not of the whole table."
         yield f"Accuracy of shares of the records that count: {_told(columns, 'share_verdict')}."
     else:
         yield f"Accuracy: {_told(columns, 'verdict')}."
@@ -662,7 +662,7 @@ def _of_tables(tables: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     good, coarse, part, noise, unknown = (number[verdict] for verdict in VERDICTS)
     merged = sum(one.get("merged", False) for one in tables)
     unknown -= merged
-    parts = {"good": good, "coarse": coarse, NOT_WHOLE: part, "mostly noise": noise}
+    parts = {"good": good, "coarse": coarse, "not of the whole table": part, "mostly noise": noise}
     told = [f"{_are(count)} {word}" for word, count in parts.items() if count]
     if merged:
         told.append(

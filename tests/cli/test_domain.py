@@ -223,6 +223,7 @@ UNTIDY = {
     "sex": (["f", "F", "M", "?"], {"labels": ["F", "M"]}),
     "grade": (["01", "2", "02", "1.0"], {"labels": ["1", "2"]}),
     "mixed": (["NO", "true", "True", "no"], {"labels": ["NO", True]}),
+    "town": (["L’Île–Saint", "Orleans", "Brest", "Lyon"], {"labels": ["L'Ile-Saint", "Orléans", "Brest"]}),
     "region": (["0", "3", "2", "1"], 3),
     "fine": (["a", "b", "", "c"], {"labels": ["a"], "missing": True, "other": True}),
 }
@@ -248,6 +249,7 @@ TOLD = {
         "the labels mix text with numbers or true and false",
         "`other: true`",
     ),
+    "town": ("3 not among", 'spaces, accents, dashes or quotes, of "L\'Ile-Saint", \'Orléans\': `labels'),
     "region": ("1 out of range", "a larger size"),
 }
 MENDED = {
@@ -260,6 +262,7 @@ MENDED = {
     "sex": {"labels": {"F": ["f"], "M": []}, "missing": ["?"]},
     "grade": {"labels": [1, 2]},
     "mixed": {"labels": {"NO": ["no"], "true": ["True"]}},
+    "town": {"labels": {"L'Ile-Saint": ["L’Île–Saint"], "Orléans": ["Orleans"], "Brest": [], "Lyon": []}},
     "region": 4,
     "fine": UNTIDY["fine"][1],
 }
@@ -277,7 +280,7 @@ def test_remedies_are_told_and_work(tmp_path, capsys):
     pj.Domain({name: spec for name, (_, spec) in UNTIDY.items()}).write(tmp_path / "d.json")
     assert main(["domain", "check", table, str(tmp_path / "d.json")]) == 1
     said = capsys.readouterr()
-    assert "10 of 11 columns have rows that do not fit the domain" in said.err
+    assert "11 of 12 columns have rows that do not fit the domain" in said.err
     parts, name = {}, ""
     for line in said.out.splitlines()[1:]:
         name = line[2:].split(":")[0] if not line.startswith("    ") else name
