@@ -585,7 +585,7 @@ def lines(record: Mapping[str, Any]) -> Iterator[str]:
     """
     columns = record["columns"]
     if any(one["verdict"] == NOT_WHOLE for one in columns):
-        yield "Records may have been left out: counts are those of the records that count, not of the whole table."
+        yield "Records may have been left out: counts are of the records that count, not of the whole table."
         yield f"Accuracy of shares of the records that count: {_told(columns, 'share_verdict')}."
     else:
         yield f"Accuracy: {_told(columns, 'verdict')}."

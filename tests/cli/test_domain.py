@@ -223,7 +223,10 @@ UNTIDY = {
     "sex": (["f", "F", "M", "?"], {"labels": ["F", "M"]}),
     "grade": (["01", "2", "02", "1.0"], {"labels": ["1", "2"]}),
     "mixed": (["NO", "true", "True", "no"], {"labels": ["NO", True]}),
-    "town": (["L’Île–Saint", "Orleans", "Brest", "Lyon"], {"labels": ["L'Ile-Saint", "Orléans", "Brest"]}),
+    "town": (
+        ["L\u2019Île", "Orleans", "Brest", "Lyon"],
+        {"labels": ["L'Ile", "Orléans", "Brest"]},
+    ),
     "region": (["0", "3", "2", "1"], 3),
     "fine": (["a", "b", "", "c"], {"labels": ["a"], "missing": True, "other": True}),
 }
@@ -249,7 +252,7 @@ TOLD = {
         "the labels mix text with numbers or true and false",
         "`other: true`",
     ),
-    "town": ("3 not among", 'spaces, accents, dashes or quotes, of "L\'Ile-Saint", \'Orléans\': `labels'),
+    "town": ("3 not among the labels", "accents, dashes or quotes, of \"L'Ile\", 'Orléans': `labels"),
     "region": ("1 out of range", "a larger size"),
 }
 MENDED = {
@@ -262,7 +265,7 @@ MENDED = {
     "sex": {"labels": {"F": ["f"], "M": []}, "missing": ["?"]},
     "grade": {"labels": [1, 2]},
     "mixed": {"labels": {"NO": ["no"], "true": ["True"]}},
-    "town": {"labels": {"L'Ile-Saint": ["L’Île–Saint"], "Orléans": ["Orleans"], "Brest": [], "Lyon": []}},
+    "town": {"labels": {"L'Ile": ["L\u2019Île"], "Orléans": ["Orleans"], "Brest": [], "Lyon": []}},
     "region": 4,
     "fine": UNTIDY["fine"][1],
 }

@@ -209,7 +209,7 @@ def test_the_command_and_its_folder_name_the_population(most, outside, merged, w
     for sentence in population.sentences():
         assert sentence in printed and sentence in page
     assert page.count(population.phrase) >= 3 and population.phrase in saved.record["statement"]
-    assert ("not the whole table" in printed) == (not population.is_whole)
+    assert ("not of the whole table" in printed) == (not population.is_whole)
 
     counts = truth(frame, domain, most, outside, weights, 11)
     table = pyarrow.parquet.read_table(out / "answers.parquet")
@@ -262,7 +262,7 @@ def test_a_synthesizer_names_the_population_of_its_answers():
     assert sum(missed) <= 2  # 3 of 5 at 5 % happen once in 800 times
     assert answer.population.phrase == "at most 1 record of each person"
     assert all(said in str(answer) for said in answer.population.sentences())
-    assert "The number of records that count is public." in synth.statement
+    assert "The number of records that count is public." in synth.statement()
     assert "at most 1 record of each person" in html.unescape(synth._repr_html_())
 
 
