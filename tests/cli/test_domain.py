@@ -252,7 +252,11 @@ TOLD = {
         "the labels mix text with numbers or true and false",
         "`other: true`",
     ),
-    "town": ("3 not among the labels", "accents, dashes or quotes, of \"L'Ile\", 'Orléans': `labels"),
+    "town": (
+        "3 not among the labels",
+        "accents, dashes or quotes, of \"L'Ile\", 'Orléans': `labels",
+        "`other: true`",
+    ),
     "region": ("1 out of range", "a larger size"),
 }
 MENDED = {
