@@ -77,6 +77,7 @@ def as_typed(
     for name, option in _names(known):
         message = _renamed(message, name, option, option in typed)
     message = _LISTED.sub(lambda found: found[0].replace('"', ""), message)
+    message = re.sub(r"(--[\w-]+(?: [\w-]+)?) \(\1\)", r"\1", message)
     if not refused or any(
         re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", message) for option, _ in given
     ):
