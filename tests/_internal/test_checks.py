@@ -64,9 +64,16 @@ def test_whole_numbers_in_text(text):
     assert checks.integer_of_text(text) == 1_000_000
 
 
-@pytest.mark.parametrize("text", ["1.5", "1e-1", "", "x", "nan", "inf", "1,000", "1e999", "1e6x", "0x10"])
+@pytest.mark.parametrize("text", ["1.5", "1e-1", "", "x", "nan", "inf", "1,00", "1e999", "1e6x", "0x10"])
 def test_text_that_is_no_whole_number(text):
     with pytest.raises(ValueError, match="expected a whole number such as 1000, 1_000 or 1e3, got "):
+        checks.integer_of_text(text)
+
+
+@pytest.mark.parametrize("text", ["1,000", "1.000", "20,000,000", "12.345"])
+def test_text_that_may_be_thousands_or_a_fraction_is_refused(text):
+    plain = text.replace(",", "").replace(".", "")
+    with pytest.raises(ValueError, match=rf"may be thousands or a fraction: write {plain}(\D|$)"):
         checks.integer_of_text(text)
 
 

@@ -171,10 +171,16 @@ def test_bad_input(settings, error, message):
         to_optimum().fit_batch(DOMAIN, [NOISY], TOTAL, **settings)
 
 
+def test_one_constraint_needs_no_list():
+    noisy = [pj.LinearMeasurement(("a",), [3.0, 4.0], 1.0)]
+    only = pj.StructuralZeros(("a",), [True, False])
+    model = to_optimum().fit(pj.Domain({"a": 2}), noisy, 7.0, constraints=only).model
+    assert sorted(model.marginal(("a",))) == [0, 7]
+
+
 @pytest.mark.parametrize(
     ("constraints", "said"),
     [
-        (pj.StructuralZeros(("a",), [True, False]), "must be a sequence of constraints, got StructuralZeros"),
         (None, "must be a sequence of constraints, got NoneType"),
         ([3], "got int"),
     ],
