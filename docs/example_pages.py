@@ -113,21 +113,33 @@ def run_python(path: pathlib.Path) -> list[dict[str, Any]]:
     return outputs
 
 
-def run_commands(path: pathlib.Path) -> list[dict[str, Any]]:
+def run_commands(path: pathlib.Path, done: dict[str, str] | None = None) -> list[dict[str, Any]]:
     """Run the shell blocks of a page in the current folder; return what each printed.
+
+    Args:
+        path: the page.
+        done: what commands of other pages, in the same folder, printed; they are not run again.
 
     Raises:
         RuntimeError: a command did not end with 0.
     """
     from pgmjax.cli import main
 
-    outputs = []
+    outputs, earlier = [], dict(done or {})
     for _, _, code in blocks(path.read_text(), "bash"):
-        with contextlib.redirect_stdout(io.StringIO()) as said, contextlib.redirect_stderr(said):
-            for words in commands(code):
-                if main(words) != 0:
-                    raise RuntimeError(f"pgmjax {shlex.join(words)} failed:\n{said.getvalue()}")
-        text = said.getvalue().replace(f"{pathlib.Path.cwd()}/", "")
+        text = ""
+        for words in commands(code):
+            line = shlex.join(words)
+            if line not in earlier:
+                with contextlib.redirect_stdout(io.StringIO()) as said, contextlib.redirect_stderr(said):
+                    if main(words) != 0:
+                        raise RuntimeError(f"pgmjax {line} failed:\n{said.getvalue()}")
+                printed = said.getvalue().replace(f"{pathlib.Path.cwd()}/", "")
+            else:
+                printed = earlier[line]
+            text += printed
+            if done is not None:
+                done[line] = printed
         outputs.append({"text": text, "figures": []})
     return outputs
 

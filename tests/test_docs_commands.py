@@ -22,15 +22,20 @@ _spec = importlib.util.spec_from_file_location("example_pages", ROOT / "docs" / 
 example_pages = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(example_pages)
 PAGES = example_pages.pages()
-RUN = [p for p in PAGES if example_pages.blocks(p.read_text(), "bash")]
+WITH_README = [ROOT / "README.md", ROOT / "docs" / "index.md"]  # the same release
+RUN = [p for p in PAGES if p not in WITH_README and example_pages.blocks(p.read_text(), "bash")]
 
 
-@pytest.mark.parametrize("path", RUN, ids=lambda p: str(p.relative_to(ROOT)))
-def test_commands_of_the_page(path, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "paths", [WITH_README, *([p] for p in RUN)], ids=lambda p: str(p[-1].relative_to(ROOT))
+)
+def test_commands_of_the_page(paths, tmp_path, monkeypatch):
     example_pages.example_tables(tmp_path)
     assert pj.Domain.read(tmp_path / "people.yaml").attributes == ("age", "sex", "region")
     monkeypatch.chdir(tmp_path)
-    example_pages.leave(path, "bash", example_pages.run_commands(path))
+    done = {}
+    for path in paths:
+        example_pages.leave(path, "bash", example_pages.run_commands(path, done))
 
 
 def test_every_block_says_what_it_is():
