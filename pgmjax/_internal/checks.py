@@ -361,6 +361,8 @@ def did_you_mean(value: Any, known: Iterable[str]) -> str:
         >>> did_you_mean("agee", ["age", "sex"])
         " Did you mean 'age'?"
     """
+    if isinstance(value, str) and value.strip().lstrip("+-").isdecimal():
+        return ""  # no number is a misspelt one
     words = {_folded(word): word for word in known}
     close = difflib.get_close_matches(_folded(value), words, 1) if isinstance(value, str) else ()
     return f" Did you mean {words[close[0]]!r}?" if close else ""

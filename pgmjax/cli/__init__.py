@@ -28,7 +28,7 @@ from pgmjax.cli.options.command import below
 from pgmjax.cli.typed import as_typed
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
-_MOST_LINES = 8
+_MOST_LINES = 3
 _NEGATIVE = re.compile(r"-\.?[0-9].*")
 """What is a value and no option, such as -1e-9."""
 _NEEDED = {
@@ -124,7 +124,7 @@ _ADVICE: Mapping[str, Mapping[str, str]] = {
             "bounds lower upper min max ranges": (
                 "The ends of a column stand in the domain file, as age: {min: 0, max: 99}"
             ),
-            "verbose debug log-level v": "Everything is told without an option; --quiet tells nothing",
+            "verbose debug log-level v": "Everything is told without an option",
         }
     ),
 }
@@ -171,6 +171,7 @@ _STRAY: Mapping[str, str] = {
     "session status": "The name of a session goes behind --name",
     "session export": "The name of a session goes behind --name",
     "session ask": "One count is asked at a time; conditions of one count are joined by commas",
+    "domain schema": "It prints the JSON Schema of domain files; for a table write pgmjax domain draft TABLE",
     "audit": (
         "An audit tests the mechanism behind --mechanism NAME on tables that it makes; what a release "
         "promises is in its report.html and assurance.json"
@@ -329,6 +330,9 @@ class _Parser(argparse.ArgumentParser):
         print(usage, end="", file=sys.stderr)
         strange = [word for word in self.words if re.match(r"--\w", word)]
         strange = [word for word in strange if word.partition("=")[0] not in self._option_string_actions]
+        early = re.fullmatch("unrecognized arguments: (-[^ ]*)", message)
+        if early and not self.get_default("run"):
+            message += f". Options stand behind the command, as in pgmjax release TABLE {early[1]}"
         if "arguments are required" in message and strange and self.get_default("run"):
             message = f"unrecognized arguments: {strange[0]}{_instead(strange[:1], self, self.words)}"
         if "arguments are required" in message and self.prog.endswith(" release"):
@@ -445,6 +449,8 @@ def _instead(words: Sequence[str], parser: argparse.ArgumentParser, given: Seque
     known, command = sorted(_options(parser)), parser.prog.partition(" ")[2]
     places = [str(each.metavar or each.dest) for each in parser._actions if not each.option_strings]
     takes = f"{parser.prog} takes {' and '.join(places) or 'nothing'} beside its options"
+    if "--version" in words:
+        return ". Write pgmjax --version"
     if not "".join(words).strip():
         return ". It is a blank: is there a space behind the backslash that ends a line?"
     option = next((word.partition("=")[0] for word in words if word.startswith("-")), None)

@@ -425,13 +425,15 @@ def _remedies(found: _Findings) -> list[str]:
         elif found.attribute.bins is not None:
             said += _for_out_of_range(found.attribute, outside)
         else:
-            said.append(_for_no_code(outside))
+            said.append(_for_no_code(outside, found.attribute.size))
     if found.missing:
         said.append("`missing: true` gives rows without a value a bucket of their own")
     return said
 
 
-def _for_no_code(texts: collections.Counter[str]) -> str:
+def _for_no_code(texts: collections.Counter[str], size: int) -> str:
+    if {*texts} == {str(size)}:
+        return f"codes begin at 0: if these begin at 1, `{{min: 1, max: {size}}}` counts them"
     if not any(_number(text) is not None for text in texts):
         return "these are no codes: use `labels: [...]` if all values are such texts, or correct the table"
     return "use a larger size if these are codes; use `labels: [...]` if they are not"

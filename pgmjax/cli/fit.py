@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.stddev is not None and not 0 < arguments.stddev < math.inf:
         raise ValueError(
             f"--stddev must be finite and > 0, got {arguments.stddev:g}: it is the standard deviation of the "
-            "noise that was added, in counts."
+            "noise that was added, in counts. Counts without noise are facts for a --constraints file."
         )
     rows = release.output_of(arguments)
     domain = Domain.read(arguments.domain)

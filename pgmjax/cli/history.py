@@ -20,6 +20,7 @@ from pgmjax.cli.options.history import METHODS, TAKES
 from pgmjax.cli.options.shared import LEVEL
 from pgmjax.cli.release import read_names, warn_if_insecure
 from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.history.bayes.blue import BestLinearUnbiased
 from pgmjax.history.bayes.inference import Claim, Verdict
 from pgmjax.history.bayes.posterior import posterior
@@ -255,8 +256,30 @@ def _row_names(query: Query, domain: Domain) -> Iterator[str]:
     yield from map(",".join, itertools.product(*parts))
 
 
+def _check_sizes(history: History, total: float | None) -> None:
+    """Reject an answer that counts far more than all records."""
+    variance = 0.0
+    if total is None:
+        try:
+            total, variance = estimate_total(history.domain, history.measurements)
+        except ValueError:  # no answer tells it
+            return
+    first = 0
+    for each in history.measurements:
+        most = float(each.query.linf_sensitivity(Relation.ADD_REMOVE, history.domain)) * total
+        over = (np.abs(each.flat_values()) - most) / np.sqrt(each.row_stddevs() ** 2 + variance)
+        if (worst := int(np.argmax(over))) >= 0 and over[worst] > _APART:
+            raise ValueError(
+                f"Answer {first + worst + 1} is {over[worst]:,.0f} standard deviations of its noise above "
+                "what all "
+                f"records, about {total:,.0f}, can give. Correct it or its standard deviation."
+            )
+        first += len(over)
+
+
 def _check_agreement(history: History, total: float | None) -> None:
     """Reject answers that noise of the stated size cannot explain, such as exact ones that contradict."""
+    _check_sizes(history, total)
     fitted = KernelPCA.of(history, total=total).fitted()
     left, known = history.values - fitted.values, fitted.stddevs
     assert known is not None  # of all methods that fit by the spectrum

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import pathlib
 from typing import Any
 
 from pgmjax.cli import process
@@ -15,6 +16,11 @@ def run(arguments: argparse.Namespace) -> None:
     """Compare, write the page if one is asked for, and print what is to be said."""
     target = None if arguments.out is None else check_page(arguments.out)
     saved = release_folder.opened(arguments.folder)
+    if pathlib.Path(arguments.folder).resolve() in pathlib.Path(arguments.table).resolve().parents:
+        raise ValueError(
+            f"{arguments.table} is a part of the release: give the private table that the release was made "
+            "of."
+        )
     domain, population = saved.model.domain, saved.population
     known = reading(domain, population)
     weighted = population is not None and population.max_weight is not None

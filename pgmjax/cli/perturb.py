@@ -331,7 +331,10 @@ def _record(texts: Sequence[str]) -> dict[str, str]:
     for number, text in enumerate(texts, start=1):
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
-            raise ValueError(f"Value {number} must be NAME=VALUE, such as sex=F. Nothing was answered.")
+            table = " A whole table is for pgmjax perturb." if pathlib.Path(text).suffix else ""
+            raise ValueError(
+                f"Value {number} must be NAME=VALUE, such as sex=F.{table} Nothing was answered."
+            )
         if re.search(r",\s*\w+=", value):
             raise ValueError("Put spaces between the values, as in age=34 sex=F. Nothing was answered.")
         if name.strip() in record:

@@ -342,10 +342,11 @@ def open_ledger(file: str) -> Ledger:
         LedgerError: it cannot be used.
     """
     if not pathlib.Path(file).exists():
+        name = "" if pathlib.Path(file).suffix else " (the name of an account goes behind --name)"
         turned = " The ledger stands before the conditions." if "=" in file else ""
         raise ValueError(
-            f"There is no ledger {file}: give the ledger's file (the name of an account goes behind "
-            f"--name), or make one with `pgmjax ledger init`.{turned}"
+            f"There is no ledger {file}: give the ledger's file{name}, or make one with "
+            f"`pgmjax ledger init`.{turned}"
         )
     return Ledger.open(file)
 

@@ -184,6 +184,8 @@ def _status(arguments: argparse.Namespace) -> None:
 
 def _export(arguments: argparse.Namespace) -> None:
     out = pathlib.Path(arguments.out)
+    if out.suffix:
+        raise ValueError(f"--out {out} looks like a file, and a history is a folder: leave {out.suffix} out.")
     checks.new_path(out)
     with _read(arguments) as session:
         session.history.save(out)

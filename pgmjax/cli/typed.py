@@ -18,6 +18,8 @@ OTHER_NAMES = {
 }
 """Options of another name than the argument in Python that they fill."""
 PHRASES = {
+    "give encoding=": "give --text-encoding ",
+    "or pass total= where": "or give --total N where",
     "encoding must be that of a text file": "--text-encoding must be that of a text file",
     ", a Solver, got": ", got",
     "header=False": "--no-header",
@@ -76,6 +78,8 @@ def as_typed(
     typed = {option for option, _ in given}
     for name, option in _names(known):
         message = _renamed(message, name, option, option in typed)
+    if "--option" in known:  # what else has a value in Python is a setting of the mechanism
+        message = re.sub(r'(?<![\w-])([a-z_]+)="([\w-]+)"', r"--option \1=\2", message)
     message = _LISTED.sub(lambda found: found[0].replace('"', ""), message)
     message = re.sub(r"(--[\w-]+(?: [\w-]+)?) \(\1\)", r"\1", message)
     if not refused or any(

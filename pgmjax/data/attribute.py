@@ -224,7 +224,7 @@ class Attribute:
             remedy = " (clip: true counts them in the end cells)" if self.bins and not self.clip else ""
             remedy = " (other: true counts them as one more label)" if self.labels is not None else remedy
             if self.labels is None and self.bins is None:
-                remedy = " (if the table holds other values than codes, its entry is labels: [...])"
+                remedy = f" (from 1 they are min: 1, max: {self.size}; other values are labels: [...])"
             said.append(f"{encoded.outside} rows lie outside its {self._what()}{remedy}")
         if encoded.unreadable:
             what = 'number (1.234,5 is read by decimal: "," and thousands: ".")'

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from pgmjax._internal import checks
 from pgmjax._internal.files import absent, parse_json, read_text
-from pgmjax.data.entry import at, check_key, checked_labels
+from pgmjax.data.entry import ALL_KEYS, at, check_key, checked_labels
 from pgmjax.data.value import places_of
 
 _Made = TypeVar("_Made")
@@ -30,6 +30,7 @@ _MOST_NODES = 1_000_000
 _NUMBER = re.compile(r"[-+]?(\.[0-9]+|(0|[1-9][0-9]{0,399})(\.[0-9]*)?)([eE][-+]?[0-9]{1,3})?")
 _WORDS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _NOTHING = ("", "~", "null", "Null", "NULL")
+_ABOVE = ("attributes", "columns", "domain", "features", "fields", "schema", "tables", "variables")
 _FILE_KEYS = ("labels_file", "column", "spellings")
 _TEXTS = ("labels", "missing")
 """The keys behind which a number is also a text."""
@@ -57,6 +58,7 @@ def read_domain_file(path: str | os.PathLike[str], make: Callable[[Any], _Made])
         if isinstance(content, dict) and str(content.get("format", "")).startswith("pgmjax:"):
             what = str(content["format"]).removeprefix("pgmjax:")
             raise ValueError(f"This is the record of a {what}: give the domain file of its table.")
+        _refuse_other_forms(content)
         return make(_with_label_files(content, file.parent))
     except FileNotFoundError as error:
         raise error if file.exists() else FileNotFoundError(absent("domain file", path)) from None
@@ -222,6 +224,30 @@ class _Yaml:
         return number
 
 
+def _refuse_other_forms(content: Any) -> None:
+    """Refuse the metadata of other programs, and columns below a name of them all.
+
+    Raises:
+        ValueError: the content is one of these.
+    """
+    if not isinstance(content, Mapping):
+        return
+    below = content.get("columns", content)
+    below = below if isinstance(below, Mapping) else {}
+    if any(isinstance(entry, Mapping) and "sdtype" in entry for entry in below.values()):
+        raise ValueError(
+            "This is metadata of SDV, which tells types; a domain file lists values, as age: {min: 0, max: "
+            "120}. "
+            "pgmjax domain draft TABLE begins one."
+        )
+    (name, entry), *more = [*content.items(), ("", None)]
+    alone = more == [("", None)] and str(name).lower() in _ABOVE
+    if alone and isinstance(entry, Mapping) and not {*map(str, entry)} & ALL_KEYS:
+        raise ValueError(
+            f"The names of the columns stand at the left: leave out the line {name!r}, and indent less."
+        )
+
+
 def _with_label_files(content: Any, folder: pathlib.Path) -> Any:
     """Return the content of a domain file with the labels of every `labels_file` in their places.
 
@@ -261,7 +287,13 @@ def _with_labels(name: str, entry: Any, folder: pathlib.Path) -> Any:
             ) from None
         rows: Iterable[Sequence[str]] = ([line.strip()] for line in lines)
         if file.suffix.lower() == ".csv" or columns:
-            rows = _columns(name, file, lines, columns)
+            rows = [*_columns(name, file, lines, columns)]
+            if not columns and any(len(row) > 1 for row in csv.reader(lines)):
+                raise ValueError(
+                    f"Attribute {name!r}: {file.name} has lines of several columns: say which holds the "
+                    "labels by its "
+                    "name in the first line, 'column: NAME', or put quotes around a label that has a comma."
+                )
         rows = [row for row in rows if row[0]]
         if "spellings" not in entry:
             labels: Any = checked_labels(name, f"labels in {file}", [row[0] for row in rows])

@@ -224,7 +224,7 @@ KINDS: dict[str, dict[str, Key]] = {
     },
 }
 """The keys of an entry by its kind. The key that a kind is called by is the first of it."""
-_ALL_KEYS = {key for keys in KINDS.values() for key in keys}
+ALL_KEYS = {key for keys in KINDS.values() for key in keys}
 _ALSO = {
     "label values categories levels enum codes": "labels",
     "minimum low lower lowest": "min",
@@ -565,13 +565,13 @@ def _kind_of(name: str, spec: Mapping[str, Any]) -> str:
     needed = {key: one for key, one in known.items() if one.needed}
     for key in spec:
         if key not in known:
-            if key not in _ALL_KEYS and all(isinstance(each, Mapping) for each in spec.values()):
+            if key not in ALL_KEYS and all(isinstance(each, Mapping) for each in spec.values()):
                 raise ValueError(
                     f"Attribute {name!r} holds other entries: {', '.join(map(str, spec))}. Write the columns "
                     f"without {name!r} above them, at the beginning of the line."
                 )
             with at(key):
-                said = f"does not go with {' and '.join(needed)}" if key in _ALL_KEYS else "is unknown"
+                said = f"does not go with {' and '.join(needed)}" if key in ALL_KEYS else "is unknown"
                 meant = _meant_key(key, known, spec)
                 raise ValueError(f"Attribute {name!r} has the key {key!r}, which {said}. {meant}")
     if len(kinds) != 1:

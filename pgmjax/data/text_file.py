@@ -278,7 +278,7 @@ class TextFile:
                     likely = "latin-1"
         return ValueError(
             f"{self.path} cannot be read{place}: it holds bytes that are not UTF-8. It looks like {likely}: "
-            f'give encoding="{likely}" (--encoding {likely}), or save it as UTF-8.'
+            f'give encoding="{likely}", or save it as UTF-8.'
         )
 
     def check_whole(self) -> None:
@@ -352,7 +352,9 @@ def _rows_of_sheet(file: pathlib.Path) -> Iterator[str]:
     try:
         book = openpyxl.load_workbook(file, read_only=True, data_only=True)
         try:
-            sheet = book.worksheets[0]
+            sheet, *others = book.worksheets
+            if others:
+                _tell_of_sheets(file.name, 1 + len(others), sheet.title)
             sheet.reset_dimensions()  # what a file says of them is often wrong
             rows = ([_cell_text(value) for value in row] for row in sheet.iter_rows(values_only=True))
             first = list(itertools.islice(rows, FIRST_LINES))
@@ -374,6 +376,11 @@ def _rows_of_sheet(file: pathlib.Path) -> Iterator[str]:
         failed = True
     if failed:
         raise ValueError(f"{file} cannot be read as an Excel file: save the sheet as CSV (UTF-8) instead.")
+
+
+@functools.cache  # a table is read several times
+def _tell_of_sheets(file: str, number: int, first: str) -> None:
+    checks.warn(f"{file} has {number} sheets: the first, {first!r}, is read alone.")
 
 
 def _used(row: list[str]) -> int:

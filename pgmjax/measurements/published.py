@@ -27,6 +27,7 @@ from pgmjax.queries.workload import as_entry
 
 SUMMED = ("", "*")
 """Texts of a cell that is summed over an attribute, besides null."""
+_TOTALS = ("total", "all")  # as published tables write it, unless a label is called so
 POPULATION = "population"
 """Key of the metadata of our own files: what the answers are of, as JSON; see `data.population`."""
 QUERIES = "queries"
@@ -84,7 +85,7 @@ def read_published(
     r"""Read published noisy counts from a file.
 
     The file has a row for each published number: in the column of each attribute the value that it counts
-    (empty, or `*`, where it is summed over the attribute), in `value` the number, and in `stddev` the
+    (empty, `*` or `total`, where it is summed over the attribute), in `value` the number, and in `stddev` the
     standard deviation of its noise. A cell without a row, or with an empty `value`, was not published.
     Columns `noise` (`gaussian` or `laplace`) and `rounded_to` are optional. `measurements.parquet` of a
     release is read too.
@@ -451,6 +452,8 @@ def _codes(attribute: Attribute, texts: Sequence[Any]) -> np.ndarray:
     codes: dict[Any, int] = {}
     for value in dict.fromkeys(texts):
         key = value.strip() if isinstance(value, str) else value
+        if isinstance(key, str) and key not in known and key.casefold() in _TOTALS:
+            key = None
         if key is not None and key not in SUMMED and key not in known:
             try:
                 known[key] = int(attribute.encode([key])[0])

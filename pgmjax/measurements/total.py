@@ -59,10 +59,11 @@ def estimate_total(domain: Domain, measurements: Sequence[LinearMeasurement]) ->
         )
     weight = math.fsum(1 / variance for _, variance in estimates)
     total = math.fsum(value / variance for value, variance in estimates) / weight
-    shares = all(each.values.min() >= 0 and each.values.max() <= 1 for each in measurements)
-    if shares and 0.9 < total < 2 and any(each.values.dtype.kind == "f" for each in measurements):
+    shares = all(np.abs(each.values).max() <= 1 for each in measurements)
+    if shares and abs(total) < 2 and any(each.values.dtype.kind == "f" for each in measurements):
         checks.warn(
-            "the noisy answers add up to about 1 record: if they are shares, multiply them, and their "
+            f"the noisy answers add up to about {total:.2g} records: if they are shares, multiply them, and "
+            "their "
             "stddev, by the number of records."
         )
     elif total < 1:

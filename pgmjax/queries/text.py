@@ -290,7 +290,11 @@ def _unknown(name: str, domain: Domain) -> str:
     known = ", ".join(domain.attributes[:30]) + (", ..." if len(domain) > 30 else "")
     turned = ""
     if not name:
-        return "A condition is missing before a comma: leave the comma out."
+        return (
+            "Each condition begins with a name, also behind a comma: write age>=18,age<35 for a range, and "
+            "leave "
+            "out a comma that has nothing before it."
+        )
     if name[:1].isdigit():
         turned = " A condition begins with a name: write age>=20,age<40 for a range, and decimals as 25.5."
     if call := re.match(r"\s*(\w+)\s*\(", name):
@@ -309,7 +313,7 @@ def _unknown(name: str, domain: Domain) -> str:
     if name.lower().startswith("not "):
         return f"There is no not before a condition: write {name[4:].strip()}!=VALUE for all other values."
     meant = f"{checks.did_you_mean(name, domain)}{turned}"
-    return f"Unknown attribute {name!r}; the model has {known}, the columns of its domain file.{meant}"
+    return f"Unknown attribute {name!r}; the model has {known}.{meant}"
 
 
 def _read_operator(text: str, position: int, name: str) -> tuple[str, int]:

@@ -192,6 +192,8 @@ class Look:
         held, known = self.held
         if known:
             yield f"Of {known:,} intervals at 95 %, {held:,} hold the true answer ({held / known:.1%})."
+            if held < 0.9 * known:
+                yield "That is fewer than should: is it the table that the release was made of?"
         if self.chosen:
             yield CHOSEN
         for size, kind in ((1, "column"), (2, "pair"), (3, "triple")):

@@ -39,7 +39,10 @@ from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
 from pgmjax.queries import Query
 
-_NO_TABLE = "the session was opened without its table, so that nothing can be measured"
+_NO_TABLE = (
+    "the session was opened without its table, so that nothing can be measured (on the command line give "
+    "--table, --domain, --cap and --relation)"
+)
 _MOST_ROWS = 1 << 14  # the kernel of this many answers takes 2 GiB
 _OPEN = (
     "An answer that was paid for is still to be computed, which needs the table: open the session with "
