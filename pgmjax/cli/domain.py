@@ -432,11 +432,13 @@ def _remedies(found: _Findings) -> list[str]:
 
 
 def _for_no_code(texts: collections.Counter[str], size: int) -> str:
-    if {*texts} == {str(size)}:
-        return f"codes begin at 0: if these begin at 1, `{{min: 1, max: {size}}}` counts them"
     if not any(_number(text) is not None for text in texts):
         return "these are no codes: use `labels: [...]` if all values are such texts, or correct the table"
-    return "use a larger size if these are codes; use `labels: [...]` if they are not"
+    return (
+        f"use a larger size if codes begin at 0, `{{min: 1, max: {size}}}` if they begin at 1, and `labels: "
+        "[...]` "
+        "if these are no codes"
+    )
 
 
 def _for_unreadable(attribute: Attribute, texts: collections.Counter[str]) -> list[str]:

@@ -279,8 +279,8 @@ def _check_sizes(history: History, total: float | None) -> None:
 
 def _check_agreement(history: History, total: float | None) -> None:
     """Reject answers that noise of the stated size cannot explain, such as exact ones that contradict."""
-    _check_sizes(history, total)
     fitted = KernelPCA.of(history, total=total).fitted()
+    _check_sizes(history, total)
     left, known = history.values - fitted.values, fitted.stddevs
     assert known is not None  # of all methods that fit by the spectrum
     apart = np.abs(left) / history.stddevs

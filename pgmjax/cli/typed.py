@@ -18,7 +18,6 @@ OTHER_NAMES = {
 }
 """Options of another name than the argument in Python that they fill."""
 PHRASES = {
-    "give encoding=": "give --text-encoding ",
     "or pass total= where": "or give --total N where",
     "encoding must be that of a text file": "--text-encoding must be that of a text file",
     ", a Solver, got": ", got",
@@ -78,6 +77,9 @@ def as_typed(
     typed = {option for option, _ in given}
     for name, option in _names(known):
         message = _renamed(message, name, option, option in typed)
+    for option in ("--encoding", "--text-encoding"):
+        if option in known and known[option].dest == "text_encoding":
+            message = re.sub('give encoding="([\\w-]+)"', rf"give {option} \1", message)
     if "--option" in known:  # what else has a value in Python is a setting of the mechanism
         message = re.sub(r'(?<![\w-])([a-z_]+)="([\w-]+)"', r"--option \1=\2", message)
     message = _LISTED.sub(lambda found: found[0].replace('"', ""), message)

@@ -325,7 +325,8 @@ def test_labels_from_a_file(tmp_path):
     (tmp_path / "c.yaml").write_text("icd: {labels_file: codes.csv, column: code}\n", encoding="utf-8")
     assert pj.Domain.read(tmp_path / "c.yaml") == pj.Domain({"icd": {"labels": ["A01", "B02"]}})
     (tmp_path / "c.yaml").write_text("icd: {labels_file: codes.csv}\n", encoding="utf-8")
-    assert pj.Domain.read(tmp_path / "c.yaml") == pj.Domain({"icd": {"labels": ["name", "a, b", "c"]}})
+    with pytest.raises(ValueError, match="has lines of several columns: say which holds the labels"):
+        pj.Domain.read(tmp_path / "c.yaml")
     (tmp_path / "e.yaml").write_text("icd: {labels_file: codes.csv, column: sex}\n", encoding="utf-8")
     with pytest.raises(ValueError, match="one column named 'sex'"):
         pj.Domain.read(tmp_path / "e.yaml")

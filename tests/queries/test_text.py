@@ -126,7 +126,7 @@ ERRORS = {
     "weeks in [1, 5]": "for what lies between them",  # a list to some, and a range to others
     "SELECT count(*) WHERE sex=Male": "Write conditions alone",
     "age>1,000": "without a separator of thousands",
-    ",age<30": "missing before a comma",
+    ",age<30": "leave out a comma that has nothing before it",
 }
 
 
