@@ -194,6 +194,32 @@ def test_a_message_names_file_line_column_attribute_and_key(tmp_path, text, mess
     assert re.search(re.sub(r"([\[\]{}()?+])", r"\\\1", message), said), said
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "columns:\n  age: {min: 0, max: 9}\n  sex: [F, M]",
+            "stand at the left: leave out the line 'columns'",
+        ),
+        ("attributes: {age: {size: 3}}", "stand at the left: leave out the line 'attributes'"),
+        (
+            "METADATA_SPEC_VERSION: V1\ncolumns: {age: {sdtype: numerical}}",
+            "metadata of SDV.*domain draft TABLE",
+        ),
+        ("age: {sdtype: numerical}", "metadata of SDV"),
+    ],
+)
+def test_files_of_other_forms_are_recognised(tmp_path, text, message):
+    (tmp_path / "d.yaml").write_text(text + "\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=message):
+        Draft.read(tmp_path / "d.yaml")
+
+
+def test_an_attribute_may_be_called_columns(tmp_path):
+    (tmp_path / "d.yaml").write_text("columns: {labels: [Doric, Ionic]}\n", encoding="utf-8")
+    assert Draft.read(tmp_path / "d.yaml").closed["columns"].labels == ("Doric", "Ionic")
+
+
 def test_a_message_about_json_names_line_and_column(tmp_path):
     (tmp_path / "d.json").write_text(
         '{"a": ["x"],\n\t"b": {"labels": ["F"],\n\t\t"missing": "no"}}', encoding="utf-8"

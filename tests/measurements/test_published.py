@@ -46,6 +46,16 @@ def test_rounding_adds_its_variance(tmp_path):
     assert by_column.row_stddevs().tolist() == [pytest.approx(np.sqrt(9 + 49 / 12)), 3]
 
 
+@pytest.mark.parametrize("word", ["Total", "total", "ALL", "*", ""])
+def test_totals_as_tables_write_them(tmp_path, word):
+    found = published(tmp_path, f"sex,age,value,stddev\n{word},{word},100,2\nF,{word},60,2\nM,{word},40,2\n")
+    assert [each.clique for each in found.measurements] == [("sex",), ("sex",)]
+    assert [each.values.tolist() for each in found.measurements] == [[100], [60, 40]]
+    (tmp_path / "p.csv").write_text("word,value\ntotal,5\nother,7\n")
+    labelled = pj.Domain({"word": {"labels": ["total", "other"]}})
+    assert read_published(tmp_path / "p.csv", labelled, stddev=1).measurements[0].values.tolist() == [5, 7]
+
+
 def test_a_history_takes_the_published_cells_alone(tmp_path):
     text = (
         "sex,age,value,stddev,noise\nF,,60,2,laplace\nM,,40,2,laplace\nF,0,10,3,laplace\nM,40,15,4,laplace\n"
