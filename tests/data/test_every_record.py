@@ -287,7 +287,6 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
 def test_other_sheets_are_told_of(tmp_path):
     with pd.ExcelWriter(tmp_path / "two.xlsx") as book:
         for name, value in (("now", 1), ("then", 2)):
@@ -297,6 +296,7 @@ def test_other_sheets_are_told_of(tmp_path):
     assert data.marginals([("a",)])[0].tolist() == [0, 1, 0]
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.npy", "t.xlsx", "t.csv.gz"])
 def test_a_name_that_lies_is_found_out(tmp_path, kind, name):
     own = {"gzip": "t.csv.gz", "Excel": "t.xlsx", "zip": "t.xlsx", "Parquet": "t.parquet", "NumPy": "t.npy"}
