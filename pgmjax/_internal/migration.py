@@ -21,7 +21,8 @@ from pgmjax._internal import checks
 _COUNTS = "marginal(clique) of a model, and marginals([clique]) of a table"
 _MEAN = (
     "answer(query) of a model, or measure([query], epsilons=[0.1]) of a PrivateTable, for "
-    "queries.kronecker({name: queries.mean([9, 26.5, ...])}), a sum over the records with a number for each cell"
+    "queries.kronecker({name: queries.mean([9, 26.5, ...])}), the sum over the records of a number for each "
+    "cell; divided by the number of records it is the mean"
 )
 MBI: Mapping[str, str] = {
     "Factor": "an array: model.marginal(clique)",
@@ -189,6 +190,7 @@ _MEANT: Mapping[str, str] = {
     "discover": "the share of epsilon that finds the domain, such as 0.1",
     "loss": "'l2' or 'l1'",
     "mechanism": "a name, or one with its settings, such as pj.mechanisms.AIM(1, relation, rounds=3)",
+    "backend": "leave it out for secure noise; SeededBackend(0, insecure=True) is for experiments",
     "local.respond(mechanism)": "mechanisms.RandomizedResponse, the one that the collector runs",
 }
 """What an argument is, for one who does not know it; of one call it is `call(argument)`."""
@@ -223,7 +225,7 @@ _WRITTEN: Mapping[str, str] = {
     },
     "queries.range": "queries.range(18, 64), with both ends",
     "Ledger": 'Ledger.create("privacy.ledger"), or Ledger.open of one that is there',
-    "Relation": '"add-remove" or "replace-one"',
+    "AnyRelation": '"add-remove" or "replace-one"',
     "local.respond": "local.respond(domain, record, mechanism), such as "
     'mechanisms.RandomizedResponse(epsilon=2, relation="replace-one", useless="answer")',
     "Synthesizer.query": 'query("sex=Male,age<30")',
@@ -239,6 +241,10 @@ _OF_CLASS: Mapping[tuple[str, str], str] = {
     ("Workload", "queries"): "[entry.query for entry in entries]",
     ("Domain", "load"): "Domain.read(path)",
     ("Domain", "from_dict"): "Domain({name: entry})",
+    **{
+        ("Domain", n): "json.dump(domain.to_dict(), file), and Domain.read(path) reads it"
+        for n in ("save", "to_json", "to_yaml", "write", "dump")
+    },
     ("Domain", "from_csv"): "from_public_data(frame), if anybody may see the table, or pgmjax domain draft",
     ("Domain", "from_frame"): "from_public_data(frame), if anybody may see the table, or pgmjax domain draft",
     ("Dataset", "shape"): "count() for the number of records, which is private, or domain.shape",
@@ -305,14 +311,18 @@ _OF_CLASS: Mapping[tuple[str, str], str] = {
     },
     **{("Account", n): "cap - spent" for n in ("remaining", "balance", "left")},
     **{
-        (learner, n): "learn(domain, measurements, learner).predict(queries); what learner.fit(...) returns predicts too"
+        (
+            learner,
+            n,
+        ): "learn(domain, measurements, learner).predict(queries); what learner.fit(...) returns predicts too"
         for learner in ("Ridge", "Linear", "MLP", "EngineLearner", "SklearnLearner")
         for n in ("predict", "predict_proba", "score", "transform", "coef_")
     },
+    **{("Predictor", n): "predict(rows)" for n in ("predict_proba", "score", "transform", "fit")},
     **{
-        ("Predictor", n): "predict(rows)" for n in ("predict_proba", "score", "transform", "fit")
+        ("History", n): "append(measurement), which returns a new history"
+        for n in ("add", "extend", "insert")
     },
-    **{("History", n): "append(measurement), which returns a new history" for n in ("add", "extend", "insert")},
     ("History", "answer"): "BestLinearUnbiased.of(history).answer(query)",
     ("History", "fit"): "MaxEntropy().fit(history, total)",
     ("History", "answers"): "values",
@@ -477,7 +487,7 @@ def _fits(value: Any, annotation: str) -> bool:
     kinds = {*re.findall(r"\w+", annotation)}
     first = [type(each) for each in value[:1]] if isinstance(value, list | tuple) else []
     came = {cls.__name__ for kind in (type(value), *first) for cls in kind.__mro__}
-    return not kinds & {*_WRITTEN} or bool(kinds & came) or isinstance(value, Mapping)
+    return not kinds & {*_WRITTEN} or bool(kinds & came) or isinstance(value, Mapping | str)
 
 
 def _explained(argument: str, said: str) -> str:
@@ -541,7 +551,8 @@ def _misfit(
             kind, said = signature.parameters[name].annotation, called.__qualname__.removesuffix(".__init__")
             known = isinstance(kind, str) and kind != "Any"
             must = f"must be {kind}" if known else f"has to have {error.name!r}"
-            wrong = TypeError(f"{said}: {name} {must}, got {type(value).__name__}.")
+            meant = f": {_MEANT[name]}" if name in _MEANT else ""
+            wrong = TypeError(f"{said}: {name} {must}, got {type(value).__name__}{meant}.")
             wrong.__cause__ = error
             return wrong
     return None

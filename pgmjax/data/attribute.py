@@ -222,10 +222,18 @@ class Attribute:
         said = []
         if encoded.outside:
             remedy = " (clip: true counts them in the end cells)" if self.bins and not self.clip else ""
-            remedy = " (other: true counts them as one more label)" if self.labels is not None else remedy
+            remedy = (
+                (
+                    " (spellings, also in other capitals, are named in labels: {LABEL: [SPELLING, ...]}; "
+                    "other: true counts them as one more label)"
+                )
+                if self.labels is not None
+                else remedy
+            )
             if self.labels is None and self.bins is None:
                 remedy = " (if the table holds other values than codes, its entry is labels: [...])"
-            said.append(f"{encoded.outside} rows lie outside its {self._what()}{remedy}")
+            whole = " or are no whole numbers" if self.grid == 1 and self.time is None else ""
+            said.append(f"{encoded.outside} rows lie outside its {self._what()}{whole}{remedy}")
         if encoded.unreadable:
             what = 'number (1.234,5 is read by decimal: "," and thousands: ".")'
             if self.time is not None:
@@ -317,6 +325,23 @@ class Attribute:
         if self.missing:
             names.append("(missing)" if "missing" in names else "missing")
         return names
+
+    def numbers(self) -> list[float] | None:
+        """Return the number that each code stands for; None if one stands for something else, or a range.
+
+        Example:
+            >>> Attribute.from_spec("age", {"min": 18, "max": 20}).numbers()
+            [18, 19, 20]
+        """
+        found: list[Any] = [*(self.labels or (self.bins or (*range(self.size), 0))[:-1])]
+        if self.bins is not None and not (self.grid and np.allclose(np.diff(self.bins), self.grid)):
+            return None
+        known = not (self.missing or self.other or self.time)
+        if not known or not all(
+            isinstance(each, int | float) and not isinstance(each, bool) for each in found
+        ):
+            return None
+        return [int(each) if each == int(each) else each for each in found]
 
 
 def codes_of(attribute: Attribute, values: Iterable[Any], said: str) -> list[int]:

@@ -354,19 +354,23 @@ class Moments(AttributeQuery):
         object.__setattr__(self, "values", given)
 
     def over(self, attribute: Attribute) -> AttributeQuery:
-        """Same as `AttributeQuery.over`; refuse codes that are no quantities.
+        """Same as `AttributeQuery.over`; without values they are the numbers that the codes stand for.
 
         Raises:
-            ValueError: no values were given, and the codes are those of labels, or one is that of a missing
-                value.
+            ValueError: no values were given, and a code stands for a word, a range, a date or a missing one.
         """
-        if self.values is None and (attribute.labels is not None or attribute.missing):
-            why = "has labels" if attribute.labels is not None else "has a code for missing values"
+        if self.values is not None or (numbers := attribute.numbers()) == [*range(attribute.size)]:
+            return self
+        if numbers is None:
+            has = [name for name in ("labels", "bins") if getattr(attribute, name) is not None]
+            first = "2, " if self.kind == "moments" else ""
             raise ValueError(
-                f"{attribute.name!r} {why}, whose codes are no quantities: give {self.kind} the value of "
-                f"each of its {attribute.size} codes, {', '.join(attribute.code_names()[:6])}."
+                f"{attribute.name!r} has {has[0] if has else 'a code for missing values'}, whose codes are "
+                f"no quantities: give the number of each of its {attribute.size} codes, "
+                f"{', '.join(attribute.code_names()[:6])}, as in queries.{self.kind}({first}[9, 26.5, ...]). "
+                "The answer is a sum over the records; divided by their number it is the mean."
             )
-        return self
+        return Mean(numbers) if self.kind == "mean" else Moments(self.order, numbers)
 
     def rows(self, size: int) -> int:
         """Same as `AttributeQuery.rows`."""
