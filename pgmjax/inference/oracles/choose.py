@@ -80,8 +80,8 @@ def check(oracle: Any) -> str | type[Oracle]:
 
 
 _FIT_LESS = (
-    "Ask for fewer or smaller tables, such as Workload.all_kway(domain, 2), or leave the choice of what to "
-    "measure to the mechanism MST or AIM; Estimator(approximate=True) fits given measurements approximately."
+    "Leave the choice of what to measure to the mechanism MST or AIM, or ask for fewer tables, which share "
+    "few attributes: Workload([('age', 'sex'), ...]). Estimator(approximate=True) fits given answers."
 )
 
 

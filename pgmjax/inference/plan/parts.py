@@ -51,7 +51,8 @@ class Division:
 
 _ASK_LESS = (
     "Ask for marginals of few attributes one at a time, condition on attributes that many others depend on, "
-    "or allow more: model.within(max_bytes=..., max_seconds=...)."
+    "fit fewer or smaller cliques, or approximately (approximate=True), or allow more: "
+    "model.within(max_bytes=..., max_seconds=...)."
 )
 
 
