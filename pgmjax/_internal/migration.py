@@ -169,6 +169,7 @@ _ELSEWHERE: Mapping[str, str] = {
         ("sep", "delimiter"),
         "leave it out, the separator of a table is found by the names of the domain",
     ),
+    "nrows": "leave it out, every record of a table is read",
     "usecols": "leave it out, columns that the domain does not name are ignored",
     **dict.fromkeys(
         ("seed", "random_state"),
@@ -176,6 +177,7 @@ _ELSEWHERE: Mapping[str, str] = {
         "mechanism is made",
     ),
     "Session.ask(level)": "give delta=0.05, how often the answer may be further off: 1 - level",
+    "Release.tables(n)": "here it is m, the number of tables",
     "index": "leave it out, no index is written",
 }
 """Where an argument is given that a call does not have; of one call it is `call(argument)`."""
@@ -487,7 +489,7 @@ def _fits(value: Any, annotation: str) -> bool:
     kinds = {*re.findall(r"\w+", annotation)}
     first = [type(each) for each in value[:1]] if isinstance(value, list | tuple) else []
     came = {cls.__name__ for kind in (type(value), *first) for cls in kind.__mro__}
-    return not kinds & {*_WRITTEN} or bool(kinds & came) or isinstance(value, Mapping | str)
+    return not kinds & {*_WRITTEN} or bool(kinds & came) or ("AnyRelation" in kinds and "str" in came)
 
 
 def _explained(argument: str, said: str) -> str:

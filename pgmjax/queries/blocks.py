@@ -345,6 +345,9 @@ class Moments(AttributeQuery):
     """The sums of the first `order` powers of a value over the records, unnormalised, one row per power."""
 
     kind: ClassVar[str] = "moments"
+    _written: ClassVar[str] = (
+        "queries.moments(2, [9, 26.5, ...]), in a file {moments: {order: 2, values: [9, ...]}}"
+    )
     order: int
     values: FrozenArray | None
 
@@ -363,12 +366,11 @@ class Moments(AttributeQuery):
             return self
         if numbers is None:
             has = [name for name in ("labels", "bins") if getattr(attribute, name) is not None]
-            first = "2, " if self.kind == "moments" else ""
             raise ValueError(
                 f"{attribute.name!r} has {has[0] if has else 'a code for missing values'}, whose codes are "
                 f"no quantities: give the number of each of its {attribute.size} codes, "
-                f"{', '.join(attribute.code_names()[:6])}, as in queries.{self.kind}({first}[9, 26.5, ...]). "
-                "The answer is a sum over the records; divided by their number it is the mean."
+                f"{', '.join(attribute.code_names()[:6])}, as in {self._written}. The answer is a sum over "
+                "the records; divided by their number it is the mean."
             )
         return Mean(numbers) if self.kind == "mean" else Moments(self.order, numbers)
 
@@ -415,6 +417,7 @@ class Mean(Moments):
     """The sum of a value over the records, one row: an unnormalised mean, the first moment."""
 
     kind: ClassVar[str] = "mean"
+    _written: ClassVar[str] = "queries.mean([9, 26.5, ...]), in a file {mean: [9, 26.5, ...]}"
 
     def __init__(self, values: ArrayLike | None = None) -> None:
         super().__init__(1, values)

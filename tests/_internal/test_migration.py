@@ -216,6 +216,8 @@ def test_other_ways_to_ask_a_module_stay_as_they_are():
         (lambda: pj.Workload.all_kway(2), r"all_kway needs domain \("),
         (lambda: pj.uncertainty.error_bars(FIT, [("a",)]), "error_bars needs measurements. Write"),
         (lambda: pj.privacy.PrivateTable(DATA, pj.privacy.Budget(1)), "PrivateTable needs relation"),
+        (lambda: pj.privacy.PrivateTable("add-remove", pj.privacy.Budget(1)), "PrivateTable needs data"),
+        (lambda: pj.Dataset.from_columns({"a": [1]}), "from_columns needs domain"),
         (lambda: pj.Dataset.from_frame(), "from_frame needs domain .*, frame. Write"),
         (lambda: pj.Dataset.read("t.csv", DOMAIN, sep=";"), "'sep': leave it out"),
         (lambda: FIT.model.condition(a=1), r"Write condition\(\{"),
