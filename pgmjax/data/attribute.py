@@ -326,23 +326,6 @@ class Attribute:
             names.append("(missing)" if "missing" in names else "missing")
         return names
 
-    def numbers(self) -> list[float] | None:
-        """Return the number that each code stands for; None if one stands for something else, or a range.
-
-        Example:
-            >>> Attribute.from_spec("age", {"min": 18, "max": 20}).numbers()
-            [18, 19, 20]
-        """
-        found: list[Any] = [*(self.labels or (self.bins or (*range(self.size), 0))[:-1])]
-        if self.bins is not None and not (self.grid and np.allclose(np.diff(self.bins), self.grid)):
-            return None
-        known = not (self.missing or self.other or self.time)
-        if not known or not all(
-            isinstance(each, int | float) and not isinstance(each, bool) for each in found
-        ):
-            return None
-        return [int(each) if each == int(each) else each for each in found]
-
 
 def codes_of(attribute: Attribute, values: Iterable[Any], said: str) -> list[int]:
     """Return the code of each value.

@@ -362,7 +362,7 @@ class Moments(AttributeQuery):
         Raises:
             ValueError: no values were given, and a code stands for a word, a range, a date or a missing one.
         """
-        if self.values is not None or (numbers := attribute.numbers()) == [*range(attribute.size)]:
+        if self.values is not None or (numbers := _quantities(attribute)) == [*range(attribute.size)]:
             return self
         if numbers is None:
             has = [name for name in ("labels", "bins") if getattr(attribute, name) is not None]
@@ -456,6 +456,18 @@ class Matrix(AttributeQuery):
 
     def _arguments(self) -> Any:
         return self.entries.array.tolist()
+
+
+def _quantities(attribute: Attribute) -> list[float] | None:
+    """Return the number that each code stands for; None if one stands for something else, or for a range."""
+    bins, grid = attribute.bins, attribute.grid
+    if bins is not None and not (grid and np.allclose(np.diff(bins), grid)):
+        return None
+    found: list[Any] = [*(attribute.labels or (bins or (*range(attribute.size), 0))[:-1])]
+    known = not (attribute.missing or attribute.other or attribute.time)
+    if not known or not all(isinstance(each, int | float) and not isinstance(each, bool) for each in found):
+        return None
+    return [int(each) if each == int(each) else each for each in found]
 
 
 def _check_code(code: Code, size: int, attribute: str, kind: str) -> None:
