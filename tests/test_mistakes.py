@@ -41,7 +41,7 @@ IN_PYTHON = {
     "A frame without rows": "The frame has no row, and needs at least one. Nothing was spent.",
     "The relation is misspelt": 'relation must be "add-remove" (the number of records is secret) or',
     "A unit that is no column": "no column named 'persom', which Unit names: correct the name there",
-    "An argument that there is not": "Dataset.read has no argument 'delimiter'. Write Dataset.read(path,",
+    "An argument that there is not": "Dataset.read has no argument 'delimiter': leave it out, the separator",
     "A table without its domain": "Dataset.read needs domain (what values each column has",
     "A number for a folder": "path must be the name of a file or folder, got int.",
     "Counts of the wrong shape": "expected shape (2,), got (3,)",

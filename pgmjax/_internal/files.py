@@ -375,6 +375,8 @@ class ArrayFolder:
         path = folder / self.record
         if not path.is_file():
             what = self.format.what
+            if not folder.exists():
+                raise self.missing(f"There is no folder {folder}: give one that was saved.")
             raise self.missing(f"{folder} holds no {self.record}: it is not the folder of {what}.")
         record = read(path, self.format)
         try:

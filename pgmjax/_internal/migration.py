@@ -10,14 +10,20 @@ import dis
 import functools
 import inspect
 import pathlib
+import re
 import sys
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pgmjax._internal import checks
 
 _COUNTS = "marginal(clique) of a model, and marginals([clique]) of a table"
+_MEAN = (
+    "answer(query) of a model, or measure([query], epsilons=[0.1]) of a PrivateTable, for "
+    "queries.kronecker({name: queries.mean([9, 26.5, ...])}), the sum over the records of a number for each "
+    "cell; divided by the number of records it is the mean"
+)
 MBI: Mapping[str, str] = {
     "Factor": "an array: model.marginal(clique)",
     "FactoredInference": "Estimator().fit(domain, measurements, total)",
@@ -69,8 +75,8 @@ _OTHERS: Mapping[str, str] = {
     "create": "Synthesizer(epsilon=1, relation='add-remove', mechanism='mst')",
     "fit_sample": "fit(frame, domain), then sample(n)",
     "evaluate": "report(path), or pgmjax mechanisms compare",
-    "mean": "queries.mean(values)",
-    "sum": "queries.mean(values), the sum of a value over the records",
+    "mean": _MEAN,
+    "sum": _MEAN,
     "histogram": "queries.marginal(names)",
     "quantile": "estimate(function, draws) of a release",
     "median": "estimate(function, draws) of a release",
@@ -97,7 +103,7 @@ _OTHERS: Mapping[str, str] = {
     **{name: f"a package by itself: from pgmjax import {name}" for name in ("audit", "strategies", "sweeps")},
     **{name: f"history.builders.{name}" for name in ("equals", "between", "is_in")},
     "parse": "history.builders.equals('sex', 'F').query(domain), or Synthesizer.query(text)",
-    "average": "queries.mean(values)",
+    "average": _MEAN,
     "variance": "queries.moments",
     "perturb": "run(data, workload) of a mechanisms.RandomizedResponse",
 }
@@ -159,8 +165,22 @@ _ELSEWHERE: Mapping[str, str] = {
     **dict.fromkeys(("verbose", "progress"), "terminals and notebooks show progress by themselves"),
     **dict.fromkeys(("epochs", "batch_size", "iters", "iterations"), "there are no such steps to choose"),
     **dict.fromkeys(("constraints", "total", "measurements"), "it is given to Estimator().fit"),
+    **dict.fromkeys(
+        ("sep", "delimiter"),
+        "leave it out, the separator of a table is found by the names of the domain",
+    ),
+    "nrows": "leave it out, every record of a table is read",
+    "usecols": "leave it out, columns that the domain does not name are ignored",
+    **dict.fromkeys(
+        ("seed", "random_state"),
+        "noise has no seed; for experiments alone, backend=SeededBackend(0, insecure=True) where the "
+        "mechanism is made",
+    ),
+    "Session.ask(level)": "give delta=0.05, how often the answer may be further off: 1 - level",
+    "Release.tables(n)": "here it is m, the number of tables",
+    "index": "leave it out, no index is written",
 }
-"""Where an argument is given that a call does not have."""
+"""Where an argument is given that a call does not have; of one call it is `call(argument)`."""
 _MEANT: Mapping[str, str] = {
     "relation": '"add-remove" if the number of records is secret, "replace-one" if it is public',
     "epsilon": "the whole privacy budget, such as 1",
@@ -172,8 +192,10 @@ _MEANT: Mapping[str, str] = {
     "discover": "the share of epsilon that finds the domain, such as 0.1",
     "loss": "'l2' or 'l1'",
     "mechanism": "a name, or one with its settings, such as pj.mechanisms.AIM(1, relation, rounds=3)",
+    "backend": "leave it out for secure noise; SeededBackend(0, insecure=True) is for experiments",
+    "local.respond(mechanism)": "mechanisms.RandomizedResponse, the one that the collector runs",
 }
-"""What an argument is, for one who does not know it."""
+"""What an argument is, for one who does not know it; of one call it is `call(argument)`."""
 _WRITTEN: Mapping[str, str] = {
     "Domain": 'Domain({"age": 100, "sex": ["F", "M"]})',
     "Dataset": "Dataset.from_frame(domain, frame), or Dataset.read(path, domain)",
@@ -204,6 +226,16 @@ _WRITTEN: Mapping[str, str] = {
         for n in ("identity", "total", "prefix", "all_ranges")
     },
     "queries.range": "queries.range(18, 64), with both ends",
+    "Ledger": 'Ledger.create("privacy.ledger"), or Ledger.open of one that is there',
+    "AnyRelation": '"add-remove" or "replace-one"',
+    "local.respond": "local.respond(domain, record, mechanism), such as "
+    'mechanisms.RandomizedResponse(epsilon=2, relation="replace-one", useless="answer")',
+    "Synthesizer.query": 'query("sex=Male,age<30")',
+    "GraphicalModel.condition": 'condition({"sex": 1})',
+    **dict.fromkeys(
+        ("Release.report", "SavedRelease.report"),
+        "report(query) for the error of a query, or save(folder) for the page report.html",
+    ),
 }
 """How an object of a class is made."""
 _OF_CLASS: Mapping[tuple[str, str], str] = {
@@ -211,6 +243,10 @@ _OF_CLASS: Mapping[tuple[str, str], str] = {
     ("Workload", "queries"): "[entry.query for entry in entries]",
     ("Domain", "load"): "Domain.read(path)",
     ("Domain", "from_dict"): "Domain({name: entry})",
+    **{
+        ("Domain", n): "json.dump(domain.to_dict(), file), and Domain.read(path) reads it"
+        for n in ("save", "to_json", "to_yaml", "write", "dump")
+    },
     ("Domain", "from_csv"): "from_public_data(frame), if anybody may see the table, or pgmjax domain draft",
     ("Domain", "from_frame"): "from_public_data(frame), if anybody may see the table, or pgmjax domain draft",
     ("Dataset", "shape"): "count() for the number of records, which is private, or domain.shape",
@@ -239,7 +275,8 @@ _OF_CLASS: Mapping[tuple[str, str], str] = {
     ): "measure([queries.kronecker({name: queries.total()})], epsilons=[0.1]), or public_count() "
     "if the number is public",
     **{
-        ("PrivateTable", n): "measure([queries.kronecker({name: queries.mean()})], epsilons=[0.1])"
+        ("PrivateTable", n): "measure([queries.kronecker({name: queries.mean([9, 26.5, ...])})], "
+        "epsilons=[0.1]), with a number for each cell; divided by the number of records it is the mean"
         for n in ("mean", "sum")
     },
     **{
@@ -266,8 +303,46 @@ _OF_CLASS: Mapping[tuple[str, str], str] = {
     ("GraphicalModel", "query"): 'answer(query), such as of queries.marginal(["sex"])',
     ("SavedRelease", "sample"): "model.sample(rows, seed)",
     ("Release", "sample"): "model.sample(rows, seed)",
+    **{
+        ("Dataset", n): "count(), the number of records, which is private"
+        for n in ("num_records", "num_rows", "n_rows", "size", "records")
+    },
+    **{
+        ("Ledger", n): "accounts(), with what each may spend and has spent"
+        for n in ("remaining", "spent", "epsilon", "cap", "balance", "budget")
+    },
+    **{("Account", n): "cap - spent" for n in ("remaining", "balance", "left")},
+    **{
+        (
+            learner,
+            n,
+        ): "learn(domain, measurements, learner).predict(queries); what learner.fit(...) returns predicts too"
+        for learner in ("Ridge", "Linear", "MLP", "EngineLearner", "SklearnLearner")
+        for n in ("predict", "predict_proba", "score", "transform", "coef_")
+    },
+    **{("Predictor", n): "predict(rows)" for n in ("predict_proba", "score", "transform", "fit")},
+    **{
+        ("History", n): "append(measurement), which returns a new history"
+        for n in ("add", "extend", "insert")
+    },
+    ("History", "answer"): "BestLinearUnbiased.of(history).answer(query)",
+    ("History", "fit"): "MaxEntropy().fit(history, total)",
+    ("History", "answers"): "values",
+    **{
+        ("PerturbedTable", n): "local.answer_queries, of a query such as "
+        "queries.kronecker({name: queries.mean([1, 2, ...])}) with a number for each cell"
+        for n in ("mean", "sum")
+    },
+    **{("PerturbedTable", n): "local.marginals_of" for n in ("value_counts", "marginal", "marginals")},
 }
 """What stands for a name of one class, where it differs from what it is elsewhere."""
+_COLUMN: Mapping[str, str] = {
+    "Domain": "here it is attribute({0!r}), and domain[{0!r}] its size",
+    "Dataset": "a table gives no column back, as it is private; marginals([({!r},)]) are its exact counts, "
+    "which are private too",
+    "GraphicalModel": "here it is marginal(({!r},))",
+}
+"""What stands for the name of a column as an attribute of a class with a domain."""
 
 
 def missing(owner: str, name: str, known: Iterable[str] = ()) -> AttributeError:
@@ -335,6 +410,8 @@ def answering(found: Any, said: str) -> Any:
         for cls in ours:
             if not isinstance(cls, _Named) and not getattr(cls, "_is_protocol", False):
                 _answer_methods(cls, "__init__")
+        if not hasattr(found, "__getattr__"):
+            found.__getattr__ = _of_class  # type: ignore[attr-defined]
     elif inspect.isfunction(found) and found.__code__ is not _ANSWERING:
         home = vars(sys.modules[found.__module__])
         if home.get(found.__name__) == found:
@@ -375,14 +452,16 @@ def wrong_call(
     except TypeError as error:
         known = signature.parameters
         unknown = next((name for name in given if name not in known), None)
-        lacking = [n for n, p in known.items() if p.default is p.empty and n not in given][len(args) :]
+        lacking = _lacking(args, [p for n, p in known.items() if p.default is p.empty and n not in given])
         if unknown is not None:
             here = next((name for name in ARGUMENTS.get(unknown, ()) if name in known), "")
-            told = f"here it is {_explained(here)}" if here else _ELSEWHERE.get(unknown, "")
+            told = _ELSEWHERE.get(f"{said}({unknown})") or (
+                f"here it is {_explained(here, said)}" if here else _ELSEWHERE.get(unknown, "")
+            )
             meant = f": {told}." if told else f".{checks.did_you_mean(unknown, known)}"
             wrong = f"{said} has no argument {unknown!r}{meant}"
         elif lacking and "missing" in str(error):
-            wrong = f"{said} needs {', '.join(map(_explained, lacking))}."
+            wrong = f"{said} needs {', '.join(_explained(name, said) for name in lacking)}."
         else:
             wrong = f"{said} cannot be {'made' if isinstance(called, type) else 'called'} so: {error}."
         plain = [
@@ -394,8 +473,28 @@ def wrong_call(
     return None
 
 
-def _explained(argument: str) -> str:
-    return f"{argument} ({_MEANT[argument]})" if argument in _MEANT else argument
+def _lacking(args: Sequence[Any], needed: Sequence[inspect.Parameter]) -> list[str]:
+    """Return the names of the needed arguments that are missing, also before those that came."""
+    left, lacking = [*args], []
+    for parameter in needed:
+        if left and _fits(left[0], str(parameter.annotation)):
+            left.pop(0)
+        else:
+            lacking.append(parameter.name)
+    return [parameter.name for parameter in needed[len(args) :]] if left else lacking
+
+
+def _fits(value: Any, annotation: str) -> bool:
+    """Return whether a value, or the first of a list, may be what an annotation of our classes stands for."""
+    kinds = {*re.findall(r"\w+", annotation)}
+    first = [type(each) for each in value[:1]] if isinstance(value, list | tuple) else []
+    came = {cls.__name__ for kind in (type(value), *first) for cls in kind.__mro__}
+    return not kinds & {*_WRITTEN} or bool(kinds & came) or ("AnyRelation" in kinds and "str" in came)
+
+
+def _explained(argument: str, said: str) -> str:
+    meant = _MEANT.get(f"{said}({argument})") or _MEANT.get(argument)
+    return f"{argument} ({meant})" if meant else argument
 
 
 def _answering(method: Callable[..., Any], said: str = "") -> Callable[..., Any]:
@@ -454,7 +553,8 @@ def _misfit(
             kind, said = signature.parameters[name].annotation, called.__qualname__.removesuffix(".__init__")
             known = isinstance(kind, str) and kind != "Any"
             must = f"must be {kind}" if known else f"has to have {error.name!r}"
-            wrong = TypeError(f"{said}: {name} {must}, got {type(value).__name__}.")
+            meant = f": {_MEANT[name]}" if name in _MEANT else ""
+            wrong = TypeError(f"{said}: {name} {must}, got {type(value).__name__}{meant}.")
             wrong.__cause__ = error
             return wrong
     return None
@@ -476,6 +576,18 @@ def _answer_methods(cls: type, *others: str) -> None:
             setattr(cls, name, classmethod(_answering(member.__func__)))
         elif inspect.isfunction(member) and member.__code__ is not _ANSWERING:
             setattr(cls, name, _answering(member))
+
+
+def _of_class(self: Any, name: str) -> Any:
+    """Stand for `__getattr__`: answer a name that one may expect of a class, and one of its columns."""
+    owner = type(self).__name__
+    if (owner, name) in _OF_CLASS:
+        raise missing(owner, name)
+    column = _COLUMN.get(owner) if name[0] != "_" and name != "domain" else None
+    if column and name in (self if owner == "Domain" else self.domain):
+        raise AttributeError(f"{owner} has no {name!r}: {column.format(name)}.", name=name)
+    # raises what it has raised, also from inside a property
+    return object.__getattribute__(self, name)
 
 
 class _Named(abc.ABCMeta):
@@ -516,7 +628,6 @@ class Named(metaclass=_Named):
             _answer_methods(cls)
 
         def __getattr__(self, name: str) -> Any:
-            if name in MBI or name in _OTHERS or (type(self).__name__, name) in _OF_CLASS:
+            if name in MBI or name in _OTHERS:
                 raise missing(type(self).__name__, name)
-            # raises what it has raised, also from inside a property
-            return object.__getattribute__(self, name)
+            return _of_class(self, name)

@@ -106,6 +106,10 @@ def from_mbi(
     given = checks.several("measurements", measurements, "objects such as mbi.LinearMeasurement")
     found = []
     for each in given:
+        if isinstance(each, LinearMeasurement):
+            raise TypeError(
+                "these measurements are pgmjax's own: write Estimator().fit(domain, measurements)."
+            )
         missing = [field for field in _FIELDS if not hasattr(each, field)]
         if missing:
             raise TypeError(

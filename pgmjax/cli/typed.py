@@ -35,6 +35,8 @@ PHRASES = {
     "use Ridge.fit": "use --method ridge with --alpha",
     "targets cannot": "queries cannot",
     "of target": "of query",
+    "Dataset.read(path, domain) reads it.": "It stands before the domain file.",
+    "write answer(query, biased=True)": "give --biased",
 }
 """What is said otherwise in Python; an option in it counts only if the command has it."""
 _WAYS = re.compile(r", or say what happens to such records: (?:--rows-outside|rows_outside) [^.]*\.")

@@ -268,6 +268,13 @@ def encode_column(frame: Any, which: str | int, coder: Coder) -> Encoded:
         return coder.encode_objects(column)
     if _library(frame) == "pyarrow":  # by its schema, as in a file
         check_type(coder.refusal, column.type)
+    zone = getattr(column.type, "tz", None)
+    if zone not in (None, "UTC", "Etc/UTC", "GMT", "+00:00"):
+        name = which if isinstance(which, str) else column_names(frame)[which]
+        checks.warn(
+            f"Column {name!r} has the time zone {zone} and counts by its day and time in UTC: for local ones "
+            f"write frame[{name!r}].dt.tz_localize(None) in pandas."
+        )
     parts = [encode_array(coder, chunk) for chunk in getattr(column, "chunks", [column])]
     return Encoded.concatenated(parts, coder.dtype)
 

@@ -222,10 +222,15 @@ class Attribute:
         said = []
         if encoded.outside:
             remedy = " (clip: true counts them in the end cells)" if self.bins and not self.clip else ""
-            remedy = " (other: true counts them as one more label)" if self.labels is not None else remedy
-            if self.labels is None and self.bins is None:
+            if self.labels is not None:
+                remedy = (
+                    " (spellings, also in other capitals, are named in labels: {LABEL: [SPELLING, ...]}; "
+                    "other: true counts them as one more label)"
+                )
+            elif self.bins is None:
                 remedy = f" (from 1 they are min: 1, max: {self.size}; other values are labels: [...])"
-            said.append(f"{encoded.outside} rows lie outside its {self._what()}{remedy}")
+            whole = " or are no whole numbers" if self.grid == 1 and self.time is None else ""
+            said.append(f"{encoded.outside} rows lie outside its {self._what()}{whole}{remedy}")
         if encoded.unreadable:
             what = 'number (1.234,5 is read by decimal: "," and thousands: ".")'
             if self.time is not None:

@@ -46,7 +46,9 @@ def as_clique(domain: Container[str], attributes: Any, *, exact: bool = False) -
 
 def _name(domain: Container[str], name: Any, given: tuple[Any, ...], exact: bool) -> str:
     if not isinstance(name, str):
-        raise TypeError(f"A clique must hold attribute names, got {type(name).__name__} in it.")
+        raise TypeError(
+            f"A clique must hold attribute names, got {type(name).__name__} in it: write ('age', 'sex')."
+        )
     if name in domain:
         return name
     names = list(domain) if isinstance(domain, Iterable) else []

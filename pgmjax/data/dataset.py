@@ -668,8 +668,8 @@ def _integers(said: str, values: Any) -> np.ndarray:
         shape = "" if array is None else f", got shape {array.shape}"
         raise ValueError(f"{said} must be one-dimensional integers without gaps{shape}.")
     if array.dtype.kind not in "iu":
-        raise TypeError(
-            f"{said} must hold integers without gaps, got {array.dtype}: "
-            "encode raw values with Dataset.from_frame or Attribute.encode."
-        )
+        encoded = "encode raw values with Dataset.from_frame or Attribute.encode"
+        whole = "multiply fractions by 10 or 100, round them, and raise max_weight as much"
+        remedy = whole if said == "weights" else encoded
+        raise TypeError(f"{said} must hold integers without gaps, got {array.dtype}: {remedy}.")
     return array

@@ -103,7 +103,7 @@ def _file_kind(file: pathlib.Path) -> str:
         )
         turned = ""
         if suffix in (".csv", ".tsv", ".parquet", ".xlsx"):
-            turned = " Is that the table? It stands before the domain file."
+            turned = " Is that the table? Dataset.read(path, domain) reads it."
         raise ValueError(f"A domain file must end in .json, .yaml or .yml, got {came}.{turned}")
     return "json" if suffix == ".json" else "yaml"
 

@@ -98,6 +98,10 @@ def total_of(constraints: Sequence[Any], total: float | None) -> float | None:
         ValueError: a total other than that of the fixed marginals.
     """
     fixed = [c for c in constraints if isinstance(c, FixedMarginal)]
+    if isinstance(total, list | tuple | Constraint):
+        raise TypeError(
+            f"total must be a number, got {type(total).__name__}: write constraints=[...] for these."
+        )
     total = None if total is None else checks.total(total)
     if not fixed:
         return total

@@ -201,7 +201,7 @@ class History:
         return result
 
     def append(self, *measurements: LinearMeasurement | History) -> History:
-        """Return a history with further answers appended, whose noise is independent of these.
+        """Return a new history, this one with further answers, whose noise is independent; this one stays.
 
         It is secure if all parts are.
 

@@ -23,7 +23,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.history.prior import ProductPrior
 from pgmjax.queries import DenseMatrix, Query
 from pgmjax.queries.block import AttributeQuery
-from pgmjax.queries.query import MAX_MATRIX_ENTRIES
+from pgmjax.queries.query import A_CONDITION, MAX_MATRIX_ENTRIES
 
 MAX_JOINT_CELLS = 4_000_000
 """Largest number of cells for which the entries of a row with several terms are enumerated."""
@@ -79,7 +79,7 @@ class Rows:
             return queries
         several = [queries] if isinstance(queries, Query) else list(queries)
         for query in several:
-            checks.kind(query, Query, "rows are made of queries on cliques")
+            checks.kind(query, Query, "rows are made of queries on cliques", A_CONDITION)
         tables = [VectorTable(size) for size in domain.shape]
         parts: list[Part] = []
         start = 0

@@ -71,6 +71,8 @@ class LinearMeasurement(Named):
         distribution: DiscreteNoise | None = None,
         inputs: Sequence[Input] = (),
     ) -> None:
+        if isinstance(values, str | list | tuple) and len(values) and all(isinstance(v, str) for v in values):
+            raise TypeError("the clique comes first: write LinearMeasurement(clique, values, stddev).")
         clique = attribute_names(clique)
         said = f"measurement on {clique}"
         object.__setattr__(self, "clique", clique)

@@ -248,7 +248,11 @@ class Mechanism(PrivacyParameters):
         if settings is None or not self.discovers:
             raise ValueError(
                 "Columns of this table are open: "
-                + (f"{self.name} takes none, describe them." if settings else "say what discovery may cost.")
+                + (
+                    f"{self.name} takes none, describe them."
+                    if settings
+                    else "say what discovery may cost, discover=Discovery('0.1')."
+                )
             )
         search = DiscoveryRun.of(table, settings, keeping.ledger)
         asked = {

@@ -186,8 +186,11 @@ class PrivacyParameters(Named):
             ValueError: it has weights. The message gives the reason for the restriction.
         """
         if not isinstance(data, Dataset):
-            call = "mechanism.run(data, workload), with Dataset.from_frame(domain, frame) for data"
-            raise TypeError(f"data must be a pgmjax.Dataset, got {type(data).__name__}: write {call}.")
+            call = "mechanism.run(data, workload)" + " or perturb(data)" * hasattr(self, "perturb")
+            raise TypeError(
+                f"data must be a pgmjax.Dataset, got {type(data).__name__}: write {call}, with "
+                "Dataset.from_frame(domain, frame) for data."
+            )
         if data.weighted and not self.accepts_weights:
             raise ValueError(f"{type(self).__name__} takes no weighted tables: {self.restriction}")
 

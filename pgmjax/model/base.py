@@ -13,7 +13,7 @@ from pgmjax.data.attribute import Attribute
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.measurements.inputs import Input
-from pgmjax.queries import Query
+from pgmjax.queries.query import A_CONDITION, Query
 
 MOST_ROWS = 10**12
 
@@ -78,7 +78,7 @@ def query_over(domain: Domain, query: Query) -> Query:
         Query,
         "answer takes a query over named attributes, such as queries.kronecker({'age': "
         "queries.prefix()}) or queries.marginal(('age',))",
-        "a condition is history.builders.equals('sex', 'F').query(domain)",
+        A_CONDITION,
     )
     return query.over(domain)
 

@@ -125,6 +125,9 @@ class ModelRows(NamedMarginals):
             ValueError: an invalid argument, wrong extension, existing file, or missing folder; raised
                 before any row is drawn.
         """
+        checks.kind(
+            path, str | os.PathLike, "path must be the name of a file", 'write sample_to("rows.csv", 10)'
+        )
         rows = self._number_of_rows(rows)
         return row_file.write(
             path,

@@ -28,7 +28,14 @@ from pgmjax.privacy.accounting.zcdp import epsilon_of, rho_for
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.budget import Budget, BudgetExceeded
 from pgmjax.privacy.gate import TableReadError, holder_log
-from pgmjax.privacy.ledger import Account, AttemptsExhausted, IdempotencyConflict, Ledger, LedgerError
+from pgmjax.privacy.ledger import (
+    Account,
+    AttemptsExhausted,
+    IdempotencyConflict,
+    Ledger,
+    LedgerError,
+    NoLedgerError,
+)
 from pgmjax.privacy.left_out import CountLeftOut
 from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.privacy.private_table import PrivateTable
@@ -58,6 +65,7 @@ __all__ = [
     "LaplaceEvent",
     "Ledger",
     "LedgerError",
+    "NoLedgerError",
     "NoiseBackend",
     "NonInterferenceError",
     "OpenDPBackend",

@@ -145,6 +145,10 @@ class Budget(SingleProcess):
         """The total spent so far."""
         return self._spent
 
+    @spent.setter
+    def spent(self, value: Any) -> None:
+        raise AttributeError("Spent budget cannot be given back: another Budget is a further spending.")
+
     @property
     def delta(self) -> Fraction:
         """The sum of the deltas that a budget in rho may spend beside it."""

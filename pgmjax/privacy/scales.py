@@ -35,8 +35,9 @@ def laplace_for(sensitivity: int, epsilon: Fraction) -> DiscreteLaplace:
         )
     if scale * STRONGEST < 1:
         raise ValueError(
-            f"epsilon {shortened(epsilon)} for a sensitivity of {sensitivity} means no noise at all (zero "
-            f"but once in 10^27 draws) and protects nothing: spend at most {STRONGEST} times the sensitivity."
+            f"epsilon {shortened(epsilon)} for one query of sensitivity {sensitivity} means no noise at all "
+            "(zero but once in 10^27 draws) and protects nothing: give a smaller epsilon, such as 1 for all "
+            f"queries together; of one it may be {STRONGEST} times the sensitivity."
         )
     return DiscreteLaplace(ceil_float(scale))
 

@@ -345,6 +345,9 @@ class Moments(AttributeQuery):
     """The sums of the first `order` powers of a value over the records, unnormalised, one row per power."""
 
     kind: ClassVar[str] = "moments"
+    _written: ClassVar[str] = (
+        "queries.moments(2, [9, 26.5, ...]), in a file {moments: {order: 2, values: [9, ...]}}"
+    )
     order: int
     values: FrozenArray | None
 
@@ -354,19 +357,22 @@ class Moments(AttributeQuery):
         object.__setattr__(self, "values", given)
 
     def over(self, attribute: Attribute) -> AttributeQuery:
-        """Same as `AttributeQuery.over`; refuse codes that are no quantities.
+        """Same as `AttributeQuery.over`; without values they are the numbers that the codes stand for.
 
         Raises:
-            ValueError: no values were given, and the codes are those of labels, or one is that of a missing
-                value.
+            ValueError: no values were given, and a code stands for a word, a range, a date or a missing one.
         """
-        if self.values is None and (attribute.labels is not None or attribute.missing):
-            why = "has labels" if attribute.labels is not None else "has a code for missing values"
+        if self.values is not None or (numbers := _quantities(attribute)) == [*range(attribute.size)]:
+            return self
+        if numbers is None:
+            has = [name for name in ("labels", "bins") if getattr(attribute, name) is not None]
             raise ValueError(
-                f"{attribute.name!r} {why}, whose codes are no quantities: give {self.kind} the value of "
-                f"each of its {attribute.size} codes, {', '.join(attribute.code_names()[:6])}."
+                f"{attribute.name!r} has {has[0] if has else 'a code for missing values'}, whose codes are "
+                f"no quantities: give the number of each of its {attribute.size} codes, "
+                f"{', '.join(attribute.code_names()[:6])}, as in {self._written}. The answer is a sum over "
+                "the records; divided by their number it is the mean."
             )
-        return self
+        return Mean(numbers) if self.kind == "mean" else Moments(self.order, numbers)
 
     def rows(self, size: int) -> int:
         """Same as `AttributeQuery.rows`."""
@@ -411,6 +417,7 @@ class Mean(Moments):
     """The sum of a value over the records, one row: an unnormalised mean, the first moment."""
 
     kind: ClassVar[str] = "mean"
+    _written: ClassVar[str] = "queries.mean([9, 26.5, ...]), in a file {mean: [9, 26.5, ...]}"
 
     def __init__(self, values: ArrayLike | None = None) -> None:
         super().__init__(1, values)
@@ -449,6 +456,18 @@ class Matrix(AttributeQuery):
 
     def _arguments(self) -> Any:
         return self.entries.array.tolist()
+
+
+def _quantities(attribute: Attribute) -> list[float] | None:
+    """Return the number that each code stands for; None if one stands for something else, or for a range."""
+    bins, grid = attribute.bins, attribute.grid
+    if bins is not None and not (grid and np.allclose(np.diff(bins), grid)):
+        return None
+    found: list[Any] = [*(attribute.labels or (bins or (*range(attribute.size), 0))[:-1])]
+    known = not (attribute.missing or attribute.other or attribute.time)
+    if not known or not all(isinstance(each, int | float) and not isinstance(each, bool) for each in found):
+        return None
+    return [int(each) if each == int(each) else each for each in found]
 
 
 def _check_code(code: Code, size: int, attribute: str, kind: str) -> None:

@@ -116,8 +116,10 @@ def compression(groups: ArrayLike) -> AttributeQuery:
 def mean(values: ArrayLike | None = None) -> AttributeQuery:
     """Return the sum of a value over the records, one row: an unnormalised mean.
 
+    Divided by the number of records, which is asked for by `total`, it is the mean.
+
     Args:
-        values: the value of each code. Default: the code itself (0, 1, ...).
+        values: the value of each code. Default: the number that it stands for, if each code stands for one.
 
     Example:
         >>> mean().matrix(3).tolist(), mean([0.0, 0.5, 1.0]).matrix(3).tolist()
@@ -131,7 +133,7 @@ def moments(order: int, values: ArrayLike | None = None) -> AttributeQuery:
 
     Args:
         order: number of powers, at least 1.
-        values: the value of each code. Default: the code itself (0, 1, ...).
+        values: as for `mean`.
 
     Example:
         >>> moments(2).matrix(4).tolist()

@@ -152,7 +152,7 @@ def conditions(text: str, domain: Domain, *, interpolate: bool = False) -> Condi
     """
     checks.kind(text, str, "A query is a text such as 'sex=Male,age<30'", "write one")
     if not text.strip():
-        raise ValueError("The query is empty: write conditions such as  sex=Male,age<30  (see --help).")
+        raise ValueError("The query is empty: write conditions such as  sex=Male,age<30.")
     written, names = text, "|".join(map(re.escape, sorted(domain.attributes, key=len, reverse=True)))
     for form, here in _AS_HERE:
         written = re.sub(form.replace("NAMES", names), here, written, flags=re.IGNORECASE)
@@ -381,7 +381,7 @@ def _below_in_bins(
     if attribute.grid is None and bound in edges[1 if attribute.clip else 0 : -1] and included:
         raise ValueError(
             f"The bins of {name!r} include their lower edge and not their upper: "
-            f"write {name}<{value} or {name}>={value}."
+            f"write {name}<{value} for {name}<={value}, or {name}>={value} for {name}>{value}."
         )
     starts = np.array([start for start, _ in attribute.within] or edges[:-1], np.float64)
     mass = np.array([share for _, share in attribute.within] or np.ones(len(starts)), np.float64)

@@ -634,7 +634,10 @@ def load(folder: Any) -> GraphicalModel | MixtureModel | RegionModel | SavedRele
     if not place.exists():
         raise FileNotFoundError(f"There is no folder {place}: give one that was saved.")
     if place.is_file():
-        raise ValueError(f"{place} is a file: give the folder of a release or a model.")
+        raise ValueError(
+            f"{place} is a file, and load takes the folder of a release or a model: Domain.read(path) "
+            "reads a domain, and Dataset.read(path, domain) a table."
+        )
     if (place / "history.json").is_file():
         raise ValueError(f"{place} is a history of answers: write history.History.load(folder).")
     if any((place / name).is_file() for name in ("release.json", FIT_RECORD)):

@@ -24,7 +24,7 @@ from pgmjax.measurements.linear import LinearMeasurement, spread_of
 from pgmjax.measurements.transcript import Transcript
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy.exact import as_text
-from pgmjax.queries.query import Query
+from pgmjax.queries.query import A_CONDITION, Query
 from pgmjax.queries.spec import in_words
 from pgmjax.queries.workload import Workload
 from pgmjax.release.accuracy import CountEstimates, NoisyDistance, ReleaseAccuracy, Reported, accuracy_of
@@ -230,7 +230,7 @@ class Release(Analysed):
             query,
             Query,
             "query must be a query such as queries.marginal(['age'])",
-            "a condition is history.builders.equals('sex', 'F').query(domain); save(folder) writes a page",
+            f"{A_CONDITION}; save(folder) writes a page",
         )
         return self.estimates.report(query, self.asked.answer(query))
 

@@ -58,7 +58,9 @@ def of_query(
     """
     omitted = _omitted(population)
     if omitted is None:
-        raise ValueError(unbounded(population))
+        raise ValueError(
+            f"{unbounded(population)} Of the records that count, release.report(query) has the interval."
+        )
     if not query.is_nonnegative(estimates.domain):
         raise ValueError(
             "The query has negative weights, so that more records may make its answer smaller or larger: ask "

@@ -15,6 +15,7 @@ from pgmjax.estimation.feasibility import Constraint
 from pgmjax.measurements.linear import LinearMeasurement, over_domain
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import Query, marginal
+from pgmjax.queries.query import A_CONDITION
 from pgmjax.queries.rows import transposed
 
 
@@ -26,13 +27,14 @@ def queries_of(domain: Domain, queries: Any) -> tuple[Query, ...]:
         ValueError: no query, or one that does not fit the domain.
     """
     found = []
-    for asked in checks.several("queries", queries, "queries or cliques"):
+    then = f"a lone one is [('age', 'sex')]; {A_CONDITION}"
+    for asked in checks.several("queries", queries, "queries or cliques", f"give a list, {then}"):
         if not isinstance(asked, Query):
             checks.kind(
                 asked,
                 tuple | list,
                 "queries must hold queries or tuples of attribute names",
-                "a lone one is [('age', 'sex')]",
+                then,
             )
             asked = marginal(asked)
         found.append(asked.over(domain))

@@ -55,6 +55,12 @@ def test_a_name_of_mbi_is_answered_by_ours(owner, name, here):
         (pj.Workload, "all_pairs", r"Workload.all_kway\(domain, 2\)"),
         (DATA, "shape", "domain.shape"),
         (FIT.model, "query", r"answer\(query\)"),
+        (DOMAIN, "a", r"attribute\('a'\)"),
+        (DATA, "a", r"marginals\(\[\('a',\)\]\)"),
+        (FIT.model, "a", r"marginal\(\('a',\)\)"),
+        (pj.learning.Ridge(), "predict", r"learn\(domain, measurements, learner\)"),
+        (pj.history.History(DOMAIN, [NOISY]), "add", "returns a new history"),
+        (pj.privacy.PrivateTable(DATA, "add-remove", pj.privacy.Budget(1)), "mean", r"mean\(\[9, 26.5"),
     ],
 )
 def test_a_name_that_another_class_has_is_answered_by_the_call(owner, name, here):
@@ -85,6 +91,14 @@ def test_all_else_stays_as_it_was():
             found.no_such_thing  # noqa: B018
         assert "migration" not in str(caught.value)
     assert copy.deepcopy(DOMAIN) == DOMAIN == pickle.loads(pickle.dumps(DOMAIN))
+
+
+def test_what_was_spent_stays_spent():
+    budget = pj.privacy.Budget(1)
+    budget.charge("0.25")
+    with pytest.raises(AttributeError, match="cannot be given back"):
+        budget.spent = 0
+    assert budget.spent == 0.25
 
 
 def test_an_error_inside_a_property_is_told_as_it_is():
@@ -198,6 +212,20 @@ def test_other_ways_to_ask_a_module_stay_as_they_are():
             lambda: pj.mechanisms.MST.run(DATA, pj.Workload([("a",)])),
             r"by mechanisms.MST\(1, \"add-remove\"\)",
         ),
+        (lambda: pj.Estimator().fit([NOISY]), r"fit needs domain \(what values"),
+        (lambda: pj.Workload.all_kway(2), r"all_kway needs domain \("),
+        (lambda: pj.uncertainty.error_bars(FIT, [("a",)]), "error_bars needs measurements. Write"),
+        (lambda: pj.privacy.PrivateTable(DATA, pj.privacy.Budget(1)), "PrivateTable needs relation"),
+        (lambda: pj.privacy.PrivateTable("add-remove", pj.privacy.Budget(1)), "PrivateTable needs data"),
+        (lambda: pj.Dataset.from_columns({"a": [1]}), "from_columns needs domain"),
+        (lambda: pj.Dataset.from_frame(), "from_frame needs domain .*, frame. Write"),
+        (lambda: pj.Dataset.read("t.csv", DOMAIN, sep=";"), "'sep': leave it out"),
+        (lambda: FIT.model.condition(a=1), r"Write condition\(\{"),
+        (lambda: pj.local.respond(DOMAIN, {"a": 1}), r"needs mechanism \(mechanisms.RandomizedResponse"),
+        (lambda: pj.LinearMeasurement([5.0, 6.0], ("a",), 8.0), "the clique comes first"),
+        (lambda: FIT.model.sample_to(10, "rows.csv"), r"write sample_to\(\"rows.csv\", 10\)"),
+        (lambda: pj.Estimator().fit(DOMAIN, [NOISY], [pj.FixedMarginal(("a",), [2, 4])]), "constraints="),
+        (lambda: pj.adapters.mbi.from_mbi(DOMAIN, [NOISY]), "pgmjax's own: write Estimator"),
         (lambda: FIT.model.answer("a=1"), r"history.builders.equals\('sex', 'F'\).query\(domain\)"),
     ],
 )

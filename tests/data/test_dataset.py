@@ -479,3 +479,14 @@ def test_columns_of_unequal_length_are_named_and_a_frame_is_sent_to_from_frame()
         Dataset.from_columns(domain, pandas.DataFrame({"age": [1]}))
     with pytest.raises(TypeError, match="got list: put the files of one table together"):
         Dataset.read(["a.csv", "b.csv"], domain)
+
+
+def test_days_of_another_zone_are_warned_of_by_the_type_of_the_column():
+    domain = Domain({"d": {"from": "2023-01-01", "to": "2024-12-31", "step": "month"}})
+    frame = pandas.DataFrame({"d": pandas.to_datetime(["2024-03-01"])})
+    local = frame.assign(d=frame["d"].dt.tz_localize("Europe/Berlin"))
+    for each in (local, pa.Table.from_pandas(local), polars.from_pandas(local)):
+        with pytest.warns(UserWarning, match=r"'d' has the time zone Europe/Berlin .*tz_localize\(None\)"):
+            assert Dataset.from_frame(domain, each).marginals([("d",)])[0][13] == 1
+    for each in (frame, frame.assign(d=frame["d"].dt.tz_localize("UTC"))):
+        assert Dataset.from_frame(domain, each).marginals([("d",)])[0][14] == 1

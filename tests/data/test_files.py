@@ -145,7 +145,7 @@ def test_names_of_columns_are_exact(tmp_path):
         (
             "w,n\nZaphod,0\nZaphod,1\n,77777\n",
             "t.csv",
-            "'w': 2 rows lie outside its 2 labels .*\\(other: true counts them as one more label\\). "
+            "'w': 2 rows lie outside its 2 labels .*; other: true counts them as one more label\\). "
             "Attribute 'n': 1 rows",
         ),
         (

@@ -143,9 +143,22 @@ def test_arguments_in_another_order_are_told_apart_by_their_types(act, call):
 
 @pytest.mark.parametrize("block", [q.mean(), q.moments(2)])
 def test_codes_that_are_no_quantities_are_not_summed(block):
-    domain = pj.Domain({"sex": ["F", "M"], "age": {"size": 3, "missing": True}, "rooms": 4})
+    domain = pj.Domain(
+        {"sex": ["F", "M"], "age": {"size": 3, "missing": True}, "rooms": 4, "pay": {"bins": [0, 9, 99]}}
+    )
     for name, why in (("sex", "has labels"), ("age", "has a code for missing values")):
         with pytest.raises(ValueError, match=f"'{name}' {why}, whose codes are no quantities"):
             q.Product({name: block}).over(domain)
+    with pytest.raises(ValueError, match=r"'pay' has bins, .* sum over the records; divided by their number"):
+        q.Product({"pay": block}).over(domain)
     assert q.Product({"rooms": block}).over(domain).num_rows(domain) == block.rows(4)
     assert q.Product({"sex": q.mean([0, 1])}).over(domain).num_rows(domain) == 1
+
+
+@pytest.mark.parametrize(
+    "entry", [{"min": 18, "max": 20}, {"labels": [18, 19, 20]}, {"bins": [18, 19, 20, 21], "grid": 1}]
+)
+def test_codes_that_are_numbers_of_their_own_are_summed_as_these(entry):
+    domain = pj.Domain({"age": entry})
+    assert q.Product({"age": q.mean()}).over(domain).matrix(domain).tolist() == [[18, 19, 20]]
+    assert q.Product({"age": q.moments(2)}).over(domain).matrix(domain)[1].tolist() == [324, 361, 400]

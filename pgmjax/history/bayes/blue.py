@@ -229,8 +229,8 @@ class BestLinearUnbiased:
         said, direction = self.coordinates.describe(targets, first, missing[first])
         raise NotEstimableError(
             f"{wrong.size} of {len(vectors)} targets cannot be estimated from these {len(self.values)} "
-            f"answers: of target {first} they do not tell {said}. Ask for what is missing, or take the "
-            "estimate of least norm by name, biased=True.",
+            f"answers: of target {first} they do not tell {said}. Ask for what is missing, or write "
+            "answer(query, biased=True) for the estimate of least norm.",
             direction,
         )
 
@@ -260,7 +260,7 @@ def _distributions(history: History, continuous: bool) -> tuple[NoiseDistributio
         else:
             raise ValueError(
                 f"the distribution of the noise of the measurement on {measurement.clique} is not known: "
-                "make it with LinearMeasurement.released, or take continuous distributions of its family by "
-                "name, continuous=True."
+                "make it with LinearMeasurement.released, or write "
+                "BestLinearUnbiased.of(history, continuous=True) for continuous ones of its family."
             )
     return tuple(distributions)

@@ -51,7 +51,8 @@ class Cells:
         Raises:
             ValueError: the number of cells is wrong, or entries are not finite.
         """
-        if isinstance(targets, Query | Rows):
+        named = isinstance(targets, Query | Rows | str)
+        if named:
             if self.domain is None:
                 raise ValueError(f"this history is a plain matrix: give targets as arrays of {self.number}.")
             targets = Rows.of(targets, self.domain).matrix()

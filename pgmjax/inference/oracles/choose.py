@@ -79,6 +79,12 @@ def check(oracle: Any) -> str | type[Oracle]:
     return kind(oracle)
 
 
+_FIT_LESS = (
+    "Leave the choice of what to measure to the mechanism MST or AIM, or ask for fewer tables, which share "
+    "few attributes: Workload([('age', 'sex'), ...]). Estimator(approximate=True) fits given answers."
+)
+
+
 def plan(
     structure: Structure,
     attributes: tuple[str, ...],
@@ -134,7 +140,7 @@ def plan(
         raise forecast.ModelTooLargeError(f"{refusal}{least}", refusal.fits_in) from None
     slow = chosen.forecast.seconds > forecast.QUESTION_SECONDS  # a question takes about as long as a call
     if isinstance(chosen, Sliced) and slow:  # what is fitted can be asked, in the same memory
-        parts.divide(structure, forecast.QuestionLimits(limits.max_bytes))
+        parts.divide(structure, forecast.QuestionLimits(limits.max_bytes), remedy=_FIT_LESS)
     return made
 
 

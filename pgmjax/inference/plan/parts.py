@@ -49,8 +49,19 @@ class Division:
             yield dict(zip(self.widths, map(slice, starts, ends), strict=True))
 
 
+_ASK_LESS = (
+    "Ask for marginals of few attributes one at a time, condition on attributes that many others depend on, "
+    "fit fewer or smaller cliques, or approximately (approximate=True), or allow more: "
+    "model.within(max_bytes=..., max_seconds=...)."
+)
+
+
 def divide(
-    structure: Structure, limits: QuestionLimits, output: Variables = (), stored: bool = True
+    structure: Structure,
+    limits: QuestionLimits,
+    output: Variables = (),
+    stored: bool = True,
+    remedy: str = _ASK_LESS,
 ) -> Division:
     """Divide a structure so that each part fits; a single part if the whole does.
 
@@ -59,6 +70,7 @@ def divide(
         limits: memory of a part, and time of all parts together.
         output: variables that are not divided, and eliminated last.
         stored: whether all tables of a part's elimination are in memory at once, as in a calibrated tree.
+        remedy: what helps if it is too large, for the message.
 
     Raises:
         ModelTooLargeError: no division fits in the memory, or all parts take too long.
@@ -84,9 +96,10 @@ def divide(
                 continue
             time = found.count * seconds(part, inner)
         if time > limits.max_seconds:
-            raise _refusal(structure, order, limits, f"in {readable_cells(found.count)} parts {_time(time)}")
+            divided = f"in {readable_cells(found.count)} parts {_time(time)}"
+            raise _refusal(structure, order, limits, divided, remedy)
         return found
-    raise _refusal(structure, order, limits, "in parts it does not fit either")
+    raise _refusal(structure, order, limits, "in parts it does not fit either", remedy)
 
 
 class _Tables:
@@ -150,16 +163,14 @@ def seconds(structure: Structure, order: Elimination) -> float:
 
 
 def _refusal(
-    structure: Structure, order: Elimination, limits: QuestionLimits, divided: str
+    structure: Structure, order: Elimination, limits: QuestionLimits, divided: str, remedy: str
 ) -> ModelTooLargeError:
     """An error that says what was found, what would be possible, and what would help."""
     need = needed_bytes(structure, order)
     return ModelTooLargeError(
         f"{elimination.bound_in_words(structure)} At once the model needs about {readable_bytes(need)} "
         f"(`fits_in`) and {_time(seconds(structure, order))}, {divided}; {readable_bytes(limits.bytes)} and "
-        f"{_time(limits.max_seconds)} may be used. Ask for marginals of few attributes one at a time, "
-        "condition on attributes that many others depend on, fit fewer or smaller cliques, or approximately "
-        "(approximate=True), or allow more: model.within(max_bytes=..., max_seconds=...).",
+        f"{_time(limits.max_seconds)} may be used. {remedy}",
         need,
     )
 

@@ -8,7 +8,7 @@ charges of a table, in the units of `meter`. `charge` checks and records a charg
 
 from pgmjax.privacy.ledger.account import Account, ChargeRecord
 from pgmjax.privacy.ledger.charge import Charge
-from pgmjax.privacy.ledger.errors import AttemptsExhausted, IdempotencyConflict, LedgerError
+from pgmjax.privacy.ledger.errors import AttemptsExhausted, IdempotencyConflict, LedgerError, NoLedgerError
 from pgmjax.privacy.ledger.ledger import Ledger
 from pgmjax.privacy.ledger.verify import Verification
 
@@ -20,5 +20,6 @@ __all__ = [
     "IdempotencyConflict",
     "Ledger",
     "LedgerError",
+    "NoLedgerError",
     "Verification",
 ]

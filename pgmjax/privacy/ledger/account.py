@@ -429,7 +429,8 @@ def completes(account: Account, row: dict[str, Any]) -> bool:
 
 def word(name: str, value: Any) -> str:
     """Return a checked name: printable text on one line."""
-    checks.kind(value, str, f"{name} must be a string")
+    then = "write digest=ledger.digest_of(table)" if name == "digest" else ""
+    checks.kind(value, str, f"{name} must be a string", then)
     if not (value.isprintable() and value.strip() == value and 1 <= len(value) <= _LONGEST):
         raise ValueError(
             f"{name} must be 1 to {_LONGEST} printable characters without white space around, got "

@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pgmjax._internal import checks, formats
-from pgmjax.privacy.ledger.errors import LedgerError, no_ledger, told
+from pgmjax.privacy.ledger.errors import LedgerError, NoLedgerError, told
 
 _OLDEST = (3, 38, 0)  # STRICT tables, JSON functions
 _ALL: weakref.WeakSet[Connection] = weakref.WeakSet()
@@ -378,7 +378,7 @@ def _check_format(connection: sqlite3.Connection, path: pathlib.Path) -> None:
     if found == _UNPUBLISHED:
         raise LedgerError(formats.unpublished(path))
     if found != APPLICATION_ID:
-        raise no_ledger(f"{path} is not a ledger of pgmjax: name another file, or make one there.")
+        raise NoLedgerError(f"{path} is not a ledger of pgmjax: name another file, or make one there.")
     try:
         formats.LEDGER.check({"format": formats.LEDGER.name, "format_version": version}, path)
     except ValueError as error:
@@ -472,17 +472,19 @@ def resolve(path: str | os.PathLike[str]) -> pathlib.Path:
     if not isinstance(text, str):
         raise TypeError("A ledger's path must be text, got bytes.")
     if not text.strip() or ":memory:" in text or text.startswith("file:"):
-        raise no_ledger(
+        raise NoLedgerError(
             f"A ledger cannot be kept at {text!r}: budgets must outlast the process. Name a file on a disk."
         )
     place = pathlib.Path(os.path.realpath(text))
     if place.is_dir():
         made = "a release, whose cost its report tells" if (place / "release.json").is_file() else "a folder"
-        raise no_ledger(f"{place} is {made}: name a file for the ledger.")
+        raise NoLedgerError(f"{place} is {made}: name a file for the ledger.")
     if place.suffix == ".key" and place.with_suffix("").is_file():
-        raise no_ledger(f"{place} is the key of a ledger: name the ledger, such as {place.with_suffix('')}.")
+        raise NoLedgerError(
+            f"{place} is the key of a ledger: name the ledger, such as {place.with_suffix('')}."
+        )
     if not place.parent.is_dir():
-        raise no_ledger(f"There is no folder {place.parent} for a ledger: make it first.")
+        raise NoLedgerError(f"There is no folder {place.parent} for a ledger: make it first.")
     kind = file_system(place)
     if kind is not None and is_remote(kind):
         raise LedgerError(
@@ -499,9 +501,11 @@ def require_writable(place: pathlib.Path) -> None:
         LedgerError: the file is missing, not a plain file, hard-linked or read-only.
     """
     if not place.exists():
-        raise no_ledger(f"There is no ledger {place}: make one with `pgmjax ledger init` or Ledger.create.")
+        raise NoLedgerError(
+            f"There is no ledger {place}: make one with `pgmjax ledger init` or Ledger.create."
+        )
     if not place.is_file():
-        raise no_ledger(f"{place} is not a plain file, and so no ledger.")
+        raise NoLedgerError(f"{place} is not a plain file, and so no ledger.")
     if place.stat().st_nlink > 1:
         raise LedgerError(
             f"{place} has {place.stat().st_nlink} names (hard links): under each it would have another "

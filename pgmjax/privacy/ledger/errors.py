@@ -22,13 +22,8 @@ class AttemptsExhausted(Error, RuntimeError):
     """A charge was tried as often as its account allows without an answer. It stays spent."""
 
 
-class _NoLedger(LedgerError, ValueError):  # what was given is wrong, so that the command ends with 2
-    pass
-
-
-def no_ledger(message: str) -> LedgerError:
-    """Return the error for a name under which there is nothing, or no ledger. Nothing was granted."""
-    return _NoLedger(message)
+class NoLedgerError(LedgerError, ValueError):
+    """What was given is no ledger, or there is nothing under that name. Nothing was granted."""
 
 
 _BUSY, _READONLY, _IOERR, _CORRUPT, _FULL, _CANTOPEN, _NOTADB = 5, 8, 10, 11, 13, 14, 26
@@ -68,5 +63,5 @@ def told(path: str | os.PathLike[str], doing: str, outcome: str) -> Iterator[Non
         yield
     except (sqlite3.Error, OSError) as error:
         other = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF == _NOTADB
-        kind = no_ledger if other else LedgerError
+        kind = NoLedgerError if other else LedgerError
         raise kind(f"The ledger {path} could not be {doing}: {reason(error)}. {outcome}") from error
