@@ -302,6 +302,8 @@ _OF_CLASS: Mapping[tuple[str, str], str] = {
     ("SavedRelease", "query"): 'report(query), such as of queries.marginal(["sex"]), or pgmjax query FOLDER',
     ("GraphicalModel", "query"): 'answer(query), such as of queries.marginal(["sex"])',
     ("SavedRelease", "sample"): "model.sample(rows, seed)",
+    ("History", "sample"): "MaxEntropy().fit(history, total).sample(rows)",
+    ("Synthesizer", "sample_to"): "sample(n).to_csv(path), or release.model.sample_to(path, rows)",
     ("Release", "sample"): "model.sample(rows, seed)",
     **{
         ("Dataset", n): "count(), the number of records, which is private"

@@ -38,6 +38,8 @@ _NEEDED = {
     "--all-kway": "(how many attributes a marginal has, such as 2; chosen marginals stand in a --workload "
     "FILE)",
     "--out": "(the folder to make)",
+    "--protect": "(record: all ratings of a record; rating: one of them)",
+    "--beta": "(the chance that the answer misses, such as 0.05)",
     "--half-width": "(how far the answer may be off, in records, such as 50)",
     "--domain": "(the domain file, .yaml or .json; pgmjax domain draft begins one)",
     "--records": "(how many records there are, such as 1000, or a guess; no table is read)",
@@ -345,7 +347,9 @@ class _Parser(argparse.ArgumentParser):
         if "arguments are required" in message:
             for option, meaning in _NEEDED.items():
                 message = re.sub(rf"{option}\b", f"{option} {meaning}", message)
-        wrong = re.match(r"argument (?:.*/)?(--\S+): (?:expected a whole number|invalid choice)", message)
+        wrong = re.match(
+            r"argument (?:.*/)?(--\S+): (?:expected a (?:whole )?number|invalid choice)", message
+        )
         if wrong is not None and wrong[1] in _NEEDED:
             message += f" {_NEEDED[wrong[1]]}"
         lacking = re.fullmatch(r"argument (?:.*/)?(--\S+): expected (?:one|at least one) argument", message)

@@ -401,9 +401,10 @@ def _tell(findings: dict[str, _Findings], lacking: list[str], left_out: list[str
     if lacking:
         print(f"  not in the table: {', '.join(lacking)}")
     if left_out:
-        print(f"  not in the domain: {', '.join(left_out)}")
         if any(name[:1].isdigit() for name in left_out):
             print("  The first line may be a record: --no-header reads a file without a line of names.")
+        else:
+            print(f"  not in the domain: {', '.join(left_out)}")
     if draft.open:
         print(f"  not checked, because they are to be discovered: {', '.join(draft.open)}")
 

@@ -84,7 +84,12 @@ def _add_another(arguments: argparse.Namespace) -> None:
                 f"Account {account.name!r} has no domain, so no table can be checked. Give it one "
                 f"with pgmjax ledger set-domain {arguments.file} {account.name} TABLE --domain FILE."
             )
-        table = _checked(arguments, definition)
+        try:
+            table = _checked(arguments, definition)
+        except ValueError as error:
+            raise ValueError(
+                f"{error} An account keeps its domain: a new version of its table must fit that."
+            ) from None
         account = ledger.add_version(account.name, ledger.digest_of(table))
         _print_account(arguments, ledger, account)
 

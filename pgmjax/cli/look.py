@@ -37,8 +37,15 @@ def run(arguments: argparse.Namespace) -> None:
         "rows_outside": arguments.rows_outside,
     }
     known |= {name: value for name, value in given.items() if value is not None}
-    found = saved.look(Dataset.read(arguments.table, domain, **known), target=arguments.target)
+    try:
+        table = Dataset.read(arguments.table, domain, **known)
+    except ValueError as error:
+        raise ValueError(f"{error} It must be the table that the release was made of.") from None
+    found = saved.look(table, target=arguments.target)
     if target is not None:
         found.save(target)
+    compared = (
+        f"Compared with {arguments.table}; nothing tells whether it is the table of {arguments.folder}."
+    )
     page = [] if target is None else [f"Page for the holder alone: {target}"]
-    process.tell(arguments.json, found.to_dict(), [*found.lines(), *page])
+    process.tell(arguments.json, found.to_dict(), [*found.lines(), compared, *page])

@@ -62,6 +62,9 @@ def say(message: str) -> None:
             print(f"pgmjax: {' '.join(message.split())}", file=sys.stderr, flush=True)
 
 
+_TOLD: set[str] = set()
+
+
 def show_warning(
     message: Warning | str,
     category: type[Warning],
@@ -70,8 +73,10 @@ def show_warning(
     file: Any = None,
     line: Any = None,
 ) -> None:
-    """Write a warning as one line, without the line of code that gave it."""
-    say(f"warning: {message}")
+    """Write a warning as one line and once, without the line of code that gave it."""
+    if str(message) not in _TOLD:
+        _TOLD.add(str(message))
+        say(f"warning: {message}")
 
 
 def refuse(*cases: tuple[object, str]) -> None:

@@ -430,7 +430,9 @@ def check_table(arguments: argparse.Namespace) -> None:
         (
             not arguments.demo and arguments.domain is None and discover is None,
             "--domain is missing. The domain must be public and is never read off the table. Write a "
-            f"domain file (pgmjax domain draft writes a first version){find}.",
+            f"domain file (pgmjax domain draft writes a first version){find}."
+            + " That of an account is written by pgmjax ledger show LEDGER --domain FILE."
+            * (ledger is not None),
         ),
         (
             arguments.key is not None and ledger is None,

@@ -92,7 +92,11 @@ def as_typed(
         return message
     # of a word that stands in two places it is not known which is meant
     quoted = [
-        (option, value) for option, value in given if words.count(value) < 2 and _quotes(message, value)
+        (option, value)
+        for option, value in given
+        if words.count(value) < 2
+        and _quotes(message, value)
+        and not getattr(known.get(option), "choices", None)
     ]
     if not quoted:
         return message

@@ -78,7 +78,8 @@ def find_columns(text: TextFile, names: Sequence[str], header: bool) -> CsvLayou
             return CsvLayout(delimiter, len(row), {name: k for k, name in enumerate(names)}, start)
     raise ValueError(
         f"{text.path} has {max(len(row) for _, row in rows)} columns where the domain has {len(names)} "
-        "attributes: without a header the columns stand in the domain's order, each an attribute."
+        "attributes: without a header the columns stand in the domain's order, each an attribute. "
+        "If the first line holds names, read the file with a header (leave out --no-header)."
     )
 
 

@@ -251,11 +251,11 @@ _MEANINGS = {
     "(-?[0-9]+) *(-|\u2013|to|[.][.]+|:) *(-?[0-9]+)": r"{min: \1, max: \3}",
     _NUMBER.pattern: r"\g<0> without quotes",
     r"\w*\(.*": "{min: 0, max: 99}, or {labels: [F, M]}, as no Python is read",
-    "int(eger)?|num(ber|eric)": "{min: 0, max: 99}" + _NO_TYPES,
-    "float|double|real|continuous": "{bins: [0, 10, 100]}" + _NO_TYPES,
+    "u?int(eger)?[0-9]*|num(ber|eric)": "{min: 0, max: 99}" + _NO_TYPES,
+    "float[0-9]*|double|real|continuous|decimal": "{bins: [0, 10, 100]}" + _NO_TYPES,
     "bool(ean)?": "{labels: [false, true]}" + _NO_TYPES,
-    "date(time)?|time(stamp)?": "{from: 2024-01-01, to: 2024-12-31, step: month}" + _NO_TYPES,
-    "str(ing)?|text|categor(y|ical)|factor|object": "{labels: [F, M]}" + _NO_TYPES,
+    "date(time)?([0-9]+.*)?|time(stamp)?": "{from: 2024-01-01, to: 2024-12-31, step: month}" + _NO_TYPES,
+    "str(ing)?|text|categor(y|ical)|factor|object|enum|nominal|ordinal": "{labels: [F, M]}" + _NO_TYPES,
 }
 """What an entry that is a text may mean, by the form of the text."""
 _FIELDS: dict[str, Any] = {
@@ -432,6 +432,8 @@ def _hint(name: str, key: Key, types: list[str], value: Any) -> str:
     span = re.fullmatch("(-?[0-9]+)(?:-|\u2013|to|[.][.]+|:)(-?[0-9]+)", text)
     if span and name == "labels":
         return f"Write whole numbers in a row as {{min: {span[1]}, max: {span[2]}}}."
+    if name == "dates" and not re.search("[0-9]{4}", text):
+        return "Write {from: 2024-01-01, to: 2024-12-31, step: month}, or a list of dates."
     if text and name in ("labels", "dates"):
         return f"Write a list: {name}: [{', '.join(filter(None, re.split('[,;| ]+', value)))}]."
     if isinstance(value, Mapping) and name == "labels":

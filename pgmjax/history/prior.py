@@ -171,7 +171,9 @@ def _probabilities(name: str, values: Any, size: int) -> np.ndarray:
     array = np.full(size, 1.0 / size) if values is None else np.array(values, np.float64)
     if array.shape != (size,):
         raise ValueError(
-            f"the prior of attribute {name!r} must have {size} probabilities, got shape {array.shape}."
+            f"the prior of attribute {name!r} must have {size} probabilities, one for each value in the "
+            "domain's order "
+            f"(missing and other at its end), got shape {array.shape}."
         )
     if not np.isfinite(array).all() or (array < 0).any():
         raise ValueError(f"the prior of attribute {name!r} must be finite probabilities >= 0.")

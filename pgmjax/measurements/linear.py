@@ -71,7 +71,7 @@ class LinearMeasurement(Named):
         distribution: DiscreteNoise | None = None,
         inputs: Sequence[Input] = (),
     ) -> None:
-        if isinstance(values, str | list | tuple) and len(values) and all(isinstance(v, str) for v in values):
+        if _are_names(values) and not _are_names(clique):
             raise TypeError("the clique comes first: write LinearMeasurement(clique, values, stddev).")
         clique = attribute_names(clique)
         said = f"measurement on {clique}"
@@ -199,6 +199,10 @@ def _distribution(said: str, distribution: Any, stddev: np.ndarray, noise: str) 
             f"{distribution.stddev:g}: use LinearMeasurement.released, which takes them from there."
         )
     return distribution
+
+
+def _are_names(given: Any) -> bool:
+    return isinstance(given, str | list | tuple) and len(given) > 0 and all(isinstance(g, str) for g in given)
 
 
 def _values(said: str, values: Any) -> np.ndarray:

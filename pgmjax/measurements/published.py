@@ -345,12 +345,10 @@ def _asked(table: Any) -> list[Any] | None:
 def _read(path: pathlib.Path) -> Any:
     """Return the file as an Arrow table; of a .csv file every column is text."""
     if not path.is_file():
-        said = (
-            f"{path} is a folder: name a file in it"
-            if path.is_dir()
-            else f"There is no file {path}: check its name"
-        )
-        raise FileNotFoundError(f"{said}, .csv or .parquet.")
+        if (path / "measurements.parquet").is_file():
+            raise FileNotFoundError(f"{path} is a folder: give {path / 'measurements.parquet'}.")
+        said = "is a folder: name a file in it" if path.is_dir() else "is no file: check its name"
+        raise FileNotFoundError(f"{path} {said}, .csv or .parquet.")
     arrow = checks.optional("pyarrow", extra="tables")
     try:
         if path.suffix.lower() == ".parquet":

@@ -69,7 +69,7 @@ def estimate_total(domain: Domain, measurements: Sequence[LinearMeasurement]) ->
     elif total < 1:
         checks.warn(
             "the noisy answers put the total (number of records) below 1; 1 is used. The table is too small "
-            "for this much noise, or pass total= where it is public."
+            "for this much noise: spend more, or give the number of records, if it is public."
         )
     return max(total, 1.0), 1 / weight
 

@@ -596,10 +596,13 @@ def read(folder: str | os.PathLike[str]) -> SavedRelease:
     name = os.fspath(folder)
     if not where.is_dir():
         said = f"{name} is a file" if where.exists() else f"There is no folder {name}"
+        order = " It stands before a table." if where.exists() else ""
         partial = where.with_name(f"{where.name}.partial")
         if not where.exists() and partial.is_dir():
             raise ValueError(f"{said}; {partial} is not finished: go on with --resume {partial}.")
-        raise ValueError(f"{said}: expected a folder written by `pgmjax release`.{_other_command(where)}")
+        raise ValueError(
+            f"{said}: expected a folder written by `pgmjax release`.{order}{_other_command(where)}"
+        )
     path = where / "release.json"
     if not path.is_file():
         raise ValueError(

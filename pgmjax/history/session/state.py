@@ -77,7 +77,7 @@ class AccuracyRequirement:
         if not query.l1_sensitivity(Relation.ADD_REMOVE, domain):
             raise ValueError("the query has no entry but zeros: its answer is 0 for every table.")
         half_width = checks.number("half_width", half_width, above=0)
-        delta = checks.number("delta", delta, above=0, below=1)
+        delta = checks.number("delta", delta, above=0)
         if delta > LARGEST_DELTA:
             raise ValueError(
                 f"delta must be at most {LARGEST_DELTA}, got {delta:g}: it is the chance that the interval "
