@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from pgmjax._internal import checks, sharding
+from pgmjax._internal import checks, device, sharding
 from pgmjax._internal.migration import Named, instead
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique, as_clique
@@ -238,7 +238,14 @@ class Estimator(Named):
         own = None if mesh is not None else sharding.of_devices(self.devices)
         found = planned(mesh=mesh)
         sliced = found.oracle.shares_devices and solver.runs_on_host and not batch
-        return planned(mesh=own) if own is not None and sliced else found
+        found = planned(mesh=own) if own is not None and sliced else found
+        if not self.approximate and device.is_cpu() and found.seconds > approximate.LONGEST:
+            checks.warn(
+                f"an exact fit of these cliques is forecast to take up to {found.seconds / 3600:,.0f} "
+                "hours: ask for "
+                "fewer or smaller ones, or set approximate=True."
+            )
+        return found
 
     def fit(
         self,

@@ -123,7 +123,7 @@ def evidence_masks(domain: Domain, evidence: Any) -> dict[str, np.ndarray]:
         TypeError: the evidence is not a mapping.
         ValueError: an attribute is unknown or named twice, a value is outside its domain, or there is none.
     """
-    checks.mapping("evidence", evidence, "attribute to value")
+    checks.mapping("evidence", evidence, "attribute to value, such as {'sex': 1}")
     masks: dict[str, np.ndarray] = {}
     for given, wanted in evidence.items():
         name = checks.same_word(given, domain)

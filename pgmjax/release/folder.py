@@ -524,6 +524,8 @@ class SavedRelease(Analysed):
         Raises:
             ValueError: the release has no trained model, or it is damaged.
         """
+        if not (self.folder / "predictor").is_dir():
+            raise ValueError(f"{self.folder} has no predictor: only a release by mldp trains one.")
         return predictor.read(self.folder / "predictor")
 
     def report(self, query: Query) -> Reported:

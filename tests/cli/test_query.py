@@ -229,7 +229,7 @@ BAD = [
     ([], "Give a condition"),
     (["sex=Male", "--marginal", "age"], "not both"),
     (["sex=Other"], "not a value of 'sex'"),
-    (["age<=18"], "write age<18 or age>=18"),
+    (["age<=18"], "write age<18 for age<=18, or age>=18"),
     (["--marginal", "sex,height"], "height"),
     (["--marginal", "sex,sex"], "twice"),
     (["--marginal", ","], "not an attribute"),

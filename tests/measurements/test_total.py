@@ -160,7 +160,7 @@ def test_totals_above_two_to_the_24_keep_every_unit():
 
 @pytest.mark.parametrize("values", [[-20, 3], [0.2, 0.1], [0, 0]])
 def test_an_estimate_below_one_record_becomes_one_with_a_warning(values):
-    with pytest.warns(UserWarning, match=r"below 1; 1 is used.*pass total="):
+    with pytest.warns(UserWarning, match=r"below 1; 1 is used.*or give the number of records"):
         total, variance = estimate_total(Domain({"a": 2}), [LinearMeasurement(("a",), values, 10.0)])
     assert total == 1.0 and variance == pytest.approx(200.0)
 
