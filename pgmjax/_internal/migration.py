@@ -58,7 +58,8 @@ _OTHERS: Mapping[str, str] = {
     "generate": "fit(frame, domain), then sample(n)",
     "transform": "fit(frame, domain), then sample(n)",
     "fit_transform": "fit(frame, domain), then sample(n)",
-    "fit": "Synthesizer(epsilon=..., relation=...).fit(frame, domain), or run(data, workload) of a mechanism",
+    "fit": "Estimator().fit(domain, measurements) of noisy answers, Synthesizer(epsilon=..., relation=...)"
+    ".fit(frame, domain) of a table, or run(data, workload) of a mechanism",
     "synthesize": "Synthesizer(epsilon=..., relation=...).fit(frame, domain)",
     "query": "query(text) of a Synthesizer, or pgmjax query on the command line",
     "read_csv": "Dataset.read(path, domain)",
@@ -184,6 +185,7 @@ _ELSEWHERE: Mapping[str, str] = {
 _MEANT: Mapping[str, str] = {
     "relation": '"add-remove" if the number of records is secret, "replace-one" if it is public',
     "epsilon": "the whole privacy budget, such as 1",
+    "workload": "what to ask, such as Workload.all_kway(domain, 2)",
     "stddev": "the standard deviation of the noise really added, in counts; of Laplace noise sqrt(2) scale",
     "total": "the number of records, measured or public",
     "max_records": "how many records of one unit count, such as 4",
@@ -252,7 +254,7 @@ _OF_CLASS: Mapping[tuple[str, str], str] = {
     ("Dataset", "shape"): "count() for the number of records, which is private, or domain.shape",
     **{
         ("Dataset", n): "not shown: a table is private, and its columns are attributes of its domain"
-        for n in ("columns", "dtypes", "describe", "info", "iloc", "loc", "values")
+        for n in ("head", "tail", "sample", "columns", "dtypes", "describe", "info", "iloc", "loc", "values")
     },
     **{("Fit", n): f"fit.model.{n}(...)" for n in ("marginal", "sample", "answer", "condition", "save")},
     ("Dataset", "to_pandas"): "the frame that it was made of: a dataset gives no record back",

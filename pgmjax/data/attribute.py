@@ -232,7 +232,7 @@ class Attribute:
             whole = " or are no whole numbers" if self.grid == 1 and self.time is None else ""
             said.append(f"{encoded.outside} rows lie outside its {self._what()}{whole}{remedy}")
         if encoded.unreadable:
-            what = 'number (1.234,5 is read by decimal: "," and thousands: ".")'
+            what = 'number (1,234.5 is read by thousands: ",", 1.234,5 by decimal: "," and thousands: ".")'
             if self.time is not None:
                 what = f"date in the form {self.format or '2024-12-31'}"
             if self.time is not None and self.format is None:

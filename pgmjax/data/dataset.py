@@ -159,6 +159,8 @@ class Dataset(Named):
         """
         domain = as_domain(domain, "Dataset.from_columns(domain, columns)", columns)
         then = "write Dataset.from_frame(domain, frame)" if hasattr(columns, "columns") else ""
+        if isinstance(columns, list):
+            then = "write Dataset.from_frame(domain, pandas.DataFrame(records))"
         checks.kind(columns, Mapping, "columns must be a mapping from name to codes", then)
         bound = _weight_bound(weights, max_weight)
         clip = check_rows_outside(rows_outside) == "clip"
@@ -311,6 +313,7 @@ class Dataset(Named):
             if isinstance(path, list | tuple):
                 also = ": put the files of one table together, such as Parquet files in a folder of their own"
             raise TypeError(f"path must be the name of a file or folder, got {type(path).__name__}{also}.")
+        checks.kind(header, bool, "header must be True, if the first line names the columns, or False")
         bound = _weight_bound(weights, max_weight)
         named = None if bound is None else (_weight_name(domain, weights), bound)
         source: Source = files.open_files(

@@ -420,7 +420,8 @@ def _listed(value: Any) -> list[Any]:
 
 def _hint(name: str, key: Key, types: list[str], value: Any) -> str:
     """Return what to write behind a key, as a sentence."""
-    text = re.sub("[_' ]", "", value) if isinstance(value, str) else ""
+    infinite = isinstance(value, float) and math.isinf(value)
+    text = "inf" if infinite else re.sub("[_' ]", "", value) if isinstance(value, str) else ""
     if text in _SWITCHES or text.lower() in ("true", "false"):
         switch = "true" if text.lower() in ("yes", "on", "y", "true") else "false"
         marker = f', or {name}: ["{text}"] if the table writes missing values so' if key is _MISSING else ""
@@ -432,7 +433,7 @@ def _hint(name: str, key: Key, types: list[str], value: Any) -> str:
     span = re.fullmatch("(-?[0-9]+)(?:-|\u2013|to|[.][.]+|:)(-?[0-9]+)", text)
     if span and name == "labels":
         return f"Write whole numbers in a row as {{min: {span[1]}, max: {span[2]}}}."
-    if name == "dates" and not re.search("[0-9]{4}", text):
+    if text and name == "dates" and not re.search("[0-9]{4}", text):
         return "Write {from: 2024-01-01, to: 2024-12-31, step: month}, or a list of dates."
     if text and name in ("labels", "dates"):
         return f"Write a list: {name}: [{', '.join(filter(None, re.split('[,;| ]+', value)))}]."
@@ -669,6 +670,12 @@ def range_edges(name: str, spec: Mapping[str, Any]) -> tuple[int, ...]:
     low, high, step = (int(spec.get(key, 1)) for key in ("min", "max", "step"))
     if high < low:
         raise ValueError(f"'max' of attribute {name!r} must be at least its min, {low}, got {high}.")
+    if step > max(high - low, 1) + 1:
+        raise ValueError(
+            f"'step' of attribute {name!r} is how many numbers share a cell: {step} is more than there are "
+            f"from {low} "
+            f"to {high}."
+        )
     _check_cells(name, (high - low) // step + 1)
     return (*range(low, high + 1, step), high + 1)
 

@@ -156,6 +156,8 @@ class Estimator(Named):
     devices: int = 1
 
     def __post_init__(self) -> None:
+        if isinstance(self.devices, str):
+            raise TypeError("devices is how many share a fit; which kind they are JAX chooses (docs/gpu.md).")
         checks.set_integers(self, "max_steps", "devices", low=1)
         if self.tol is not None:
             checks.number("tol", self.tol, at_least=0)

@@ -203,9 +203,9 @@ class Mechanism(PrivacyParameters):
         if isinstance(data, OpenTable):
             return self._discovered(data, workload, keeping, show_progress, discover, counting)
         if discover is not None:
-            raise ValueError(
-                "discover goes with an OpenTable, and this table's domain is given: leave it out."
-            )
+            made = "make one by discovery.OpenTable.from_frame(frame)"
+            how = "a Dataset has its domain: leave discover out" if isinstance(data, Dataset) else made
+            raise ValueError(f"discover goes with an OpenTable; {how}.")
         self._check_table(data)
         if isinstance(workload, KWay):
             workload = self.asked(data.domain, workload)

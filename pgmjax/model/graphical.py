@@ -311,6 +311,7 @@ class GraphicalModel(ModelRows):
         """
         stddevs = checks.number("stddevs", stddevs, above=0)
         wanted = [(name,) for name in self.domain.attributes] if cliques is None else cliques
+        wanted = checks.several("cliques", wanted, "tuples of attribute names", "write [('age', 'sex')]")
         chosen = list(dict.fromkeys(as_clique(self.domain, clique) for clique in wanted))
         for measurement in measurements:
             measurement.validate(self.domain)

@@ -108,6 +108,10 @@ class Budget(SingleProcess):
         also = "" if isinstance(unit, str) else 'a delta stands as in Budget(1, unit="renyi", delta=1e-6)'
         unit = checks.choice("unit", unit, ("epsilon", "rho", "renyi"), also)
         if (delta is None and unit == "renyi") or (delta is not None and unit == "epsilon"):
+            if unit == "renyi":
+                raise ValueError(
+                    "unit 'renyi' needs a delta, such as delta=1e-9: it counts towards (epsilon, delta)."
+                )
             raise ValueError(
                 "delta goes with unit 'renyi', which counts towards (epsilon, delta), or with 'rho', for "
                 "events that hold only up to a delta; unit 'epsilon' has none."

@@ -54,7 +54,8 @@ class Product(Query):
             checks.kind(
                 block,
                 AttributeQuery,
-                f"the query of attribute {name!r} must be a block such as queries.prefix()",
+                f"the query of attribute {name!r} must be a block such as queries.prefix() or "
+                "queries.point('F')",
             )
         object.__setattr__(self, "blocks", tuple(blocks.values()))
 

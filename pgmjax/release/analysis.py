@@ -83,6 +83,11 @@ class Analysis:
         Raises:
             ValueError: m is below 2, rows below 1, or more than fit in memory.
         """
+        if isinstance(m, str):
+            raise TypeError(
+                f"m must be the number of tables to draw, such as 20; counts of {m!r} are "
+                f"model.marginal([{m!r}])."
+            )
         m = checks.integer("m", m, low=2)
         rows = None if rows is None else checks.integer("rows", rows, low=1)
         require_room(round(self.model.total) if rows is None else rows, self.model.domain)

@@ -37,7 +37,11 @@ def build(solver: str | Solver) -> Solver:
     """
     if not isinstance(solver, str):
         if isinstance(solver, type) or not hasattr(solver, "step"):
-            raise TypeError(f"solver must be a name or a solver such as LBFGS(), got {solver!r}.")
+            raise TypeError(
+                f"solver must be a name or a solver such as LBFGS(), got {type(solver).__name__}; "
+                "measurements are "
+                "given to Estimator().fit(domain, measurements)."
+            )
         return solver
     name = checks.choice("solver", solver, ("auto", *_BY_NAME), "a Solver")
     return _BY_NAME["accelerated" if name == "auto" else name]()

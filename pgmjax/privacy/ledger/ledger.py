@@ -201,6 +201,8 @@ class Ledger:
             max_attempts=max_attempts,
         )
         row |= {"digest": word("digest", digest), "created": now()}
+        if os.path.exists(digest):
+            raise ValueError("digest must be that of the table, ledger.digest_of(path), and not its name.")
         defined = None
         if domain is None and isinstance(unit, Unit):
             raise ValueError("A unit of privacy is a part of the table's definition: give the domain too.")
