@@ -641,7 +641,7 @@ def load(folder: Any) -> GraphicalModel | MixtureModel | RegionModel | SavedRele
     if place.is_file():
         raise ValueError(
             f"{place} is a file, and load takes the folder of a release or a model: Domain.read(path) "
-            "reads a domain, and Dataset.read(path, domain) a table."
+            "reads a domain; a table is read with its domain."
         )
     if (place / "history.json").is_file():
         raise ValueError(f"{place} is a history of answers: write history.History.load(folder).")

@@ -23,7 +23,7 @@ class AttemptsExhausted(Error, RuntimeError):
 
 
 class NoLedgerError(LedgerError, ValueError):
-    """What was given is no ledger, or there is nothing under that name. Nothing was granted."""
+    """A file that is no ledger, or a name with nothing behind it. Nothing was granted."""
 
 
 _BUSY, _READONLY, _IOERR, _CORRUPT, _FULL, _CANTOPEN, _NOTADB = 5, 8, 10, 11, 13, 14, 26
