@@ -347,8 +347,8 @@ def _read(path: pathlib.Path) -> Any:
     if not path.is_file():
         if (path / "measurements.parquet").is_file():
             raise FileNotFoundError(f"{path} is a folder: give {path / 'measurements.parquet'}.")
-        said = "is a folder: name a file in it" if path.is_dir() else "is no file: check its name"
-        raise FileNotFoundError(f"{path} {said}, .csv or .parquet.")
+        named = f"{path} is a folder: name a file in it" if path.is_dir() else f"There is no file {path}"
+        raise FileNotFoundError(f"{named}, .csv or .parquet.")
     arrow = checks.optional("pyarrow", extra="tables")
     try:
         if path.suffix.lower() == ".parquet":

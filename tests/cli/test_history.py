@@ -237,7 +237,7 @@ def test_what_a_trained_model_refuses(folder, capsys):
         (["h.csv", "a=9", "--domain", "d.json"], "'a'"),
         (["h.csv", "--domain", "d.json"], "Say what to ask"),
         (["h.csv", "a=0", "--marginal", "a", "--domain", "d.json"], "Say what to ask"),
-        (["none.csv", "a=0", "--domain", "d.json"], "none.csv is no file"),
+        (["none.csv", "a=0", "--domain", "d.json"], "no file none.csv"),
         ([".", "a=0"], "has no history.json"),
         ([".", "a=0", "--stddev", "3"], "--stddev is for a file"),
         (["h.csv", "a=0", "--domain", "d.json", "--alpha", "-1"], "--alpha must be a number > 0"),

@@ -530,7 +530,7 @@ COMMANDS = {
 # --- what cannot be ---------------------------------------------------------------------------------------
 
 REFUSED = [
-    (["sweep"], [PERTURB], ["plain"], "no such mechanism"),
+    (["sweep"], [PERTURB], ["plain"], "the mechanism must be one of"),
     (["sweep"], None, ["unit"], "unknown key 'unit'"),
     (["sweep"], None, ["weights"], "unknown key 'weights'"),
     (["sweep"], None, ["drop", "clip"], "unknown key 'rows_outside'"),
