@@ -165,3 +165,12 @@ def test_what_a_check_returns_is_kept():
         and dotted(node.value.func) in ("checks.integer", "checks.choice")
     )
     assert dropped == UNCHANGED
+
+
+def test_the_seconds_of_long_tests_are_of_tests_that_are_there():
+    """A test that is named anew would run all of its cases by default, without a word."""
+    named = [
+        line.split()[1].split("::") for line in (ROOT / "tests" / "seconds.txt").read_text().splitlines()
+    ]
+    texts = {file: (ROOT / file).read_text() for file, *_ in named if (ROOT / file).exists()}
+    assert named and not [each for each in named if f"def {each[-1]}(" not in texts.get(each[0], "")]

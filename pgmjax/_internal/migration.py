@@ -287,7 +287,7 @@ _OF_CLASS: Mapping[tuple[str, str], str] = {
     },
     **{("PrivateTable", n): f"budget.{n}" for n in ("spent", "remaining")},
     ("Budget", "epsilon"): "cap, spent and remaining",
-    ("Fit", "converged"): "status == 'CONVERGED'; gap bounds what is missing",
+    ("Fit", "converged"): "status == pgmjax.Status.CONVERGED; gap bounds what is missing",
     ("Fit", "summary"): "status.text, loss and gap",
     ("Fit", "plot"): "plot_trace(), or model.plot_marginals()",
     ("Fit", "total"): "model.total",
@@ -511,7 +511,7 @@ def _answering(method: Callable[..., Any], said: str = "") -> Callable[..., Any]
     def call(*args: Any, **given: Any) -> Any:
         try:
             return method(*args, **given)
-        except Exception as error:
+        except (AttributeError, TypeError) as error:
             wrong = told(method, said, error, args, given)
             if wrong is None:
                 raise  # of what it does
@@ -555,6 +555,8 @@ def _misfit(
     for name, value in signature.bind(*args, **given).arguments.items():
         if value is error.obj and name not in ("self", "cls"):
             kind, said = signature.parameters[name].annotation, called.__qualname__.removesuffix(".__init__")
+            if {cls.__name__ for cls in type(value).__mro__} & {*re.findall(r"\w+", str(kind))}:
+                return None  # it is of the right kind: somebody else asked too much of it, such as a callback
             known = isinstance(kind, str) and kind != "Any"
             must = f"must be {kind}" if known else f"has to have {error.name!r}"
             meant = f": {_MEANT[name]}" if name in _MEANT else ""

@@ -469,13 +469,12 @@ def _instead(words: Sequence[str], parser: argparse.ArgumentParser, given: Seque
     if (also := _ALSO.get(name)) in known:
         return f". Did you mean {also}?"
     if name in ("input", "data", "file", "csv", "i", "table") and "TABLE" in places:
-        return ". The table stands without an option: " + f"{parser.prog} TABLE"
-    name = option.lstrip("-").replace("-", "_")
-    if name in ("seed", "random_seed", "random_state") and "--insecure-seed" in known:
+        return f". The table stands without an option: {parser.prog} TABLE"
+    setting = name.replace("-", "_")
+    if setting in ("seed", "random_seed", "random_state") and "--insecure-seed" in known:
         return _NO_SEED
-    if "--option" in known and name in _SETTINGS.split():
-        return f". Did you mean --option {name}=VALUE?"
-    name = option.lstrip("-")
+    if "--option" in known and setting in _SETTINGS.split():
+        return f". Did you mean --option {setting}=VALUE?"
     close = [f"--{each.replace('_', '-')}" for each in ARGUMENTS.get(name, ())]
     close = [each for each in close if each in known] or _close(option, known)
     if len(name) == 1:

@@ -8,12 +8,3 @@
 - `relation`: the neighbouring relation of a privacy guarantee. `fingerprint`: keyed digests of tables.
 - `ratings`: sparse ratings of items and the similarity of records. `demo`: a real table for experiments.
 """
-
-import importlib
-from typing import Any
-
-
-def __getattr__(name: str) -> Any:
-    if name != "demo":  # which reads a table, and so is no part of what every import reads
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
-    return importlib.import_module(f"{__name__}.{name}")

@@ -240,12 +240,12 @@ def _refuse_other_forms(content: Any) -> None:
             "120}. "
             "pgmjax domain draft TABLE begins one."
         )
-    (name, entry), *more = [*content.items(), ("", None)]
-    alone = more == [("", None)] and str(name).lower() in _ABOVE
-    if alone and isinstance(entry, Mapping) and not {*map(str, entry)} & ALL_KEYS:
-        raise ValueError(
-            f"The names of the columns stand at the left: leave out the line {name!r}, and indent less."
-        )
+    for name, entry in content.items() if len(content) == 1 else ():
+        above = str(name).lower() in _ABOVE and isinstance(entry, Mapping)
+        if above and not {*map(str, entry)} & ALL_KEYS:
+            raise ValueError(
+                f"The names of the columns stand at the left: leave out the line {name!r}, and indent less."
+            )
 
 
 def _with_label_files(content: Any, folder: pathlib.Path) -> Any:

@@ -463,7 +463,7 @@ def _quantities(attribute: Attribute) -> list[float] | None:
     bins, grid = attribute.bins, attribute.grid
     if bins is not None and not (grid and np.allclose(np.diff(bins), grid)):
         return None
-    found: list[Any] = [*(attribute.labels or (bins or (*range(attribute.size), 0))[:-1])]
+    found: Any = attribute.labels or (range(attribute.size) if bins is None else bins[:-1])
     known = not (attribute.missing or attribute.other or attribute.time)
     if not known or not all(isinstance(each, int | float) and not isinstance(each, bool) for each in found):
         return None

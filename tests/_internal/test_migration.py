@@ -3,6 +3,7 @@
 import copy
 import doctest
 import importlib
+import operator
 import pickle
 
 import numpy as np
@@ -234,10 +235,26 @@ def test_functions_classes_and_operators_are_told_what_to_write(call, write):
         call()
 
 
-def test_a_status_is_its_name_and_one_constraint_is_a_list():
+def test_a_status_is_compared_with_no_text():
     status = pj.Status.CONVERGED
-    assert status == "CONVERGED" == status and status == "converged" and status != "STALLED" and status == 0
-    assert hash(status) == hash(pj.Status(0)) and {status: 1}[pj.Status.CONVERGED] == 1
+    assert status == 0 and status == pj.Status(0) and status != pj.Status.STALLED
+    assert operator.ne(status, 0) is False and {status: 1}[pj.Status(0)] == 1 and status in (0, 2)
+    for compare in (operator.eq, operator.ne):
+        for pair in ((status, "CONVERGED"), ("CONVERGED", status), (status, "STALLED"), ("", status)):
+            with pytest.raises(TypeError, match=r"compare with pgmjax\.Status\.CONVERGED"):
+                compare(*pair)
+
+
+def test_an_object_of_the_right_kind_is_not_blamed_for_what_a_callback_asks_of_it():
+    def callback(_):
+        return DOMAIN.no_such_name
+
+    estimator = pj.Estimator(progress=False, max_steps=60)
+    with pytest.raises(AttributeError, match="no_such_name"):
+        estimator.fit(DOMAIN, [NOISY], 6, callback=callback)
+
+
+def test_one_constraint_is_a_list():
     fixed = pj.FixedMarginal(("a",), [2, 4])
     fit = pj.Estimator(progress=False).fit(DOMAIN, [NOISY], 6, constraints=fixed)
     assert np.allclose(fit.model.marginal(("a",)), [2, 4])

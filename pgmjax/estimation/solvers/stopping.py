@@ -12,8 +12,6 @@ import math
 from collections.abc import Sequence
 from typing import Self
 
-from pgmjax._internal import checks
-
 
 class Status(enum.IntEnum):
     """Status of a finished fit; `text` says it in a sentence.
@@ -36,12 +34,14 @@ class Status(enum.IntEnum):
     WITHIN_NOISE = 4
 
     def __eq__(self, other: object) -> bool:
-        """Compare with another status, its number, or its name in any case."""
-        return (
-            checks.same_word(other, [self.name]) is not None
-            if isinstance(other, str)
-            else super().__eq__(other)
-        )
+        """Compare with another status or its number; with a text it would be False without a word."""
+        if isinstance(other, str):
+            raise TypeError("A status is no text: compare with pgmjax.Status.CONVERGED, or take its name.")
+        return super().__eq__(other)
+
+    def __ne__(self, other: object) -> bool:
+        """Compare, as `==` does."""
+        return not self == other
 
     __hash__ = enum.IntEnum.__hash__
 
