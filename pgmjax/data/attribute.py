@@ -1,7 +1,7 @@
 """One attribute of a table: its possible values, and the integer code of each.
 
 An `Attribute` is constructed in Python or from its entry in a domain file, which `data.entry` checks.
-`codes_of` returns the codes of values given by a user, such as those of a constraint.
+`code_of` returns the code of a value that a user names, such as in a query, a constraint or evidence.
 """
 
 from __future__ import annotations
@@ -16,11 +16,29 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data import entry
-from pgmjax.data.encoding import Coder, Encoded, Label, Notation, text_of
+from pgmjax.data.encoding import MISSING, OUTSIDE, Coder, Encoded, Label, Notation, text_of
 from pgmjax.data.value import decimal_places
 
 OTHER = "other"
 """The name of the code of all values that are no label."""
+
+
+class Code(int):
+    """A code that is told from a value: `Code(1)` is the second value of an attribute, whatever that is.
+
+    It equals no plain number, as that may be a value: a query of one is not that of the other.
+    """
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Code) and int(self) == int(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((Code, int(self)))
 
 
 @dataclass(frozen=True)
@@ -159,6 +177,23 @@ class Attribute:
         """The text that stands for all values that are no label."""
         read = {text_of(label) for label in itertools.chain(self.labels or (), *self.spellings)}
         return "(other)" if OTHER in read else OTHER
+
+    @functools.cached_property
+    def numbers(self) -> tuple[float, ...] | None:
+        """The numbers that codes stand for, where values are numbers by themselves; None otherwise.
+
+        A label that is no number, such as the last one of (1, 2, "many"), is left out.
+        """
+        if self.labels is not None:
+            found = (each for each in self.labels if isinstance(each, int | float))
+            return tuple(each for each in found if not isinstance(each, bool)) or None
+        if self.bins is None or not self.grid or self.time is not None:
+            return None
+        return self.bins[:-1] if np.allclose(np.diff(self.bins), self.grid) else None
+
+    def code(self, number: int) -> int:
+        """Return a code as a query names it: a `Code` where a number would be a value."""
+        return int(number) if self.numbers is None else Code(number)
 
     @functools.cached_property
     def coder(self) -> Coder:
@@ -324,43 +359,76 @@ class Attribute:
         return names
 
 
-def codes_of(attribute: Attribute, values: Iterable[Any], said: str) -> list[int]:
-    """Return the code of each value.
+def code_of(attribute: Attribute, value: Any, said: str = "") -> int:
+    """Return the code of a value.
 
     Args:
         attribute: the attribute.
-        values: labels, or codes if none of the attribute's labels is a number.
-        said: description of the values for the error message.
+        value: a label, a bin, or "missing", as in `Attribute.code_names`. A number is a value where values
+            are numbers by themselves (labels that are, and each code one number of a grid), and a code
+            otherwise. A `Code` is a code.
+        said: description of the value for the error message.
 
     Raises:
-        ValueError: a value is neither a label nor an allowed code.
+        ValueError: the attribute has no such value.
 
     Example:
         >>> sex = Attribute.from_spec("sex", {"labels": ["Female", "Male"]})
-        >>> codes_of(sex, ["Male", 0], "evidence")
+        >>> [code_of(sex, each) for each in ("male", 0)]
         [1, 0]
+        >>> stars = Attribute.from_spec("stars", {"min": 1, "max": 5})
+        >>> [int(code_of(stars, each)) for each in (5, "5", Code(0))]
+        [4, 4, 0]
     """
-    labels = (*(attribute.labels or ()), *([attribute.other_name] if attribute.other else []))
-    numbered = any(isinstance(label, int | float) for label in labels)
-    known: dict[tuple[type, Any], int] = {}
-    for number, label in enumerate(labels):
-        known.setdefault((type(label), label), number)
-    codes: list[int] = []
-    for value in values:
-        value = value.item() if hasattr(value, "item") and np.ndim(value) == 0 else value
-        code: int | None = known.get((type(value), value)) if value.__hash__ else None
-        if code is None and type(value) is int and not numbered and 0 <= value < attribute.size:
-            code = value
-        if code is None and attribute.bins is not None and value in (names := attribute.code_names()):
-            code = names.index(value)
-        if code is None:
-            allowed = [f"its labels {_first(labels)}"] if labels else []
-            allowed += [] if attribute.bins is None else [f"its bins, such as {attribute.code_names()[0]!r},"]
-            allowed += [] if numbered else [f"a code in 0..{attribute.size - 1}"]
-            got = f", got {value!r:.40}" if isinstance(value, str | int) else f", got {type(value).__name__}"
-            raise ValueError(f"{said}: {attribute.name!r} must be {' or '.join(allowed)}{got}.")
-        codes.append(code)
-    return codes
+    value = value.item() if hasattr(value, "item") and np.ndim(value) == 0 else value
+    if isinstance(value, Code):
+        return attribute.code(value)
+    if isinstance(value, str):
+        code = _code_of_text(attribute, value)
+    elif attribute.numbers or isinstance(value, bool) or (attribute.labels and not isinstance(value, int)):
+        code = _raw_code(attribute, value)
+    else:
+        code = value if isinstance(value, int) and 0 <= value < attribute.size else OUTSIDE
+    if code < 0:
+        raise ValueError(f"{said + ': ' if said else ''}{_no_value(attribute, value)}")
+    return attribute.code(code)
+
+
+def _raw_code(attribute: Attribute, value: Any) -> int:
+    """Return the code of a value, `OUTSIDE` if it would count among the others, whose name is another."""
+    code = attribute.coder.raw_code(value)
+    return OUTSIDE if attribute.other and code == len(attribute.labels or ()) else code
+
+
+def _code_of_text(attribute: Attribute, value: str) -> int:
+    names = attribute.code_names()
+    if value in names:
+        return names.index(value)
+    raw = _raw_code(attribute, value)
+    if raw == MISSING and attribute.missing:
+        return attribute.size - 1
+    if raw < 0 or attribute.bins is not None:
+        found = checks.same_word(value, names)
+        if found is not None:
+            return names.index(found)
+    # a number inside a bin does not name it
+    return raw if attribute.bins is None or attribute.numbers else OUTSIDE
+
+
+def _no_value(attribute: Attribute, value: Any) -> str:
+    """Return what to say of a value that an attribute does not have; the domain is public."""
+    names = attribute.code_names()
+    some = ", ".join(names[:12]) + (f", ... ({len(names)} in all)" if len(names) > 12 else "")
+    if attribute.labels and not attribute.numbers and not isinstance(value, str):
+        some += f", or a code in 0..{attribute.size - 1}"
+    shown = f"{value!r:.40}" if isinstance(value, str | int | float) else f"a {type(value).__name__}"
+    if attribute.bins is not None and attribute.numbers is None:
+        return (
+            f"{attribute.name!r} is binned and {shown} is not one of its bins: write one of {some}, or "
+            "compare with a bin edge (< or >=)."
+        )
+    meant = checks.did_you_mean(value, names) if isinstance(value, str) else ""
+    return f"{shown} is not a value of {attribute.name!r}: it has {some}.{meant}"
 
 
 def _names_of_cells(attribute: Attribute, bins: tuple[float, ...]) -> list[str]:

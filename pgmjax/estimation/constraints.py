@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks, files
-from pgmjax.data.attribute import codes_of
+from pgmjax.data.attribute import code_of
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.queries.block import FrozenArray
@@ -95,7 +95,7 @@ class AllowedSet:
     Args:
         clique: the attributes.
         combinations: the possible combinations, each with one value per attribute in the clique's order (for
-            a single attribute, bare values will do): labels, or codes if the labels are not numbers.
+            a single attribute, bare values will do): as in `queries.point`.
 
     Raises:
         TypeError: not a list of combinations.
@@ -129,7 +129,7 @@ class AllowedSet:
         clique = as_clique(domain, self.clique)
         columns = zip(*self.combinations, strict=True)
         codes = [
-            codes_of(domain.attribute(name), column, "the allowed set")
+            [code_of(domain.attribute(name), value, "the allowed set") for value in column]
             for name, column in zip(clique, columns, strict=True)
         ]
         mask = np.zeros(domain.shape_of(clique), bool)
@@ -145,7 +145,7 @@ class FunctionalDependency:
         determining: the determining attributes.
         determined: the dependent attribute.
         mapping: the function: a mapping from a value, or a tuple of values in the order of `determining`, to
-            the dependent value (labels, or codes if the labels are not numbers); or an array of codes
+            the dependent value (values as in `queries.point`); or an array of codes
             [size of each determining attribute]. Every combination needs a value: give one that cannot
             occur any value, and add a `StructuralZeros`.
 
@@ -208,7 +208,7 @@ class FunctionalDependency:
         columns = zip(*(key for key, _ in self.mapping), strict=True)
         from_to = f"a key of the mapping to {self.determined!r}"
         index = tuple(
-            codes_of(domain.attribute(name), column, from_to)
+            [code_of(domain.attribute(name), value, from_to) for value in column]
             for name, column in zip(clique[:-1], columns, strict=True)
         )
         if len(set(zip(*index, strict=True))) < len(self.mapping):
@@ -216,7 +216,8 @@ class FunctionalDependency:
                 f"{said} on {self.determining} names a combination twice, as labels and as codes: keep one."
             )
         table = np.full(shape, -1)
-        table[index] = codes_of(domain.attribute(self.determined), [value for _, value in self.mapping], said)
+        determined = domain.attribute(self.determined)
+        table[index] = [code_of(determined, value, said) for _, value in self.mapping]
         left_out = int((table < 0).sum())
         if left_out:
             raise ValueError(

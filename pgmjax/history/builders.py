@@ -27,11 +27,12 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks, migration
+from pgmjax.data.attribute import Code, code_of
 from pgmjax.data.cliques import as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.queries import AttributeQuery, Product, Query, WeightedSum, marginal, matrix, point, subset, total
 from pgmjax.queries import range as code_range
-from pgmjax.queries.block import Code, code_of
+from pgmjax.queries.block import Value
 from pgmjax.queries.blocks import Matrix, Range, Subset
 from pgmjax.queries.random import random_ranges, random_tables
 from pgmjax.strategies import fixed
@@ -79,7 +80,7 @@ class Condition:
 
     joined_by: str
     attribute: str = ""
-    codes: tuple[Code, ...] = ()
+    codes: tuple[Value, ...] = ()
     parts: tuple[Condition, ...] = ()
 
     __bool__ = migration.instead(
@@ -109,8 +110,6 @@ class Condition:
         """
         named = self.over(domain).codes_by_attribute()
         order = tuple(name for name in domain if name in named)
-        for name in named:
-            _check_codes(name, named[name], domain[name])
         cases = [_cases(named[name], domain[name]) for name in order]
         shape = [int(case.max()) + 1 for case in cases]
         if math.prod(shape) > MAX_CASES:
@@ -138,13 +137,19 @@ class Condition:
         if self.parts:
             return dataclasses.replace(self, parts=tuple(part.over(domain) for part in self.parts))
         (name,) = as_clique(domain, (self.attribute,))
-        codes = tuple(code_of(domain.attribute(name), code) for code in self.codes)
-        return between(name, *codes) if self.joined_by == "range" else is_in(name, codes)
+        codes = tuple(code_of(domain.attribute(name), value) for value in self.codes)
+        if self.joined_by == "range":
+            ((low, high),) = Range(*codes).bounds
+            codes = tuple(range(low, high + 1))
+        return Condition("codes", name, tuple(sorted(set(map(int, codes)))))
 
     def holds(self, codes: dict[str, np.ndarray]) -> np.ndarray:
         """Return whether the condition holds, for arrays of codes by attribute that broadcast together."""
         if self.joined_by == "codes":
             return np.isin(codes[self.attribute], self.codes)
+        if self.joined_by == "range":
+            low, high = self.codes
+            return (codes[self.attribute] >= low) & (codes[self.attribute] <= high)
         inner = [part.holds(codes) for part in self.parts]
         if self.joined_by == "not":
             return ~inner[0]
@@ -161,40 +166,29 @@ class Condition:
         return result
 
 
-def is_in(attribute: str, codes: Iterable[Code]) -> Condition:
-    """Return the condition that an attribute has one of some codes or labels.
+def is_in(attribute: str, values: Iterable[Value]) -> Condition:
+    """Return the condition that an attribute has one of some values; see `queries.point`.
 
     Raises:
-        ValueError: there is no code, or one is negative or given twice.
+        ValueError: there is no value, or one is given twice.
     """
-    return Condition("codes", attribute, Subset(codes).codes)
+    return Condition("codes", attribute, Subset(values).codes)
 
 
-def equals(attribute: str, code: Code) -> Condition:
-    """Return the condition that an attribute has a code or label."""
-    return is_in(attribute, [code])
+def equals(attribute: str, value: Value) -> Condition:
+    """Return the condition that an attribute has a value; see `queries.point`."""
+    return is_in(attribute, [value])
 
 
-def between(attribute: str, low: Code, high: Code) -> Condition:
-    """Return the condition that an attribute has a code from `low` to `high` (or labels), both included."""
+def between(attribute: str, low: Value, high: Value) -> Condition:
+    """Return the condition that an attribute has a value from `low` to `high`, both included."""
     ((low, high),) = Range(low, high).bounds
-    if isinstance(low, str) or isinstance(high, str):
-        return Condition("range", attribute, (low, high))
-    return Condition("codes", attribute, tuple(np.arange(low, high + 1).tolist()))
+    return Condition("range", attribute, (low, high))
 
 
 def _joined(word: str, first: Condition, second: Condition) -> Condition:
     checks.kind(second, Condition, "a condition is joined with another one")
     return Condition(word, parts=(first, second))
-
-
-def _check_codes(name: str, sets: list[tuple[int, ...]], size: int) -> None:
-    for codes in sets:
-        if codes[-1] >= size:
-            raise ValueError(
-                f"the condition names code {codes[-1]} of {name!r}, which has 0..{size - 1}: numbers are "
-                "codes, and a bin is named by its text, such as '[18, 35)'."
-            )
 
 
 def _cases(sets: list[tuple[int, ...]], size: int) -> np.ndarray:
@@ -211,10 +205,10 @@ def _block(vector: np.ndarray) -> AttributeQuery:
     if len(codes) == len(vector):
         return total()
     if len(codes) == 1:
-        return point(int(codes[0]))
+        return point(Code(codes[0]))
     if codes[-1] - codes[0] + 1 == len(codes):
-        return code_range(int(codes[0]), int(codes[-1]))
-    return subset(codes.tolist())
+        return code_range(Code(codes[0]), Code(codes[-1]))
+    return subset(map(Code, codes.tolist()))
 
 
 class Decomposer:

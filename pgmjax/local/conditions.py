@@ -17,6 +17,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
+from pgmjax.data.attribute import code_of
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.counting import check_memory
 from pgmjax.data.domain import Domain
@@ -24,7 +25,6 @@ from pgmjax.local.answers import UnbiasedAnswers, refuse_useless
 from pgmjax.local.channel import Channel
 from pgmjax.local.codes import whole_numbers
 from pgmjax.local.marginals import marginals_of, parts_of
-from pgmjax.queries.block import code_of
 
 
 def answer_conditions(

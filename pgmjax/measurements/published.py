@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks, files
-from pgmjax.data.attribute import Attribute
+from pgmjax.data.attribute import Attribute, Code
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.population import Population
@@ -526,7 +526,7 @@ def _cells(table: LinearMeasurement) -> Iterator[LinearMeasurement]:
     """Yield the cells of a table that were published."""
     values, stddevs = np.asarray(table.values), np.asarray(table.stddev)
     for cell in np.argwhere(stddevs < 0.99 * _nothing(values)).tolist():
-        asked = Product({name: point(code) for name, code in zip(table.clique, cell, strict=True)})
+        asked = Product({name: point(Code(code)) for name, code in zip(table.clique, cell, strict=True)})
         place = tuple(cell)
         one = LinearMeasurement(table.clique, values[place], float(stddevs[place]), asked, table.noise)
         yield with_inputs(one, table.inputs)

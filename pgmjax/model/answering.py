@@ -19,14 +19,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.data.attribute import Attribute, codes_of
+from pgmjax.data.attribute import code_of
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.plan.forecast import USUAL
 from pgmjax.inference.plan.structure import Variables
 from pgmjax.queries import AttributeQuery, DenseMatrix, Query
-from pgmjax.queries.block import code_of
 
 Part = TypeVar("Part")
 
@@ -117,7 +116,7 @@ def evidence_masks(domain: Domain, evidence: Any) -> dict[str, np.ndarray]:
 
     Args:
         domain: the attributes.
-        evidence: for each attribute a label, a bin, a code (if no label is a number), or a list of these.
+        evidence: for each attribute a value, as `data.attribute.code_of` reads it, or a list of these.
 
     Raises:
         TypeError: the evidence is not a mapping.
@@ -132,18 +131,14 @@ def evidence_masks(domain: Domain, evidence: Any) -> dict[str, np.ndarray]:
             wrong = "twice" if name else f"which is not an attribute of the domain; it has {listed}"
             raise ValueError(f"evidence names {given!r}, {wrong}.{checks.did_you_mean(given, domain)}")
         many = isinstance(wanted, list | tuple | set | frozenset | range) or np.ndim(wanted) == 1
-        codes = [_code(domain.attribute(name), value) for value in (wanted if many else [wanted])]
+        codes = [
+            code_of(domain.attribute(name), value, "evidence") for value in (wanted if many else [wanted])
+        ]
         if not codes:
             raise ValueError(f"evidence on {name!r} allows no value: name at least one.")
         masks[name] = np.full(domain[name], -np.inf)
         masks[name][codes] = 0.0
     return masks
-
-
-def _code(attribute: Attribute, value: Any) -> int:
-    return (
-        code_of(attribute, value) if isinstance(value, str) else codes_of(attribute, [value], "evidence")[0]
-    )
 
 
 def log_evidence(

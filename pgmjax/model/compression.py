@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.data.attribute import Attribute
+from pgmjax.data.attribute import Attribute, code_of
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.encoding import Label, code_dtype, text_of
@@ -25,7 +25,7 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import AttributeQuery, Product, compression, identity
-from pgmjax.queries.block import code_of, code_or_value
+from pgmjax.queries.block import code_or_value
 
 SPREADS = ("uniform", "counts")
 

@@ -206,7 +206,7 @@ class GraphicalModel(ModelRows):
         """The model of the records that agree with some evidence.
 
         Args:
-            evidence: for each attribute a label, a code (if its labels are not numbers), or a list of
+            evidence: for each attribute a value, as in `queries.point`, or a list of
                 these (any of them may hold).
 
         Returns:

@@ -173,7 +173,7 @@ class MixtureModel(ModelRows):
         """The model of the records that agree with some evidence; incompatible components are dropped.
 
         Args:
-            evidence: for each attribute a label, a code (if its labels are not numbers), or a list of
+            evidence: for each attribute a value, as in `queries.point`, or a list of
                 these (any of them may hold).
 
         Returns:

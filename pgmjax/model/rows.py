@@ -17,7 +17,7 @@ import numpy as np
 import scipy
 
 from pgmjax._internal import checks, memory
-from pgmjax.data.attribute import Attribute
+from pgmjax.data.attribute import Attribute, Code, code_of
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.inference.oracles.host import HostModel
@@ -25,7 +25,6 @@ from pgmjax.measurements.inputs import Input, marks
 from pgmjax.model import completion, device_sampling, row_file, sampling
 from pgmjax.model.base import NamedMarginals
 from pgmjax.model.clique_vector import CliqueVector
-from pgmjax.queries.block import code_of, code_or_value
 
 _BYTES_A_CODE = 8
 _OF_FRAME = (
@@ -263,11 +262,13 @@ def known_codes(domain: Domain, columns: Mapping[str, Any], *, unknown: bool = T
 
 
 def _codes_of_values(attribute: Attribute, values: np.ndarray) -> np.ndarray:
-    """Codes [rows] of labels or codes [rows]; -1 for None."""
+    """Codes [rows] of values as text, or codes [rows]; -1 for None."""
     known = {None: completion.UNKNOWN}
+    said = f"codes of {attribute.name!r}"
     for value in values.tolist():
-        if value not in known:
-            known[value] = code_of(attribute, code_or_value(f"codes of {attribute.name!r}", value))
+        if value not in known:  # a number is a code here, as in the rows that a model draws
+            named = value if isinstance(value, str) else Code(checks.integer(said, value, low=0))
+            known[value] = code_of(attribute, named)
     return np.array([known[value] for value in values.tolist()], np.int64)
 
 

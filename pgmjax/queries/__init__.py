@@ -13,6 +13,7 @@ integers.
 """
 
 from pgmjax._internal import migration
+from pgmjax.data.attribute import Code
 from pgmjax.queries.block import AttributeQuery
 from pgmjax.queries.product import Product, kronecker, marginal
 from pgmjax.queries.quantise import quantise
@@ -36,6 +37,7 @@ from pgmjax.queries.sums import DenseMatrix, WeightedSum
 
 __all__ = [
     "AttributeQuery",
+    "Code",
     "DenseMatrix",
     "Product",
     "Query",

@@ -10,19 +10,19 @@ import abc
 import dataclasses
 import hashlib
 import numbers
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.migration import Named, instead
-from pgmjax.data.attribute import Attribute
-from pgmjax.data.encoding import MISSING
+from pgmjax.data.attribute import Attribute, Code
 from pgmjax.queries import columns
 from pgmjax.queries.columns import Exact, Extremes
 
-Code = Any
-"""A code of an attribute, or the text of one of its values until the domain is known."""
+Value = Any
+"""A value of an attribute, as a number or text, or a code of it: see `data.attribute.code_of`."""
 SMALL_MATRIX = 65_536
 """Up to this many entries a block is applied as one matrix product: equally accurate, faster to compile."""
 
@@ -151,54 +151,26 @@ class AttributeQuery(Named):
         return None
 
 
-def code_or_value(name: str, given: Any) -> Code:
-    """Return what a block takes for a code: a whole number >= 0, or the text of a value of the attribute.
+def code_or_value(name: str, given: Any) -> Value:
+    """Return what a block takes for a value: a number, a text, or a code, in files written `{"code": 1}`.
 
     Raises:
         TypeError: neither.
-        ValueError: a negative number.
+        ValueError: a number that is not finite, or a code below 0.
     """
     if isinstance(given, str):
         return str(given)
-    return checks.integer(name, given, low=0)
+    if isinstance(given, Mapping) and [*given] == ["code"]:
+        return Code(checks.integer(f"the code in {name}", given["code"], low=0))
+    if isinstance(given, Code):
+        return given
+    value = checks.number(name, given)
+    return int(value) if value == int(value) else value
 
 
-def code_of(attribute: Attribute, value: Code) -> int:
-    """Return the code of a value that is given as a label, a bin, `missing` or, as a number, the code.
-
-    Raises:
-        ValueError: the attribute has no such value.
-
-    Example:
-        >>> code_of(Attribute.from_spec("cut", {"labels": ["Fair", "Ideal"]}), "ideal")
-        1
-    """
-    if not isinstance(value, str):
-        return value
-    names = attribute.code_names()
-    if value in names:
-        return names.index(value)
-    raw = attribute.coder.raw_code(value)
-    if raw == MISSING and attribute.missing:
-        return attribute.size - 1
-    if raw < 0 or attribute.bins is not None:
-        found = checks.same_word(value, names)
-        if found is not None:
-            return names.index(found)
-    if attribute.bins is not None:
-        raise ValueError(
-            f"{attribute.name!r} is binned and {value!r} is not one of its bins: "
-            f"write one of {_some(names)}, or compare with a bin edge (< or >=)."
-        )
-    if raw < 0:
-        meant = checks.did_you_mean(value, names)
-        raise ValueError(f"{value!r} is not a value of {attribute.name!r}: it has {_some(names)}.{meant}")
-    return raw
-
-
-def _some(names: list[str]) -> str:
-    """Return the first values of an attribute for a message; the domain is public."""
-    return ", ".join(names[:12]) + (f", ... ({len(names)} in all)" if len(names) > 12 else "")
+def as_written(code: Value) -> Any:
+    """Return a code or value as a file has it; the inverse of `code_or_value`."""
+    return {"code": int(code)} if isinstance(code, Code) else code
 
 
 def contract(matrix: np.ndarray, table: Any, axis: int, xp: Any) -> Any:

@@ -19,14 +19,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pgmjax._internal import checks
-from pgmjax.data.attribute import Attribute
+from pgmjax.data.attribute import Attribute, code_of
 from pgmjax.queries import columns
 from pgmjax.queries.block import (
     SMALL_MATRIX,
     AttributeQuery,
-    Code,
     FrozenArray,
-    code_of,
+    Value,
+    as_written,
     code_or_value,
     contract,
 )
@@ -102,11 +102,11 @@ class Subset(Indicators):
     """One row that counts the records with any of the given codes (evidence with alternatives)."""
 
     kind: ClassVar[str] = "subset"
-    codes: tuple[Code, ...]
+    codes: tuple[Value, ...]
 
-    def __init__(self, codes: Iterable[Code]) -> None:
-        listed = checks.several("the codes of a subset", codes, "codes or values")
-        given = [code_or_value(f"a code of a {self.kind}", code) for code in listed]
+    def __init__(self, codes: Iterable[Value]) -> None:
+        listed = checks.several("the values of a subset", codes, "values")
+        given = [code_or_value(f"a value of a {self.kind}", code) for code in listed]
         kept = tuple(sorted(given, key=lambda code: (isinstance(code, str), code)))
         if not kept or len(set(kept)) != len(kept):
             raise ValueError(
@@ -124,7 +124,8 @@ class Subset(Indicators):
         return 1
 
     def _check(self, size: int, attribute: str) -> None:
-        _check_code(self.codes[-1], size, attribute, self.kind)
+        for code in self.codes:
+            _check_code(code, size, attribute, self.kind)
 
     def _matrix(self, size: int) -> np.ndarray:
         return np.isin(np.arange(size), self.codes).astype(np.int64)[None, :]
@@ -133,7 +134,7 @@ class Subset(Indicators):
         return xp.sum(xp.take(table, np.array(self.codes), axis=axis), axis=axis, keepdims=True)
 
     def _arguments(self) -> Any:
-        return list(self.codes)
+        return [as_written(code) for code in self.codes]
 
 
 @dataclasses.dataclass(frozen=True, init=False)
@@ -142,7 +143,7 @@ class Point(Subset):
 
     kind: ClassVar[str] = "point"
 
-    def __init__(self, code: Code) -> None:
+    def __init__(self, code: Value) -> None:
         super().__init__([code])
 
     def over(self, attribute: Attribute) -> Point:
@@ -150,7 +151,7 @@ class Point(Subset):
         return Point(code_of(attribute, self.codes[0]))
 
     def _arguments(self) -> Any:
-        return self.codes[0]
+        return as_written(self.codes[0])
 
 
 @dataclasses.dataclass(frozen=True, init=False)
@@ -158,9 +159,9 @@ class Ranges(Indicators):
     """Several ranges of codes, one row per range, both ends included; see `Point`."""
 
     kind: ClassVar[str] = "ranges"
-    bounds: tuple[tuple[Code, Code], ...]
+    bounds: tuple[tuple[Value, Value], ...]
 
-    def __init__(self, bounds: Iterable[Iterable[Code]]) -> None:
+    def __init__(self, bounds: Iterable[Iterable[Value]]) -> None:
         pairs = tuple(map(_bounds, checks.several("the ranges", bounds, "pairs (low, high)")))
         if not pairs:
             raise ValueError("ranges needs at least one pair (low, high), got none.")
@@ -198,7 +199,7 @@ class Ranges(Indicators):
         return _apply_ranges(np.array(self.bounds), table, axis, xp)
 
     def _arguments(self) -> Any:
-        return [list(pair) for pair in self.bounds]
+        return [[as_written(end) for end in pair] for pair in self.bounds]
 
 
 @dataclasses.dataclass(frozen=True, init=False)
@@ -207,7 +208,7 @@ class Range(Ranges):
 
     kind: ClassVar[str] = "range"
 
-    def __init__(self, low: Code, high: Code) -> None:
+    def __init__(self, low: Value, high: Value) -> None:
         super().__init__([(low, high)])
 
     def over(self, attribute: Attribute) -> Range:
@@ -219,7 +220,7 @@ class Range(Ranges):
         return xp.sum(_cut(table, axis, low, high + 1), axis=axis, keepdims=True)
 
     def _arguments(self) -> Any:
-        return list(self.bounds[0])
+        return [as_written(end) for end in self.bounds[0]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -460,24 +461,24 @@ class Matrix(AttributeQuery):
 
 def _quantities(attribute: Attribute) -> list[float] | None:
     """Return the number that each code stands for; None if one stands for something else, or for a range."""
-    bins, grid = attribute.bins, attribute.grid
-    if bins is not None and not (grid and np.allclose(np.diff(bins), grid)):
+    if attribute.missing or attribute.other:
         return None
-    found: Any = attribute.labels or (range(attribute.size) if bins is None else bins[:-1])
-    known = not (attribute.missing or attribute.other or attribute.time)
-    if not known or not all(isinstance(each, int | float) and not isinstance(each, bool) for each in found):
+    found: Any = attribute.numbers
+    if found is None and attribute.labels is None and attribute.bins is None:
+        found = range(attribute.size)
+    if found is None or len(found) != attribute.size:
         return None
     return [int(each) if each == int(each) else each for each in found]
 
 
-def _check_code(code: Code, size: int, attribute: str, kind: str) -> None:
+def _check_code(code: Value, size: int, attribute: str, kind: str) -> None:
     """Refuse a code that an attribute of `size` codes does not have, and a value whose code is not known."""
     if isinstance(code, str):
         raise ValueError(
             f"the {kind} query names {code!r}, a value of {attribute}, and codes are needed here: write "
             "query.over(domain)."
         )
-    if code >= size:
+    if not 0 <= code < size or not isinstance(code, int):
         raise ValueError(
             f"the {kind} query names code {code}, but {attribute} has codes 0..{size - 1}: "
             "codes are places in the domain. Conditions such as 'age>=18,age<40' ask in values: "
@@ -491,7 +492,7 @@ def _cut(table: Any, axis: int, low: int, high: int) -> Any:
     return table[(*[slice(None)] * axis, slice(low, high))]
 
 
-def _bounds(pair: Any) -> tuple[Code, Code]:
+def _bounds(pair: Any) -> tuple[Value, Value]:
     pair = checks.several(
         "a range", pair, "two codes or values", "give pairs, as in ranges([(0, 9), (5, 14)])"
     )
@@ -501,7 +502,11 @@ def _bounds(pair: Any) -> tuple[Code, Code]:
     high = code_or_value("the high end of a range (included)", pair[1])
     if isinstance(low, str) or isinstance(high, str):
         return low, high
-    return low, checks.integer("the high end of a range (included)", high, low=low)
+    if high < low:
+        raise ValueError(
+            f"the high end of a range (included) must be at least its low end {low}, got {high}."
+        )
+    return low, high
 
 
 def _range_matrix(bounds: np.ndarray, size: int) -> np.ndarray:

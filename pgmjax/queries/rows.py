@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pgmjax import queries
+from pgmjax.data.attribute import Attribute
 from pgmjax.data.domain import Domain
 from pgmjax.queries import AttributeQuery, DenseMatrix, Product, Query, WeightedSum
 from pgmjax.queries.blocks import Identity
@@ -28,7 +29,7 @@ def row(query: Query, domain: Domain, number: int) -> Query:
     if isinstance(query, Product):
         places = np.unravel_index(number, query.shape(domain))
         parts = zip(query.clique, query.blocks, places, strict=True)
-        return Product({name: _block_row(block, domain[name], int(i)) for name, block, i in parts})
+        return Product({name: _block_row(block, domain.attribute(name), int(i)) for name, block, i in parts})
     if isinstance(query, WeightedSum):
         rows = [row(product, domain, number) for product in query.products]
         terms = zip(query.coefficients, rows, strict=True)
@@ -36,9 +37,10 @@ def row(query: Query, domain: Domain, number: int) -> Query:
     return DenseMatrix(query.clique, query.matrix(domain)[number : number + 1])
 
 
-def _block_row(block: AttributeQuery, size: int, number: int) -> AttributeQuery:
+def _block_row(block: AttributeQuery, attribute: Attribute, number: int) -> AttributeQuery:
+    size = attribute.size
     if isinstance(block, Identity):
-        return queries.point(number)
+        return queries.point(attribute.code(number))
     if block.rows(size) == 1:
         return block
     entries = block.matrix(size)[number]
@@ -46,7 +48,7 @@ def _block_row(block: AttributeQuery, size: int, number: int) -> AttributeQuery:
     if codes.size == size and np.all(entries == 1):
         return queries.total()
     if codes.size and np.all(entries[codes] == 1):
-        return queries.subset(codes.tolist())
+        return queries.subset(map(attribute.code, codes.tolist()))
     return queries.matrix(entries[None])
 
 

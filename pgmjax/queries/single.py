@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from numpy.typing import ArrayLike
 
 from pgmjax.queries import blocks
-from pgmjax.queries.block import AttributeQuery, Code
+from pgmjax.queries.block import AttributeQuery, Value
 
 
 def identity() -> AttributeQuery:
@@ -30,12 +30,13 @@ def total() -> AttributeQuery:
     return blocks.Total()
 
 
-def point(code: Code) -> AttributeQuery:
-    """Return one row that counts the records with a given code (evidence).
+def point(value: Value) -> AttributeQuery:
+    """Return one row that counts the records with a given value (evidence).
 
     Args:
-        code: a whole number is a code; a text is a label, a bin such as "[20, 30)", or "missing", whose code
-            is looked up in the domain that the query is asked over.
+        value: a label, a bin such as "[20, 30)", or "missing", looked up in the domain that the query is
+            asked over. A number is a value where values are numbers by themselves, such as the labels 1, 2
+            and 3 or ages in years, and a code otherwise; `Code(1)` is a code in either case.
 
     Example:
         >>> point(1).matrix(3).tolist()
@@ -44,24 +45,24 @@ def point(code: Code) -> AttributeQuery:
         >>> point("Ideal").over(Attribute.from_spec("cut", {"labels": ["Fair", "Ideal"]})).matrix(2).tolist()
         [[0, 1]]
     """
-    return blocks.Point(code)
+    return blocks.Point(value)
 
 
-def subset(codes: Iterable[Code]) -> AttributeQuery:
-    """Return one row that counts the records with any of the given codes (evidence with alternatives).
+def subset(values: Iterable[Value]) -> AttributeQuery:
+    """Return one row that counts the records with any of the given values (evidence with alternatives).
 
     Args:
-        codes: distinct codes or values, at least one; see `point`.
+        values: distinct values, at least one; see `point`.
 
     Example:
         >>> subset([2, 0]).matrix(4).tolist()
         [[1, 0, 1, 0]]
     """
-    return blocks.Subset(codes)
+    return blocks.Subset(values)
 
 
-def range(low: Code, high: Code) -> AttributeQuery:
-    """Return one row that counts the records with a code from `low` to `high`, both included; see `point`.
+def range(low: Value, high: Value) -> AttributeQuery:
+    """Return one row that counts the records with a value from `low` to `high`, both included; see `point`.
 
     Example:
         >>> range(1, 2).matrix(4).tolist()
@@ -70,8 +71,8 @@ def range(low: Code, high: Code) -> AttributeQuery:
     return blocks.Range(low, high)
 
 
-def ranges(bounds: Iterable[Iterable[Code]]) -> AttributeQuery:
-    """Return several ranges of codes, one row a pair (low, high), both included; see `point`.
+def ranges(bounds: Iterable[Iterable[Value]]) -> AttributeQuery:
+    """Return several ranges of values, one row a pair (low, high), both included; see `point`.
 
     Example:
         >>> ranges([(0, 1), (1, 2)]).matrix(3).tolist()

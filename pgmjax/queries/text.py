@@ -19,11 +19,10 @@ import numpy as np
 
 from pgmjax import queries
 from pgmjax._internal import checks
-from pgmjax.data.attribute import Attribute
+from pgmjax.data.attribute import Attribute, code_of
 from pgmjax.data.domain import Domain
 from pgmjax.data.encoding import Notation
 from pgmjax.data.entry import moment_text
-from pgmjax.queries.block import code_of
 
 _OPERATORS = ("<=", ">=", "!=", "==", "=", "<", ">")
 NOT_COVERED = "The interval does not cover the error of this."
@@ -100,7 +99,7 @@ class Conditions:
         """The query whose answer is the number of records for which every condition holds."""
         return queries.Product(
             {
-                name: queries.subset(self.codes[name])
+                name: queries.subset(map(queries.Code, self.codes[name]))
                 if np.isin(share, (0, 1)).all()
                 else queries.matrix([share])
                 for name, share in self.shares.items()

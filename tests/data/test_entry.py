@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import pgmjax as pj
-from pgmjax.data.attribute import Attribute
+from pgmjax.data.attribute import Attribute, code_of
 
 JANUARY = {"from": "2024-01-01", "to": "2024-01-31"}
 SPECS = [
@@ -204,7 +204,9 @@ def test_a_label_called_other_is_not_the_code_of_others():
     assert attribute.values([0, 1, 2]).tolist() == ["other", "b", "(other)"]
     assert attribute.encode(attribute.values([0, 1, 2])).tolist() == [0, 1, 2]
     assert attribute.code_names() == ["other", "b", "(other)"]
-    assert pj.data.attribute.codes_of(attribute, ["(other)", "other"], "it") == [2, 0]
+    assert [code_of(attribute, each) for each in ("(other)", "other")] == [2, 0]
+    with pytest.raises(ValueError, match="'c' is not a value of 'x'"):
+        code_of(attribute, "c")
 
 
 def _text(attribute, value):

@@ -196,17 +196,17 @@ def test_whole_floats_stay_exact_integers():
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: q.point(-1), ValueError, "code of a point must be an integer >= 0, got -1"),
-        (lambda: q.point(1.5), TypeError, "code of a point must be an integer, got float"),
-        (lambda: q.point(True), TypeError, "must be an integer, got bool"),
+        (lambda: q.point(-1).matrix(3), ValueError, "names code -1, but the attribute has codes 0..2"),
+        (lambda: q.point(1.5).matrix(3), ValueError, "names code 1.5, but the attribute has codes"),
+        (lambda: q.point(float("nan")), ValueError, "value of a point must be finite"),
         (lambda: q.subset([]), ValueError, "distinct codes, at least one, got 0"),
         (lambda: q.subset([1, 1]), ValueError, "distinct codes, at least one, got 2 of which 1"),
         (
             lambda: q.subset("12"),
             TypeError,
-            "codes of a subset must be a sequence of codes or values, got str",
+            "values of a subset must be a sequence of values, got str",
         ),
-        (lambda: q.range(3, 2), ValueError, "high end of a range .* >= 3, got 2"),
+        (lambda: q.range(3, 2), ValueError, "high end of a range .* at least its low end 3, got 2"),
         (lambda: q.ranges([]), ValueError, "at least one pair"),
         (lambda: q.ranges([(1, 2, 3)]), ValueError, "pair \\(low, high\\), got 3 numbers"),
         (lambda: q.compression([0.5, 1]), TypeError, "groups of a compression must be integers"),

@@ -1,0 +1,91 @@
+"""A number means one thing wherever a value is named: a value where values are numbers, else a code."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pgmjax as pj
+from pgmjax import queries as q
+from pgmjax.history import builders
+from pgmjax.local import answer_conditions
+from pgmjax.local.table import PerturbedTable, ResponseColumn
+from pgmjax.privacy import KaryResponse
+
+ENTRIES = {
+    "labels from one": ({"labels": [1, 2, 3]}, [1, 2, 3]),
+    "labels in no order": ({"labels": [1, 0, 3]}, [1, 0, 3]),
+    "negative labels": ({"labels": [-1, 0, 1]}, [-1, 0, 1]),
+    "labels with a fraction": ({"labels": [0.5, 1, 2.5]}, [0.5, 1, 2.5]),
+    "whole numbers": ({"min": 17, "max": 19}, [17, 18, 19]),
+    "a grid": ({"bins": [0, 0.5, 1, 1.5], "grid": 0.5}, [0, 0.5, 1]),
+    "missing": ({"labels": [1, 2], "missing": True}, [1, 2]),
+    "others": ({"labels": [1, 2], "other": True}, [1, 2]),
+    "codes": (3, [0, 1, 2]),
+}
+
+
+def count(model, query):
+    return float(model.answer(query)[0])
+
+
+def readings(domain, value):
+    """Yield what each way to name a value counts in a table with 10, 20 and 30 records of its codes."""
+    model = pj.GraphicalModel.from_potentials(domain, {("x",): np.log([10.0, 20.0, 30.0])}, 60)
+    kept = {"x": q.point(value)}
+    yield "point", count(model, q.Product(kept))
+    yield "subset", count(model, q.Product({"x": q.subset([value])}))
+    yield "range", count(model, q.Product({"x": q.range(value, value)}))
+    yield "ranges", count(model, q.Product({"x": q.ranges([(value, value)])}))
+    yield "text", count(model, q.Product({"x": q.point(str(value))}))
+    yield "a number of NumPy", count(model, q.Product({"x": q.point(np.float64(value))}))
+    yield "equals", count(model, builders.equals("x", value).query(domain))
+    yield "between", count(model, builders.between("x", value, value).query(domain))
+    yield "evidence", model.condition({"x": value}).total
+    workload = pj.Workload([q.Product(kept)]).over(domain)
+    yield "workload", count(model, workload.entries[0].query)
+    again = q.from_spec(workload.entries[0].query.to_spec()["queries"]["x"])
+    yield "written and read", count(model, q.Product({"x": again}))
+    allowed = pj.AllowedSet(("x",), [value]).zeros(domain).allowed
+    yield "constraint", float(np.array([10, 20, 30])[allowed].sum())
+    column = ResponseColumn(("x",), "direct", KaryResponse(3, 0.25), 0, np.repeat([0, 1, 2], [10, 20, 30]))
+    table = PerturbedTable(domain, (column,), 60, False, 0)
+    told = [
+        answer_conditions(table, [{"x": [each]}], useless="answer").value[0] for each in (value, str(value))
+    ]
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_a_number_is_read_alike_everywhere(entry):
+    spec, values = ENTRIES[entry]
+    domain = pj.Domain({"x": spec})
+    for code, value in enumerate(values):
+        for said, found in readings(domain, value):
+            assert found == pytest.approx(10 * (code + 1)), (said, value)
+        data = pj.Dataset.from_frame(domain, pd.DataFrame({"x": [value]}))
+        assert data.marginals([("x",)])[0][code] == 1
+        assert q.Product({"x": q.point(q.Code(code))}).matrix(domain)[0, code] == 1
+
+
+@pytest.mark.parametrize("entry", [name for name, (_, values) in ENTRIES.items() if values != [0, 1, 2]])
+def test_what_is_no_value_is_refused_though_it_is_a_code(entry):
+    spec, values = ENTRIES[entry]
+    domain = pj.Domain({"x": spec})
+    model = pj.GraphicalModel.from_potentials(domain, {("x",): np.zeros(3)}, 60)
+    (wrong, *_) = [each for each in (0, 1, 2, 99) if each not in values]
+    for act in (
+        lambda: model.answer(q.Product({"x": q.point(wrong)})),
+        lambda: model.condition({"x": wrong}),
+        lambda: builders.equals("x", wrong).query(domain),
+        lambda: pj.AllowedSet(("x",), [wrong]).zeros(domain),
+    ):
+        with pytest.raises(ValueError, match=f"{wrong} is not a value of 'x': it has"):
+            act()
+
+
+def test_a_code_is_no_number():
+    assert q.point(q.Code(1)) != q.point(1) and hash(q.Code(1)) != hash(1)
+    assert q.Code(1) == q.Code(1) and q.Code(1) != 1
+    assert q.from_spec({"subset": [{"code": 0}, 2]}) == q.subset([q.Code(0), 2])
