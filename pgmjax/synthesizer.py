@@ -216,6 +216,7 @@ class Synthesizer(Named):
                 release = job.run(ledger=ledger, key=key, show_progress=show_progress, folder=folder)
                 self._release, self._frame = release, held
             self._attempt = None
+        _warn_of_left_out(release)
         return self
 
     @property
@@ -295,10 +296,13 @@ class Synthesizer(Named):
         extra = [] if known is None else [name for name in held.names if name not in _columns(known)]
         if missing or extra:
             raise ValueError(
-                "The domain and the frame have different columns. The frame lacks "
-                f"{', '.join(map(repr, missing)) or 'none'}; the domain lacks "
-                f"{', '.join(map(repr, extra)) or 'none'}. "
-                "Remove these columns, or add them where they are missing. Nothing was spent."
+                "The domain and the frame have different columns. "
+                + " ".join(
+                    f"The {place} lacks {', '.join(map(repr, names))}."
+                    for place, names in (("frame", missing), ("domain", extra))
+                    if names
+                )
+                + " Remove these columns, or add them where they are missing. Nothing was spent."
             )
         if isinstance(known, Domain) and discover is not None:
             raise ValueError("The domain describes every column: leave discover out. Nothing was spent.")
@@ -306,7 +310,8 @@ class Synthesizer(Named):
             raise ValueError(
                 "The possible values of the columns are unknown, and they must not be read off "
                 "the table. Give a domain (pgmjax domain draft writes a first version), or find "
-                "one for a tenth of epsilon with discover=0.1. Nothing was spent."
+                "one for a tenth of epsilon with discover=0.1 here and a delta, such as 1e-6, where the "
+                "Synthesizer is made. Nothing was spent."
             )
         job = Job(
             **self.get_params(),
@@ -438,6 +443,14 @@ def _described(domain: Any) -> Domain | Draft | None:
     )
     draft = Draft(domain) if isinstance(domain, Mapping) else Draft.read(domain)
     return draft if draft.open else Domain(draft.closed)
+
+
+def _warn_of_left_out(release: Release) -> None:
+    for name, why in ((release.discovery or {}).get("left_out") or {}).items():
+        checks.warn(
+            f"Column {name!r} is not in the release, as discovery found no values for it ({why}): "
+            "describe it by hand in a discovery.Draft, or spend more."
+        )
 
 
 def _check_records(job: Job) -> None:

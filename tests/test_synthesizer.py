@@ -333,7 +333,7 @@ AGE = {"age": {"min": 0, "max": 99, "step": 20}}
 BAD = [
     (lambda: frame(age=[1, 2]), {}, "The possible values of the columns are unknown"),
     (lambda: frame(age=[1, 2]), {"domain": AGE, "discover": 0.1}, "leave discover out"),
-    (lambda: frame(age=[1], sex=[1]), {"domain": AGE}, "the domain lacks 'sex'"),
+    (lambda: frame(age=[1], sex=[1]), {"domain": AGE}, "The domain lacks 'sex'"),
     (lambda: frame(sex=[1]), {"domain": {**AGE, "sex": 2}}, "The frame lacks 'age'"),
     (lambda: frame(age=[]), {"domain": AGE}, "has no row"),
     (lambda: pd.DataFrame({0: [1]}), {"domain": AGE}, "Every column name must be a non-empty string, got 0"),

@@ -24,6 +24,11 @@ _MEAN = (
     "queries.kronecker({name: queries.mean([9, 26.5, ...])}), the sum over the records of a number for each "
     "cell; divided by the number of records it is the mean"
 )
+_NO_SEED = "noise that is released has no seed; for experiments alone, which protect nobody, {}"
+REGISTERED = (
+    'ledger.register("people", epsilon=1, relation="add-remove", domain=domain, '
+    "digest=ledger.digest_of(data)), with data = Dataset.from_frame(domain, frame)"
+)
 MBI: Mapping[str, str] = {
     "Factor": "an array: model.marginal(clique)",
     "FactoredInference": "Estimator().fit(domain, measurements, total)",
@@ -159,6 +164,12 @@ _ELSEWHERE: Mapping[str, str] = {
         ("epsilon", "delta", "relation"), "it is given where a mechanism, a Synthesizer or a Budget is made"
     ),
     **dict.fromkeys(("insecure_seed", "mechanism"), "it is given where the Synthesizer is made"),
+    "Synthesizer(random_state)": _NO_SEED.format("insecure_seed=0"),
+    "Synthesizer(seed)": _NO_SEED.format("insecure_seed=0"),
+    **dict.fromkeys(
+        (f"{n}(noise)" for n in ("Marginals", "MST", "AIM", "HDMM", "Synthesizer")),
+        "a delta above 0 makes the noise Gaussian, and none makes it Laplace",
+    ),
     **dict.fromkeys(
         ("domain", "frame", "discover", "workload", "ledger", "metadata"),
         "it is given to fit(frame, domain) of a Synthesizer, or to run(data, workload) of a mechanism",
@@ -174,8 +185,7 @@ _ELSEWHERE: Mapping[str, str] = {
     "usecols": "leave it out, columns that the domain does not name are ignored",
     **dict.fromkeys(
         ("seed", "random_state"),
-        "noise has no seed; for experiments alone, backend=SeededBackend(0, insecure=True) where the "
-        "mechanism is made",
+        _NO_SEED.format("backend=SeededBackend(0, insecure=True) where the mechanism is made"),
     ),
     "Session.ask(level)": "give delta=0.05, how often the answer may be further off: 1 - level",
     "Release.tables(n)": "here it is m, the number of tables",
@@ -195,6 +205,8 @@ _MEANT: Mapping[str, str] = {
     "loss": "'l2' or 'l1'",
     "mechanism": "a name, or one with its settings, such as pj.mechanisms.AIM(1, relation, rounds=3)",
     "backend": "leave it out for secure noise; SeededBackend(0, insecure=True) is for experiments",
+    "rows_to_arrow(columns)": "the rows model.sample(1000)",
+    "run(grid)": "SweepGrid.read(path)",
     "local.respond(mechanism)": "mechanisms.RandomizedResponse, the one that the collector runs",
 }
 """What an argument is, for one who does not know it; of one call it is `call(argument)`."""
@@ -216,7 +228,7 @@ _WRITTEN: Mapping[str, str] = {
     "Release": 'mechanisms.MST(1, "add-remove").run(data, workload), or load(folder) of one that was saved',
     "BestLinearUnbiased": "BestLinearUnbiased.of(history)",
     "KernelRidge": "KernelRidge.fit(history, alpha)",
-    "Ledger.register": 'ledger.register("people", epsilon=1, relation=..., digest=ledger.digest_of(data))',
+    "Ledger.register": REGISTERED,
     "queries.kronecker": 'queries.kronecker({"age": queries.prefix()})',
     "queries.marginal": 'queries.marginal(("age", "sex"))',
     "queries.subset": 'queries.subset(["F", "M"])',
@@ -233,7 +245,7 @@ _WRITTEN: Mapping[str, str] = {
     "local.respond": "local.respond(domain, record, mechanism), such as "
     'mechanisms.RandomizedResponse(epsilon=2, relation="replace-one", useless="answer")',
     "Synthesizer.query": 'query("sex=Male,age<30")',
-    "GraphicalModel.condition": 'condition({"sex": 1})',
+    "GraphicalModel.condition": 'condition({"sex": "F"})',
     **dict.fromkeys(
         ("Release.report", "SavedRelease.report"),
         "report(query) for the error of a query, or save(folder) for the page report.html",
@@ -464,6 +476,8 @@ def wrong_call(
             )
             meant = f": {told}." if told else f".{checks.did_you_mean(unknown, known)}"
             wrong = f"{said} has no argument {unknown!r}{meant}"
+        elif inspect.isclass(called) and not _WRITTEN.get(said, f"{said}(").startswith(f"{said}("):
+            wrong = f"{said} is not made by a call of its class."
         elif lacking and "missing" in str(error):
             wrong = f"{said} needs {', '.join(_explained(name, said) for name in lacking)}."
         else:
@@ -473,6 +487,14 @@ def wrong_call(
             for p in known.values()
         ]
         usual = f"{said}{inspect.Signature(plain)}".replace("Ellipsis", "...")
+        if (
+            given
+            and not args
+            and not {*given} & {*known}
+            and "Mapping" in str(next(iter(known.values())).annotation)
+            and all(isinstance(each, str | int | float) for each in given.values())
+        ):
+            return TypeError(f"{wrong} Write {said}({dict(given)}).")  # what a mapping takes was named
         return TypeError(f"{wrong} Write {_WRITTEN.get(said, usual)}.")
     return None
 
@@ -515,7 +537,7 @@ def _answering(method: Callable[..., Any], said: str = "") -> Callable[..., Any]
             wrong = told(method, said, error, args, given)
             if wrong is None:
                 raise  # of what it does
-            raise wrong from wrong.__cause__
+            raise wrong from None
 
     names = method.__globals__
     return functools.wraps(method)(types.FunctionType(call.__code__, names, None, None, call.__closure__))
@@ -559,10 +581,9 @@ def _misfit(
                 return None  # it is of the right kind: somebody else asked too much of it, such as a callback
             known = isinstance(kind, str) and kind != "Any"
             must = f"must be {kind}" if known else f"has to have {error.name!r}"
-            meant = f": {_MEANT[name]}" if name in _MEANT else ""
-            wrong = TypeError(f"{said}: {name} {must}, got {type(value).__name__}{meant}.")
-            wrong.__cause__ = error
-            return wrong
+            found = _MEANT.get(f"{said}({name})") or _MEANT.get(name)
+            meant = f": {found}" if found else ""
+            return TypeError(f"{said}: {name} {must}, got {type(value).__name__}{meant}.")
     return None
 
 
@@ -616,7 +637,7 @@ class _Named(abc.ABCMeta):
                 wrong = _misfit(error, cls, args, given)
                 if wrong is None:
                     raise
-                raise wrong from error
+                raise wrong from None
 
         def __getattr__(cls, name: str) -> Any:
             if name.startswith("_"):  # asked for by Python and its tools

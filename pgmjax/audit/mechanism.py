@@ -190,7 +190,12 @@ def check_interface(mechanism: Any) -> None:
     Raises:
         TypeError: part of the interface is missing; the message lists it.
     """
-    checks.kind(mechanism, Callable, "A mechanism must be a class", "give Marginals, not Marginals(...)")
+    checks.kind(
+        mechanism,
+        Callable,
+        "A mechanism must be a class",
+        "give the class mechanisms.MST, not its name nor MST(...)",
+    )
     parameters = inspect.signature(mechanism).parameters
     anything = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values())
     lacks = [f"a parameter `{name}`" for name in _TAKEN if name not in parameters and not anything]

@@ -174,7 +174,7 @@ class Dataset(Named):
             if outside and (attribute.labels or attribute.bins):
                 raise ValueError(
                     f"Column {name!r} must hold codes, 0..{attribute.size - 1}, and {outside} rows have "
-                    "others: write Dataset.from_frame(domain, frame), which encodes values."
+                    "others: subtract 1 if yours begin at 1; values take Dataset.from_frame(domain, frame)."
                 )
         given = None
         if bound is not None:
@@ -235,6 +235,8 @@ class Dataset(Named):
                 are out of range.
         """
         domain = as_domain(domain, "Dataset.from_frame(domain, frame)", frame)
+        if weights is not None:
+            _weight_name(domain, weights)
         bound = _weight_bound(weights, max_weight)
         frame = source_arrow.as_frame(frame)
         names = source_arrow.column_names(frame)
@@ -314,6 +316,8 @@ class Dataset(Named):
                 also = ": put the files of one table together, such as Parquet files in a folder of their own"
             raise TypeError(f"path must be the name of a file or folder, got {type(path).__name__}{also}.")
         checks.kind(header, bool, "header must be True, if the first line names the columns, or False")
+        if weights is not None:
+            _weight_name(domain, weights)
         bound = _weight_bound(weights, max_weight)
         named = None if bound is None else (_weight_name(domain, weights), bound)
         source: Source = files.open_files(
@@ -652,7 +656,8 @@ def _weight_bound(weights: Any, max_weight: int | None) -> int | None:
 
 
 def _weight_name(domain: Domain, weights: Any) -> str:
-    checks.kind(weights, str, "weights must be the name of a column")
+    then = "write frame.assign(w=weights) and weights='w'"
+    checks.kind(weights, str, "weights must be the name of a column", then)
     if weights in domain:
         raise ValueError(f"weights names {weights!r}, which is an attribute of the domain.")
     return weights

@@ -80,7 +80,7 @@ def read_domain_file(path: str | os.PathLike[str], make: Callable[[Any], _Made])
         where = next((", line {}, column {}".format(*places[one]) for one in above if one in places), "")
         raise (TypeError if isinstance(error, TypeError) else ValueError)(
             f"Domain file {os.fspath(path)}{where}: {reason}"
-        ) from error
+        ) from None
 
 
 def _placed(text: str, places: dict[_Place, tuple[int, int]], place: _Place) -> _Place:

@@ -174,7 +174,13 @@ class DifferentiableFit:
             objective: maps the answers (JAX arrays) to a scalar; compiled once per function object.
             parameters: the parameters. Default: `self.parameters`.
         """
-        value, gradient = self._run(_differentiated(self, objective))(parameters)
+        try:
+            value, gradient = self._run(_differentiated(self, objective))(parameters)
+        except TypeError as error:
+            if "scalar-output" not in str(error):
+                raise
+            wrong = "the objective must return one number, such as answers[0][0]: it returns an array."
+            raise TypeError(wrong) from None
         return float(value), gradient
 
     def jacobian(self, parameters: FitParameters | None = None) -> tuple[FitParameters, ...]:

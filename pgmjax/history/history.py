@@ -281,7 +281,10 @@ def _flat(values: Any, rows: Sequence[int]) -> np.ndarray:
         why = str(error).rstrip(".")
         raise ValueError(f"values must be one number a query row, or {nested}: {why}.") from error
     if flat.shape != (sum(rows),):
-        raise ValueError(f"expected one value a query row, {sum(rows):,}, got shape {flat.shape}.")
+        raise ValueError(
+            f"there must be one value for each answer of the queries, {sum(rows):,} in all, got shape "
+            f"{flat.shape}."
+        )
     return flat
 
 

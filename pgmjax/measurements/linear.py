@@ -111,9 +111,9 @@ class LinearMeasurement(Named):
         """
         if self.distribution is None:
             raise ValueError(
-                f"the distribution of the noise of the measurement on {self.clique} is not known: make it "
-                "with LinearMeasurement.released, or give distribution=DiscreteLaplace(scale) or "
-                "DiscreteGaussian(scale)."
+                f"the distribution of the noise of the answers on {self.clique} is not known, and a standard "
+                "deviation does not tell it: give distribution=DiscreteLaplace(scale) or "
+                "DiscreteGaussian(scale) in place of stddev."
             )
         width = self.distribution.half_width(level)
         values = self.values.reshape(-1)
@@ -149,8 +149,8 @@ class LinearMeasurement(Named):
         if self.values.shape not in ((rows,), shape):
             also = "" if shape == (rows,) else f" or of shape {shape}"
             raise ValueError(
-                f"the measurement on {self.clique} must have one value a query row: expected shape ({rows},)"
-                f"{also}, got {self.values.shape}."
+                f"the measurement on {self.clique} must have a value for each answer of its query: expected "
+                f"shape ({rows},){also}, got {self.values.shape}."
             )
 
     def flat_values(self) -> np.ndarray:

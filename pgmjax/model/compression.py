@@ -249,7 +249,7 @@ def _rare(counts: np.ndarray, limits: np.ndarray) -> np.ndarray:
 
 def _codes(attribute: Attribute, values: Any) -> tuple[int, ...]:
     said = f"The codes to merge of attribute {attribute.name!r}"
-    given = checks.several(said, values, "codes")
+    given = checks.several(said, values, "codes", "give two or more in a list")
     named = [code_of(attribute, code_or_value(said, code)) for code in given]
     codes = sorted({checks.integer(said, code, 0, attribute.size - 1) for code in named})
     if len(codes) < 2:

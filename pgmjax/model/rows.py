@@ -27,9 +27,7 @@ from pgmjax.model.base import NamedMarginals
 from pgmjax.model.clique_vector import CliqueVector
 
 _BYTES_A_CODE = 8
-_OF_FRAME = (
-    "of a frame write {name: [*frame[name]] for name in frame}: labels or codes, None or -1 where unknown"
-)
+_OF_FRAME = "of a frame write {name: domain.attribute(name).encode(frame[name]) for name in domain}"
 
 
 class ModelRows(NamedMarginals):
@@ -254,7 +252,11 @@ def known_codes(domain: Domain, columns: Mapping[str, Any], *, unknown: bool = T
         codes = codes.astype(np.int64)
         if codes.size and (codes.min() < low or codes.max() >= size):
             also = " (or -1 where not known)" if unknown else ""
-            raise ValueError(f"codes of {name!r} must lie in 0..{size - 1}{also}.")
+            names = domain.attribute(name).code_names()
+            raise ValueError(
+                f"codes of {name!r} must lie in 0..{size - 1}{also}: a value is named by its text, such as "
+                f"{names[0]!r}."
+            )
         known[domain.attributes.index(name)] = codes
     if len({len(codes) for codes in known.values()}) > 1:
         raise ValueError(f"columns must have equal length, got {[len(c) for c in known.values()]} rows.")

@@ -262,7 +262,8 @@ def real_array(name: str, values: Any, booleans: bool = False) -> np.ndarray:
     wrong = int((~np.isfinite(array)).sum())
     if wrong:
         raise ValueError(
-            f"{name} must be finite; {wrong} of {array.size} are not: leave them out, or give numbers."
+            f"{name} must be finite; {wrong} of {array.size} are not. Of a table with cells that were not "
+            "published, measure each of the others: query=Product({'sex': point('F')}), with its value."
         )
     array.flags.writeable = False
     return array

@@ -90,7 +90,7 @@ class Workload(Named):
 
     def __init__(self, entries: Iterable[Any]) -> None:
         if isinstance(entries, str | Mapping) or not isinstance(entries, Iterable):
-            said = "a workload is a list of entries, such as [('age', 'sex'), ('job',)]"
+            said = "a workload is Workload.all_kway(domain, 2), or a list such as [('age', 'sex'), ('job',)]"
             raise TypeError(f"{said}, got {type(entries).__name__}.")
         made = tuple(as_entry(position, entry) for position, entry in enumerate(entries))
         if not made:

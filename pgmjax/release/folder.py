@@ -640,8 +640,8 @@ def load(folder: Any) -> GraphicalModel | MixtureModel | RegionModel | SavedRele
         raise FileNotFoundError(f"There is no folder {place}: give one that was saved.")
     if place.is_file():
         raise ValueError(
-            f"{place} is a file, and load takes the folder of a release or a model: Domain.read(path) "
-            "reads a domain; a table is read with its domain."
+            f"{place} is a file, and load takes the folder of a release or a model: Dataset.read(path, "
+            "domain) reads a table, and Domain.read(path) a domain."
         )
     if (place / "history.json").is_file():
         raise ValueError(f"{place} is a history of answers: write history.History.load(folder).")

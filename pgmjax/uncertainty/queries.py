@@ -27,13 +27,13 @@ def queries_of(domain: Domain, queries: Any) -> tuple[Query, ...]:
         ValueError: no query, or one that does not fit the domain.
     """
     found = []
-    then = f"a lone one is [('age', 'sex')]; {A_CONDITION}"
+    then = f"a lone one is [('age', 'sex')], and of one attribute [('age',)]; {A_CONDITION}"
     for asked in checks.several("queries", queries, "queries or cliques", f"give a list, {then}"):
         if not isinstance(asked, Query):
             checks.kind(
                 asked,
                 tuple | list,
-                "queries must hold queries or tuples of attribute names",
+                "a list of queries must hold queries or tuples of attribute names",
                 then,
             )
             asked = marginal(asked)

@@ -221,7 +221,7 @@ def test_other_ways_to_ask_a_module_stay_as_they_are():
         (lambda: pj.Dataset.from_columns({"a": [1]}), "from_columns needs domain"),
         (lambda: pj.Dataset.from_frame(), "from_frame needs domain .*, frame. Write"),
         (lambda: pj.Dataset.read("t.csv", DOMAIN, sep=";"), "'sep': leave it out"),
-        (lambda: FIT.model.condition(a=1), r"Write condition\(\{"),
+        (lambda: FIT.model.condition(a=1), r"Write GraphicalModel\.condition\(\{'a': 1\}\)"),
         (lambda: pj.local.respond(DOMAIN, {"a": 1}), r"needs mechanism \(mechanisms.RandomizedResponse"),
         (lambda: pj.LinearMeasurement([5.0, 6.0], ("a",), 8.0), "the clique comes first"),
         (lambda: FIT.model.sample_to(10, "rows.csv"), r"write sample_to\(\"rows.csv\", 10\)"),

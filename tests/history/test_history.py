@@ -85,7 +85,7 @@ def test_other_domains_and_what_does_not_fit():
         HISTORY.append(History(pj.Domain({"a": 3}), [KNOWN]))
     with pytest.raises(ValueError, match="not an attribute of the domain"):
         History(pj.Domain({"b": 3}), [KNOWN])
-    with pytest.raises(ValueError, match="must have one value a query row"):
+    with pytest.raises(ValueError, match="must have a value for each answer of its query"):
         History(pj.Domain({"a": 4}), [KNOWN])
     with pytest.raises(TypeError, match=r"measurements must be LinearMeasurement, got int"):
         History(DOMAIN, [3])
@@ -101,9 +101,9 @@ def test_bad_answers_are_refused():
         History.from_answers(DOMAIN, asked, [1.0], stddev=0.0)
     with pytest.raises(ValueError, match="must be > 0"):
         History.from_answers(DOMAIN, asked, [1.0], distribution=DiscreteLaplace(0.0))
-    with pytest.raises(ValueError, match="expected one value a query row, 1, got shape"):
+    with pytest.raises(ValueError, match="one value for each answer of the queries, 1 in all, got shape"):
         History.from_answers(DOMAIN, asked, [1.0, 2.0], stddev=1.0)
-    with pytest.raises(ValueError, match="expected one value a query row, 1, got shape"):
+    with pytest.raises(ValueError, match="one value for each answer of the queries, 1 in all, got shape"):
         History.from_answers(DOMAIN, asked, 1.0, stddev=1.0)
     two = [Product({"a": point(0)}), pj.queries.marginal(["b"])]
     with pytest.raises(ValueError, match=r"expected lists of \[1, .*\] numbers, got \[2, "):

@@ -110,9 +110,13 @@ def test_adult_two_way_marginals_under_a_million_cells(data_dir):
     ("make", "error", "message"),
     [
         (lambda: Workload([]), ValueError, "at least one entry, got none"),
-        (lambda: Workload("age"), TypeError, "a workload is a list of entries, such as .*, got str"),
-        (lambda: Workload({"clique": ["age"]}), TypeError, "list of entries, such as .*, got dict"),
-        (lambda: Workload(3), TypeError, "list of entries, such as .*, got int"),
+        (
+            lambda: Workload("age"),
+            TypeError,
+            "a workload is Workload.all_kway.*, or a list such as .*, got str",
+        ),
+        (lambda: Workload({"clique": ["age"]}), TypeError, "or a list such as .*, got dict"),
+        (lambda: Workload(3), TypeError, "or a list such as .*, got int"),
         (
             lambda: Workload(["age"]),
             TypeError,

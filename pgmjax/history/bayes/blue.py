@@ -259,8 +259,9 @@ def _distributions(history: History, continuous: bool) -> tuple[NoiseDistributio
             distributions += [kind.of_stddev(float(s)) for s in spreads]
         else:
             raise ValueError(
-                f"the distribution of the noise of the measurement on {measurement.clique} is not known: "
-                "make it with LinearMeasurement.released, or write "
-                "BestLinearUnbiased.of(history, continuous=True) for continuous ones of its family."
+                f"the distribution of the noise of the answers on {measurement.clique} is not known, and a "
+                "standard deviation does not tell it: give distribution=DiscreteLaplace(scale) or "
+                "DiscreteGaussian(scale) in place of stddev, or write "
+                "BestLinearUnbiased.of(history, continuous=True)."
             )
     return tuple(distributions)

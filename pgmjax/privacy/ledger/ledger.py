@@ -16,7 +16,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pgmjax._internal import checks, files
+from pgmjax._internal import checks, files, migration
 from pgmjax.data import fingerprint
 from pgmjax.data.definition import OpenDefinition, TableDefinition
 from pgmjax.data.domain import Domain
@@ -143,7 +143,10 @@ class Ledger:
             return str(table.identity(key))
         if hasattr(table, "fingerprint"):
             return str(table.fingerprint(key))
-        raise TypeError(f"A table must be a path, columns or a Dataset, got {type(table).__name__}.")
+        raise TypeError(
+            f"A table must be a path, columns or a Dataset, got {type(table).__name__}: of a frame write "
+            "Dataset.from_frame(domain, frame)."
+        )
 
     def register(
         self,
@@ -507,12 +510,7 @@ class Ledger:
         known = ", ".join(account.name for account, _ in ledger_account.accounts(connection)) or "none"
         raise ValueError(
             f"There is no account {name!r} in {self.path}; accounts: {known}."
-            + (
-                ""
-                if known != "none"
-                else " Register one: Ledger.register(name, digest=ledger.digest_of(data), ...), "
-                "or pgmjax ledger init."
-            )
+            + ("" if known != "none" else f" Register one: {migration.REGISTERED}, or pgmjax ledger init.")
         )
 
 
@@ -531,7 +529,10 @@ def make_file(path: pathlib.Path, timeout: float) -> None:
         found = path.with_name(path.name + suffix)
         if os.path.lexists(found):
             part = "" if not suffix else ", which belongs to an earlier ledger of that name"
-            raise LedgerError(f"{found} exists{part}. A ledger is never written over: choose another name.")
+            raise LedgerError(
+                f"{found} exists{part}. A ledger is never written over: open it with "
+                "privacy.Ledger.open(path), or choose another name."
+            )
     key = chain.create_key(path)
     made = [chain.key_path(path)]
     try:

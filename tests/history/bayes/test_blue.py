@@ -150,7 +150,7 @@ def test_correlated_gaussian_noise():
 
 def test_distributions_must_be_known_or_taken_by_name():
     kept = History(Domain({"c": 4}), [LinearMeasurement(("c",), [5, 6, 7, 8], 3.0, noise="laplace")])
-    with pytest.raises(ValueError, match=r"is not known: make it with LinearMeasurement\.released"):
+    with pytest.raises(ValueError, match=r"is not known, and a standard deviation does not tell it"):
         BestLinearUnbiased.of(kept)
     answer = BestLinearUnbiased.of(kept, continuous=True).answer([1, 0, 0, 0])
     assert answer.variance == pytest.approx(9)
