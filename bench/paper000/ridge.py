@@ -16,7 +16,7 @@ import table
 from inputs import history, prior, rmse
 
 from pgmjax.history import CrossValidation, History, KernelPCA, KernelRidge, ProductPrior
-from pgmjax.queries import Product, marginal, point
+from pgmjax.queries import Code, Product, marginal, point
 
 import harness  # isort: skip  # found by `inputs`
 from harness import timed  # isort: skip
@@ -43,7 +43,7 @@ def cells(clique: tuple[str, ...]) -> list:
     """The cells of a pair, row-major, a query each."""
     sizes = [range(table.SIZES[name]) for name in clique]
     return [
-        Product({n: point(code) for n, code in zip(clique, codes, strict=True)})
+        Product({n: point(Code(code)) for n, code in zip(clique, codes, strict=True)})
         for codes in itertools.product(*sizes)
     ]
 

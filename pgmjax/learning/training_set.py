@@ -19,7 +19,7 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.learning.encodings import CellWeights, Encoding, Factors, cell_rows
-from pgmjax.queries import AttributeQuery, DenseMatrix, Product, Query, identity, marginal, ranges
+from pgmjax.queries import AttributeQuery, Code, DenseMatrix, Product, Query, identity, marginal, ranges
 from pgmjax.queries.query import MAX_MATRIX_ENTRIES
 from pgmjax.queries.random import check_matrix, distinct_ranges, random_subsets, ranges_there_are
 from pgmjax.queries.workload import Entry, Workload
@@ -241,7 +241,7 @@ def _tree(training: str, size: int) -> AttributeQuery:
     if len(rows) == size:
         return identity()
     low, above = rows.argmax(axis=1), size - rows[:, ::-1].argmax(axis=1)
-    return ranges(np.stack([low, above - 1], axis=1).tolist())
+    return ranges((Code(a), Code(b - 1)) for a, b in zip(low, above, strict=True))
 
 
 def _served(training: str, clique: Clique, workload: Workload | None) -> list[Entry]:
@@ -257,7 +257,7 @@ def _top(size: int, depth: int) -> AttributeQuery:
     bounds = []
     for level in range(depth + 1):
         ends = [size * part // 2**level for part in range(2**level + 1)]
-        bounds += [(low, above - 1) for low, above in itertools.pairwise(ends)]
+        bounds += [(Code(low), Code(above - 1)) for low, above in itertools.pairwise(ends)]
     return ranges(bounds)
 
 

@@ -17,7 +17,7 @@ from pgmjax import random
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.queries import DenseMatrix, Product, Query, ranges
+from pgmjax.queries import Code, DenseMatrix, Product, Query, ranges
 from pgmjax.queries import range as code_range
 from pgmjax.queries.query import MAX_MATRIX_ENTRIES
 
@@ -47,7 +47,7 @@ def distinct_ranges(domain: Domain, clique: Clique, number: int, seed: int = 0) 
     number = checks.integer("the number of queries", number, low=1)
     bounds = _boxes(domain.shape_of(clique), number, ranges_there_are(domain, clique), seed)
     if len(clique) == 1:
-        return Product({clique[0]: ranges(bounds[:, 0].tolist())})
+        return Product({clique[0]: ranges(map(Code, pair) for pair in bounds[:, 0].tolist())})
     check_matrix(domain, clique, number)
     cells = np.ones((number, 1), np.int64)
     for axis, name in enumerate(clique):
@@ -135,7 +135,7 @@ def random_ranges(domain: Domain, count: int, *, dimensions: int = 2, seed: int)
     result = []
     for clique in cliques:
         ends = {name: sorted(rng.integers(domain[name], size=2).tolist()) for name in clique}
-        result.append(Product({name: code_range(low, high) for name, (low, high) in ends.items()}))
+        result.append(Product({name: code_range(*map(Code, pair)) for name, pair in ends.items()}))
     return result
 
 

@@ -9,9 +9,11 @@ import pytest
 import pgmjax as pj
 from pgmjax import queries as q
 from pgmjax.history import builders
+from pgmjax.learning.training_set import training_query, validation_query
 from pgmjax.local import answer_conditions
 from pgmjax.local.table import PerturbedTable, ResponseColumn
 from pgmjax.privacy import KaryResponse
+from pgmjax.queries.random import distinct_ranges, random_ranges
 
 ENTRIES = {
     "labels from one": ({"labels": [1, 2, 3]}, [1, 2, 3]),
@@ -89,3 +91,20 @@ def test_a_code_is_no_number():
     assert q.point(q.Code(1)) != q.point(1) and hash(q.Code(1)) != hash(1)
     assert q.Code(1) == q.Code(1) and q.Code(1) != 1
     assert q.from_spec({"subset": [{"code": 0}, 2]}) == q.subset([q.Code(0), 2])
+
+
+@pytest.mark.parametrize("spec", [{"min": 5, "max": 12}, {"labels": [3, 1, 2, 0, 7, 6, 5, 4]}])
+def test_what_is_made_by_codes_stays_so_where_numbers_are_values(spec):
+    numbered, plain = pj.Domain({"x": spec, "y": spec}), pj.Domain({"x": 8, "y": 8})
+    made = [
+        [
+            *random_ranges(domain, 20, seed=0),
+            distinct_ranges(domain, ("x",), 9, 1),
+            training_query("tree", ("x", "y"), domain),
+            validation_query(("x", "y"), domain),
+            (~builders.equals("x", last)).query(domain),
+        ]
+        for domain, last in ((numbered, "12" if "min" in spec else 4), (plain, 7))
+    ]
+    for ours, theirs in zip(*made, strict=True):
+        np.testing.assert_array_equal(ours.over(numbered).matrix(numbered), theirs.matrix(plain))
