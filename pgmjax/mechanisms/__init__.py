@@ -1,6 +1,6 @@
 """Private mechanisms, from a table and a workload to a release.
 
-A mechanism is one file with one frozen dataclass, a subclass of `Mechanism`, and an entry in `RELEASING`. It
+A mechanism is one file with one frozen dataclass, a subclass of `Mechanism`, and an entry in `releasing`. It
 defines its `name` (on the command line), its `summary`, its `plan` and its `execute`, and accesses the table
 only through a `privacy.private_table.PrivateTable`. Contract tests run over `names()`.
 
@@ -12,7 +12,7 @@ only through a `privacy.private_table.PrivateTable`. Contract tests run over `na
 - `mldp`: a regressor trained on noisy answers. `mldp_similarity`: the same for the
   similarity of pairs of records with ratings.
 - `online_weights`: answers queries as they arrive.
-- `comparison`: which one to take, from runs on simulated tables.
+- `releasing`: the list of them. `comparison`: which one to take, from runs on simulated tables.
 - `base`: shared by all mechanisms. `adaptive`: shared by those that select repeatedly. `candidates`: what may
   be chosen, with weights and scores. `run`: requests and runs. `forecast`: what a run is asked for where only
   a number of attributes is given, its time and memory.
@@ -37,6 +37,7 @@ from pgmjax.mechanisms.mwem import MWEM
 from pgmjax.mechanisms.online_weights import OnlineWeights
 from pgmjax.mechanisms.privbayes import PrivBayes
 from pgmjax.mechanisms.randomized_response import RandomizedResponse
+from pgmjax.mechanisms.releasing import names as names
 from pgmjax.mechanisms.run import Request, Run
 from pgmjax.release.run_folder import NotKept, OtherRun, RunFolder
 
@@ -65,22 +66,5 @@ __all__ = [
     "compare",
     "options",
 ]
-
-RELEASING = (
-    *(Auto, AIM, BatchAIM, HDMM, MLDP, MST, MWEM, DualQuery),
-    *(Marginals, MaximumEntropy, PrivBayes, RandomizedResponse),
-)
-"""The mechanisms that turn a table and a workload into a release."""
-
-
-def names() -> dict[str, type[Mechanism]]:
-    """Return the mechanisms by their command-line names. The `summary` of each describes it in one line.
-
-    Example:
-        >>> names()["marginals"].summary
-        'measure every query of the workload once, with equal or weighted budget'
-    """
-    return {mechanism.name: mechanism for mechanism in RELEASING}
-
 
 migration.answer(globals())

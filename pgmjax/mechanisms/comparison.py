@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import importlib
 import itertools
 import statistics
 import time
@@ -33,6 +32,7 @@ from pgmjax.estimation.estimator import Estimator
 from pgmjax.inference.plan.junction_tree import total_cells
 from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.measure_once import Marginals
+from pgmjax.mechanisms.releasing import names
 from pgmjax.mechanisms.run import FitError
 from pgmjax.privacy.exact import as_text, exact_delta, exact_epsilon
 from pgmjax.privacy.seeded import SeededBackend
@@ -208,7 +208,7 @@ def compare(
         >>> found.recommended, [each.name for each in found.mechanisms]
         ('marginals', ['marginals'])
     """
-    known = importlib.import_module("pgmjax.mechanisms").names()  # the list of them, which exports this
+    known = names()
     listed = known if mechanisms is None else checks.several("mechanisms", mechanisms, "names")
     chosen = tuple(checks.choice("mechanisms", name, known) for name in listed)
     if not chosen or len(set(chosen)) < len(chosen):
