@@ -30,13 +30,39 @@ from pgmjax.data.domain import Domain, as_domain
 from pgmjax.data.relation import AnyRelation, Relation
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.inference.plan.junction_tree import total_cells
+from pgmjax.mechanisms.aim import AIM
+from pgmjax.mechanisms.auto import Auto
 from pgmjax.mechanisms.base import Mechanism
-from pgmjax.mechanisms.measure_once import Marginals
-from pgmjax.mechanisms.releasing import names
+from pgmjax.mechanisms.batch_aim import BatchAIM
+from pgmjax.mechanisms.dual_query import DualQuery
+from pgmjax.mechanisms.hdmm import HDMM
+from pgmjax.mechanisms.measure_once import Marginals, MaximumEntropy
+from pgmjax.mechanisms.mldp import MLDP
+from pgmjax.mechanisms.mst import MST
+from pgmjax.mechanisms.mwem import MWEM
+from pgmjax.mechanisms.privbayes import PrivBayes
+from pgmjax.mechanisms.randomized_response import RandomizedResponse
 from pgmjax.mechanisms.run import FitError
 from pgmjax.privacy.exact import as_text, exact_delta, exact_epsilon
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import Workload
+
+RELEASING = (
+    *(Auto, AIM, BatchAIM, HDMM, MLDP, MST, MWEM, DualQuery),
+    *(Marginals, MaximumEntropy, PrivBayes, RandomizedResponse),
+)
+"""The mechanisms that turn a table and a workload into a release."""
+
+
+def names() -> dict[str, type[Mechanism]]:
+    """Return the mechanisms by their command-line names. The `summary` of each describes it in one line.
+
+    Example:
+        >>> names()["marginals"].summary
+        'measure every query of the workload once, with equal or weighted budget'
+    """
+    return {mechanism.name: mechanism for mechanism in RELEASING}
+
 
 KINDS = {"independent": (0, 0.0), "tree": (1, 0.4), "dense": (3, 0.7)}
 """The kinds of simulated tables: parents of an attribute, and the share of records that copy one of them."""
