@@ -58,6 +58,11 @@ _REASONS = {  # by what DuckDB says, which stands beside what it quotes
     "No files found": "there is no such file any more",
     "GZIP": "its compressed text is damaged, or something follows it",
 }
+_ARROW_ROW = (
+    r"(In CSV column #\d+|CSV parse error): (Row #(?P<row>\d+): )?"
+    r"(Expected (?P<expected>\d+) columns, got (?P<came>\d+))?"
+)
+"""What Arrow says, before what it quotes."""
 
 
 @dataclass(frozen=True)
@@ -381,7 +386,10 @@ def column_names(
     if not own:
         raise ValueError(f"{file.name} has columns without a name of their own: correct its first line.")
     if left:
-        checks.warn(f"{file.name} has {left} columns without a name of their own, which are left out.")
+        columns = checks.counted(
+            left, "column without a name of its own", "columns without names of their own"
+        )
+        checks.warn(f"{file.name} has {columns}: left out.")
     return own
 
 
@@ -509,7 +517,7 @@ def _stream(query: str, path: str, ordered: bool, above: int = 0) -> Iterator[An
         raise MemoryError(f"{path} cannot be read: the names of its units need more than {_MEMORY_LIMIT}.")
     if failure is not None:
         # raised here so that the reader's message, which may quote a record, is not in the exception context
-        raise _unreadable(path, failure, above)
+        raise unreadable(path, failure, above)
 
 
 def _stream_by_arrow(file: pathlib.Path, columns: Sequence[str]) -> Iterator[list[Any]]:
@@ -530,30 +538,36 @@ def _stream_by_arrow(file: pathlib.Path, columns: Sequence[str]) -> Iterator[lis
         raise ValueError(f"{file} cannot be read.")
 
 
-def _unreadable(path: str, failure: str, above: int) -> ValueError:
-    """Return the error of a file with the reader's reason and line, but nothing that the reader quotes."""
-    found = re.search(r"CSV Error on Line: (\d+)", failure)
+def unreadable(path: str | os.PathLike[str], failure: str, above: int = 0) -> ValueError:
+    """Return the error of a file with the reader's reason and line, but nothing that the reader quotes.
+
+    Args:
+        path: the file, for the message.
+        failure: what DuckDB or Arrow said.
+        above: how many lines of the file are not in what was read.
+    """
+    found, row = re.search(r"CSV Error on Line: (\d+)", failure), re.match(_ARROW_ROW, failure)
     place = f", line {int(found[1]) + above}" if found else ""
-    if found and "unicode" in failure.lower():
+    if row and row["row"]:
+        place = f", row {int(row['row']) - 1}"
+    if (found and "unicode" in failure.lower()) or "invalid UTF8 data" in failure:
         return TextFile(pathlib.Path(path), "").not_utf8(place)
     if "reached an invalid state" in failure:
         return _LineEnds(f"{path} cannot be read: its lines end in several ways: save it with one of them.")
     fields = re.findall(r"Expected Number of Columns: (\d+) Found: (\d+)", failure)
+    if row and row["expected"]:
+        fields = [(row["expected"], row["came"])]
     if fields:  # the last is the reader's own, whatever the record says
         expected, came = map(int, fields[-1])
-        rows = (
-            ": row names need a name too (in R: row.names=FALSE), and a value with a comma needs quotes"
-            if came == expected + 1
-            else ""
-        )
+        rows = "row names need a name too (in R: row.names=FALSE), and " * (came == expected + 1)
+        remedy = f": {rows}a value with a comma needs quotes" * (came > expected)
         plural = "s" * (came != 1)
-        return ValueError(
-            f"{path} cannot be read{place}: it has {came} field{plural}, and {expected} were expected{rows}."
-        )
+        found_fields = f"it has {came} field{plural}, and {expected} were expected"
+        return ValueError(f"{path} cannot be read{place}: {found_fields}{remedy}.")
     for said, reason in _REASONS.items():
         if said in failure:
             return ValueError(f"{path} cannot be read{place}: {reason}.")
-    return ValueError(f"{path} cannot be read{place or '.'}")
+    return ValueError(f"{path} cannot be read{place}.")
 
 
 def _connect(ordered: bool = False) -> Any:
