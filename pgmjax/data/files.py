@@ -22,7 +22,7 @@ import numpy as np
 
 from pgmjax._internal import checks, private_files
 from pgmjax._internal.files import mapped
-from pgmjax.data import fingerprint
+from pgmjax.data import fingerprint, withheld
 from pgmjax.data.arrow import check_type, encode_array
 from pgmjax.data.bounding import UnitRecords, check_type_of_unit, units_of
 from pgmjax.data.csv_layout import CsvLayout, find_columns, names_of, positions_of
@@ -52,17 +52,6 @@ _MOST_PARTS = 1 << 10  # in which the names of units are grouped
 _PARQUET = "hive_types_autocast=false, union_by_name=true"  # the type of a column is one for all files
 _ROUNDED = ("decimal256", "halffloat")
 """Types that DuckDB reads as others, so that Arrow reads the records of such a column."""
-_REASONS = {  # by what DuckDB says, which stands beside what it quotes
-    "unterminated quote": "a quote that is opened there is not closed, or text follows where it is closed",
-    "Maximum line size": "it is longer than 2 MB, or a quote is not closed",
-    "No files found": "there is no such file any more",
-    "GZIP": "its compressed text is damaged, or something follows it",
-}
-_ARROW_ROW = (
-    r"(In CSV column #\d+|CSV parse error): (Row #(?P<row>\d+): )?"
-    r"(Expected (?P<expected>\d+) columns, got (?P<came>\d+))?"
-)
-"""What Arrow says, before what it quotes."""
 
 
 @dataclass(frozen=True)
@@ -517,7 +506,7 @@ def _stream(query: str, path: str, ordered: bool, above: int = 0) -> Iterator[An
         raise MemoryError(f"{path} cannot be read: the names of its units need more than {_MEMORY_LIMIT}.")
     if failure is not None:
         # raised here so that the reader's message, which may quote a record, is not in the exception context
-        raise unreadable(path, failure, above)
+        raise _unreadable(path, failure, above)
 
 
 def _stream_by_arrow(file: pathlib.Path, columns: Sequence[str]) -> Iterator[list[Any]]:
@@ -538,36 +527,14 @@ def _stream_by_arrow(file: pathlib.Path, columns: Sequence[str]) -> Iterator[lis
         raise ValueError(f"{file} cannot be read.")
 
 
-def unreadable(path: str | os.PathLike[str], failure: str, above: int = 0) -> ValueError:
-    """Return the error of a file with the reader's reason and line, but nothing that the reader quotes.
-
-    Args:
-        path: the file, for the message.
-        failure: what DuckDB or Arrow said.
-        above: how many lines of the file are not in what was read.
-    """
-    found, row = re.search(r"CSV Error on Line: (\d+)", failure), re.match(_ARROW_ROW, failure)
-    place = f", line {int(found[1]) + above}" if found else ""
-    if row and row["row"]:
-        place = f", row {int(row['row']) - 1}"
-    if (found and "unicode" in failure.lower()) or "invalid UTF8 data" in failure:
-        return TextFile(pathlib.Path(path), "").not_utf8(place)
+def _unreadable(path: str, failure: str, above: int) -> ValueError:
+    """Return the error of a file with the reader's reason and line, but nothing that the reader quotes."""
     if "reached an invalid state" in failure:
         return _LineEnds(f"{path} cannot be read: its lines end in several ways: save it with one of them.")
-    fields = re.findall(r"Expected Number of Columns: (\d+) Found: (\d+)", failure)
-    if row and row["expected"]:
-        fields = [(row["expected"], row["came"])]
-    if fields:  # the last is the reader's own, whatever the record says
-        expected, came = map(int, fields[-1])
-        rows = "row names need a name too (in R: row.names=FALSE), and " * (came == expected + 1)
-        remedy = f": {rows}a value with a comma needs quotes" * (came > expected)
-        plural = "s" * (came != 1)
-        found_fields = f"it has {came} field{plural}, and {expected} were expected"
-        return ValueError(f"{path} cannot be read{place}: {found_fields}{remedy}.")
-    for said, reason in _REASONS.items():
-        if said in failure:
-            return ValueError(f"{path} cannot be read{place}: {reason}.")
-    return ValueError(f"{path} cannot be read{place}.")
+    place, reason = withheld.place_and_reason(failure, above)
+    if reason == withheld.NOT_UTF8:
+        return TextFile(pathlib.Path(path), "").not_utf8(place)
+    return ValueError(f"{path} cannot be read{place}{f': {reason}' if reason else ''}.")
 
 
 def _connect(ordered: bool = False) -> Any:

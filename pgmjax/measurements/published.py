@@ -18,8 +18,8 @@ from pgmjax._internal import checks, files
 from pgmjax.data.attribute import Attribute, Code
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
-from pgmjax.data.files import unreadable
 from pgmjax.data.population import Population
+from pgmjax.data.withheld import NOT_UTF8, place_and_reason
 from pgmjax.measurements.inputs import KEY, Input, are_secure, from_list, with_inputs
 from pgmjax.measurements.linear import NOISE_DISTRIBUTIONS, LinearMeasurement
 from pgmjax.measurements.noise import CONTINUOUS, read_noise
@@ -366,7 +366,9 @@ def _read(path: pathlib.Path) -> Any:
         failure = "invalid UTF8 data" if isinstance(error, UnicodeDecodeError) else str(error)
     if failure:
         # the file may be a table of records, and the reader quotes one; so it is not in the context either
-        raise unreadable(path, failure)
+        place, reason = place_and_reason(failure)
+        reason += ". Save it as UTF-8" * (reason == NOT_UTF8)
+        raise ValueError(f"{path} cannot be read{place}{f': {reason}' if reason else ''}.")
     raise ValueError(f"{path} must be a .csv, .parquet or .json file of published numbers.")
 
 
