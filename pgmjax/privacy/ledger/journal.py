@@ -80,8 +80,8 @@ class HeldTable:
             raise ValueError(
                 f"The ledger {ledger.path} has no account for this table, or the table's file was changed. "
                 "Nothing was spent. The table's holder adds it to the account of the same people (pgmjax "
-                "ledger add-version, Ledger.add_version) or registers it (ledger init; "
-                "Ledger.register(name, digest=ledger.digest_of(data), ...))."
+                "ledger add-version, Ledger.add_version) or registers it (pgmjax ledger init, "
+                "Ledger.register)."
             )
         account, digest = found
         known = account.versions.index(digest) + 2 if digest in account.versions else 1

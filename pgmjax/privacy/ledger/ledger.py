@@ -507,12 +507,7 @@ class Ledger:
         known = ", ".join(account.name for account, _ in ledger_account.accounts(connection)) or "none"
         raise ValueError(
             f"There is no account {name!r} in {self.path}; accounts: {known}."
-            + (
-                ""
-                if known != "none"
-                else " Register one: Ledger.register(name, digest=ledger.digest_of(data), ...), "
-                "or pgmjax ledger init."
-            )
+            + ("" if known != "none" else " Register one: pgmjax ledger init, or Ledger.register.")
         )
 
 
