@@ -440,6 +440,8 @@ def read_prior(
     Raises:
         ValueError: no release is there, it is over another domain, or of another relation or unit.
     """
+    if pathlib.Path(folder).is_file():
+        raise ValueError(f"--from {folder}: expected the folder of an earlier release, got a file.")
     model = release_folder.opened(folder).model
     try:
         check_prior(model, domain)

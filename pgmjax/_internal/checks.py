@@ -217,6 +217,16 @@ def several(name: str, value: Any, of: str, then: str = "give a list") -> tuple[
     raise TypeError(f"{name} must be a sequence of {of}, got {type(value).__name__}: {then}.")
 
 
+def counted(number: int, one: str, several: str) -> str:
+    """Return a number with the words that go with it.
+
+    Example:
+        >>> counted(1, "row lies", "rows lie"), counted(1200, "row lies", "rows lie")
+        ('1 row lies', '1,200 rows lie')
+    """
+    return f"{number:,} {one if number == 1 else several}"
+
+
 def kind(value: Any, kinds: Any, said: str, then: str = "") -> None:
     """Refuse a value that is of none of some types.
 

@@ -45,6 +45,7 @@ _NEEDED = {
     "--records": "(how many records there are, such as 1000, or a guess; no table is read)",
     "--error-bars": "(how standard errors are found; every interval is of 95 %)",
     "--mechanism": "(pgmjax mechanisms describes each)",
+    "--rows": "(left out, as many rows as records are estimated)",
     "--devices": "(how many; which kind JAX chooses, see docs/gpu.md)",
 }
 """What an option is, for errors about its value or its absence."""
@@ -99,6 +100,9 @@ _ADVICE: Mapping[str, Mapping[str, str]] = {
             "Answers have no delta of privacy; the probability that the exact count is further away is --beta"
         ),
     },
+    "perturb": _each(
+        {"all-kway marginals kway": "What is perturbed say --each, --groups NAMES or --workload FILE"}
+    ),
     "fit": _each(
         {"epsilon delta relation budget noise": "No noise is added here: --stddev says how much there is"}
     ),
@@ -153,6 +157,7 @@ _ELSEWHERE: Mapping[str, str] = _each(
         "ignore skip exclude omit": "drop",
         "clamp clipped truncate": "clip",
         "na nan null none": "missing",
+        "sample sampling": "multinomial",
         "excel xlsx tsv": "csv",
         "rdp": "renyi",
         "cdp rho": "zcdp",
@@ -173,7 +178,10 @@ _STRAY: Mapping[str, str] = {
     "session status": "The name of a session goes behind --name",
     "session export": "The name of a session goes behind --name",
     "session ask": "One count is asked at a time; conditions of one count are joined by commas",
-    "domain schema": "It prints the JSON Schema of domain files; for a table write pgmjax domain draft TABLE",
+    "domain schema": (
+        "It prints the JSON Schema of domain files; to check one: pgmjax domain check TABLE DOMAIN; to begin "
+        "one: pgmjax domain draft TABLE"
+    ),
     "audit": (
         "An audit tests the mechanism behind --mechanism NAME on tables that it makes; what a release "
         "promises is in its report.html and assurance.json"

@@ -10,6 +10,7 @@ import sys
 import time
 
 from pgmjax import sweeps
+from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
 from pgmjax.cli import process
 
@@ -81,7 +82,7 @@ def _list(grid: sweeps.SweepGrid, as_json: bool) -> None:
     for what, trials, expected in rows:
         print(f"{what:<{widths[0]}}  {trials:>{widths[1]}} trials  {expected}")
     cells = sum(len(group.cells) for group, _ in found)
-    print(f"{cells:,} cells in {len(found):,} groups")
+    print(f"{checks.counted(cells, 'cell', 'cells')} in {checks.counted(len(found), 'group', 'groups')}")
 
 
 class _Watch:

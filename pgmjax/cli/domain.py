@@ -118,8 +118,7 @@ def _draft(arguments: argparse.Namespace) -> None:
         write_file(arguments.out, entries, _KINDS)
     except ValueError as error:
         raise ValueError(f"{arguments.out} cannot be written: {error}") from None
-    number = f"{len(entries)} column{'s' * (len(entries) != 1)}"
-    print(f"{arguments.out}: {number}{'' if arguments.public else ', to be completed'}.")
+    print(f"{arguments.out}: {_columns(len(entries))}{'' if arguments.public else ', to be completed'}.")
     given = ("encoding", "unit", "max_records", "weights", "max_weight")
     command = ["pgmjax", "domain", "check", arguments.table, arguments.out, *["--no-header"] * (not header)]
     for name in given:
@@ -127,6 +126,10 @@ def _draft(arguments: argparse.Namespace) -> None:
             command += [f"--{name.replace('_', '-')}", getattr(arguments, name)]
     bound = " --max-records K" if arguments.unit and not arguments.max_records else ""
     print(f"Then check the table: {shlex.join(map(str, command))}{bound}")
+
+
+def _columns(number: int) -> str:
+    return checks.counted(number, "column", "columns")
 
 
 def _closest(name: str, known: Iterable[str]) -> str:
@@ -322,12 +325,13 @@ def _check(arguments: argparse.Namespace) -> None:
     bad = [name for name, found in findings.items() if not found.is_good]
     if bad:
         have = "has" if len(bad) == 1 else "have"
-        raise RuntimeError(f"{len(bad)} of {len(findings)} columns {have} rows that do not fit the domain.")
+        raise RuntimeError(f"{len(bad)} of {_columns(len(findings))} {have} rows that do not fit the domain.")
     if lacking:
-        raise RuntimeError(f"{len(lacking)} columns of the domain are not in the table.")
+        are = checks.counted(len(lacking), "column of the domain is", "columns of the domain are")
+        raise RuntimeError(f"{are} not in the table.")
     if not findings:
         raise RuntimeError("The domain describes no column of the table, so nothing was checked.")
-    print(f"All rows fit the domain in all {len(findings)} columns.")
+    print(f"All rows fit the domain in {'all ' * (len(findings) > 1)}{_columns(len(findings))}.")
 
 
 def _weights(arguments: argparse.Namespace, draft: Draft) -> Attribute | None:
@@ -394,7 +398,8 @@ def _tell(findings: dict[str, _Findings], lacking: list[str], left_out: list[str
             for remedy in _remedies(found):
                 print(f"    {remedy}")
         if found.others and found.others == found.readable:
-            print(f"  {name}: all {found.others:,} rows with a value count as other: none is a label")
+            rows = checks.counted(found.others, "row with a value counts", "rows with a value count")
+            print(f"  {name}: all {rows} as other: none is a label")
     once = [name for name, found in findings.items() if found.outside + found.unreadable == 1]
     if len(once) > 1 and 2 * len(once) >= len(findings):
         print(f"  a row in each of {', '.join(once)}: is a line of units or notes below the names?")
@@ -412,7 +417,12 @@ def _tell(findings: dict[str, _Findings], lacking: list[str], left_out: list[str
 def _remedies(found: _Findings) -> list[str]:
     """Return what to write into the entry of a column, a line each; no value of the table."""
     said = []
-    if found.unreadable:
+    coded = found.attribute.labels is None and found.attribute.bins is None
+    if found.unreadable and coded:
+        said.append(
+            "these are no codes: use `labels: [...]` if all values are such texts, or correct the table"
+        )
+    elif found.unreadable:
         said += _for_unreadable(found.attribute, found.of(UNREADABLE))
         if found.readable and found.attribute.time is not None:
             said.append(
@@ -426,20 +436,14 @@ def _remedies(found: _Findings) -> list[str]:
         elif found.attribute.bins is not None:
             said += _for_out_of_range(found.attribute, outside)
         else:
-            said.append(_for_no_code(outside, found.attribute.size))
+            said.append(
+                "use a larger size if codes begin at 0, "
+                f"`{{min: 1, max: {found.attribute.size}}}` if they begin at 1, and `labels: [...]` if these "
+                "are no codes"
+            )
     if found.missing:
         said.append("`missing: true` gives rows without a value a bucket of their own")
     return said
-
-
-def _for_no_code(texts: collections.Counter[str], size: int) -> str:
-    if not any(_number(text) is not None for text in texts):
-        return "these are no codes: use `labels: [...]` if all values are such texts, or correct the table"
-    return (
-        f"use a larger size if codes begin at 0, `{{min: 1, max: {size}}}` if they begin at 1, and `labels: "
-        "[...]` "
-        "if these are no codes"
-    )
 
 
 def _for_unreadable(attribute: Attribute, texts: collections.Counter[str]) -> list[str]:

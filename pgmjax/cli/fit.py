@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pgmjax import job as jobs
-from pgmjax._internal import files
+from pgmjax._internal import checks, files
 from pgmjax.cli import process, release
+from pgmjax.cli.typed import of_file
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.constraints import FixedMarginal, read_constraints
 from pgmjax.estimation.estimator import Fit
@@ -42,7 +43,7 @@ def run(arguments: argparse.Namespace) -> None:
     try:
         found = read_published(arguments.measurements, domain, **given)
     except ValueError as error:
-        raise ValueError(f"{arguments.measurements}: {error}") from error
+        raise ValueError(of_file(arguments.measurements, error)) from error
     facts = [] if arguments.constraints is None else read_constraints(arguments.constraints)
     known = arguments.total is not None or any(isinstance(each, FixedMarginal) for each in facts)
     if not known and not found.tells_total:
@@ -77,8 +78,11 @@ def _lines(
     yield f"Model written to {out}"
     yield f"  report   {out / 'report.html'}"
     yield f"  query    {release.example(out, domain, (each.clique for each in found.measurements))}"
-    numbers = f"{values - absent:,} counts; {absent:,} cells were not published"
-    yield f"  read     {len(found.measurements)} table{'s' * (len(found.measurements) != 1)}, {numbers}"
+    numbers = (
+        f"{checks.counted(values - absent, 'count', 'counts')}; "
+        f"{checks.counted(absent, 'cell was', 'cells were')} not published"
+    )
+    yield f"  read     {checks.counted(len(found.measurements), 'table', 'tables')}, {numbers}"
     complete = f"complete after {fit.steps:,} steps"
     yield f"  fit      {report_text.ending(record) or complete}"
     yield "No private table was read and no budget was spent."

@@ -19,6 +19,7 @@ from pgmjax.cli import process
 from pgmjax.cli.options.history import METHODS, TAKES
 from pgmjax.cli.options.shared import LEVEL
 from pgmjax.cli.release import read_names, warn_if_insecure
+from pgmjax.cli.typed import of_file
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.history.bayes.blue import BestLinearUnbiased
@@ -224,7 +225,7 @@ def _read(arguments: argparse.Namespace) -> History:
     try:
         found = read_published(path, domain, stddev=arguments.stddev, rounded_to=arguments.rounded_to)
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+        raise ValueError(of_file(path, error)) from error
     return History(domain, found.answered, secure=found.secure)
 
 
@@ -388,7 +389,7 @@ def _prior(text: str, history: History) -> ProductPrior | None:
             )
         return ProductPrior(history.domain, given)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{text}: {error}") from error
+        raise ValueError(of_file(text, error)) from error
 
 
 def _told(alpha: float, error: float | None, prior: str) -> tuple[dict[str, Any], tuple[str, ...]]:

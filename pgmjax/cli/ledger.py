@@ -9,6 +9,7 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any
 
+from pgmjax._internal import checks
 from pgmjax.cli import process
 from pgmjax.cli.release import open_ledger, unit_of
 from pgmjax.data import demo, text_file
@@ -25,7 +26,7 @@ from pgmjax.data.relation import Relation
 from pgmjax.discovery import OpenTable
 from pgmjax.discovery.discover import first_look
 from pgmjax.privacy.exact import as_text
-from pgmjax.privacy.ledger import Account, ChargeRecord, Ledger
+from pgmjax.privacy.ledger import Account, ChargeRecord, Ledger, LedgerError
 from pgmjax.privacy.ledger.account import budget_row, definition_row, label_delta_of
 
 
@@ -65,6 +66,11 @@ def _set_domain(arguments: argparse.Namespace) -> None:
         if definition is None:
             raise ValueError("--domain is missing: give the widest domain that runs may ask about.")
         definition_row(account.name, definition, arguments.record_is, account.relation)
+        if account.definition is not None:
+            raise ValueError(
+                f"Account {account.name!r} has a domain, which stays as it is: pgmjax ledger show "
+                f"{arguments.file} --name {account.name} --domain FILE.json writes it. Nothing was set."
+            )
         table = _checked(arguments, definition)
         if ledger.digest_of(table) not in (account.digest, *account.versions):
             raise ValueError(
@@ -113,14 +119,20 @@ def _note_exact(arguments: argparse.Namespace) -> None:
 
 
 def _check_table(arguments: argparse.Namespace) -> None:
+    kind = pathlib.Path(arguments.file.removesuffix(".gz")).suffix.lower()
     process.refuse(
         (
-            pathlib.Path(arguments.file).suffix in text_file.KINDS,
-            f"The ledger stands before the table, got {arguments.file}: exchange the two.",
+            kind in text_file.KINDS,
+            f"{arguments.file} is a table, and the ledger stands before the table: exchange the two.",
         ),
         (
-            arguments.demo == (arguments.table is not None),
-            "Give a table, as the last name, or --demo to try the command on a public table, not both.",
+            arguments.demo and arguments.table is not None,
+            f"--demo has a table of its own: leave out --demo, or {arguments.table}.",
+        ),
+        (
+            not arguments.demo and arguments.table is None,
+            "The table is missing: give its file as the last name, or --demo to try the command on a public "
+            "table.",
         ),
     )
 
@@ -234,6 +246,7 @@ def _show(arguments: argparse.Namespace) -> None:
     for account, charges in books:
         said += [account.statement(), *map("\t".join, _lines(account, charges))]
         said += [f"  exact    {figure.noted[:19]}  {figure.what}" for figure in account.exact]
+    said.append(f"  head     {head}")
     process.tell(arguments.json, {"ledger": str(path), "head": head, "accounts": listed}, said)
 
 
@@ -272,6 +285,11 @@ def _verify(arguments: argparse.Namespace) -> None:
     with open_ledger(arguments.file) as ledger:
         found = ledger.verify(arguments.head)
     noted = ", and the chain contains the given head" if arguments.head else ""
-    good = [f"{found.rows} rows checked, no fault found{noted}.", f"  head     {found.head}"]
+    good = [
+        f"{checks.counted(found.rows, 'row', 'rows')} checked, no fault found{noted}.",
+        f"  head     {found.head}",
+    ]
     process.tell(arguments.json, found.to_dict(), good if found.ok else found.faults)
-    found.raise_if_bad()
+    if not found.ok:
+        faults = checks.counted(len(found.faults), "fault that was", "faults that were")
+        raise LedgerError(f"The ledger is not to be trusted: see the {faults} found.")

@@ -15,6 +15,11 @@ from pgmjax.release.look import check_page, reading
 def run(arguments: argparse.Namespace) -> None:
     """Compare, write the page if one is asked for, and print what is to be said."""
     target = None if arguments.out is None else check_page(arguments.out)
+    if pathlib.Path(arguments.folder).is_file():
+        raise ValueError(
+            f"{arguments.folder} is a file, and the folder of the release stands before its table: pgmjax "
+            "look RELEASE TABLE."
+        )
     saved = release_folder.opened(arguments.folder)
     if pathlib.Path(arguments.folder).resolve() in pathlib.Path(arguments.table).resolve().parents:
         raise ValueError(
@@ -40,7 +45,10 @@ def run(arguments: argparse.Namespace) -> None:
     try:
         table = Dataset.read(arguments.table, domain, **known)
     except ValueError as error:
-        raise ValueError(f"{error} It must be the table that the release was made of.") from None
+        said = str(error).partition(", and needs one: correct the name in the domain")[0].rstrip(".")
+        raise ValueError(
+            f"{arguments.table} must be the table that the release was made of. {said}."
+        ) from None
     found = saved.look(table, target=arguments.target)
     if target is not None:
         found.save(target)

@@ -24,6 +24,7 @@ from pgmjax._internal import checks
 from pgmjax.cli import perturb, process
 from pgmjax.cli.options.shared import LEVEL
 from pgmjax.cli.release import read_names, warn_if_insecure
+from pgmjax.data.attribute import Code
 from pgmjax.data.cliques import Clique
 from pgmjax.data.population import Population
 from pgmjax.local.answers import UnbiasedAnswers
@@ -304,7 +305,7 @@ def _lines(clique: Clique, names: list[list[str]], **columns: np.ndarray) -> Ite
 
 def _perturbed_conditions(table: PerturbedTable, texts: list[str], as_json: bool) -> None:
     asked = [query_text.conditions(text, table.domain) for text in texts]
-    codes = [each.codes for each in asked]
+    codes = [{name: map(Code, each.codes[name]) for name in each.codes} for each in asked]
     answers = answer_conditions(table, codes, useless="answer").times(table.rows)
     low, high = _interval(answers)
     shares = answers.value / table.rows

@@ -234,6 +234,11 @@ def _add_rows(arguments: argparse.Namespace) -> None:
     """Draw more rows from a release into a new file beside its first ones."""
     given = _of_release(arguments, "add_rows", ("codes", "escape_formulas", "method", "synthetic"))
     arguments.add_rows = checks.integer("--add-rows", arguments.add_rows, low=1)
+    if pathlib.Path(arguments.table).is_file():
+        raise ValueError(
+            "--add-rows takes the folder of a release in place of the table: pgmjax release DIR --add-rows "
+            f"{arguments.add_rows}. {arguments.table} is a file."
+        )
     saved = release_folder.opened(arguments.table)
     record = saved.record
     folder, number = pathlib.Path(arguments.table), 2
@@ -253,7 +258,9 @@ def _add_rows(arguments: argparse.Namespace) -> None:
         show_progress=show_progress(arguments),
     )
     told = {"out": str(place), "rows": arguments.add_rows, "seed": number - 1}
-    _tell_drawn(arguments, record, told, [f"{arguments.add_rows:,} rows written to {place}"])
+    _tell_drawn(
+        arguments, record, told, [f"{checks.counted(arguments.add_rows, 'row', 'rows')} written to {place}"]
+    )
 
 
 def _of_release(arguments: argparse.Namespace, name: str, taken: Sequence[str]) -> set[str]:
@@ -415,8 +422,12 @@ def check_table(arguments: argparse.Namespace) -> None:
     unit_of(arguments)
     process.refuse(
         (
-            arguments.demo == (arguments.table is not None),
-            "Give a table, or --demo to try the command on a public table, not both.",
+            arguments.demo and arguments.table is not None,
+            f"--demo has a table of its own: leave out --demo, or {arguments.table}.",
+        ),
+        (
+            not arguments.demo and arguments.table is None,
+            "The table is missing: give its file, or --demo to try the command on a public table.",
         ),
         (
             os.path.isfile(os.path.join(arguments.table or "", "release.json")),
@@ -621,6 +632,13 @@ def read_names(text: str, domain: Domain) -> Clique:
     parts = [part for part in re.split(r"[^\w.-]+", text) if part]
     if parts and all(checks.same_word(part, domain) for part in parts):
         names = parts  # nothing else in the text can be a name
+    bare = [re.split("[=<>!]", name)[0].strip() for name in names]
+    strange = next((k for k, name in enumerate(names) if name != bare[k] and name not in domain), None)
+    if strange is not None and checks.same_word(bare[strange], domain):
+        raise ValueError(
+            f"{names[strange]} is a condition: give it without --marginal, or give --marginal "
+            f"{bare[strange]}."
+        )
     return as_clique(domain, names)
 
 

@@ -173,7 +173,7 @@ def _status(arguments: argparse.Namespace) -> None:
     kinds = f"{counts['history']} free, {counts['measured']} measured, {counts['refused']} refused"
     whom = report_text.unit_name({"unit": unit})
     said = [
-        f"Session {arguments.name}: {len(answers)} queries, {kinds}.",
+        f"Session {arguments.name}: {checks.counted(len(answers), 'query', 'queries')}, {kinds}.",
         f"  cost     epsilon {cost} of {cap} in the cell with the highest cost, {relation}, "
         f"protecting {whom}",
         f"  counts   of {population['phrase']}",

@@ -35,13 +35,34 @@ PHRASES = {
     "use Ridge.fit": "use --method ridge with --alpha",
     "targets cannot": "queries cannot",
     "of target": "of query",
+    "Of target": "Of query",
     "Dataset.read(path, domain) reads it.": "It stands before the domain file.",
-    "write answer(query, biased=True)": "give --biased",
+    "orrect the domain or the table": (
+        "orrect the domain or the table (pgmjax domain check TABLE DOMAIN shows more)"
+    ),
+    ", or Mechanism.run(discover=...) on an OpenTable": "",
+    " (a frame does not say it: its types follow from its values)": "",
+    ", or Ledger.register": "",
+    ", Ledger.register": "",
+    ", or Ledger.add_version": "",
+    ", Ledger.add_version": "",
+    ", or other_people=True": "",
+    ", or a Learner, got": ", got",
+    ", or an object.": ".",
 }
 """What is said otherwise in Python; an option in it counts only if the command has it."""
 _WAYS = re.compile(r", or say what happens to such records: (?:--rows-outside|rows_outside) [^.]*\.")
+_MISFITS = re.compile(r"Attribute '[^']*': (\d+) row")
+_NO_DROP = {
+    r'((?:--rows-outside|rows_outside) "\w+"(?:, "\w+")*) or "drop"(?=\.)': r"\1",
+    r', or say what happens to such records: (?:--rows-outside|rows_outside) "drop"(?=\.)': "",
+    r' Such records are left out by (?:--rows-outside|rows_outside) "drop"\.': "",
+}
+"""Advice that makes the number of records private, and what is left of it."""
 _LISTED = re.compile(r'--[\w-]+ "[\w-]+"(?:(?:, | or |, or )"[\w-]+")*')
 _ADVICE = "|".join(f"(?<={word} )" for word in ("raise", "lower", "give", "set", "pass", "out", "or"))
+_BEHIND = r"(?=[,:] | (?:already|is|must|has|cannot)\b)"
+"""What stands behind a name that a message begins with."""
 _NUMBER = re.compile(r"[-+.\de]+|nan|inf")
 
 
@@ -71,7 +92,12 @@ def as_typed(
     if "--rows-outside" not in known:
         message = _WAYS.sub(".", message)
     elif "--no-header" in words and _WAYS.search(message):
-        message += " If the first line holds names, leave out --no-header."
+        named = "If the first line holds names, leave out --no-header."
+        once = {*_MISFITS.findall(message)} == {"1"}  # as a line of names is, in each column
+        message = f"{named} {message}" if once else f"{message} {named}"
+    if "replace-one" in words:
+        for advice, left in _NO_DROP.items():
+            message = re.sub(advice, left, message)
     for phrase, other in PHRASES.items():
         if all(option in known for option in re.findall(r"--[\w-]+", other)):
             message = message.replace(phrase, other)
@@ -101,7 +127,15 @@ def as_typed(
     if not quoted:
         return message
     option, value = max(quoted, key=lambda pair: len(pair[1]))
-    return f"{option} {value}: {message}"
+    begun = re.match(
+        rf"(?:Domain file )?{re.escape(value)}(?=[,:] | (?:already|is|must|has|cannot)\b)", message
+    )
+    return f"{option} {value}{message[begun.end() :] if begun else f': {message}'}"
+
+
+def of_file(path: object, error: object) -> str:
+    """Return a message with the file that it is about in front, unless it begins with that."""
+    return str(error) if str(error).startswith(str(path)) else f"{path}: {error}"
 
 
 def _command(parser: argparse.ArgumentParser, words: list[str]) -> argparse.ArgumentParser:

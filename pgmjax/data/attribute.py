@@ -265,19 +265,26 @@ class Attribute:
             elif self.bins is None:
                 remedy = f" (from 1 they are min: 1, max: {self.size}; other values are labels: [...])"
             whole = " or are no whole numbers" if self.grid == 1 and self.time is None else ""
-            said.append(f"{encoded.outside} rows lie outside its {self._what()}{whole}{remedy}")
-        if encoded.unreadable:
+            lie = checks.counted(encoded.outside, "row lies", "rows lie")
+            said.append(f"{lie} outside its {self._what()}{whole}{remedy}")
+        if encoded.unreadable and self.labels is None and self.bins is None:
+            hold = checks.counted(encoded.unreadable, "row holds", "rows hold")
+            regular = self.size - self.missing
+            codes = ", ".join(map(str, range(regular))) if regular <= 5 else f"0 to {regular - 1}"
+            said.append(f"{hold} text ({regular} means the codes {codes}: write {self.name}: [its labels])")
+        elif encoded.unreadable:
             what = 'number (1,234.5 is read by thousands: ",", 1.234,5 by decimal: "," and thousands: ".")'
             if self.time is not None:
                 what = f"date in the form {self.format or '2024-12-31'}"
             if self.time is not None and self.format is None:
                 what += ' (another one is named by its format, such as format: "%m/%d/%Y")'
             said.append(
-                f"{encoded.unreadable} rows have a value that is no {what}; pgmjax domain check --holder-log "
-                "FILE lists them for the holder"
+                f"{checks.counted(encoded.unreadable, 'row has', 'rows have')} a value that is no {what}; "
+                "pgmjax domain check --holder-log FILE lists them for the holder"
             )
         if encoded.missing:
-            said.append(f"{encoded.missing} rows have no value and it has no missing bucket (missing: true)")
+            have = checks.counted(encoded.missing, "row has", "rows have")
+            said.append(f"{have} no value and it has no missing bucket (missing: true)")
         return f"Attribute {self.name!r}: {' and '.join(said)}." if said else ""
 
     def _what(self) -> str:
@@ -300,6 +307,7 @@ class Attribute:
         values: list[Any] = [*(self.labels or ()), *([self.other_name] if self.other else [])]
         if self.labels is None:
             regular = self.size - self.missing
+            codes = ", ".join(map(str, range(regular))) if regular <= 5 else f"0 to {regular - 1}"
             values = self.code_names()[:regular] if self.bins else list(range(regular))
         mixed = self.missing or len({type(value) for value in values}) > 1
         table = np.array([*values, None], dtype=object)[: self.size]

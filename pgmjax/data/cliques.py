@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
@@ -54,6 +55,12 @@ def _name(domain: Container[str], name: Any, given: tuple[Any, ...], exact: bool
     names = list(domain) if isinstance(domain, Iterable) else []
     found = None if exact else checks.same_word(name, names)
     if found is None:
+        parts = re.findall(r"[^\s*:+&,]+", name)
+        if len(parts) > 1 and all(checks.same_word(part, names) for part in parts):
+            several = ", ".join(f'"{part}"' for part in parts)
+            raise ValueError(
+                f"Clique {given} names {name!r}, which is several attributes: write [{several}]."
+            )
         listed = f"; it has {', '.join(names[:12])}{', ...' * (len(names) > 12)}" if names else ""
         raise ValueError(
             f"Clique {given} names {name!r}, which is not an attribute of the domain{listed}."

@@ -18,7 +18,7 @@ from pgmjax._internal import checks
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.domain import Domain
 from pgmjax.data.draft import Draft
-from pgmjax.data.encoding import MISSING, OUTSIDE, Coder, code_dtype
+from pgmjax.data.encoding import MISSING, OUTSIDE, UNREADABLE, Coder, code_dtype
 from pgmjax.data.relation import Relation
 from pgmjax.data.unit import Unit, check_unit
 from pgmjax.data.value import moment_text
@@ -220,6 +220,15 @@ def outside_of_found(relation: Relation) -> str:
     return "missing" if relation is Relation.REPLACE_ONE else "drop"
 
 
+def instead_of_drop(domain: Domain) -> str:
+    """Return what to do with rows outside a domain where the number of records is public."""
+    every = [domain.attribute(name) for name in domain]
+    ways = ['"missing"'] * all(one.missing for one in every)
+    ways += ['"clip"'] * any(one.labels is None for one in every)
+    listed = " or ".join(ways)
+    return f"take {f'rows_outside {listed}, or ' if ways else ''}the relation add-remove"
+
+
 def known_encoding(encoding: str | None) -> str | None:
     """Return Python's name of a text encoding, None for UTF-8.
 
@@ -260,10 +269,11 @@ def _merged(fine: Attribute, coarse: Attribute) -> np.ndarray:
     else:
         values = fine.labels if fine.labels is not None else range(regular)
         codes = coarse.coder.raw_codes(values)
-        if (codes == OUTSIDE).any():
+        lacking = np.count_nonzero((codes == OUTSIDE) | (codes == UNREADABLE))
+        if lacking:
             raise ValueError(
                 f"The domain's {coarse.name!r} must have a place for each value in the domain with which the "
-                f"table was registered, and lacks {np.count_nonzero(codes == OUTSIDE)} of its {regular}."
+                f"table was registered, and lacks {lacking} of its {regular}."
             )
         if fine.other:
             codes = np.append(codes, _other(coarse))

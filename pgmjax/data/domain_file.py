@@ -58,7 +58,7 @@ def read_domain_file(path: str | os.PathLike[str], make: Callable[[Any], _Made])
         if isinstance(content, dict) and str(content.get("format", "")).startswith("pgmjax:"):
             what = str(content["format"]).removeprefix("pgmjax:")
             raise ValueError(f"This is the record of a {what}: give the domain file of its table.")
-        _refuse_other_forms(content)
+        _refuse_other_forms(content, " and indent less" * (file.suffix.lower() != ".json"))
         return make(_with_label_files(content, file.parent))
     except FileNotFoundError as error:
         raise error if file.exists() else FileNotFoundError(absent("domain file", path)) from None
@@ -102,7 +102,7 @@ def _file_kind(file: pathlib.Path) -> str:
             else came
         )
         turned = ""
-        if suffix in (".csv", ".tsv", ".parquet", ".xlsx"):
+        if file.name.lower().removesuffix(".gz").endswith((".csv", ".tsv", ".parquet", ".xlsx")):
             turned = " Is that the table? Dataset.read(path, domain) reads it."
         raise ValueError(f"A domain file must end in .json, .yaml or .yml, got {came}.{turned}")
     return "json" if suffix == ".json" else "yaml"
@@ -151,8 +151,11 @@ class _Yaml:
                 getattr(error, "problem_mark", None),
                 getattr(error, "problem", None) or str(error).split("\n")[0],
             )
+            close = re.search(r"^\s*([^\s:{}\[\]]+):([{\[])", text, re.MULTILINE)
             remedy = (
-                "Indent with spaces"
+                f"Put a space behind the colon, as in {close[1]}: {close[2]}"
+                if close
+                else "Indent with spaces"
                 if "\\t" in found
                 else "Two colons in one line need braces and a space behind each, as in sex: {labels: [F, M]}"
                 if "mapping values" in found
@@ -224,17 +227,27 @@ class _Yaml:
         return number
 
 
-def _refuse_other_forms(content: Any) -> None:
+def _tells_types(content: Any, depth: int = 5) -> bool:
+    """Return whether there is metadata of SDV some levels below."""
+    below = [*content.values()] if isinstance(content, Mapping) else []
+    return (isinstance(content, Mapping) and "sdtype" in content) or (
+        depth > 0 and any(_tells_types(each, depth - 1) for each in below)
+    )
+
+
+def _refuse_other_forms(content: Any, indent: str) -> None:
     """Refuse the metadata of other programs, and columns below a name of them all.
+
+    Args:
+        content: what was read.
+        indent: what else to do about columns that stand too far to the right.
 
     Raises:
         ValueError: the content is one of these.
     """
     if not isinstance(content, Mapping):
         return
-    below = content.get("columns", content)
-    below = below if isinstance(below, Mapping) else {}
-    if any(isinstance(entry, Mapping) and "sdtype" in entry for entry in below.values()):
+    if _tells_types(content):
         raise ValueError(
             "This is metadata of SDV, which tells types; a domain file lists values, as age: {min: 0, max: "
             "120}. "
@@ -244,7 +257,8 @@ def _refuse_other_forms(content: Any) -> None:
         above = str(name).lower() in _ABOVE and isinstance(entry, Mapping)
         if above and not {*map(str, entry)} & ALL_KEYS:
             raise ValueError(
-                f"The names of the columns stand at the left: leave out the line {name!r}, and indent less."
+                "The names of the columns stand at the top: leave out what is around them, "
+                f"{name!r}{f',{indent}' if indent else ''}."
             )
 
 

@@ -38,7 +38,7 @@ Label = str | int | float | bool
 # In place of a code: the value is not in the domain, or is missing.
 OUTSIDE = -1
 MISSING = -2
-# No number, or no date, where the attribute has only these.
+# No number, or no date, where the attribute has only these; codes are numbers.
 UNREADABLE = -3
 
 _LARGEST_TABLE = 1 << 12  # the widest range of integers encoded through a table of all of them
@@ -62,7 +62,8 @@ class Encoded:
         outside: number of rows whose value is not in the domain.
         missing: number of rows without a value, where the attribute has no missing bucket.
         invalid: bool [rows], True where a row has no code; None if every row has one.
-        unreadable: number of rows whose value is no number, or no date, where the attribute has only these.
+        unreadable: number of rows whose value is no number, or no date, where the attribute has only these
+            (codes are numbers).
     """
 
     codes: np.ndarray
@@ -471,7 +472,8 @@ class Coder:
         if not self._takes_numbers:
             return OUTSIDE
         if not self._number_form.fullmatch(text):
-            return self._number(int(key)) if not self._has_labels and _INTEGER.fullmatch(key) else OUTSIDE
+            no_code = OUTSIDE if self._has_labels else UNREADABLE
+            return self._number(int(key)) if not self._has_labels and _INTEGER.fullmatch(key) else no_code
         number = number_of_text(text)
         return MISSING if number != number else self._number(number)
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from pgmjax._internal import checks, private_files
 from pgmjax._internal.files import mapped
-from pgmjax.data import fingerprint
+from pgmjax.data import fingerprint, withheld
 from pgmjax.data.arrow import check_type, encode_array
 from pgmjax.data.bounding import UnitRecords, check_type_of_unit, units_of
 from pgmjax.data.csv_layout import CsvLayout, find_columns, names_of, positions_of
@@ -52,12 +52,6 @@ _MOST_PARTS = 1 << 10  # in which the names of units are grouped
 _PARQUET = "hive_types_autocast=false, union_by_name=true"  # the type of a column is one for all files
 _ROUNDED = ("decimal256", "halffloat")
 """Types that DuckDB reads as others, so that Arrow reads the records of such a column."""
-_REASONS = {  # by what DuckDB says, which stands beside what it quotes
-    "unterminated quote": "a quote that is opened there is not closed, or text follows where it is closed",
-    "Maximum line size": "it is longer than 2 MB, or a quote is not closed",
-    "No files found": "there is no such file any more",
-    "GZIP": "its compressed text is damaged, or something follows it",
-}
 
 
 @dataclass(frozen=True)
@@ -381,7 +375,10 @@ def column_names(
     if not own:
         raise ValueError(f"{file.name} has columns without a name of their own: correct its first line.")
     if left:
-        checks.warn(f"{file.name} has {left} columns without a name of their own, which are left out.")
+        columns = checks.counted(
+            left, "column without a name of its own", "columns without names of their own"
+        )
+        checks.warn(f"{file.name} has {columns}: left out.")
     return own
 
 
@@ -532,28 +529,12 @@ def _stream_by_arrow(file: pathlib.Path, columns: Sequence[str]) -> Iterator[lis
 
 def _unreadable(path: str, failure: str, above: int) -> ValueError:
     """Return the error of a file with the reader's reason and line, but nothing that the reader quotes."""
-    found = re.search(r"CSV Error on Line: (\d+)", failure)
-    place = f", line {int(found[1]) + above}" if found else ""
-    if found and "unicode" in failure.lower():
-        return TextFile(pathlib.Path(path), "").not_utf8(place)
     if "reached an invalid state" in failure:
         return _LineEnds(f"{path} cannot be read: its lines end in several ways: save it with one of them.")
-    fields = re.findall(r"Expected Number of Columns: (\d+) Found: (\d+)", failure)
-    if fields:  # the last is the reader's own, whatever the record says
-        expected, came = map(int, fields[-1])
-        rows = (
-            ": row names need a name too (in R: row.names=FALSE), and a value with a comma needs quotes"
-            if came == expected + 1
-            else ""
-        )
-        plural = "s" * (came != 1)
-        return ValueError(
-            f"{path} cannot be read{place}: it has {came} field{plural}, and {expected} were expected{rows}."
-        )
-    for said, reason in _REASONS.items():
-        if said in failure:
-            return ValueError(f"{path} cannot be read{place}: {reason}.")
-    return ValueError(f"{path} cannot be read{place or '.'}")
+    place, reason = withheld.place_and_reason(failure, above)
+    if reason == withheld.NOT_UTF8:
+        return TextFile(pathlib.Path(path), "").not_utf8(place)
+    return ValueError(f"{path} cannot be read{place}{f': {reason}' if reason else ''}.")
 
 
 def _connect(ordered: bool = False) -> Any:

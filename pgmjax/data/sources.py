@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmjax._internal import checks
 from pgmjax._internal.errors import Error
 from pgmjax.data import fingerprint
 from pgmjax.data.definition import TableDefinition
@@ -232,7 +233,9 @@ class ScanTally:
                 "missing": ": it needs `missing: true` in the entry",
             }
             said = f'rows_outside "{rows_outside}" has no place for these{why.get(rows_outside, "")}.'
-            return f'{said} Such records are left out by rows_outside "drop".'
+            return (
+                f'{said} Correct the domain or the table. Such records are left out by rows_outside "drop".'
+            )
         where = [(self.domain.attribute(name), each) for name, each in self._problems.items()]
         clip = all(one.labels is None and not (each.missing or each.unreadable) for one, each in where)
         missing = all(one.missing for one, _ in where) and not self._bad_weights
@@ -257,7 +260,8 @@ class ScanTally:
             if name in self._problems
         ]
         if self._bad_weights:
-            said.append(f"Weights: {self._bad_weights} rows are not integers in 0..{self.max_weight}.")
+            bad = checks.counted(self._bad_weights, "row is not an integer", "rows are not integers")
+            said.append(f"Weights: {bad} in 0..{self.max_weight}.")
             said.append(
                 "Weights are whole numbers up to max_weight: multiply fractions, as of a survey, by 10 or "
                 "100, round them, and raise max_weight as much."
@@ -265,7 +269,12 @@ class ScanTally:
         if said:
             said.append(self._remedy(rows_outside))
         if not self.rows and not may_be_empty:
-            said.append("The table is empty: it must hold at least one record.")
+            said.append(
+                f"All {self.dropped} records lie outside the domain, so that none is left: correct the "
+                "domain or the table."
+                if self.dropped
+                else "The table is empty: it must hold at least one record."
+            )
         if not said and self.total >= LARGEST_TOTAL:
             said.append("The total weight of the records must stay below 2**53.")
         if said:

@@ -49,7 +49,9 @@ def as_learner(learner: Any) -> Learner:
             f"learner must be a name, a Learner or a regressor of scikit-learn, got {type(learner).__name__}."
         )
     named = [each for each in LEARNERS if each != SklearnLearner.name or settings]
-    name = checks.choice("learner", name, named, "'sklearn.' and a regressor's name, or a Learner")
+    name = checks.choice(
+        "learner", name, named, "'sklearn.' and a regressor's name, such as 'sklearn.SVR', or a Learner"
+    )
     return LEARNERS[name](**settings)
 
 

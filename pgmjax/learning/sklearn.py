@@ -163,8 +163,11 @@ def regressor(name: str) -> type[Any]:
 
     found = dict(all_estimators(type_filter="regressor"))
     if name not in found:
+        meant = next((each for each in (f"{name}Regressor", f"{name}Regression") if each in found), None)
+        meant = f" Did you mean 'sklearn.{meant}'?" if meant else checks.did_you_mean(name, found)
         raise ValueError(
-            f"scikit-learn has no regressor {name!r}: give one of its names, such as 'SVR', or an object."
+            f"scikit-learn has no regressor {name!r}: give one of its names, such as 'sklearn.SVR', or an "
+            f"object.{meant}"
         )
     return found[name]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import json
@@ -18,6 +19,7 @@ from pgmjax.data.attribute import Attribute, Code
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.population import Population
+from pgmjax.data.withheld import NOT_UTF8, place_and_reason
 from pgmjax.measurements.inputs import KEY, Input, are_secure, from_list, with_inputs
 from pgmjax.measurements.linear import NOISE_DISTRIBUTIONS, LinearMeasurement
 from pgmjax.measurements.noise import CONTINUOUS, read_noise
@@ -153,10 +155,7 @@ def _conditions(table: Any, domain: Domain, given: Mapping[str, float | None]) -
     if {"estimate", "determined"} <= {*table.column_names}:
         raise ValueError("These are the answers of a release, from its model: give its measurements.parquet.")
     if strange or "value" not in table.column_names:
-        raise ValueError(
-            f"A file of answers to queries has the columns query and value, and {', '.join(_OF_QUERIES[2:])} "
-            f"where they are known. It has {', '.join(table.column_names)}: correct the names."
-        )
+        raise _of_queries(table.column_names)
     for number, record in enumerate(table.to_pylist(), 1):
         text, where = str(record["query"] or "").strip(), f"Row {number}"
         (value,) = _numbers("value", [record["value"]])
@@ -355,15 +354,21 @@ def _read(path: pathlib.Path) -> Any:
             return checks.optional("pyarrow.parquet", extra="tables").read_table(path)
         if path.suffix.lower() == ".csv":
             csv = checks.optional("pyarrow.csv", extra="tables")
+            in_order = csv.ReadOptions(use_threads=False)  # so that it tells which row it cannot read
             with open(path, "rb") as file:
                 _check_commas(path, file.readline())
                 file.seek(0)
-                names = csv.open_csv(file).schema.names
+                names = csv.open_csv(file, in_order).schema.names
             kinds = csv.ConvertOptions(column_types=dict.fromkeys(names, arrow.string()))
-            return csv.read_csv(path, convert_options=kinds)
-    except (arrow.ArrowException, OSError) as error:
-        quotes = " Put quotes around a condition that has a comma." if "columns, got" in str(error) else ""
-        raise ValueError(f"{path} cannot be read: {error}{quotes}") from error
+            return csv.read_csv(path, in_order, convert_options=kinds)
+        failure = ""
+    except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
+        failure = "invalid UTF8 data" if isinstance(error, UnicodeDecodeError) else str(error)
+    if failure:
+        # the file may be a table of records, and the reader quotes one; so it is not in the context either
+        place, reason = place_and_reason(failure)
+        reason += ". Save it as UTF-8" * (reason == NOT_UTF8)
+        raise ValueError(f"{path} cannot be read{place}{f': {reason}' if reason else ''}.")
     raise ValueError(f"{path} must be a .csv, .parquet or .json file of published numbers.")
 
 
@@ -401,27 +406,68 @@ _MEANT = {
     **dict.fromkeys(("sd", "std", "sigma", "se", "stderr", "std_dev", "standard_deviation"), "stddev"),
 }
 """Columns by their names elsewhere."""
-_NO_VALUE = ", with a row a cell and its count in value (a table of records is for pgmjax release)"
+_MEANT_OF_QUERIES = {
+    **_MEANT,
+    "condition": "query",
+    "conditions": "query",
+    "answer": "value",
+    "answers": "value",
+}
+
+
+def _check_names(table: Any, domain: Domain) -> None:
+    """Refuse a file whose columns are not those of published numbers; what may be a record is not quoted."""
+    came = table.column_names
+    if {"condition", "conditions"} & {*came} - {*domain}:
+        raise _of_queries(came)
+    strange = [name for name in came if name not in (*domain, *_FIELDS)]
+    if not strange and "value" in came and len({*came}) == len(came):
+        return
+    said = (
+        "A file of published numbers has a row a cell: a column for each attribute that it is about, of "
+        f"{', '.join(domain)}; the column value, its count; and, where they are known, "
+        f"{', '.join(_FIELDS[1:])}."
+    )
+    found, meant = _it_has(came, (*domain, *_FIELDS)), _meant(strange, _MEANT, came)
+    if "variance" in strange:
+        meant += " A stddev is the square root of a variance."
+    if not {*_FIELDS} & {*came} and "value for" not in meant:
+        record = "This looks like a table of records, which pgmjax release measures. "
+        raise ValueError(f"{record}{said}{found}")
+    raise ValueError(f"{meant.lstrip()}{' ' * bool(meant)}{said}{found}")
+
+
+def _of_queries(came: Sequence[str]) -> ValueError:
+    """Return the refusal of a file of answers to queries by its columns."""
+    meant = _meant([name for name in came if name not in _OF_QUERIES], _MEANT_OF_QUERIES, came)
+    return ValueError(
+        "A file of answers to queries has the columns query, value and stddev (or scale and noise, and "
+        f"rounded_to, where they are known).{_it_has(came, (*_OF_QUERIES, *_MEANT_OF_QUERIES))}{meant}"
+    )
+
+
+def _it_has(came: Sequence[str], known: Sequence[str]) -> str:
+    """Return what the columns of a file are called, unless no name is known: then they may be a record."""
+    if not {*came} & {*known, *_MEANT}:
+        return " Its first line names no such column: is it a record?"
+    return f" It has {', '.join(came)}: correct the names in the file, or in the domain."
+
+
+def _meant(strange: Sequence[str], names: Mapping[str, str], came: Sequence[str]) -> str:
+    """Return a question about the columns that were probably meant, or ""."""
+    pairs = [(names[each.lower()], each) for each in strange if each.lower() in names]
+    listed = ", ".join(f"{name} for {each}" for name, each in pairs if name not in came)
+    return f" Did you mean {listed}?" if listed else ""
 
 
 def _groups(table: Any, domain: Domain) -> Iterator[_Group]:
     """Yield the rows of each set of attributes that they name, in order of appearance."""
+    _check_names(table, domain)
     names = [name for name in table.column_names if name not in _FIELDS]
-    strange = [name for name in names if name not in domain]
-    meant = [
-        f" Did you mean {_MEANT[each.lower()]} for {each}?" for each in strange if each.lower() in _MEANT
-    ]
-    if strange or "value" not in table.column_names or len(set(table.column_names)) < table.num_columns:
-        raise ValueError(
-            "A file of published numbers has a column for each attribute that they are about, of "
-            f"{', '.join(domain)}; the column value, which is needed; and, where they are known, "
-            f"{', '.join(_FIELDS[1:])}. It has {', '.join(table.column_names)}: correct the names in the "
-            f"file or in the domain{'' if 'value' in table.column_names else _NO_VALUE}."
-            f"{' A stddev is the square root of a variance.' if 'variance' in strange else ''}"
-            f"{meant[0] if meant else ''}"
-        )
-    columns = {name: _codes(domain.attribute(name), table.column(name).to_pylist()) for name in names}
-    values = _numbers("value", table.column("value").to_pylist())
+    # what tells of noise is no table of records, of which no value is quoted
+    quoted = bool({*_FIELDS[1:]} & {*table.column_names})
+    columns = {name: _codes(domain.attribute(name), table.column(name).to_pylist(), quoted) for name in names}
+    values = _numbers("value", table.column("value").to_pylist(), quoted)
     fields = {name: table.column(name).to_pylist() for name in _FIELDS[1:] if name in table.column_names}
     named = np.array([columns[name] >= 0 for name in names], bool).reshape(len(names), -1).T
     for mask in dict.fromkeys(map(tuple, named.tolist())):
@@ -444,7 +490,7 @@ def _shape(clique: Clique, domain: Domain) -> tuple[int, ...]:
     return shape
 
 
-def _codes(attribute: Attribute, texts: Sequence[Any]) -> np.ndarray:
+def _codes(attribute: Attribute, texts: Sequence[Any], quoted: bool) -> np.ndarray:
     """Return the code of each value, by its name or as a table would hold it; -1 where it is summed over."""
     known: dict[Any, int] = {name: code for code, name in enumerate(attribute.code_names())}
     codes: dict[Any, int] = {}
@@ -458,28 +504,31 @@ def _codes(attribute: Attribute, texts: Sequence[Any]) -> np.ndarray:
             except (TypeError, ValueError):
                 named = attribute.code_names()
                 places = [str(k) for k, text in enumerate(texts, 1) if text == value][:_SHOWN]
+                came = repr(value) if quoted else "What the file has"
                 raise ValueError(
-                    f"{value!r} is no value of {attribute.name!r} in the domain (row {', '.join(places)}): "
-                    f"its values are {', '.join(named[:10])}{', ...' * (len(named) > 10)}. Write these, in "
+                    f"{came} is no value of {attribute.name!r} in the domain (row {', '.join(places)}): its "
+                    f"values are {', '.join(named[:10])}{', ...' * (len(named) > 10)}. Write these, in "
                     f"a CSV file with quotes around one that has a comma."
                 ) from None
         codes[value] = -1 if key is None or key in SUMMED else known[key]
     return np.array([codes[value] for value in texts], np.int64)
 
 
-def _numbers(name: str, column: Sequence[Any]) -> np.ndarray:
-    """Return numbers [rows], NaN for none; a NaN that was written as such is refused."""
+def _numbers(name: str, column: Sequence[Any], quoted: bool = True) -> np.ndarray:
+    """Return numbers [rows], NaN for none; a NaN that was written as such is refused, quoted or not."""
     numbers = np.full(len(column), np.nan)
     for k, value in enumerate(column):
         if value is None or (isinstance(value, str) and value.strip() == ""):
             continue
-        try:
-            numbers[k] = float(value)
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"Row {k + 1}: {name} must be a number such as 1180 or 0.5, got {value!r}: write one number, "
-                "and leave out a row that was not published."
-            ) from None
+        readable = False
+        with contextlib.suppress(TypeError, ValueError):
+            numbers[k], readable = float(value), True
+        if not readable:  # raised here so that no error that quotes the value is in the context
+            then = "write one number, and leave out a row that was not published"
+            if str(value).strip().endswith("%"):
+                then = "a count of records, not a share"
+            came = f", got {value!r}" if quoted else ""
+            raise ValueError(f"Row {k + 1}: {name} must be a number such as 1180 or 0.5{came}: {then}.")
         if not math.isfinite(numbers[k]):
             raise ValueError(
                 f"Row {k + 1}: {name} must be a finite number, got {value}: leave it empty where none was "

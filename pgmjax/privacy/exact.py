@@ -163,7 +163,10 @@ def exact_delta(value: Any) -> Fraction:
     """
     result = exact("delta", value)
     if not 0 <= result < 1:
-        raise ValueError(f"delta must be in [0, 1), got {shortened(value)}.")
+        raise ValueError(
+            f"delta must be in [0, 1), got {shortened(value)}: give a probability far below 1 / (number of "
+            "records), such as 1e-9, or leave it out for pure epsilon."
+        )
     return _representable("delta", value, result) if result else result
 
 

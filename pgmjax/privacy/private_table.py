@@ -21,6 +21,7 @@ from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.counting import check_memory
 from pgmjax.data.dataset import Dataset
+from pgmjax.data.definition import instead_of_drop
 from pgmjax.data.domain import Domain
 from pgmjax.data.population import Population
 from pgmjax.data.relation import AnyRelation, Relation
@@ -96,7 +97,7 @@ class PrivateTable(Gate):
         if data.rows_outside == "drop" and relation is Relation.REPLACE_ONE:
             raise ValueError(
                 'rows_outside "drop" makes the number of records private, and replace-one makes it public: '
-                'take rows_outside "missing" or "clip", or the relation add-remove.'
+                f"{instead_of_drop(data.domain)}."
             )
         budget.bind(relation, data.unit)
         source = (default_backend() if backend is None else backend).restart()

@@ -10,6 +10,7 @@ it, if that says the same: `sex IN ('F', 'M') AND age BETWEEN 20 AND 40`.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import re
@@ -62,6 +63,22 @@ _AS_HERE: tuple[tuple[str, Any], ...] = (
     (r"\s*(?:\band\b|&&?|;)\s*(?=['\"]?(?:NAMES)(?!\w))", ","),
 )
 """How conditions are written elsewhere, and how here; NAMES stands for those of the attributes."""
+_RANGE = r"\b(NAMES)\s*={1,2}\s*([-\w.]*\w)\s*(?:\.\.\.?|-|\u2013|\bto\b)\s*([-\w.]*\w)"
+_MEANT_SO = (
+    (
+        "There is no NOT before a condition",
+        r"^(?:not\b|!)\s*\(?\s*(NAMES)\s*={1,2}\s*([^,()]+?)\s*\)?$",
+        r"\1!=\2",
+    ),
+    ("A range is two conditions", _RANGE, r"\1>=\2,\1<=\3"),
+    ("A range is two conditions", _RANGE, r"\1>=\2,\1<\3"),
+    (
+        "The upper edge of a bin is not in it",
+        r"\b(NAMES)\s+between\s+([^\s,]+)\s+and\s+([^\s,)]+)",
+        r"\1>=\2,\1<\3",
+    ),
+)
+"""What is meant by what cannot be read here: it is said if it can be asked so, and not taken for that."""
 _ADVICE = {
     r"\bselect\b|\bgroup\s+by\b": "Write conditions alone; the counts of all groups are a marginal: pgmjax "
     "query DIR --marginal age,sex.",
@@ -161,10 +178,20 @@ def conditions(text: str, domain: Domain, *, interpolate: bool = False) -> Condi
             return _read(each, domain, interpolate)
         except ValueError as error:
             problem = str(error)
+    for said, form, here in _MEANT_SO:
+        meant = re.sub(form.replace("NAMES", names), here, text.strip(), flags=re.IGNORECASE)
+        if meant != text.strip() and _can_be_read(meant, domain, interpolate):
+            raise ValueError(f"{said}: write {meant}.")
     raise ValueError(
         problem
         + next((f" {it}" for form, it in _ADVICE.items() if re.search(form, written, re.IGNORECASE)), "")
     )
+
+
+def _can_be_read(text: str, domain: Domain, interpolate: bool) -> bool:
+    with contextlib.suppress(ValueError):
+        return bool(_read(text, domain, interpolate))
+    return False
 
 
 def _read(text: str, domain: Domain, interpolate: bool) -> Conditions:
@@ -309,8 +336,6 @@ def _unknown(name: str, domain: Domain) -> str:
             f"{name!r} is no condition: every answer tells the total beside it. Write, for example, "
             f"{domain.attributes[0]}={domain.attribute(domain.attributes[0]).code_names()[0]}."
         )
-    if name.lower().startswith("not "):
-        return f"There is no not before a condition: write {name[4:].strip()}!=VALUE for all other values."
     meant = f"{checks.did_you_mean(name, domain)}{turned}"
     return f"Unknown attribute {name!r}; the model has {known}.{meant}"
 

@@ -195,8 +195,9 @@ class Workload(Named):
         try:
             content = parse_json(text, parse_float=_decimal, parse_constant=_no_constant)
         except json.JSONDecodeError as error:
+            quotes = "JSON takes double quotes: write" if "'" in text and '"' not in text else "Write"
             raise ValueError(
-                f"{path} is not JSON: {error.msg} (line {error.lineno}, column {error.colno}). Write "
+                f"{path} is not JSON: {error.msg} (line {error.lineno}, column {error.colno}). {quotes} "
                 f"{_EXAMPLE}."
             ) from error
         except ValueError as error:

@@ -25,6 +25,7 @@ from pgmjax._internal import checks, files, formats
 from pgmjax._internal.files import is_ledger, reserve
 from pgmjax._internal.progress import Progress
 from pgmjax._version import __version__
+from pgmjax.data import text_file
 from pgmjax.data.population import Population
 from pgmjax.estimation.estimator import MAX_ENTROPY, Estimator, Fit
 from pgmjax.learning import predictor
@@ -576,7 +577,11 @@ def inputs_in(folder: str | os.PathLike[str], record: Mapping[str, Any]) -> tupl
 
 
 def _other_command(where: pathlib.Path) -> str:
-    """Return which command reads what was given in place of a release, or ""."""
+    """Return what to do with what was given in place of a release, or ""."""
+    if (where.parent / "release.json").is_file() and not where.is_dir():
+        return f" Give the folder: {where.parent}."
+    if any(where.name.lower().endswith((kind, f"{kind}.gz")) for kind in text_file.KINDS):
+        return " This is a table: release it first (pgmjax release), then query the release."
     if (where / "history.json").is_file():
         return " It is a history of answers, which pgmjax history ask reads."
     if (where / predictor.FOLDER.record).is_file():
@@ -598,13 +603,10 @@ def read(folder: str | os.PathLike[str]) -> SavedRelease:
     name = os.fspath(folder)
     if not where.is_dir():
         said = f"{name} is a file" if where.exists() else f"There is no folder {name}"
-        order = " It stands before a table." if where.exists() else ""
         partial = where.with_name(f"{where.name}.partial")
         if not where.exists() and partial.is_dir():
             raise ValueError(f"{said}; {partial} is not finished: go on with --resume {partial}.")
-        raise ValueError(
-            f"{said}: expected a folder written by `pgmjax release`.{order}{_other_command(where)}"
-        )
+        raise ValueError(f"{said}: expected a folder written by `pgmjax release`.{_other_command(where)}")
     path = where / "release.json"
     if not path.is_file():
         raise ValueError(

@@ -12,6 +12,7 @@ import itertools
 import json
 import os
 import pathlib
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -110,9 +111,11 @@ class SweepGrid:
             content = tomllib.loads(file.read_text(encoding="utf-8"), parse_float=Decimal)
             return _read(content, file.parent)
         except tomllib.TOMLDecodeError as error:
+            bare = re.search(r"Invalid value \(at line (\d+)", str(error))
+            quotes = f" In line {bare[1]}, put quotes around text." if bare else ""
             raise ValueError(
-                f"{file} is no grid, which lists tables, workloads and mechanisms in TOML: {error}. To "
-                f"compare mechanisms for one domain there is pgmjax mechanisms compare."
+                f"{file} is no grid, which lists tables, workloads and mechanisms in TOML: {error}.{quotes} "
+                "To compare mechanisms for one domain there is pgmjax mechanisms compare."
             ) from error
         except (TypeError, ValueError) as error:
             raise ValueError(f"{file.name}: {error}") from error

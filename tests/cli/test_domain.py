@@ -330,7 +330,7 @@ def test_columns_that_the_table_or_the_domain_lacks(table, capsys):
         "  not in the domain: price, job",
         "  not checked, because they are to be discovered: who",
     ]
-    assert "1 columns of the domain are not in the table" in said.err
+    assert "1 column of the domain is not in the table" in said.err
     (table / "d.yaml").write_text("who: discover\n", encoding="utf-8")
     assert main(["domain", "check", str(table / "t.csv"), str(table / "d.yaml")]) == 1
     assert "nothing was checked" in capsys.readouterr().err
@@ -505,7 +505,7 @@ def test_a_check_knows_the_unit_and_the_weights(visits, capsys):
         "who, the unit: 1 of 3 have more than 2 records; what they have beyond that, 1 of 5 records, is left"
         in said
     )
-    assert "times: 2 out of range" in said or "times: 1 out of range, 1 no number" in said
+    assert "times: 1 no number, 1 out of range" in said or "times: 1 out of range, 1 no number" in said
     assert "not in the domain" not in said
     table = (pathlib.Path("t.csv")).read_text(encoding="utf-8").replace(",x", ",4")
     pathlib.Path("t.csv").write_text(table, encoding="utf-8")

@@ -67,7 +67,7 @@ def test_more_rows(table, capsys):
     for words, said in [
         (["release", "r", "--add-rows", "0"], "--add-rows must be an integer >= 1"),
         (["release", "r", "--add-rows", "5", "--epsilon", "1"], "--epsilon cannot be used with --add-rows"),
-        (["release", "t.csv", "--add-rows", "5"], "t.csv is a file: expected a folder"),
+        (["release", "t.csv", "--add-rows", "5"], "in place of the table: pgmjax release DIR"),
         (["release", "--add-rows", "5"], "give its folder"),
     ]:
         assert main(words) == 2 and said in capsys.readouterr().err
@@ -91,7 +91,7 @@ def test_published_numbers(table, tmp_path, capsys):
     assert main(words) == 2
     assert "Every table lacks some cells" in capsys.readouterr().err
     assert main([*words, "--total", str(ROWS), "--rows", "30"]) == 0
-    assert "1 table, 8 counts; 1 cells were not published" in capsys.readouterr().out
+    assert "1 table, 8 counts; 1 cell was not published" in capsys.readouterr().out
     assert main(["query", "m", "a=1,b=2", "--json"]) == 0
     (answer,) = json.loads(capsys.readouterr().out)["answers"]
     assert answer["estimate"] == pytest.approx(table[1, 2], abs=10)
@@ -103,7 +103,7 @@ def test_published_numbers(table, tmp_path, capsys):
     assert "exists" in capsys.readouterr().err
     (tmp_path / "p.csv").write_text("a,b,value\n7,1,3\n")
     assert main([*words[:-1], "other"]) == 2
-    assert "p.csv: '7' is no value of 'a'" in capsys.readouterr().err
+    assert "p.csv: What the file has is no value of 'a' in the domain (row 1)" in capsys.readouterr().err
 
 
 def test_a_release_that_is_not_fitted_takes_no_prior(table):

@@ -189,6 +189,7 @@ def test_what_repeatable_noise_taught_says_so(folder, capsys):
     [
         (["--learner", "forest"], "--learner must be one of"),
         (["--learner", "sklearn.Nothing"], "Nothing"),
+        (["--learner", "sklearn.RandomForest"], "Did you mean 'sklearn.RandomForestRegressor'?"),
         (["--learner", '{"name": "ridge", "penalty": -1}'], "penalty"),
         (["--learner", "linear", "--learner", "ridge"], "cross-validation in 5 parts"),
         (["--learner", "linear", "--learner", "ridge", "--folds", "1"], "--folds must be"),

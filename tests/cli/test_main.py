@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 
+import pandas
 import pytest
 
 import pgmjax as pj
@@ -199,6 +200,14 @@ DEMO = ["release", "--demo", "--relation", "add-remove", "--out", "o"]
             "what its --half-width needs",
         ),
         (["domain", "check", "d.yaml", "t.csv"], "It stands before the domain file"),
+        (["domain", "check", "d.yaml", "t.csv.gz"], "It stands before the domain file"),
+        (["domain", "schema", "d.yaml"], "to check one: pgmjax domain check TABLE DOMAIN"),
+        (["release", "t.csv", "--rows", "all"], "left out, as many rows as records are estimated"),
+        (["release", "t.csv", "--method", "sample"], "Did you mean multinomial?"),
+        (["perturb", "t.csv", "--all-kway", "2"], "--each, --groups NAMES or --workload FILE"),
+        ([*DEMO, "--epsilon", "1", "--delta", "1"], "such as 1e-9, or leave it out for pure epsilon"),
+        ([*DEMO, "--epsilon", "1", "--from", "d.json"], "expected the folder of an earlier release"),
+        (["release", "--epsilon", "1", "--relation", "add-remove", "--out", "o"], "The table is missing"),
         (["ledger", "show", "people"], "the name of an account goes behind --name"),
         (["query", "a=0", "r"], "The folder stands before the conditions"),
         (
@@ -253,3 +262,38 @@ def test_what_to_write_instead_is_said(words, said, capsys, tmp_path, monkeypatc
     assert main(words) == 2
     assert said in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["d.json"]
+
+
+READING = (
+    "release {} --domain d.json --all-kway 1 --epsilon 1 --relation add-remove --out o",
+    "perturb {} --domain d.json --each --epsilon 1 --relation replace-one --out o",
+    "domain check {} d.json",
+    "ledger init o {} --domain d.json --name a --epsilon 1 --relation add-remove",
+    "fit {} --domain d.json --stddev 5 --out o",
+    "history ask {} a=1 --domain d.json --stddev 5",
+    "history train {} --domain d.json --stddev 5 --out o",
+    "query {} a=1",
+    "release t.csv --domain {} --all-kway 1 --epsilon 1 --relation add-remove --out o",
+    "release t.csv --domain d.json --workload {} --epsilon 1 --relation add-remove --out o",
+    "collect {} --domain d.json --out o",
+    "similarities {} 0,1 --records 3 --items 3 --scale 1,5 --protect record --epsilon 1 "
+    "--relation replace-one",
+    "bench run {}",
+)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.txt", "bare.csv", "t.parquet", "t.xlsx"])
+@pytest.mark.parametrize("command", READING)
+def test_no_command_quotes_a_record(command, name, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "d.json").write_text('{"a": 2, "b": ["x", "y"]}')
+    (tmp_path / "t.csv").write_text("a,b\n0,x\n7171,Zaphod,y\n")
+    (tmp_path / "t.tsv").write_text("a\tb\n0\tx\n7171\tZaphod\ty\n")
+    (tmp_path / "t.txt").write_text("a,b\n0,x\n7171,Zaphod,y\n")
+    (tmp_path / "bare.csv").write_text("7171,Zaphod\n0,x\n")
+    frame = pandas.DataFrame({"a": [0, 7171], "b": ["x", "Zaphod"]})
+    frame.to_parquet(tmp_path / "t.parquet")
+    frame.to_excel(tmp_path / "t.xlsx", index=False)
+    assert main(command.format(name).split()) in (1, 2)
+    said = capsys.readouterr()
+    assert "7171" not in said.err + said.out and "Zaphod" not in said.err + said.out

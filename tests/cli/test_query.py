@@ -233,6 +233,7 @@ BAD = [
     (["--marginal", "sex,height"], "height"),
     (["--marginal", "sex,sex"], "twice"),
     (["--marginal", ","], "not an attribute"),
+    (["--marginal", "sex=Male"], "give it without --marginal, or give --marginal sex."),
     (["--nonsense"], "unrecognized arguments"),
 ]
 
@@ -249,6 +250,22 @@ def test_no_release_there(tmp_path, capsys):
     assert "There is no folder" in capsys.readouterr().err
     assert main(["query", str(tmp_path), "sex=Male"]) == 2
     assert "is not a release" in capsys.readouterr().err
+
+
+def test_what_is_given_for_a_release(folder, tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("sex\nMale\n")
+    for place, said in (
+        (folder / "report.html", f"Give the folder: {folder}."),
+        (tmp_path / "t.csv", "This is a table: release it first"),
+    ):
+        assert main(["query", str(place), "sex=Male"]) == 2
+        assert said in capsys.readouterr().err
+    assert main(["release", str(tmp_path / "t.csv"), "--add-rows", "100"]) == 2
+    assert "in place of the table: pgmjax release DIR --add-rows 100." in capsys.readouterr().err
+    assert main(["look", str(tmp_path / "t.csv"), str(folder)]) == 2
+    assert "the folder of the release stands before its table" in capsys.readouterr().err
+    assert main(["look", str(folder), str(tmp_path / "t.csv")]) == 2
+    assert "t.csv must be the table that the release was made of." in capsys.readouterr().err
 
 
 def test_corrupt_model(folder, tmp_path, capsys):

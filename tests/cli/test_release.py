@@ -240,7 +240,7 @@ BAD = [
     ({"workload": "nowhere.json"}, "There is no workload file nowhere.json. Check its name"),
     ({"out": "/proc/none"}, "/proc/none cannot be written"),
     ({"out": "n" * 256}, "cannot be written"),
-    ({"demo": True}, "Give a table, or --demo"),
+    ({"demo": True}, "--demo has a table of its own"),
     ({"weights": "nothing", "max_weight": "2"}, "nothing"),
 ]
 
@@ -264,6 +264,8 @@ WRONG_FILES = [
     ("t.csv", "5,Male,1,<no>\n", "read it with --no-header"),
     ("t.csv", 'age,sex,region,"income>50K, net"\n', "The table is empty"),
     ("t.csv", None, "3 rows lie outside"),
+    ("w.json", "[['age', 'sex']]", "JSON takes double quotes: write [["),
+    ("w.json", '[["age*sex"]]', 'names \'age*sex\', which is several attributes: write ["age", "sex"]'),
     ("w.json", "[]", "at least one entry"),
     ("w.json", '[["age", "height"]]', "height"),
     ("w.json", '[["age", "age"]]', "twice"),

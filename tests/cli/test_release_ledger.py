@@ -106,7 +106,7 @@ def test_a_changed_table_is_another_table(folder, capsys):
     [
         (["--insecure-seed", "1"], "takes secure noise only"),
         (["--ledger", "none.ledger"], "There is no ledger none.ledger"),
-        (["--delta", "1e-9"], "has no pure epsilon, which is what this account counts"),
+        (["--delta", "1e-9"], "This account was made without a delta: leave the delta out"),
     ],
 )
 def test_refusals_cost_nothing(folder, more, words, capsys):

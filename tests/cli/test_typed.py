@@ -143,6 +143,7 @@ def test_a_sentence_keeps_its_words():
     named = ["release", "t.csv", "--out", "e02"]
     for sentence in ("e02.csv is a file.", "There is no table e02.csv."):  # another name than the option's
         assert as_typed(sentence, parser, named) == sentence
-    assert as_typed("e02 is there.", parser, named) == "--out e02: e02 is there."
+    assert as_typed("e02 is there.", parser, named) == "--out e02 is there."
+    assert as_typed("There is no file e02.", parser, named) == "--out e02: There is no file e02."
     assert as_typed("rows must be at most 3, got 5.", parser, words) == "--rows must be at most 3, got 5."
     assert as_typed('use rows_outside="drop".', parser, words) == "use --rows-outside drop."

@@ -77,7 +77,14 @@ def test_errors_count_rows_and_show_no_value(attribute, values):
         attribute.encode(values)
     assert any(
         said in str(caught.value)
-        for said in ("3 rows lie outside", "2 rows", "3 rows have a value", "of type int", "of type float")
+        for said in (
+            "3 rows lie outside",
+            "2 rows",
+            "3 rows have a value",
+            "3 rows hold text",
+            "of type int",
+            "of type float",
+        )
     )
     assert "4242" not in str(caught.value) and "Zaphod" not in str(caught.value)
     assert caught.value.__context__ is None
@@ -94,7 +101,9 @@ def test_errors_say_what_to_do():
         AGE.encode([None, float("nan"), 3])
     with pytest.raises(ValueError, match=r"2 rows lie outside its codes 0\.\.3"):
         CODE.encode([4, -1, 3])
-    with pytest.raises(ValueError, match="1 rows lie outside its 2 labels"):
+    with pytest.raises(ValueError, match=r"1 row holds text \(4 means the codes 0, 1, 2, 3: write code: \["):
+        CODE.encode(["Femal", "1"])
+    with pytest.raises(ValueError, match="1 row lies outside its 2 labels"):
         SEX.encode(["Femal"])
     with pytest.raises(TypeError, match=r"its values are of type datetime64\[D\], and it takes codes 0..3"):
         CODE.encode(np.array(["2020-01-01"], dtype="M8[D]"))

@@ -196,7 +196,7 @@ COLUMNS = {"a": [0, 1], "b": [1, 1]}
     [
         ({"a": [0, 1]}, {}, ValueError, "no column for the attribute 'b' of the domain"),
         ([[0, 1], [1, 1]], {}, TypeError, "columns must be a mapping from name to codes, got list"),
-        ({**COLUMNS, "a": [0, 3]}, {}, ValueError, "Attribute 'a': 1 rows lie outside its codes 0..2"),
+        ({**COLUMNS, "a": [0, 3]}, {}, ValueError, "Attribute 'a': 1 row lies outside its codes 0..2"),
         ({**COLUMNS, "a": [-1, -2]}, {}, ValueError, "Attribute 'a': 2 rows lie outside its codes 0..2"),
         (
             {**COLUMNS, "a": [0.0, 1.0]},
@@ -286,7 +286,7 @@ COLUMNS = {"a": [0, 1], "b": [1, 1]}
             COLUMNS,
             {"weights": [1, 3], "max_weight": 2},
             ValueError,
-            "Weights: 1 rows are not integers in 0..2",
+            "Weights: 1 row is not an integer in 0..2",
         ),
         (
             COLUMNS,
@@ -328,14 +328,14 @@ FRAME = pandas.DataFrame({"a": [0, 1], "b": [1, 1], "k": [1, 2]})
         (FRAME[["a"]], {}, ValueError, "The table has no column named 'b'"),
         (FRAME[["a", "b", "a"]], {}, ValueError, "The table has 2 columns named 'a', and needs one"),
         (COLUMNS, {}, TypeError, "must be a pandas or polars DataFrame or an Arrow table, got dict"),
-        (FRAME.assign(a=[0, 7]), {}, ValueError, "Attribute 'a': 1 rows lie outside its codes 0..2"),
+        (FRAME.assign(a=[0, 7]), {}, ValueError, "Attribute 'a': 1 row lies outside its codes 0..2"),
         (
             FRAME.assign(a=[0, np.nan]),
             {},
             ValueError,
-            "Attribute 'a': 1 rows have no value and it has no missing bucket",
+            "Attribute 'a': 1 row has no value and it has no missing bucket",
         ),
-        (FRAME.assign(a=["x", "y"]), {}, ValueError, "Attribute 'a': 2 rows lie outside its codes 0..2"),
+        (FRAME.assign(a=["x", "y"]), {}, ValueError, "Attribute 'a': 2 rows hold text"),
         (
             FRAME.astype({"a": "datetime64[ns]"}),
             {},
@@ -344,7 +344,7 @@ FRAME = pandas.DataFrame({"a": [0, 1], "b": [1, 1], "k": [1, 2]})
         ),
         (FRAME.iloc[:0], {}, ValueError, "table is empty: it must hold at least one record"),
         (FRAME, {"weights": "k"}, ValueError, "weights need max_weight"),
-        (FRAME, {"weights": "k", "max_weight": 1}, ValueError, "Weights: 1 rows are not integers in 0..1"),
+        (FRAME, {"weights": "k", "max_weight": 1}, ValueError, "Weights: 1 row is not an integer in 0..1"),
         (FRAME, {"weights": "w", "max_weight": 1}, ValueError, "The table has no column named 'w'"),
         (
             FRAME,

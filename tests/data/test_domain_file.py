@@ -199,14 +199,16 @@ def test_a_message_names_file_line_column_attribute_and_key(tmp_path, text, mess
     [
         (
             "columns:\n  age: {min: 0, max: 9}\n  sex: [F, M]",
-            "stand at the left: leave out the line 'columns'",
+            "stand at the top: leave out what is around them, 'columns', and indent less",
         ),
-        ("attributes: {age: {size: 3}}", "stand at the left: leave out the line 'attributes'"),
+        ("attributes: {age: {size: 3}}", "stand at the top: leave out what is around them, 'attributes'"),
         (
             "METADATA_SPEC_VERSION: V1\ncolumns: {age: {sdtype: numerical}}",
             "metadata of SDV.*domain draft TABLE",
         ),
         ("age: {sdtype: numerical}", "metadata of SDV"),
+        ("tables: {people: {columns: {age: {sdtype: numerical}}}}", "metadata of SDV"),
+        ("age:{bins: [0, 60]}", r"Put a space behind the colon, as in age: \{"),
     ],
 )
 def test_files_of_other_forms_are_recognised(tmp_path, text, message):

@@ -161,12 +161,13 @@ CLIPPED = Coder(2, bins=(0.0, 10.0, 20.0), clip=True)
         # integer codes: whole numbers of any type, and text that is one
         *[(CODES, value, 7) for value in (7, np.int8(7), np.uint64(7), "7", " 7\t", "+7", "07")],
         *[(CODES, value, 7) for value in (7.0, np.float32(7), "7.0", decimal.Decimal("7.00"))],
-        *[(CODES, value, OUTSIDE) for value in (12, -1, 7.5, "7.5", "abc", "7e0", "1_1")],
+        *[(CODES, value, OUTSIDE) for value in (12, -1, 7.5, "7.5")],
+        *[(CODES, value, UNREADABLE) for value in ("abc", "7e0", "1_1", "-", "7 7", "\u0667", "0x7")],
         *[(CODES, value, 7) for value in ("7e+00", "7.000000000000000000e+00")],  # as programs write floats
-        *[(CODES, value, OUTSIDE) for value in ("inf", "-", "7 7", "\u0667", "0x7", "9" * 30, b"7", [7], 7j)],
+        *[(CODES, value, OUTSIDE) for value in ("inf", "9" * 30, b"7", [7], 7j)],
         *[(CODES, value, MISSING) for value in (None, "", "  ", NAN, np.nan, pandas.NA, pandas.NaT, "nan")],
         *[(MARKED, value, MISSING) for value in (99, "99", 99.0, "n/a", " n/a")],
-        (MARKED, "N/A", OUTSIDE),
+        (MARKED, "N/A", UNREADABLE),
         (MARKED, 98, OUTSIDE),
         # labels that are text: text, and what has it as its canonical form
         (WORDS, "a", 0),

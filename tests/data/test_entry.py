@@ -194,7 +194,7 @@ def test_an_entry_of_another_form_is_told_what_to_write(spec, said):
 def test_a_date_in_another_form_is_told_the_form():
     day = Attribute.from_spec("day", {"from": "2024-01-01", "to": "2024-12-31"})
     with pytest.raises(
-        ValueError, match=r"1 rows have a value that is no date in the form 2024-12-31 .*format"
+        ValueError, match=r"1 row has a value that is no date in the form 2024-12-31 .*format"
     ):
         day.encode(["03/14/2024"])
 
@@ -224,7 +224,7 @@ def test_ranges_of_whole_numbers_by_division():
     assert attribute.code_names()[:2] == ["18 to 24", "25 to 31"] and attribute.code_names()[-1] == "95 to 99"
     assert attribute.encode(["18.0", " 99 "]).tolist() == [0, 11]
     for beyond in (17, 100, "17.5", 24.5):
-        with pytest.raises(ValueError, match="1 rows lie outside its bins"):
+        with pytest.raises(ValueError, match="1 row lies outside its bins"):
             attribute.encode([beyond])
 
 
@@ -250,7 +250,7 @@ def test_months_by_the_calendar():
     assert attribute.encode([f"{day}T13:05" for day in days]).tolist() == wanted
     assert attribute.code_names()[1] == "2019-03" and attribute.code_names()[0] == "2019-02-10 to 2019-02-28"
     with pytest.raises(
-        ValueError, match=r"1 rows lie outside its bins .* and 1 rows have a value that is no date"
+        ValueError, match=r"1 row lies outside its bins .* and 1 row has a value that is no date"
     ):
         attribute.encode([days[0], datetime.date(2021, 3, 5), "4.3.2021"])
 

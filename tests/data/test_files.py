@@ -146,12 +146,12 @@ def test_names_of_columns_are_exact(tmp_path):
             "w,n\nZaphod,0\nZaphod,1\n,77777\n",
             "t.csv",
             "'w': 2 rows lie outside its 2 labels .*; other: true counts them as one more label\\). "
-            "Attribute 'n': 1 rows",
+            "Attribute 'n': 1 row",
         ),
         (
             "w,n\na,1.5\na,Zaphod\na,\n",
             "t.csv",
-            r"'n': 2 rows lie outside its codes 0..3 \(.*\) and 1 rows have no value",
+            r"'n': 1 row lies outside its codes 0..3 \(.*\) and 1 row holds text \(.*\) and 1 row has no",
         ),
         (
             "w,n\na,1,Zaphod\n",
@@ -187,7 +187,7 @@ def test_bad_records_are_counted_and_never_shown(tmp_path, text, name, message):
 
 def test_all_attributes_are_checked_even_where_one_is_counted(tmp_path):
     data = Dataset.read(table_of(tmp_path, "w,n\na,0\nc,0\n"), DOMAIN)
-    with pytest.raises(ValueError, match="Attribute 'w': 1 rows"):
+    with pytest.raises(ValueError, match="Attribute 'w': 1 row"):
         data.marginals([("n",)])
 
 
@@ -196,7 +196,7 @@ def test_a_file_that_changes_is_checked_again(tmp_path):
     data = Dataset.read(path, DOMAIN)
     assert data.count() == 4
     table_of(tmp_path, "w,n\na,0\nb,9\n")
-    with pytest.raises(ValueError, match="Attribute 'n': 1 rows"):
+    with pytest.raises(ValueError, match="Attribute 'n': 1 row"):
         data.marginals([("n",)])
     path.unlink()
     with pytest.raises(ValueError, match=r"t\.csv cannot be read: there is no such file any more\."):
@@ -258,7 +258,7 @@ def test_weights(tmp_path, kind):
     data = Dataset.read(path, DOMAIN, weights="k", max_weight=2**40)
     assert data.marginals([("w",)])[0].tolist() == [2**40, 7, 0]
     assert (data.count(), data.weighted, data.max_weight) == (2**40 + 7, True, 2**40)
-    with pytest.raises(ValueError, match=re.escape("Weights: 1 rows are not integers in 0..7.")):
+    with pytest.raises(ValueError, match=re.escape("Weights: 1 row is not an integer in 0..7.")):
         Dataset.read(path, DOMAIN, weights="k", max_weight=7).validate()
 
 
@@ -269,7 +269,7 @@ def test_weights_that_are_no_integers(tmp_path):
     with pytest.raises(ValueError, match=re.escape("Weights: 3 rows are not integers in 0..7.")):
         data.validate()
     pq.write_table(pa.table({"w": ["a"], "n": [0], "k": [1.5]}), tmp_path / "t.parquet")
-    with pytest.raises(ValueError, match=r"Weights: 1 rows are not integers in 0..7"):
+    with pytest.raises(ValueError, match=r"Weights: 1 row is not an integer in 0..7"):
         Dataset.read(tmp_path / "t.parquet", DOMAIN, weights="k", max_weight=7).validate()
 
 

@@ -35,7 +35,7 @@ def test_records_in_files_are_mapped_when_they_are_read(tmp_path):
 def test_a_record_outside_the_old_domain_is_still_refused(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text("a,b\n0,1\n7,0\n")
-    with pytest.raises(ValueError, match="1 rows lie outside"):
+    with pytest.raises(ValueError, match="1 row lies outside"):
         Dataset.read(path, DOMAIN).recode(AFTER, CODES).marginals([("a",)])
 
 

@@ -48,7 +48,7 @@ def test_all_problems_in_one_message():
         tally.check()
     assert str(caught.value) == (
         "Attribute 'a': 3 rows lie outside its codes 0..2 (from 1 they are min: 1, max: 3; other "
-        "values are labels: [...]) and 1 rows have no value and it has no missing "
+        "values are labels: [...]) and 1 row has no value and it has no missing "
         "bucket (missing: true). Attribute 'b': 3 rows have no value and it has no missing bucket "
         "(missing: true). Weights: 2 rows are not integers in 0..9. Weights are whole numbers up to "
         "max_weight: multiply fractions, as of a survey, by 10 or 100, round them, and raise max_weight "

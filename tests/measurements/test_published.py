@@ -106,7 +106,15 @@ def test_the_file_of_a_release(tmp_path):
     [
         ("sex,value,stddev\nF,1,2\nX,2,2\n", {}, r"'X' is no value of 'sex' in the domain \(row 2\)"),
         ("sex,height,value,stddev\nF,1,2,1\n", {}, "a column for each attribute"),
-        ("sex,stddev\nF,1\n", {}, "the column value, which is needed"),
+        ("sex,stddev\nF,1\n", {}, "the column value, its count"),
+        ("sex,count\nF,1\n", {"stddev": 1}, r"^Did you mean value for count\? A file of"),
+        ("sex,age\nF,1\n", {"stddev": 1}, "^This looks like a table of records, which pgmjax release"),
+        ("sex,value,stddev\nF,33%,1\n", {}, "got '33%': a count of records, not a share"),
+        (
+            "condition,answer,sd\nsex=F,1,2\n",
+            {},
+            "columns query, value and stddev .* query for condition, value for answer, stddev for sd",
+        ),
         ("sex,value,stddev\nF,nan,1\nM,2,1\n", {}, "Row 1: value must be a finite number, got nan"),
         ("sex,value,stddev\nF,many,1\n", {}, "Row 1: value must be a number"),
         ("sex,value,stddev\nF,1,-2\n", {}, "Row 1: stddev must be > 0, got -2"),
@@ -124,6 +132,28 @@ def test_the_file_of_a_release(tmp_path):
 def test_what_is_refused(tmp_path, text, given, said):
     with pytest.raises(ValueError, match=said):
         published(tmp_path, text, **given)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("sex,age,value\nF,0,1\nF,Zaphod,4,2\n", "row 2: it has 4 fields, and 3 were expected"),
+        ("query,value\nsex=F,job=Zaphod,4\n", "row 1: it has 3 fields, .* a value with a comma needs quotes"),
+        ("Zaphod,Trillian\nF,1\n", "first line names no such column: is it a record"),
+        ("sex,value\nZaphod,1\n", r"What the file has is no value of 'sex' in the domain \(row 1\)"),
+        ("sex,value\nF,Zaphod\n", "Row 1: value must be a number such as 1180 or 0.5: write one"),
+        (b"sex,value\nZaphod\xe9,1\n", "it holds bytes that are not UTF-8"),
+        (b"sex,Zaphod\xe9\nF,1\n", "it holds bytes that are not UTF-8"),
+    ],
+)
+def test_what_may_be_a_table_of_records_is_not_quoted(tmp_path, text, said):
+    (tmp_path / "t.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ValueError, match=said) as caught:
+        read_published(tmp_path / "t.csv", DOMAIN, stddev=1)
+    error = caught.value
+    while error is not None:
+        assert "Zaphod" not in str(error)
+        error = error.__context__
 
 
 def test_files_that_cannot_be_read(tmp_path):

@@ -122,6 +122,10 @@ ERRORS = {
     "state='a,b' sex=Male": "Expected a comma before",
     "sex=Male OR age<30": "There is no OR: add up counts of conditions that exclude",
     "sex=Male AND NOT (age<30)": "There is no NOT before a condition",
+    "NOT sex=Male": "^There is no NOT before a condition: write sex!=Male.$",
+    "age BETWEEN 20 AND 30": "not in it: write age>=20,age<30.$",
+    "age=20-30": "^A range is two conditions: write age>=20,age<30.$",
+    "income=1..2": "^A range is two conditions: write income>=1,income<=2.$",
     "sex LIKE 'M%'": "There are no patterns",
     "weeks in [1, 5]": "for what lies between them",  # a list to some, and a range to others
     "SELECT count(*) WHERE sex=Male": "Write conditions alone",

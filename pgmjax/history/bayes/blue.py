@@ -227,10 +227,11 @@ class BestLinearUnbiased:
             return vectors - missing
         first = int(wrong[0])
         said, direction = self.coordinates.describe(targets, first, missing[first])
+        unseen = self.coordinates.unseen(targets, first, self.rows)
         raise NotEstimableError(
-            f"{wrong.size} of {len(vectors)} targets cannot be estimated from these {len(self.values)} "
-            f"answers: of target {first} they do not tell {said}. Ask for what is missing, or write "
-            "answer(query, biased=True) for the estimate of least norm.",
+            f"{unseen}{wrong.size} of {len(vectors)} targets cannot be estimated from these "
+            f"{len(self.values)} answers. Ask for what is missing, or give biased=True for the estimate of "
+            f"least norm. Of target {first} they do not tell {said}.",
             direction,
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ MAX_CELLS = 4096
 """The largest number of cells of a domain that is represented cell by cell."""
 _FEW_CELLS = 512
 _OUTSIDE = 1e-10  # of the squared length of a query: the kernel leaves no more digits, see `Span.spans`
-_NAMED = 4
+_NAMED = 2
 _MAX_ATTRIBUTES = 6
 
 
@@ -71,6 +72,16 @@ class Cells:
     def appended(self, row: Any) -> tuple[Cells, np.ndarray]:
         """Return coordinates that include one more row, which are the same, and the row's own [cells]."""
         return self, self.of(row)[0][0]
+
+    def unseen(self, targets: Any, which: int, answered: np.ndarray) -> str:
+        """Return a sentence on the attributes of a target that no answer [answers, cells] is about."""
+        if self.domain is None:
+            return ""
+        tables = (each.reshape(-1, *self.domain.shape) for each in (self.of(targets)[0][which], answered))
+        asked, known = (
+            [bool(np.ptp(each, axis=k + 1).any()) for k in range(len(self.domain))] for each in tables
+        )
+        return _unseen(self.domain, asked, known)
 
     def describe(self, targets: Any, which: int, missing: np.ndarray) -> tuple[str, np.ndarray]:
         """Describe the missing direction by its largest cells, and return it [cells]."""
@@ -138,6 +149,13 @@ class Span:
         transform[-1, -1] = 1 / length
         return Span(rows, transform), np.append(inside[0], length)
 
+    def unseen(self, targets: Any, which: int, answered: np.ndarray) -> str:
+        """Return a sentence on the attributes of a target that no answer is about."""
+        asked = Rows.of(targets, self.rows.domain).take([which])
+        return _unseen(
+            self.rows.domain, *((each.index != 0).any(axis=0).tolist() for each in (asked, self.rows))
+        )
+
     def describe(self, targets: Any, which: int, missing: np.ndarray) -> tuple[str, None]:
         """Describe the missing direction by the attributes whose joint effect is not estimable."""
         asked = Rows.of(targets, self.rows.domain).take([which])
@@ -159,6 +177,13 @@ class Span:
             if square > 0.01 * total or some == parts[0][1]
         ][:_NAMED]
         return "the effect of " + ", and of ".join(shown), None
+
+
+def _unseen(domain: Domain, asked: Iterable[bool], known: Iterable[bool]) -> str:
+    """Return a sentence on the attributes that are asked about and not known, or ""."""
+    strange = [name for name, *of in zip(domain, asked, known, strict=True) if of == [True, False]]
+    seen = ", ".join(itertools.compress(domain, known)) or "none"
+    return f"No answer is about {', '.join(strange)}: the history has {seen}. " if strange else ""
 
 
 def coordinates_of(rows: Rows) -> Cells | Span:

@@ -365,8 +365,8 @@ class Session(Named):
             advice = requirement.advice(lambda it: self._fits(it.query, *it.price(*terms)[:2]))
             reason = (
                 f"{found}; measuring it needs epsilon {as_text(epsilon)}, and all answers together would "
-                f"cost more than the cap: {as_text(self.cost)} of {as_text(self.cap)} is spent in the "
-                f"dearest cell. {advice}"
+                f"cost more than the cap: {as_text(self.cost)} of {as_text(self.cap)} is spent where "
+                f"most was asked. {advice}"
             )
         return {**asked, "kind": "refused", "value": None, "interval": None, "stddev": None, "reason": reason}
 

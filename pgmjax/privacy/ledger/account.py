@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from pgmjax._internal import checks
-from pgmjax.data.definition import OpenDefinition, TableDefinition
+from pgmjax.data.definition import OpenDefinition, TableDefinition, instead_of_drop
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.data.unit import Unit, change
@@ -401,15 +401,16 @@ def definition_row(
                 f"The definition of the table has another unit, {definition.unit}: give one of them."
             )
         definition, unit = dataclasses.replace(definition, unit=unit), None
-    if isinstance(definition, OpenDefinition) and definition.relation is not relation:
+    if isinstance(definition, OpenDefinition):
+        if definition.relation is not relation:
+            raise ValueError(
+                f"The definition of the table is for {definition.relation.value}, and the account is under "
+                f"{relation.value}: give the same relation."
+            )
+    elif definition.rows_outside == "drop" and relation is Relation.REPLACE_ONE:
         raise ValueError(
-            f"The definition of the table is for {definition.relation.value}, and the account is under "
-            f"{relation.value}: give the same relation."
-        )
-    if definition.rows_outside == "drop" and relation is Relation.REPLACE_ONE:
-        raise ValueError(
-            'rows_outside "drop" makes the number of records private, and replace-one makes it public: take '
-            '"missing" or "clip", or the relation add-remove.'
+            'rows_outside "drop" makes the number of records private, and replace-one makes it public: '
+            f"{instead_of_drop(definition.domain)}."
         )
     text = json.dumps({**definition.to_dict(), "label_delta": as_text(label_delta)})
     return {"account": account, "definition": text, "unit": "" if unit is None else word("unit", unit)}

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal.files import array_of
-from pgmjax._internal.migration import REGISTERED
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.definition import OpenDefinition, TableDefinition
 from pgmjax.data.ratings import Ratings
@@ -81,7 +80,8 @@ class HeldTable:
             raise ValueError(
                 f"The ledger {ledger.path} has no account for this table, or the table's file was changed. "
                 "Nothing was spent. The table's holder adds it to the account of the same people (pgmjax "
-                f"ledger add-version, Ledger.add_version) or registers it (ledger init; {REGISTERED})."
+                "ledger add-version, Ledger.add_version) or registers it (pgmjax ledger init, "
+                "Ledger.register)."
             )
         account, digest = found
         known = account.versions.index(digest) + 2 if digest in account.versions else 1

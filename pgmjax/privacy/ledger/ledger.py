@@ -16,7 +16,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pgmjax._internal import checks, files, migration
+from pgmjax._internal import checks, files
 from pgmjax.data import fingerprint
 from pgmjax.data.definition import OpenDefinition, TableDefinition
 from pgmjax.data.domain import Domain
@@ -510,7 +510,7 @@ class Ledger:
         known = ", ".join(account.name for account, _ in ledger_account.accounts(connection)) or "none"
         raise ValueError(
             f"There is no account {name!r} in {self.path}; accounts: {known}."
-            + ("" if known != "none" else f" Register one: {migration.REGISTERED}, or pgmjax ledger init.")
+            + ("" if known != "none" else " Register one: pgmjax ledger init, or Ledger.register.")
         )
 
 
@@ -530,8 +530,8 @@ def make_file(path: pathlib.Path, timeout: float) -> None:
         if os.path.lexists(found):
             part = "" if not suffix else ", which belongs to an earlier ledger of that name"
             raise LedgerError(
-                f"{found} exists{part}. A ledger is never written over: open it with "
-                "privacy.Ledger.open(path), or choose another name."
+                f"{found} exists{part}. A ledger is never written over: use it "
+                "(--ledger, privacy.Ledger.open), or choose another name."
             )
     key = chain.create_key(path)
     made = [chain.key_path(path)]

@@ -101,9 +101,8 @@ class Meter:
                 continue
             if event.epsilon is None:
                 raise ValueError(
-                    f"Event {place} ({event.kind}) has no pure epsilon, which is what this account counts: "
-                    "leave the delta out, for Laplace noise. Nothing was charged. (Only an account that was "
-                    "made with a delta takes runs with one.)"
+                    "This account was made without a delta: leave the delta out, for Laplace noise. Nothing "
+                    f"was charged. (It counts pure epsilon, and event {place}, {event.kind}, has none.)"
                 )
             costs.append(exact_epsilon(event.epsilon))
         return (self._units(sum(costs, Fraction(0))),)

@@ -192,7 +192,7 @@ def test_what_is_withheld_goes_to_the_holder_s_log(tmp_path):
     with pj.privacy.holder_log(log), pytest.raises(TableReadError) as caught:
         private.measure([pj.queries.marginal(["a"])], epsilons=["0.5"])
     assert "1 rows" not in str(caught.value) and caught.value.__context__ is None
-    assert "1 rows lie outside its 3 labels" in log.read_text() and log.stat().st_mode & 0o077 == 0
+    assert "1 row lies outside its 3 labels" in log.read_text() and log.stat().st_mode & 0o077 == 0
 
 
 def test_dropped_rows_make_the_number_of_records_private(tmp_path, ledger):
@@ -213,7 +213,7 @@ def test_the_commands_of_the_holder(tmp_path, capsys):
     init += ["--domain", tmp_path / "wide.json"]
     assert main([*map(str, init)]) == 2
     said = capsys.readouterr().err
-    assert "1 rows lie outside its 3 labels" in said and "--rows-outside" in said and not out.exists()
+    assert "1 row lies outside its 3 labels" in said and "--rows-outside" in said and not out.exists()
     assert main([*map(str, init), "--rows-outside", "drop", "--record-is", "person"]) == 0
     assert "One record is of one person" in capsys.readouterr().out
     second = table(tmp_path / "u.csv", "xyq")

@@ -46,7 +46,9 @@ def test_caps_with_an_end_are_exact(cap):
 def test_gaussians_on_a_pure_account_are_refused(tmp_path):
     with Ledger.create(tmp_path / "budgets") as ledger:
         ledger.register("table", epsilon=1, relation="add-remove", digest="abc")
-        with pytest.raises(ValueError, match=r"no pure epsilon.*leave the delta out, for Laplace noise"):
+        with pytest.raises(
+            ValueError, match=r"made without a delta: leave the delta out, for Laplace noise.*pure epsilon"
+        ):
             ledger.reserve("table", "run", {}, [Concentrated("0.01")], **RULES)
 
 

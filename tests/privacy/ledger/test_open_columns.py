@@ -129,7 +129,7 @@ def test_an_account_without_delta_finds_numbers_but_no_labels(path, ledger):
     with pytest.raises(ValueError, match="may be text: job"):
         register(ledger, path, delta=0)
     register(ledger, path, NUMBERS, delta=0)
-    with pytest.raises(ValueError, match="no pure epsilon"):
+    with pytest.raises(ValueError, match="made without a delta"):
         find(path, ledger)
     release = find(path, ledger, plain(1, 0))
     assert [*release.domain] == ["sex", "age"] and ledger.account("t").spent == 1
