@@ -22,7 +22,6 @@ from pgmjax.data.attribute import Attribute
 from pgmjax.data.domain import Domain, as_domain
 from pgmjax.data.draft import Draft
 from pgmjax.data.encoding import text_of
-from pgmjax.data.population import Population
 from pgmjax.data.relation import AnyRelation, Relation
 from pgmjax.data.unit import Unit, check_unit
 from pgmjax.discovery import Discovery
@@ -32,61 +31,15 @@ from pgmjax.mechanisms.parameters import PrivacyParameters
 from pgmjax.model.row_file import decoded_rows
 from pgmjax.model.sampling import ROUND
 from pgmjax.privacy.left_out import CountLeftOut
-from pgmjax.queries import text as query_text
 from pgmjax.queries.workload import KWay, Workload
 from pgmjax.release import folder as release_folder
+from pgmjax.release.analysis import Answer
 from pgmjax.release.release import Release
 from pgmjax.release.report import render
 from pgmjax.release.run_folder import OtherRun, RunFolder
 from pgmjax.release.unfinished import UnfinishedRun
-from pgmjax.release.whole_table import in_words
 
 _ONE_FIT = threading.Lock()
-
-
-class Answer(NamedTuple):
-    """An answer of a release.
-
-    Attributes:
-        estimate: the best count from the model and the noisy counts together; it lies in its interval.
-        low: lower end of the 95 % interval of the noisy counts; None if they do not determine the answer.
-        high: its upper end.
-        share: the estimate over the model's total, inside its interval.
-        share_low: lower end of the 95 % interval of the share; None if it is not determined.
-        share_high: its upper end.
-        population: what count and share are of, with the cells that count other values too.
-        interpolated: a sentence on each bin that a bound cuts; no interval covers how values lie in it.
-        whole: the ends of 95 % intervals of count and share in the whole table, if what it leaves out was
-            counted; None if nothing bounds them.
-    """
-
-    estimate: float
-    low: float | None
-    high: float | None
-    share: float
-    share_low: float | None
-    share_high: float | None
-    population: Population
-    interpolated: tuple[str, ...] = ()
-    whole: tuple[tuple[float, float], tuple[float, float]] | None = None
-
-    @property
-    def determined(self) -> bool:
-        """True if what was measured determines the answer."""
-        return self.low is not None
-
-    def __str__(self) -> str:
-        counted = "rows" if self.population.max_weight is None else "in weight"
-        said = f"{self.estimate:,.1f} {counted}"
-        if self.low is None or self.high is None:
-            said += f" (no interval: it rests on the model alone), {self.share:.2%}"
-        else:
-            said += f" (95 % interval {self.low:,.1f} to {self.high:,.1f}), {self.share:.2%}"
-        if self.share_low is not None and self.share_high is not None:
-            said += f" (95 % interval {self.share_low:.2%} to {self.share_high:.2%})"
-        covered = (query_text.NOT_COVERED,) if self.interpolated else ()
-        whole = () if self.whole is None else (f"{in_words(*self.whole)}.",)
-        return " ".join([f"{said}.", *self.interpolated, *covered, *whole, *self.population.sentences()])
 
 
 class Synthesizer(Named):
@@ -375,19 +328,7 @@ class Synthesizer(Named):
         Raises:
             ValueError: not fitted yet, or a condition that the domain does not allow.
         """
-        release = self.release
-        asked = query_text.conditions(text, release.domain, interpolate=True)
-        found = release.report(asked.query)
-        low, high = found.intervals[0].tolist() if found.determined[0] else (None, None)
-        share = float(found.share(release.model.total)[0])
-        least, most = found.shares[0].tolist() if np.isfinite(found.shares[0]).all() else (None, None)
-        population, whole = release.population.of_cells(asked.codes), None
-        if population.omitted is not None and low is not None:
-            bounds = release.whole_table(asked.query)
-            whole = tuple(bounds.counts[0].tolist()), tuple(bounds.shares[0].tolist())
-        return Answer(
-            float(found.estimates[0]), low, high, share, least, most, population, asked.notes, whole
-        )
+        return self.release.query(text)
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write the report of the release, one HTML file that opens offline.

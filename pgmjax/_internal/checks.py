@@ -97,7 +97,8 @@ def integer(name: str, value: Any, low: int | None = None, high: int | None = No
         ValueError: outside low..high.
     """
     if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal):
-        meant = ": give a whole number such as 10" if isinstance(value, str) else ""
+        such = "4_000_000_000" if name.endswith("bytes") else "10"
+        meant = f": give a whole number such as {such}" if isinstance(value, str) else ""
         raise TypeError(f"{name} must be an integer, got {type(value).__name__}{meant}.")
     result: int | None = None
     # infinite, no number, or beyond a float, where a Decimal of ten characters has a billion digits

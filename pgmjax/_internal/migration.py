@@ -164,6 +164,15 @@ _ELSEWHERE: Mapping[str, str] = {
         ("epsilon", "delta", "relation"), "it is given where a mechanism, a Synthesizer or a Budget is made"
     ),
     **dict.fromkeys(("insecure_seed", "mechanism"), "it is given where the Synthesizer is made"),
+    **dict.fromkeys(
+        ("Estimator(seed)", "Estimator(random_state)"),
+        "a fit draws nothing, and sample(rows, seed) of its model has one",
+    ),
+    **dict.fromkeys(
+        (f"{n}(max_model_size)" for n in ("AIM", "BatchAIM", "MST", "Synthesizer")),
+        "here it is max_cells, which counts cells of 8 bytes: 80 MB are 10_000_000",
+    ),
+    "Ledger.create(epsilon)": f"the cap of an account is given to {REGISTERED}",
     "Synthesizer(random_state)": _NO_SEED.format("insecure_seed=0"),
     "Synthesizer(seed)": _NO_SEED.format("insecure_seed=0"),
     **dict.fromkeys(
@@ -206,6 +215,8 @@ _MEANT: Mapping[str, str] = {
     "mechanism": "a name, or one with its settings, such as pj.mechanisms.AIM(1, relation, rounds=3)",
     "backend": "leave it out for secure noise; SeededBackend(0, insecure=True) is for experiments",
     "rows_to_arrow(columns)": "the rows model.sample(1000)",
+    "posterior(blue)": "BestLinearUnbiased.of(history)",
+    "DifferentiableFit(answers)": 'the marginals or queries that are wanted, such as [("age", "sex")]',
     "run(grid)": "SweepGrid.read(path)",
     "local.respond(mechanism)": "mechanisms.RandomizedResponse, the one that the collector runs",
 }
@@ -239,7 +250,11 @@ _WRITTEN: Mapping[str, str] = {
         f"queries.{n}": f'queries.kronecker({{"age": queries.{n}()}})'
         for n in ("identity", "total", "prefix", "all_ranges")
     },
-    "queries.range": "queries.range(18, 64), with both ends",
+    "queries.range": 'queries.kronecker({"age": queries.range(18, 64)}), with both ends',
+    "queries.point": 'queries.kronecker({"sex": queries.point("F")})',
+    "OpenTable": "discovery.OpenTable.from_frame(frame), or OpenTable.read(path)",
+    "Domain.decode": 'domain.decode({"age": [0, 1]})',
+    "Dataset.recode": 'data.recode(domain, {"age": [0, 0, 1]}), with the new code of each old one',
     "Ledger": 'Ledger.create("privacy.ledger"), or Ledger.open of one that is there',
     "AnyRelation": '"add-remove" or "replace-one"',
     "local.respond": "local.respond(domain, record, mechanism), such as "
@@ -275,7 +290,7 @@ _OF_CLASS: Mapping[tuple[str, str], str] = {
     ("Synthesizer", "domain"): "release.domain",
     ("Synthesizer", "marginal"): "release.model.marginal(clique)",
     ("Synthesizer", "load"): "pgmjax.load(folder), whose model.sample draws rows",
-    **{(n, "marginal"): "model.marginal(clique)" for n in ("Release", "SavedRelease")},
+    **{(n, "marginal"): "release.model.marginal(clique)" for n in ("Release", "SavedRelease")},
     **{("SavedRelease", n): f"record[{n!r}]" for n in ("epsilon", "spent", "statement")},
     ("SavedRelease", "domain"): "model.domain",
     ("SavedRelease", "save"): "saved already: copy the folder",
@@ -312,13 +327,11 @@ _OF_CLASS: Mapping[tuple[str, str], str] = {
     ("Domain", "infer"): "from_public_data(frame), if anybody may see the table, or pgmjax domain draft",
     ("Synthesizer", "estimate"): "release.estimate(function, draws)",
     ("Synthesizer", "error_bars"): "query(text), whose answer has an interval",
-    ("Release", "query"): 'report(query), such as of queries.marginal(["sex"]), or Synthesizer.query(text)',
-    ("SavedRelease", "query"): 'report(query), such as of queries.marginal(["sex"]), or pgmjax query FOLDER',
-    ("GraphicalModel", "query"): 'answer(query), such as of queries.marginal(["sex"])',
-    ("SavedRelease", "sample"): "model.sample(rows, seed)",
+    ("GraphicalModel", "query"): "answer('sex=F,age<30')",
+    ("SavedRelease", "sample"): "release.model.sample(rows, seed)",
     ("History", "sample"): "MaxEntropy().fit(history, total).sample(rows)",
     ("Synthesizer", "sample_to"): "sample(n).to_csv(path), or release.model.sample_to(path, rows)",
-    ("Release", "sample"): "model.sample(rows, seed)",
+    ("Release", "sample"): "release.model.sample(rows, seed)",
     **{
         ("Dataset", n): "count(), the number of records, which is private"
         for n in ("num_records", "num_rows", "n_rows", "size", "records")
@@ -327,12 +340,16 @@ _OF_CLASS: Mapping[tuple[str, str], str] = {
         ("Ledger", n): "accounts(), with what each may spend and has spent"
         for n in ("remaining", "spent", "epsilon", "cap", "balance", "budget")
     },
+    ("Domain", "encode"): "attribute(name).encode(values)",
+    ("pgmjax", "load_demo"): "data.demo.load()",
+    ("pgmjax", "demo"): "data.demo.load()",
+    **{(n, "fit"): "run(data, workload)" for n in ("Marginals", "MST", "AIM", "HDMM", "MWEM", "PrivBayes")},
     **{("Account", n): "cap - spent" for n in ("remaining", "balance", "left")},
     **{
         (
             learner,
             n,
-        ): "learn(domain, measurements, learner).predict(queries); what learner.fit(...) returns predicts too"
+        ): "fit(x, y), which returns what predicts, or learn(domain, measurements, learner).predict(queries)"
         for learner in ("Ridge", "Linear", "MLP", "EngineLearner", "SklearnLearner")
         for n in ("predict", "predict_proba", "score", "transform", "coef_")
     },
@@ -361,6 +378,9 @@ _COLUMN: Mapping[str, str] = {
 """What stands for the name of a column as an attribute of a class with a domain."""
 
 
+_FEW = 12
+
+
 def missing(owner: str, name: str, known: Iterable[str] = ()) -> AttributeError:
     """Return the error for an attribute that an owner does not have, of those that are known.
 
@@ -371,7 +391,10 @@ def missing(owner: str, name: str, known: Iterable[str] = ()) -> AttributeError:
     page = "; see docs/migration.md" if name in MBI and (owner, name) not in _OF_CLASS else ""
     found = _OF_CLASS.get((owner, name)) or MBI.get(name) or _OTHERS.get(name)
     here = f": here it is {found}{page}" if found else ""
+    known = [*known]
     meant = "" if here else checks.did_you_mean(name, known)
+    if not here and not meant and 0 < len(known) <= _FEW:
+        meant = f" It has {', '.join(sorted(known))}."
     return AttributeError(f"{owner} has no {name!r}{here}.{meant}", name=name)
 
 

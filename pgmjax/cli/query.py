@@ -305,7 +305,7 @@ def _lines(clique: Clique, names: list[list[str]], **columns: np.ndarray) -> Ite
 
 def _perturbed_conditions(table: PerturbedTable, texts: list[str], as_json: bool) -> None:
     asked = [query_text.conditions(text, table.domain) for text in texts]
-    codes = [{name: map(Code, each.codes[name]) for name in each.codes} for each in asked]
+    codes = [{name: [*map(Code, found)] for name, found in each.codes.items()} for each in asked]
     answers = answer_conditions(table, codes, useless="answer").times(table.rows)
     low, high = _interval(answers)
     shares = answers.value / table.rows

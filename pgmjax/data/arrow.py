@@ -194,6 +194,10 @@ def as_frame(frame: Any) -> Any:
     return frame.to_arrow_table() if type(frame).__name__ == "DuckDBPyRelation" else frame
 
 
+_FRAME_OF_PATH = "read the file first, by pandas.read_csv(path), or take Dataset.read(path, domain)"
+_FRAME = "make one, such as by pandas.DataFrame(records), or collect a lazy one"
+
+
 def column_names(frame: Any) -> list[Any]:
     """Return the names of the columns of a pandas, polars or Arrow table.
 
@@ -208,8 +212,7 @@ def column_names(frame: Any) -> list[Any]:
     if names is None:
         raise TypeError(
             "The frame must be a pandas or polars DataFrame or an Arrow table, got "
-            f"{type(frame).__name__}: make one, such as by pandas.DataFrame(records), or collect a lazy "
-            "one; from_columns takes columns of codes."
+            f"{type(frame).__name__}: {_FRAME_OF_PATH if isinstance(frame, str) else _FRAME}."
         )
     if getattr(names, "nlevels", 1) > 1:
         raise ValueError(

@@ -191,10 +191,6 @@ class Attribute:
             return None
         return self.bins[:-1] if np.allclose(np.diff(self.bins), self.grid) else None
 
-    def code(self, number: int) -> int:
-        """Return a code as a query names it: a `Code` where a number would be a value."""
-        return int(number) if self.numbers is None else Code(number)
-
     @functools.cached_property
     def coder(self) -> Coder:
         """The encoder behind `encode`, used by readers of tables batch by batch."""
@@ -367,6 +363,11 @@ class Attribute:
         return names
 
 
+def named_code(attribute: Attribute, code: int) -> int:
+    """Return a code as a query names it: a `Code` where a number would be a value."""
+    return int(code) if attribute.numbers is None else Code(code)
+
+
 def code_of(attribute: Attribute, value: Any, said: str = "") -> int:
     """Return the code of a value.
 
@@ -390,7 +391,7 @@ def code_of(attribute: Attribute, value: Any, said: str = "") -> int:
     """
     value = value.item() if hasattr(value, "item") and np.ndim(value) == 0 else value
     if isinstance(value, Code):
-        return attribute.code(value)
+        return named_code(attribute, value)
     if isinstance(value, str):
         code = _code_of_text(attribute, value)
     elif attribute.numbers or isinstance(value, bool) or (attribute.labels and not isinstance(value, int)):
@@ -399,7 +400,7 @@ def code_of(attribute: Attribute, value: Any, said: str = "") -> int:
         code = value if isinstance(value, int) and 0 <= value < attribute.size else OUTSIDE
     if code < 0:
         raise ValueError(f"{said + ': ' if said else ''}{_no_value(attribute, value)}")
-    return attribute.code(code)
+    return named_code(attribute, code)
 
 
 def _raw_code(attribute: Attribute, value: Any) -> int:
@@ -432,8 +433,8 @@ def _no_value(attribute: Attribute, value: Any) -> str:
     shown = f"{value!r:.40}" if isinstance(value, str | int | float) else f"a {type(value).__name__}"
     if attribute.bins is not None and attribute.numbers is None:
         return (
-            f"{attribute.name!r} is binned and {shown} is not one of its bins: write one of {some}, or "
-            "compare with a bin edge (< or >=)."
+            f"{attribute.name!r} is binned and {shown} is not one of its bins: write one of {some}; "
+            "conditions in text may compare with a bin edge (< or >=)."
         )
     meant = checks.did_you_mean(value, names) if isinstance(value, str) else ""
     return f"{shown} is not a value of {attribute.name!r}: it has {some}.{meant}"

@@ -29,11 +29,11 @@ def as_clique(domain: Container[str], attributes: Any, *, exact: bool = False) -
         ('sex', 'age')
     """
     if isinstance(attributes, str):
+        names = tuple(name.strip() for name in re.split("[,*:]", attributes) if name.strip())
+        lone = f"({attributes!r},) for one attribute, ({attributes!r}, 'other') for a pair"
         raise TypeError(
-            f"A clique must be a tuple of attribute names, got a lone string: write ({attributes!r},) "
-            f"for one "
-            f"attribute, ({attributes!r}, 'other') for a pair, and [({attributes!r}, 'other')] for a "
-            f"list of one."
+            "A clique must be a tuple of attribute names, got a lone string: write "
+            f"{names if len(names) > 1 else lone}, and a list of such tuples where several are asked for."
         )
     checks.kind(attributes, Sequence, "A clique must be a tuple of attribute names", "write ('age', 'sex')")
     given = tuple(attributes)

@@ -176,11 +176,12 @@ class Domain(Named):
         Warns:
             UserWarning: always, because a domain inferred from private data reveals its values.
         """
+        found = cls(infer(frame, bins, max_labels))
         checks.warn(
             "This domain shows which values occur in the table it was taken from: use it only where "
             "that table is public, and write the domain of a private table by hand."
         )
-        return cls(infer(frame, bins, max_labels))
+        return found
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name}: {size}" for name, size in self.sizes.items())
@@ -328,12 +329,12 @@ def as_domain(domain: Any, call: str, *others: Any) -> Domain:
     Example:
         >>> as_domain([1, 2], "Dataset.from_frame(domain, frame)", Domain({"a": 2}))
         Traceback (most recent call last):
-        TypeError: the domain stands in another place: write Dataset.from_frame(domain, frame).
+        TypeError: the domain is given in another place: write Dataset.from_frame(domain, frame).
     """
     if isinstance(domain, Domain):
         return domain
     if any(isinstance(other, Domain) for other in others):
-        raise TypeError(f"the domain stands in another place: write {call}.")
+        raise TypeError(f"the domain is given in another place: write {call}.")
     made = ", with pgmjax.Domain(mapping) for the domain" if isinstance(domain, Mapping) else ""
     made = ", with pgmjax.Domain.read(file) for the domain" if isinstance(domain, str | os.PathLike) else made
     raise TypeError(f"domain must be a pgmjax.Domain, got {type(domain).__name__}: write {call}{made}.")

@@ -774,9 +774,8 @@ def _check_increasing(said: str, values: Sequence[Any], texts: Sequence[str]) ->
     for index, (low, high) in enumerate(itertools.pairwise(values), 1):
         if not low < high:
             with at(index):
-                raise ValueError(
-                    f"{said} must increase, got {texts[index]} behind {texts[index - 1]}. Sort them."
-                )
+                then = "It stands twice: leave one out." if low == high else "Sort them."
+                raise ValueError(f"{said} must increase, got {texts[index]} after {texts[index - 1]}. {then}")
 
 
 def check_notation(attribute: Any) -> None:

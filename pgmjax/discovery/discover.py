@@ -365,7 +365,8 @@ class _Search:
 
 _NO_DELTA = (
     "Labels of text cannot be found without a delta, as the absence of a rare label would tell: give a "
-    "delta above 0 (--delta), or say in a domain what the columns are, {bins: discover} for numbers (a frame "
+    "delta such as 1e-6 (--delta 1e-6, or delta=1e-6 where the Synthesizer or mechanism is made), or say "
+    "in a domain what the columns are, {bins: discover} for numbers (a frame "
     "does not say it: its types follow from its values). Nothing was spent."
 )
 

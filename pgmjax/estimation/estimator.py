@@ -158,6 +158,8 @@ class Estimator(Named):
     def __post_init__(self) -> None:
         if isinstance(self.devices, str):
             raise TypeError("devices is how many share a fit; which kind they are JAX chooses (docs/gpu.md).")
+        if isinstance(self.loss, Domain):
+            raise TypeError("The domain is given to fit: write Estimator().fit(domain, measurements).")
         checks.set_integers(self, "max_steps", "devices", low=1)
         if self.tol is not None:
             checks.number("tol", self.tol, at_least=0)

@@ -107,8 +107,10 @@ def total_of(constraints: Sequence[Any], total: float | None) -> float | None:
         return total
     if total is not None and abs(total - fixed[0].total) > AGREE * fixed[0].total:
         raise ValueError(
-            f"the constraints are infeasible: the fixed marginal over {fixed[0].clique} does not sum to the "
-            "total that was given. Leave the total out, or correct one of them."
+            f"the constraints are infeasible: the fixed marginal over {fixed[0].clique} sums to "
+            f"{fixed[0].total:,.6g}, and the total that was given is {total:,.6g}: a fixed marginal holds "
+            "counts, "
+            "and shares are multiplied by the total."
         )
     return fixed[0].total if total is None else total
 

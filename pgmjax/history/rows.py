@@ -22,8 +22,9 @@ from pgmjax._internal import checks
 from pgmjax.data.domain import Domain
 from pgmjax.history.prior import ProductPrior
 from pgmjax.queries import DenseMatrix, Query
+from pgmjax.queries import text as query_text
 from pgmjax.queries.block import AttributeQuery
-from pgmjax.queries.query import A_CONDITION, MAX_MATRIX_ENTRIES
+from pgmjax.queries.query import MAX_MATRIX_ENTRIES
 
 MAX_JOINT_CELLS = 4_000_000
 """Largest number of cells for which the entries of a row with several terms are enumerated."""
@@ -77,14 +78,12 @@ class Rows:
             if queries.domain.sizes != domain.sizes:
                 raise ValueError(f"the rows must be over {domain!r}, got rows over {queries.domain!r}.")
             return queries
-        several = [queries] if isinstance(queries, Query) else list(queries)
-        for query in several:
-            checks.kind(query, Query, "rows are made of queries on cliques", A_CONDITION)
+        listed = [queries] if isinstance(queries, Query | str) else queries
+        several = [query_text.asked(domain, each) for each in listed]
         tables = [VectorTable(size) for size in domain.shape]
         parts: list[Part] = []
         start = 0
-        for query in several:
-            asked = query.over(domain)
+        for asked in several:
             if isinstance(asked, DenseMatrix) and len(asked.clique) > 1:
                 parts.append(_of_joint(asked, domain, tables, start))
             else:

@@ -27,6 +27,7 @@ from pgmjax.measurements.inputs import Input
 from pgmjax.measurements.linear import LinearMeasurement, over_domain
 from pgmjax.measurements.noise import DiscreteNoise, read_noise
 from pgmjax.queries import Query
+from pgmjax.queries import text as query_text
 from pgmjax.queries.workload import Workload
 
 MAX_TRACED = 5000
@@ -66,8 +67,8 @@ class Predictor:
         Raises:
             ValueError: a query on attributes that no learner covers together, or that cannot be encoded.
         """
-        if isinstance(queries, Query):
-            return self._predict(queries)
+        if isinstance(queries, Query | str):
+            return self._predict(query_text.asked(self.domain, queries))
         workload = queries if isinstance(queries, Workload) else Workload(queries)
         return [self._predict(entry.query) for entry in workload.entries]
 

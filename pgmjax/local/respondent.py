@@ -155,12 +155,13 @@ def respond(domain: Domain, record: Mapping[str, Any], mechanism: Any) -> Pertur
     return PerturbedRecord(uuid.uuid4().hex, tuple(table.columns), table.secure, _digest(domain, some))
 
 
-def collect(domain: Domain, responses: Iterable[PerturbedRecord]) -> PerturbedTable:
+def collect(domain: Domain, responses: Iterable[PerturbedRecord | Mapping[str, Any]]) -> PerturbedTable:
     """Return the answers that have arrived as one perturbed table, without the order of their arrival.
 
     Args:
         domain: the public domain, as the respondents had it.
-        responses: all of one design: groups, encodings and probabilities.
+        responses: all of one design: groups, encodings and probabilities; as `respond` returns them, or as
+            the content of its JSON.
 
     Raises:
         TypeError: they are no responses.
@@ -171,16 +172,19 @@ def collect(domain: Domain, responses: Iterable[PerturbedRecord]) -> PerturbedTa
     """
     domain = as_domain(domain, "collect(domain, responses)", responses)
     if isinstance(responses, PerturbedRecord | str | Mapping) or not isinstance(responses, Iterable):
-        raise TypeError(f"responses must be a list of what respond returned, got {type(responses).__name__}.")
-    arrived = list(responses)
+        raise TypeError(
+            f"responses must be a list of what respond returned, got {type(responses).__name__}: of a file "
+            "of pgmjax respond write [json.loads(line) for line in open(path)]."
+        )
+    arrived = [PerturbedRecord.from_dict(each) if isinstance(each, Mapping) else each for each in responses]
     if not arrived:
         raise ValueError("No response has arrived: there is nothing to estimate from.")
     first, seen = arrived[0], dict[str, int]()
     for number, each in enumerate(arrived, start=1):
         if not isinstance(each, PerturbedRecord):
             raise TypeError(
-                f"response {number} must be what respond returned, got {type(each).__name__}: a text in JSON "
-                "is read by PerturbedRecord.from_dict(json.loads(text))."
+                f"response {number} must be what respond returned, or that read from JSON by json.loads, got "
+                f"{type(each).__name__}."
             )
         if (before := seen.setdefault(each.id, number)) != number:
             raise ValueError(f"Responses {before} and {number} are the same one ({each.id}): keep one.")

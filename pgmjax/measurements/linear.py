@@ -237,8 +237,10 @@ def over_domain(domain: Domain, measurements: Any) -> tuple[LinearMeasurement, .
         ValueError: a measurement that does not fit the domain.
     """
     then = "give a list; a table is measured first, by a mechanism's run or a Synthesizer's fit"
+    if hasattr(measurements, "measurements"):
+        then = f"give the measurements of the {type(measurements).__name__}, its attribute of that name"
     given = checks.several("measurements", measurements, "LinearMeasurement", then)
     for one in given:
-        then = "write LinearMeasurement(clique, values, stddev, query)"
+        then = "write LinearMeasurement(clique, values, stddev, query); queries come after the measurements"
         checks.kind(one, LinearMeasurement, "measurements must be LinearMeasurement", then)
     return tuple(one.over(domain) for one in given)

@@ -407,7 +407,8 @@ def read_universe(universe: Any) -> str | tuple[Clique, ...]:
     if isinstance(universe, str):
         return checks.choice("universe", universe, ("attributes", "joint"))
     several = checks.several("universe", universe, "lists of names")
-    groups = tuple(tuple(checks.several("a list of universe", group, "names")) for group in several)
+    then = "write [['age', 'sex']] for two together, and [['age'], ['sex']] for each by itself"
+    groups = tuple(tuple(checks.several("each list of universe", group, "names", then)) for group in several)
     names = [name for group in groups for name in group]
     if not groups or not all(groups):
         raise ValueError("universe must hold lists of at least one attribute each.")

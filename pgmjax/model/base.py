@@ -13,7 +13,7 @@ from pgmjax.data.attribute import Attribute
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.measurements.inputs import Input
-from pgmjax.queries.query import A_CONDITION, Query
+from pgmjax.queries.query import Query
 
 MOST_ROWS = 10**12
 
@@ -64,23 +64,6 @@ class Model(Protocol):
 
     def save(self, folder: Any) -> None:
         """Save to a folder that `pgmjax.load` reads."""
-
-
-def query_over(domain: Domain, query: Query) -> Query:
-    """Return a query over a model's attributes; refuse what is none.
-
-    Raises:
-        TypeError: not a query of `pgmjax.queries`.
-        ValueError: a query that does not fit the domain.
-    """
-    checks.kind(
-        query,
-        Query,
-        "answer takes a query over named attributes, such as queries.kronecker({'age': "
-        "queries.prefix()}) or queries.marginal(('age',))",
-        A_CONDITION,
-    )
-    return query.over(domain)
 
 
 class NamedMarginals(Named):

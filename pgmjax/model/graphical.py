@@ -26,13 +26,12 @@ from pgmjax.measurements.inputs import Input
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.marginals import noisy_marginal
 from pgmjax.model import answering, io
-from pgmjax.model.base import query_over
 from pgmjax.model.calibrated import CalibratedModel
 from pgmjax.model.clique_vector import CliqueVector, summed
 from pgmjax.model.rows import ModelRows
 from pgmjax.plotting import marginals as pictures
 from pgmjax.plotting import tree
-from pgmjax.queries import Query
+from pgmjax.queries import text as query_text
 
 CHECK_SECONDS = 10.0  # forecast time of a check that some cell is possible, when a model is made or loaded
 FOLDER = files.ArrayFolder(io.RECORD, formats.MODEL)
@@ -184,7 +183,7 @@ class GraphicalModel(ModelRows):
         self.limits.require_cells(self.domain.size(clique), f"the marginal of {clique}")
         return self._host.marginal(self._numbers(clique))
 
-    def answer(self, query: Query) -> np.ndarray:
+    def answer(self, query: Any) -> np.ndarray:
         """Answer a linear query, factor by factor if it is factored.
 
         Args:
@@ -197,7 +196,7 @@ class GraphicalModel(ModelRows):
         References:
             McKenna et al. 2019, Algorithm 3 and Table 2 (Appendix B).
         """
-        query = query_over(self.domain, query)
+        query = query_text.asked(self.domain, query)
         if any(set(query.clique) <= set(known) for known in self.known_marginals.cliques):
             return self.total * np.asarray(query.apply(self._probabilities(query.clique)), np.float64)
         return self.total * answering.answer(self.domain, self._host, self._numbers, query)

@@ -23,9 +23,9 @@ from pgmjax.inference.plan.structure import Structure
 from pgmjax.kernels.log_sum_exp import host_logsumexp
 from pgmjax.measurements.inputs import Input, with_inputs
 from pgmjax.model import answering, io
-from pgmjax.model.base import query_over
 from pgmjax.model.rows import ModelRows, RowCheck, known_codes
-from pgmjax.queries import DenseMatrix, Query
+from pgmjax.queries import DenseMatrix
+from pgmjax.queries import text as query_text
 
 FOLDER = ArrayFolder(io.RECORD, formats.MIXTURE)
 
@@ -129,7 +129,7 @@ class MixtureModel(ModelRows):
         table = _mixed(self._weights, [self._tables[name] for name in clique])
         return table / table.sum()
 
-    def answer(self, query: Query) -> np.ndarray:
+    def answer(self, query: Any) -> np.ndarray:
         """Answer a linear query, factor by factor if it is factored.
 
         Args:
@@ -138,7 +138,7 @@ class MixtureModel(ModelRows):
         Returns:
             Expected answers (counts times the query's unit), in the query's shape.
         """
-        query = query_over(self.domain, query)
+        query = query_text.asked(self.domain, query)
         USUAL.require_cells(query.num_rows(self.domain), "the answer")
         if isinstance(query, DenseMatrix):
             return self.total * np.asarray(query.apply(self._probabilities(query.clique)), np.float64)

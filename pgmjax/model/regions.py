@@ -33,12 +33,12 @@ from pgmjax.data.domain import Domain
 from pgmjax.inference.plan.forecast import USUAL
 from pgmjax.measurements.inputs import Input, marks
 from pgmjax.model import io, row_file
-from pgmjax.model.base import NamedMarginals, query_over
+from pgmjax.model.base import NamedMarginals
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.region_rows import SETTLING, steered
 from pgmjax.model.sampling import ROUND
-from pgmjax.queries import Query
+from pgmjax.queries import text as query_text
 
 METHOD = "convex belief propagation"
 FITTING_SWEEPS, FITTED = 200, 1e-10
@@ -92,13 +92,13 @@ class RegionModel(NamedMarginals):
         """Return whether a region contains all of some attributes, so that its table gives their marginal."""
         return any(set(clique) <= set(region) for region in self.known_marginals.cliques)
 
-    def answer(self, query: Query) -> np.ndarray:
+    def answer(self, query: Any) -> np.ndarray:
         """Answer a linear query from the marginal of its attributes.
 
         Returns:
             Expected answers (counts times the query's unit), in the query's shape.
         """
-        query = query_over(self.domain, query)
+        query = query_text.asked(self.domain, query)
         return np.asarray(query.apply(self.marginal(query.clique)), np.float64)
 
     def tractable(self) -> GraphicalModel:

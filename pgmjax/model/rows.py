@@ -27,7 +27,23 @@ from pgmjax.model.base import NamedMarginals
 from pgmjax.model.clique_vector import CliqueVector
 
 _BYTES_A_CODE = 8
-_OF_FRAME = "of a frame write {name: domain.attribute(name).encode(frame[name]) for name in domain}"
+_OF_FRAME = "of a frame write {name: domain.attribute(name).encode(frame[name]) for name in frame}"
+
+
+class Rows(dict[str, np.ndarray]):
+    """Rows as codes by column: a dictionary, which says what to write where a frame was meant."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            raise AttributeError(
+                f"rows have no {name!r}, as they are codes by column: "
+                "pandas.DataFrame(domain.decode(rows)) is a "
+                "frame with labels, and sample_to(path, rows, decode='values') of the model writes a file.",
+                name=name,
+            )
 
 
 class ModelRows(NamedMarginals):
@@ -80,7 +96,7 @@ class ModelRows(NamedMarginals):
         require_room(rows, self.domain)
         drawn = self._row_blocks(rows, seed, method, device, mesh)
         columns = sampling.joined(drawn, len(self.domain))
-        return dict(zip(self.domain.attributes, columns, strict=True))
+        return Rows(zip(self.domain.attributes, columns, strict=True))
 
     def sample_to(
         self,

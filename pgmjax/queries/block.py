@@ -262,8 +262,9 @@ def real_array(name: str, values: Any, booleans: bool = False) -> np.ndarray:
     wrong = int((~np.isfinite(array)).sum())
     if wrong:
         raise ValueError(
-            f"{name} must be finite; {wrong} of {array.size} are not. Of a table with cells that were not "
-            "published, measure each of the others: query=Product({'sex': point('F')}), with its value."
+            f"{name} must be finite; {wrong} of {array.size} are not. Of a table in which some cells were "
+            "not "
+            "published, give each of the others as an answer by itself: query=Product({name: point(code)})."
         )
     array.flags.writeable = False
     return array

@@ -421,6 +421,10 @@ class Mean(Moments):
     _written: ClassVar[str] = "queries.mean([9, 26.5, ...]), in a file {mean: [9, 26.5, ...]}"
 
     def __init__(self, values: ArrayLike | None = None) -> None:
+        if isinstance(values, str):
+            raise TypeError(
+                f"the attribute is named by the product: write kronecker({{{values!r}: mean()}})."
+            )
         super().__init__(1, values)
 
     def _arguments(self) -> Any:

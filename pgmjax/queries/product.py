@@ -54,8 +54,9 @@ class Product(Query):
             checks.kind(
                 block,
                 AttributeQuery,
-                f"the query of attribute {name!r} must be a block such as queries.prefix() or "
-                "queries.point('F')",
+                f"the query of attribute {name!r} must be a block such as queries.prefix(), "
+                "queries.point('F') or "
+                "queries.subset(['F', 'M'])",
             )
         object.__setattr__(self, "blocks", tuple(blocks.values()))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pgmjax import queries
-from pgmjax.data.attribute import Attribute
+from pgmjax.data.attribute import Attribute, named_code
 from pgmjax.data.domain import Domain
 from pgmjax.queries import AttributeQuery, DenseMatrix, Product, Query, WeightedSum
 from pgmjax.queries.blocks import Identity
@@ -40,7 +40,7 @@ def row(query: Query, domain: Domain, number: int) -> Query:
 def _block_row(block: AttributeQuery, attribute: Attribute, number: int) -> AttributeQuery:
     size = attribute.size
     if isinstance(block, Identity):
-        return queries.point(attribute.code(number))
+        return queries.point(named_code(attribute, number))
     if block.rows(size) == 1:
         return block
     entries = block.matrix(size)[number]
@@ -48,7 +48,7 @@ def _block_row(block: AttributeQuery, attribute: Attribute, number: int) -> Attr
     if codes.size == size and np.all(entries == 1):
         return queries.total()
     if codes.size and np.all(entries[codes] == 1):
-        return queries.subset(map(attribute.code, codes.tolist()))
+        return queries.subset(named_code(attribute, code) for code in codes.tolist())
     return queries.matrix(entries[None])
 
 

@@ -148,6 +148,36 @@ def parse(text: str, domain: Domain) -> queries.Product:
     return conditions(text, domain).query
 
 
+def asked(domain: Domain, given: Any, said: str = "A query") -> queries.Query:
+    """Return what is asked of a domain: a query, conditions as text, or the counts of some attributes.
+
+    Args:
+        domain: the attributes.
+        given: a query; a text as in `parse`; or a tuple or list of names, for all cells of their marginal.
+        said: what it is, for the message.
+
+    Raises:
+        TypeError: none of these.
+        ValueError: a query that does not fit the domain, or as in `parse`.
+
+    Example:
+        >>> domain = Domain({"age": {"bins": [0, 20, 30, 99]}, "sex": {"labels": ["F", "M"]}})
+        >>> [asked(domain, each).num_rows(domain) for each in ("sex=M,age<30", ("age", "sex"))]
+        [1, 6]
+    """
+    if isinstance(given, queries.Query):
+        return given.over(domain)
+    if isinstance(given, str):
+        return parse(given, domain).over(domain)
+    if isinstance(given, tuple | list) and given and all(isinstance(each, str) for each in given):
+        return queries.marginal(given).over(domain)
+    first = domain.attributes[0]
+    raise TypeError(
+        f"{said} must be conditions such as '{first}={domain.attribute(first).code_names()[0]}', names such "
+        f"as ({first!r},) for all their counts, or a query of pgmjax.queries, got {type(given).__name__}."
+    )
+
+
 def conditions(text: str, domain: Domain, *, interpolate: bool = False) -> Conditions:
     """Return the conditions of a text.
 
@@ -307,7 +337,7 @@ def _no_operator(name: str, rest: str) -> str:
         return (
             f"{name!r} alone is no condition: write, for example, {name}=VALUE, in quotes in a shell. All "
             f"counts of some attributes are a marginal: pgmjax query DIR --marginal {name}, or in Python "
-            f"report(queries.marginal([{name!r}])) of a release."
+            f"({name!r},)."
         )
     return f"Expected an operator ({' '.join(_OPERATORS)}, or in {{a|b}}) behind {name!r}, got {got}."
 
@@ -333,7 +363,9 @@ def _unknown(name: str, domain: Domain) -> str:
         )
     if name.lower() in ("total", "all", "count", "n", "*"):
         return (
-            f"{name!r} is no condition: every answer tells the total beside it. Write, for example, "
+            f"{name!r} is no condition: the number of all records is the model's total, which pgmjax query "
+            "tells "
+            "beside every answer. Write, for example, "
             f"{domain.attributes[0]}={domain.attribute(domain.attributes[0]).code_names()[0]}."
         )
     meant = f"{checks.did_you_mean(name, domain)}{turned}"

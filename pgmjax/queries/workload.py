@@ -231,7 +231,7 @@ class Workload(Named):
             try:
                 found.append(dataclasses.replace(entry, query=entry.query.over(domain)))
             except (TypeError, ValueError) as error:
-                raise type(error)(f"workload entry {position}: {error}") from error
+                raise type(error)(f"workload entry {position}: {error}") from None
         return self if tuple(found) == self.entries else Workload(found)
 
     def to_list(self) -> list[Any]:
@@ -315,7 +315,7 @@ def as_entry(position: int, entry: Any) -> Entry:
         if isinstance(entry, Mapping):
             return _from_mapping(entry)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"workload entry {position}: {error}") from error
+        raise type(error)(f"workload entry {position}: {error}") from None
     raise TypeError(
         f"workload entry {position}: expected a list of attribute names or a mapping with the keys "
         f'{", ".join(_KEYS)}, got {type(entry).__name__}: write, for example, [["age", "sex"], ["job"]].'

@@ -5,13 +5,14 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.migration import Named
 from pgmjax.data.cliques import as_clique
+from pgmjax.data.population import WHOLE, Population
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.measurements.inputs import MEASURED, Input
 from pgmjax.measurements.linear import LinearMeasurement
@@ -19,9 +20,9 @@ from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.row_file import decoded_rows
 from pgmjax.model.rows import require_room
 from pgmjax.model.sampling import INDEPENDENT
-from pgmjax.queries.query import Query
+from pgmjax.queries import text as query_text
 from pgmjax.release import whole_table
-from pgmjax.release.whole_table import WholeTable
+from pgmjax.release.whole_table import WholeTable, in_words
 from pgmjax.uncertainty.posterior import Combined, around, draws_of
 
 PULLED = Estimator(solver="accelerated")
@@ -154,6 +155,59 @@ class Analysis:
         return not all(any(some <= clique for clique in held) for some in asked)
 
 
+class Answer(NamedTuple):
+    """An answer of a release.
+
+    Attributes:
+        estimate: the best count from the model and the noisy counts together; it lies in its interval.
+        low: lower end of the 95 % interval of the noisy counts; None if they do not determine the answer.
+        high: its upper end.
+        share: the estimate over the model's total, inside its interval.
+        share_low: lower end of the 95 % interval of the share; None if it is not determined.
+        share_high: its upper end.
+        population: what count and share are of, with the cells that count other values too.
+        interpolated: a sentence on each bin that a bound cuts; no interval covers how values lie in it.
+        whole: the ends of 95 % intervals of count and share in the whole table, if what it leaves out was
+            counted; None if nothing bounds them.
+    """
+
+    estimate: float
+    low: float | None
+    high: float | None
+    share: float
+    share_low: float | None
+    share_high: float | None
+    population: Population
+    interpolated: tuple[str, ...] = ()
+    whole: tuple[tuple[float, float], tuple[float, float]] | None = None
+
+    @property
+    def count(self) -> float:  # type: ignore[override]
+        """The estimate, as one looks for it; `count` of other tuples counts their members."""
+        return self.estimate
+
+    def __float__(self) -> float:
+        return self.estimate
+
+    @property
+    def determined(self) -> bool:
+        """True if what was measured determines the answer."""
+        return self.low is not None
+
+    def __str__(self) -> str:
+        counted = "rows" if self.population.max_weight is None else "in weight"
+        said = f"{self.estimate:,.1f} {counted}"
+        if self.low is None or self.high is None:
+            said += f" (no interval: it rests on the model alone), {self.share:.2%}"
+        else:
+            said += f" (95 % interval {self.low:,.1f} to {self.high:,.1f}), {self.share:.2%}"
+        if self.share_low is not None and self.share_high is not None:
+            said += f" (95 % interval {self.share_low:.2%} to {self.share_high:.2%})"
+        covered = (query_text.NOT_COVERED,) if self.interpolated else ()
+        whole = () if self.whole is None else (f"{in_words(*self.whole)}.",)
+        return " ".join([f"{said}.", *self.interpolated, *covered, *whole, *self.population.sentences()])
+
+
 class Analysed(Named):
     """Answers about the whole table, tables to analyse and estimates of a release, in memory or on disk."""
 
@@ -161,16 +215,38 @@ class Analysed(Named):
     def analysis(self) -> Analysis:
         """Return the release as its draws see it; refused where no draws can be made."""
 
-    def whole_table(self: Any, query: Query) -> WholeTable:
+    def query(self: Any, text: str) -> Answer:
+        """Return how many records satisfy a condition such as "sex=F,age<30", as `pgmjax query` takes it.
+
+        A bound within a bin is answered by interpolation, which the answer says.
+
+        Raises:
+            ValueError: a condition that the domain does not allow.
+        """
+        asked = query_text.conditions(text, self.model.domain, interpolate=True)
+        found = self.report(asked.query)
+        low, high = found.intervals[0].tolist() if found.determined[0] else (None, None)
+        share = float(found.share(self.model.total)[0])
+        least, most = found.shares[0].tolist() if np.isfinite(found.shares[0]).all() else (None, None)
+        population, whole = (self.population or WHOLE).of_cells(asked.codes), None
+        if population.omitted is not None and low is not None:
+            bounds = self.whole_table(asked.query)
+            whole = tuple(bounds.counts[0].tolist()), tuple(bounds.shares[0].tolist())
+        return Answer(
+            float(found.estimates[0]), low, high, share, least, most, population, asked.notes, whole
+        )
+
+    def whole_table(self: Any, query: Any) -> WholeTable:
         """Return 95 % intervals of the answers to a query in the whole table, with the records left out.
 
         Args:
-            query: of the domain, without negative weights.
+            query: as `queries.text.asked` takes it, without negative weights.
 
         Raises:
             TypeError: no query.
             ValueError: nothing that was counted bounds what is left out, or the query has negative weights.
         """
+        query = query_text.asked(self.model.domain, query)
         return whole_table.of_query(self.estimates, self.population, query, self.report(query))
 
     def tables(self, m: int = 20, seed: int = 0, *, rows: int | None = None) -> list[Any]:

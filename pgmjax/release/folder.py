@@ -41,7 +41,6 @@ from pgmjax.model.mixture import MixtureModel
 from pgmjax.model.regions import RegionModel
 from pgmjax.model.sampling import METHODS, ROUND
 from pgmjax.privacy.exact import as_text
-from pgmjax.queries.query import Query
 from pgmjax.queries.workload import Workload
 from pgmjax.release import assurance, tables, whole_table
 from pgmjax.release.accuracy import CountEstimates, NoisyDistance, Reported
@@ -529,7 +528,7 @@ class SavedRelease(Analysed):
             raise ValueError(f"{self.folder} has no predictor: only a release by mldp trains one.")
         return predictor.read(self.folder / "predictor")
 
-    def report(self, query: Query) -> Reported:
+    def report(self, query: Any) -> Reported:
         """Return the answers to a query with their intervals, as `pgmjax query` does."""
         return reported(self.model, self.estimates, query, self._learned)
 

@@ -24,7 +24,7 @@ from pgmjax.measurements.linear import LinearMeasurement, spread_of
 from pgmjax.measurements.transcript import Transcript
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy.exact import as_text
-from pgmjax.queries.query import A_CONDITION, Query
+from pgmjax.queries import text as query_text
 from pgmjax.queries.spec import in_words
 from pgmjax.queries.workload import Workload
 from pgmjax.release.accuracy import CountEstimates, NoisyDistance, ReleaseAccuracy, Reported, accuracy_of
@@ -217,21 +217,17 @@ class Release(Analysed):
         asked = self.workload.cliques
         return accuracy_of(self.asked, self.estimates, asked, self.distances, self.population)
 
-    def report(self, query: Query) -> Reported:
+    def report(self, query: Any) -> Reported:
         """Return the answers to a query that are reported everywhere, with their intervals, at no cost.
 
         Args:
-            query: of the domain.
+            query: a query, conditions such as "sex=F,age<30", or names, as `queries.text.asked` takes them.
 
         Raises:
-            TypeError: no query.
+            TypeError: none of these.
+            ValueError: it does not fit the domain.
         """
-        checks.kind(
-            query,
-            Query,
-            "query must be a query such as queries.marginal(['age'])",
-            f"{A_CONDITION}; save(folder) writes a page",
-        )
+        query = query_text.asked(self.domain, query)
         return self.estimates.report(query, self.asked.answer(query))
 
     def look(self, table: Any, *, target: str | None = None) -> Look:

@@ -14,30 +14,22 @@ from pgmjax.estimation.constraints import StructuralZeros
 from pgmjax.estimation.feasibility import Constraint
 from pgmjax.measurements.linear import LinearMeasurement, over_domain
 from pgmjax.model.graphical import GraphicalModel
-from pgmjax.queries import Query, marginal
-from pgmjax.queries.query import A_CONDITION
+from pgmjax.queries import Query
+from pgmjax.queries import text as query_text
 from pgmjax.queries.rows import transposed
 
 
 def queries_of(domain: Domain, queries: Any) -> tuple[Query, ...]:
-    """Return queries, checked; attribute names mean all cells of their marginal.
+    """Return queries, checked; see `queries.text.asked`.
 
     Raises:
         TypeError: a single query instead of a list, or something that is no query.
         ValueError: no query, or one that does not fit the domain.
     """
     found = []
-    then = f"a lone one is [('age', 'sex')], and of one attribute [('age',)]; {A_CONDITION}"
-    for asked in checks.several("queries", queries, "queries or cliques", f"give a list, {then}"):
-        if not isinstance(asked, Query):
-            checks.kind(
-                asked,
-                tuple | list,
-                "a list of queries must hold queries or tuples of attribute names",
-                then,
-            )
-            asked = marginal(asked)
-        found.append(asked.over(domain))
+    then = "give a list: a lone one is [('age', 'sex')], and of one attribute [('age',)]"
+    for each in checks.several("queries", queries, "queries, conditions or cliques", then):
+        found.append(query_text.asked(domain, each, "Each query"))
     if not found:
         raise ValueError("at least one query is needed, got none.")
     return tuple(found)

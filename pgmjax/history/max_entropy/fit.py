@@ -212,6 +212,7 @@ class MaxEntropy(Named):
             history: noisy answers.
             total: number of records (counts), public.
         """
+        checks.kind(history, History, "history must be a History", "write History(domain, measurements)")
         problem = self._problem(history, checks.total(total))
         return dataclasses.replace(problem, plan=self.plan(history))
 
@@ -228,6 +229,7 @@ class MaxEntropy(Named):
             ValueError: the history has no answers, the total is not positive, the number of weights is wrong,
                 or the model does not fit in memory.
         """
+        checks.kind(history, History, "history must be a History", "write History(domain, measurements)")
         problem = self._problem(history, checks.total(total))
         by_regions = self._by_regions(history)
         plan = self._feasible_plan(history, by_regions)

@@ -30,6 +30,7 @@ from pgmjax.measurements.noise import DiscreteLaplace, DiscreteNoise
 from pgmjax.privacy.exact import as_text, exact
 from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
 from pgmjax.queries import Query
+from pgmjax.queries import text as query_text
 from pgmjax.queries.workload import as_entry
 
 _REFACTOR = 64  # the estimator is refactorised after this many answers, at the same ones in every process
@@ -38,7 +39,6 @@ _HOPELESS = 0.9
 _WIDEST = 1 << 50  # of half-widths that are worth asking for
 SMALLEST_DELTA = 1e-300
 """Smallest delta; below it, tail probabilities underflow."""
-_ASKED = "write, for example, Product({'sex': point('Female')})"
 LARGEST_DELTA = 0.5
 """Largest delta; above it the level was meant."""
 _ENDS = 1e-7  # keeps a true answer at an end inside in spite of rounding
@@ -67,8 +67,7 @@ class AccuracyRequirement:
             ValueError: the query is over another domain, has several rows or only zeros, the half-width is
                 not finite and > 0, or delta is outside [SMALLEST_DELTA, LARGEST_DELTA].
         """
-        checks.kind(query, Query, "a session is asked a pgmjax.queries.Query", _ASKED)
-        query = query.over(domain)
+        query = query_text.asked(domain, query)
         if query.num_rows(domain) != 1:
             raise ValueError(
                 f"a session is asked one number at a time, got a query of {query.num_rows(domain)} rows: ask "
