@@ -52,7 +52,7 @@ PHRASES = {
 }
 """What is said otherwise in Python; an option in it counts only if the command has it."""
 _WAYS = re.compile(r", or say what happens to such records: (?:--rows-outside|rows_outside) [^.]*\.")
-_MISFITS = re.compile(r"Attribute '[^']*': (\d+) row")
+_MISFITS = re.compile(r"Attribute '[^']*': ([\d,]+) row")
 _NO_DROP = {
     r'((?:--rows-outside|rows_outside) "\w+"(?:, "\w+")*) or "drop"(?=\.)': r"\1",
     r', or say what happens to such records: (?:--rows-outside|rows_outside) "drop"(?=\.)': "",

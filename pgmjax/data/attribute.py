@@ -260,7 +260,8 @@ class Attribute:
                 )
             elif self.bins is None:
                 remedy = f" (from 1 they are min: 1, max: {self.size}; other values are labels: [...])"
-            whole = " or are no whole numbers" if self.grid == 1 and self.time is None else ""
+            whole = " or is no whole number" if encoded.outside == 1 else " or are no whole numbers"
+            whole *= self.grid == 1 and self.time is None
             lie = checks.counted(encoded.outside, "row lies", "rows lie")
             said.append(f"{lie} outside its {self._what()}{whole}{remedy}")
         if encoded.unreadable and self.labels is None and self.bins is None:

@@ -239,10 +239,13 @@ class ScanTally:
         where = [(self.domain.attribute(name), each) for name, each in self._problems.items()]
         clip = all(one.labels is None and not (each.missing or each.unreadable) for one, each in where)
         missing = all(one.missing for one, _ in where) and not self._bad_weights
-        able = ['"clip"'] * clip + ['"missing"'] * missing
-        ways = f"{', '.join(able)} or " if able else ""
+        every = any(each.outside + each.missing + each.unreadable >= self.rows for _, each in where)
+        able = ['"clip"'] * clip + ['"missing"'] * missing + ['"drop"'] * (not every)
         wrong = "the domain or the table" if where else "the column of weights"
-        return f'Correct {wrong}, or say what happens to such records: rows_outside {ways}"drop".'
+        ways = " or ".join([*filter(None, [", ".join(able[:-1])]), *able[-1:]])
+        return (
+            f"Correct {wrong}{f', or say what happens to such records: rows_outside {ways}' if able else ''}."
+        )
 
     def check(self, rows_outside: str | None = None, may_be_empty: bool = False) -> None:
         """Raise if there is no record, or one that is not valid; all problems in one message.
@@ -270,7 +273,7 @@ class ScanTally:
             said.append(self._remedy(rows_outside))
         if not self.rows and not may_be_empty:
             said.append(
-                f"All {self.dropped} records lie outside the domain, so that none is left: correct the "
+                f"All {self.dropped:,} records lie outside the domain, so that none is left: correct the "
                 "domain or the table."
                 if self.dropped
                 else "The table is empty: it must hold at least one record."

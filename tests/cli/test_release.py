@@ -264,6 +264,11 @@ WRONG_FILES = [
     ("t.csv", "5,Male,1,<no>\n", "read it with --no-header"),
     ("t.csv", 'age,sex,region,"income>50K, net"\n', "The table is empty"),
     ("t.csv", None, "3 rows lie outside"),
+    (
+        "t.csv",
+        'age,sex,region,"income>50K, net"\n5,Sekret,1,no\n',
+        "the table (pgmjax domain check TABLE DOMAIN shows more).\n",
+    ),
     ("w.json", "[['age', 'sex']]", "JSON takes double quotes: write [["),
     ("w.json", '[["age*sex"]]', 'names \'age*sex\', which is several attributes: write ["age", "sex"]'),
     ("w.json", "[]", "at least one entry"),

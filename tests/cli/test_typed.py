@@ -147,3 +147,21 @@ def test_a_sentence_keeps_its_words():
     assert as_typed("There is no file e02.", parser, named) == "--out e02: There is no file e02."
     assert as_typed("rows must be at most 3, got 5.", parser, words) == "--rows must be at most 3, got 5."
     assert as_typed('use rows_outside="drop".', parser, words) == "use --rows-outside drop."
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "said"),
+    [
+        (["--relation", "replace-one"], 'rows_outside "clip" or "drop".', "--rows-outside clip."),
+        (["--relation", "replace-one"], 'X, or say what happens to such records: rows_outside "drop".', "X."),
+        (["--relation", "add-remove"], 'rows_outside "clip" or "drop".', "--rows-outside clip or drop."),
+        (["--domain", "d.yaml"], "Domain file d.yaml, line 1: no.", "--domain d.yaml, line 1: no."),
+        (
+            ["--no-header"],
+            "Attribute 'a': 1 row lies out, or say what happens to such records: rows_outside \"drop\".",
+            "If the first line holds names, leave out --no-header. Attribute 'a'",
+        ),
+    ],
+)
+def test_advice_is_that_of_the_command_line(words, message, said):
+    assert as_typed(message, cli._parser(), ["release", "t.csv", *words]).startswith(said)

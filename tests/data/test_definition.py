@@ -121,7 +121,7 @@ def test_rows_outside(tmp_path, way, rows_outside):
         return data
 
     if SETTLED[rows_outside] is None:
-        with pytest.raises(ValueError, match="rows? lies? outside its"):
+        with pytest.raises(ValueError, match=r"rows? lies? outside its"):
             made(SMALL)
     else:
         assert made(SMALL).marginals([("age", "sex")])[0].tolist() == SETTLED[rows_outside]
