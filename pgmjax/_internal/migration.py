@@ -29,6 +29,7 @@ REGISTERED = (
     'ledger.register("people", epsilon=1, relation="add-remove", domain=domain, '
     "digest=ledger.digest_of(data)), with data = Dataset.from_frame(domain, frame)"
 )
+READS = "Dataset.read(path, domain) reads a table, and Domain.read(path) a domain"
 MBI: Mapping[str, str] = {
     "Factor": "an array: model.marginal(clique)",
     "FactoredInference": "Estimator().fit(domain, measurements, total)",

@@ -30,7 +30,7 @@ _BYTES_A_CODE = 8
 _OF_FRAME = "of a frame write {name: domain.attribute(name).encode(frame[name]) for name in frame}"
 
 
-class Rows(dict[str, np.ndarray]):
+class DrawnRows(dict[str, np.ndarray]):
     """Rows as codes by column: a dictionary, which says what to write where a frame was meant."""
 
     if not TYPE_CHECKING:
@@ -96,7 +96,7 @@ class ModelRows(NamedMarginals):
         require_room(rows, self.domain)
         drawn = self._row_blocks(rows, seed, method, device, mesh)
         columns = sampling.joined(drawn, len(self.domain))
-        return Rows(zip(self.domain.attributes, columns, strict=True))
+        return DrawnRows(zip(self.domain.attributes, columns, strict=True))
 
     def sample_to(
         self,

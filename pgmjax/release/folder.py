@@ -23,6 +23,7 @@ import numpy as np
 
 from pgmjax._internal import checks, files, formats
 from pgmjax._internal.files import is_ledger, reserve
+from pgmjax._internal.migration import READS
 from pgmjax._internal.progress import Progress
 from pgmjax._version import __version__
 from pgmjax.data import text_file
@@ -640,10 +641,7 @@ def load(folder: Any) -> GraphicalModel | MixtureModel | RegionModel | SavedRele
     if not place.exists():
         raise FileNotFoundError(f"There is no folder {place}: give one that was saved.")
     if place.is_file():
-        raise ValueError(
-            f"{place} is a file, and load takes the folder of a release or a model: Dataset.read(path, "
-            "domain) reads a table, and Domain.read(path) a domain."
-        )
+        raise ValueError(f"{place} is a file, and load takes the folder of a release or a model: {READS}.")
     if (place / "history.json").is_file():
         raise ValueError(f"{place} is a history of answers: write history.History.load(folder).")
     if any((place / name).is_file() for name in ("release.json", FIT_RECORD)):

@@ -218,7 +218,7 @@ def test_forms(spec, size, missing, markers):
         (
             {"dates": ["2020-01-01", "2020-01-01"]},
             ValueError,
-            "'dates' of .* increase, got 2020-01-01 behind",
+            "'dates' of .* increase, got 2020-01-01 after",
         ),
         ({"bins": [0, 0.25, 1], "grid": 0.1}, ValueError, "must lie on its grid of 0.1"),
         (
@@ -246,7 +246,7 @@ def test_forms(spec, size, missing, markers):
         ),
         ({"bins": [1]}, ValueError, "a list of two or more numbers, got a list of 1"),
         ({"bins": []}, ValueError, "a list of two or more numbers, got an empty list"),
-        ({"bins": [0, 0, 1]}, ValueError, "must increase, got 0 behind 0"),
+        ({"bins": [0, 0, 1]}, ValueError, "must increase, got 0 after 0. It stands twice"),
         ({"bins": [0, float("nan")]}, ValueError, "two or more numbers, got nan in place 2"),
         ({"bins": [0, float("inf")]}, ValueError, "two or more numbers, got inf in place 2"),
         (

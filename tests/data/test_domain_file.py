@@ -167,7 +167,7 @@ PLACES = [
     ("age: {min: 0, max: 010}", "Write it as a number without quotes: 10."),
     ("age: {min: 0, max: 1,000}", "line 1, column 22: .* A comma ends a value: write 1000 and not 1,000"),
     ("age: {min 0, max 99}", "Write a colon and a space behind a key"),
-    ("x: {bins: [0, 10,\n 5]}", "line 2, column 2: 'bins' of attribute 'x' must increase, got 5 behind 10."),
+    ("x: {bins: [0, 10,\n 5]}", "line 2, column 2: 'bins' of attribute 'x' must increase, got 5 after 10."),
     ("x: {bins: [0, .inf]}", "clip: true for numbers beyond it"),
     ("age:\n\tmin: 0", "line 2, column 1: This is not YAML: .* Indent with spaces."),
     ("x: {labels: [>50K]}", "line 1, column 14: This is not YAML: .* put quotes around text such as >50K"),

@@ -205,7 +205,7 @@ def test_bad_input_is_refused():
         DifferentiableFit(DOMAIN, noisy, ASKED, TOTAL, prior=holes)
     with pytest.raises(ValueError, match="at least one query"):
         DifferentiableFit(DOMAIN, noisy, [], TOTAL)
-    with pytest.raises(TypeError, match="must be a sequence of queries or cliques"):
+    with pytest.raises(TypeError, match="must be a sequence of queries, conditions or cliques"):
         DifferentiableFit(DOMAIN, noisy, marginal(("a",)), TOTAL)
 
 

@@ -94,8 +94,10 @@ def test_a_thousand_attributes():
 
 
 def test_what_is_no_query_is_refused():
-    with pytest.raises(TypeError, match="rows are made of queries on cliques, got str"):
+    with pytest.raises(ValueError, match="'a' alone is no condition"):
         Rows.of(["a"], DOMAIN)
+    with pytest.raises(TypeError, match=r"a query of pgmjax\.queries, got int"):
+        Rows.of([1], DOMAIN)
     with pytest.raises(ValueError, match="not an attribute of the domain"):
         Rows.of(marginal(["z"]), DOMAIN)
     with pytest.raises(ValueError, match=r"9 is not a value of 'a'"):

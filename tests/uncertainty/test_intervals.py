@@ -146,7 +146,7 @@ def test_intervals_of_least_squares_cover_as_they_say():
         ({"fit": "model"}, TypeError, "a Fit or a GraphicalModel"),
         ({"queries": []}, ValueError, "at least one query"),
         ({"queries": QUERIES[0]}, TypeError, r"give a list"),
-        ({"queries": [3]}, TypeError, "queries or tuples of attribute names"),
+        ({"queries": [3]}, TypeError, "a query of pgmjax.queries, got int"),
         ({"queries": [("z",)]}, ValueError, "z"),
         ({"measurements": []}, ValueError, "the measurements that the model"),
         ({"measurements": measurements()[0]}, TypeError, r"give a list"),

@@ -172,7 +172,7 @@ def test_bad_demands_spend_nothing(ledger):
     ):
         with pytest.raises(ValueError, match=message):
             session.ask(query, width, delta)
-    with pytest.raises(TypeError, match="Query"):
+    with pytest.raises(TypeError, match=r"a query of pgmjax\.queries, got list"):
         session.ask([1, 0], 5, 0.1)
     with pytest.raises(BudgetExceeded, match="beyond its cap"):
         session.buy(ages(0), "1.5")
