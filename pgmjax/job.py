@@ -149,7 +149,7 @@ class Job:
             asked,
             Workload,
             "workload must be a pgmjax.Workload",
-            "write Workload.of_marginals([('age', 'sex')])",
+            "write Workload.all_kway(domain, 2) for all pairs, or Workload([('age', 'sex')])",
         )
         if isinstance(known, Domain):
             asked = asked.over(known)

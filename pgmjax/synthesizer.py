@@ -255,7 +255,9 @@ class Synthesizer(Named):
                     for place, names in (("frame", missing), ("domain", extra))
                     if names
                 )
-                + " Remove these columns, or add them where they are missing. Nothing was spent."
+                + " Remove these columns, or add them where they are missing. "
+                + ("Capitals count. " * any(checks.same_word(name, extra) for name in missing))
+                + "Nothing was spent."
             )
         if isinstance(known, Domain) and discover is not None:
             raise ValueError("The domain describes every column: leave discover out. Nothing was spent.")

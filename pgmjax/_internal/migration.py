@@ -156,6 +156,8 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "max_model_size": ("max_cells",),
     "rounds": ("mechanism",),
     "degree": ("mechanism",),
+    "T": ("rounds",),
+    "k": ("rounds",),
 }
 """The arguments here for one that one may expect: the first of them that a class has."""
 _ELSEWHERE: Mapping[str, str] = {
@@ -172,6 +174,10 @@ _ELSEWHERE: Mapping[str, str] = {
     **dict.fromkeys(
         (f"{n}(max_model_size)" for n in ("AIM", "BatchAIM", "MST", "Synthesizer")),
         "here it is max_cells, which counts cells of 8 bytes: 80 MB are 10_000_000",
+    ),
+    **dict.fromkeys(
+        (f"Ledger.register({n})" for n in ("data", "table", "frame")),
+        "the table is given by digest=ledger.digest_of(data)",
     ),
     "Ledger.create(epsilon)": f"the cap of an account is given to {REGISTERED}",
     "Synthesizer(random_state)": _NO_SEED.format("insecure_seed=0"),
@@ -216,6 +222,8 @@ _MEANT: Mapping[str, str] = {
     "mechanism": "a name, or one with its settings, such as pj.mechanisms.AIM(1, relation, rounds=3)",
     "backend": "leave it out for secure noise; SeededBackend(0, insecure=True) is for experiments",
     "rows_to_arrow(columns)": "the rows model.sample(1000)",
+    "Mechanism.run(folder)": "mechanisms.RunFolder('myrun')",
+    "distribution": "privacy.DiscreteLaplace(5.0) or privacy.DiscreteGaussian(5.0)",
     "posterior(blue)": "BestLinearUnbiased.of(history)",
     "DifferentiableFit(answers)": 'the marginals or queries that are wanted, such as [("age", "sex")]',
     "run(grid)": "SweepGrid.read(path)",
@@ -253,6 +261,9 @@ _WRITTEN: Mapping[str, str] = {
     },
     "queries.range": 'queries.kronecker({"age": queries.range(18, 64)}), with both ends',
     "queries.point": 'queries.kronecker({"sex": queries.point("F")})',
+    "Product": 'queries.Product({"age": queries.prefix()})',
+    "History": "History(domain, measurements), or History.from_answers(domain, queries, values, stddev=10)",
+    "Workload.of_marginals": 'Workload.of_marginals([("age", "sex")])',
     "OpenTable": "discovery.OpenTable.from_frame(frame), or OpenTable.read(path)",
     "Domain.decode": 'domain.decode({"age": [0, 1]})',
     "Dataset.recode": 'data.recode(domain, {"age": [0, 0, 1]}), with the new code of each old one',
@@ -379,7 +390,30 @@ _COLUMN: Mapping[str, str] = {
 """What stands for the name of a column as an attribute of a class with a domain."""
 
 
-_FEW = 12
+_LIKE: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(
+        ("value", "values", "estimates", "estimate", "answer", "count"),
+        ("estimate", "estimates", "value", "values"),
+    ),
+    **dict.fromkeys(
+        ("interval", "intervals", "ci", "conf_int", "confidence_interval"),
+        ("low", "high", "interval", "intervals"),
+    ),
+    **dict.fromkeys(
+        ("std_errors", "std_error", "stderr", "stddev", "sd", "se", "bse"), ("stddev", "stddevs", "stderr")
+    ),
+    **dict.fromkeys(("lower", "low"), ("low", "intervals")),
+    **dict.fromkeys(("upper", "high"), ("high", "intervals")),
+    "left": ("remaining",),
+    "accuracy": ("count_accuracy", "release"),
+    **dict.fromkeys(("privacy", "guarantee"), ("spent", "statement")),
+    "gradient": ("value_and_gradient",),
+    **dict.fromkeys(("to_frame", "to_pandas", "to_df"), ("to_dict", "values")),
+    **dict.fromkeys(("probabilities", "probability", "pdf"), ("marginal", "log_partition")),
+    "sample_from_conditions": ("release",),
+}
+"""Attributes that stand for one that one may expect of a result: those of them that it has."""
+_FEW = 16
 
 
 def missing(owner: str, name: str, known: Iterable[str] = ()) -> AttributeError:
@@ -451,7 +485,7 @@ def answering(found: Any, said: str) -> Any:
             if not isinstance(cls, _Named) and not getattr(cls, "_is_protocol", False):
                 _answer_methods(cls, "__init__")
         if not hasattr(found, "__getattr__"):
-            found.__getattr__ = _of_class  # type: ignore[attr-defined]
+            found.__getattr__ = of_class  # type: ignore[attr-defined]
     elif inspect.isfunction(found) and found.__code__ is not _ANSWERING:
         home = vars(sys.modules[found.__module__])
         if home.get(found.__name__) == found:
@@ -595,11 +629,12 @@ def _misfit(
     error: Exception, called: Callable[..., Any], args: Any, given: Mapping[str, Any]
 ) -> TypeError | None:
     """Return the error for an argument of another kind, if what it lacks was asked of the argument itself."""
-    if not isinstance(error, AttributeError) or error.obj is None:
+    asked = getattr(error, "asked", getattr(error, "obj", None))
+    if not isinstance(error, AttributeError) or asked is None:
         return None
     signature = inspect.signature(called)
     for name, value in signature.bind(*args, **given).arguments.items():
-        if value is error.obj and name not in ("self", "cls"):
+        if value is asked and name not in ("self", "cls"):
             kind, said = signature.parameters[name].annotation, called.__qualname__.removesuffix(".__init__")
             if {cls.__name__ for cls in type(value).__mro__} & {*re.findall(r"\w+", str(kind))}:
                 return None  # it is of the right kind: somebody else asked too much of it, such as a callback
@@ -629,16 +664,29 @@ def _answer_methods(cls: type, *others: str) -> None:
             setattr(cls, name, _answering(member))
 
 
-def _of_class(self: Any, name: str) -> Any:
+def of_class(self: Any, name: str) -> Any:
     """Stand for `__getattr__`: answer a name that one may expect of a class, and one of its columns."""
-    owner = type(self).__name__
+    try:
+        return object.__getattribute__(self, name)  # raises what it has raised, also from inside a property
+    except AttributeError as error:
+        if error.name != name or error.obj is not self or name.startswith("_"):
+            raise
+    wrong = _unknown_of(self, name, type(self).__name__)
+    wrong.asked = self  # type: ignore[attr-defined]  # as `obj` Python would guess at a name too
+    raise wrong
+
+
+def _unknown_of(self: Any, name: str, owner: str) -> AttributeError:
     if (owner, name) in _OF_CLASS:
-        raise missing(owner, name)
-    column = _COLUMN.get(owner) if name[0] != "_" and name != "domain" else None
+        return missing(owner, name)
+    column = _COLUMN.get(owner) if name != "domain" else None
     if column and name in (self if owner == "Domain" else self.domain):
-        raise AttributeError(f"{owner} has no {name!r}: {column.format(name)}.", name=name)
-    # raises what it has raised, also from inside a property
-    return object.__getattribute__(self, name)
+        return AttributeError(f"{owner} has no {name!r}: {column.format(name)}.", name=name)
+    known = [each for each in dir(self) if each[0] != "_"]
+    like = [each for each in _LIKE.get(name, ()) if each in known]
+    if like and name not in MBI:
+        return AttributeError(f"{owner} has no {name!r}: here it is {' and '.join(like)}.", name=name)
+    return missing(owner, name, known)
 
 
 class _Named(abc.ABCMeta):
@@ -679,6 +727,4 @@ class Named(metaclass=_Named):
             _answer_methods(cls)
 
         def __getattr__(self, name: str) -> Any:
-            if name in MBI or name in _OTHERS:
-                raise missing(type(self).__name__, name)
-            return _of_class(self, name)
+            return of_class(self, name)

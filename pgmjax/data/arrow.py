@@ -49,7 +49,9 @@ def check_type(refusal_of: Callable[[str], str], dtype: Any) -> None:
     storage = storage_of(dtype)
     refusal = refusal_of(storage)
     if not storage:
-        refusal = f"{refusal or 'no entry reads them'}: cast them to numbers, dates or text"
+        cut = "interval" in str(dtype).lower()
+        cure = "they are intervals, as pandas.cut makes them; give the numbers" if cut else _CAST
+        refusal = f"{refusal or 'no entry reads them'}: {cure}"
     if refusal:
         raise TypeError(f"its values are of type {dtype}, and {refusal}")
 
@@ -194,6 +196,7 @@ def as_frame(frame: Any) -> Any:
     return frame.to_arrow_table() if type(frame).__name__ == "DuckDBPyRelation" else frame
 
 
+_CAST = "cast them to numbers, dates or text"
 _FRAME_OF_PATH = "read the file first, by pandas.read_csv(path), or take Dataset.read(path, domain)"
 _FRAME = "make one, such as by pandas.DataFrame(records), or collect a lazy one"
 

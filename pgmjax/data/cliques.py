@@ -30,10 +30,12 @@ def as_clique(domain: Container[str], attributes: Any, *, exact: bool = False) -
     """
     if isinstance(attributes, str):
         names = tuple(name.strip() for name in re.split("[,*:]", attributes) if name.strip())
-        lone = f"({attributes!r},) for one attribute, ({attributes!r}, 'other') for a pair"
+        lone = (
+            f"({attributes!r},) for it, and [({attributes!r}, 'other')] where a list of cliques is asked for"
+        )
         raise TypeError(
-            "A clique must be a tuple of attribute names, got a lone string: write "
-            f"{names if len(names) > 1 else lone}, and a list of such tuples where several are asked for."
+            f"A clique must be a tuple of attribute names, got the text {attributes!r}: write "
+            f"{names if len(names) > 1 else lone}."
         )
     checks.kind(attributes, Sequence, "A clique must be a tuple of attribute names", "write ('age', 'sex')")
     given = tuple(attributes)

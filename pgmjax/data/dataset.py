@@ -676,8 +676,9 @@ def _integers(said: str, values: Any) -> np.ndarray:
         shape = "" if array is None else f", got shape {array.shape}"
         raise ValueError(f"{said} must be one-dimensional integers without gaps{shape}.")
     if array.dtype.kind not in "iu":
-        encoded = "encode raw values with Dataset.from_frame or Attribute.encode"
+        encoded = "values take Dataset.from_frame(domain, pandas.DataFrame(columns))"
         whole = "multiply fractions by 10 or 100, round them, and raise max_weight as much"
         remedy = whole if said == "weights" else encoded
-        raise TypeError(f"{said} must hold integers without gaps, got {array.dtype}: {remedy}.")
+        kind = {"U": "texts", "f": "numbers with fractions or gaps"}.get(array.dtype.kind, str(array.dtype))
+        raise TypeError(f"{said} must hold whole numbers 0, 1, ..., got {kind}: {remedy}.")
     return array

@@ -69,6 +69,8 @@ def read_domain_file(path: str | os.PathLike[str], make: Callable[[Any], _Made])
             comma = " Is there a comma before the bracket, or at the end of the line above?" * (
                 "property name" in error.msg or "Expecting value" in error.msg
             )
+            if "'" in error.doc and '"' not in error.doc:
+                comma = " JSON takes double quotes."
             reason = f"This is not JSON: {error.msg}.{comma} Correct it there; a YAML file ends in .yaml."
         elif isinstance(error, UnicodeDecodeError):
             reason = "It is not text in UTF-8. Save it in that encoding."

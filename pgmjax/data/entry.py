@@ -251,7 +251,7 @@ _MEANINGS = {
     "(-?[0-9]+) *(-|\u2013|to|[.][.]+|:) *(-?[0-9]+)": r"{min: \1, max: \3}",
     _NUMBER.pattern: r"\g<0> without quotes",
     r"\w*\(.*": "{min: 0, max: 99}, or {labels: [F, M]}, as no Python is read",
-    "u?int(eger)?[0-9]*|num(ber|eric)": "{min: 0, max: 99}" + _NO_TYPES,
+    "u?int(eger)?[0-9]*|num(ber|eric(al)?)": "{min: 0, max: 99}" + _NO_TYPES,
     "float[0-9]*|double|real|continuous|decimal": "{bins: [0, 10, 100]}" + _NO_TYPES,
     "bool(ean)?": "{labels: [false, true]}" + _NO_TYPES,
     "date(time)?([0-9]+.*)?|time(stamp)?": "{from: 2024-01-01, to: 2024-12-31, step: month}" + _NO_TYPES,

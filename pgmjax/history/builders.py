@@ -172,6 +172,7 @@ def is_in(attribute: str, values: Iterable[Value]) -> Condition:
     Raises:
         ValueError: there is no value, or one is given twice.
     """
+    _check_name(attribute)
     return Condition("codes", attribute, Subset(values).codes)
 
 
@@ -182,8 +183,13 @@ def equals(attribute: str, value: Value) -> Condition:
 
 def between(attribute: str, low: Value, high: Value) -> Condition:
     """Return the condition that an attribute has a value from `low` to `high`, both included."""
+    _check_name(attribute)
     ((low, high),) = Range(low, high).bounds
     return Condition("range", attribute, (low, high))
+
+
+def _check_name(attribute: Any) -> None:
+    checks.kind(attribute, str, "the name of the attribute comes first", 'write between("age", 18, 64)')
 
 
 def _joined(word: str, first: Condition, second: Condition) -> Condition:

@@ -45,8 +45,10 @@ def as_learner(learner: Any) -> Learner:
     settings = dict(learner) if isinstance(learner, Mapping) else {"name": learner}
     name = settings.pop("name", None)
     if not isinstance(name, str):
+        got = f"the class {learner.__name__}: write {learner.__name__}()" if isinstance(learner, type) else ""
         raise TypeError(
-            f"learner must be a name, a Learner or a regressor of scikit-learn, got {type(learner).__name__}."
+            "learner must be a name, a Learner or a regressor of scikit-learn, got "
+            f"{got or type(learner).__name__}."
         )
     named = [each for each in LEARNERS if each != SklearnLearner.name or settings]
     name = checks.choice(

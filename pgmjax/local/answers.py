@@ -13,6 +13,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.errors import Error
+from pgmjax._internal.migration import Named
 from pgmjax.local.channel import Channel
 
 USELESS = ("refuse", "answer")
@@ -25,7 +26,7 @@ class UselessAnswerError(Error, ValueError):
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class UnbiasedAnswers:
+class UnbiasedAnswers(Named):
     """Unbiased answers, each with its variance and bounds that hold for every table.
 
     Answers are means over the rows, unless scaled by `times`; variances are in the same unit, squared.
@@ -108,7 +109,8 @@ class UnbiasedAnswers:
         return len(self.value)
 
     def __repr__(self) -> str:
-        return f"UnbiasedAnswers({len(self):,} queries, {np.count_nonzero(self.exact):,} of exact variance)"
+        queries = checks.counted(len(self), "query", "queries")
+        return f"UnbiasedAnswers({queries}, {np.count_nonzero(self.exact):,} of exact variance)"
 
 
 def refuse_useless(answers: UnbiasedAnswers, useless: str) -> UnbiasedAnswers:

@@ -237,6 +237,10 @@ def over_domain(domain: Domain, measurements: Any) -> tuple[LinearMeasurement, .
         ValueError: a measurement that does not fit the domain.
     """
     then = "give a list; a table is measured first, by a mechanism's run or a Synthesizer's fit"
+    if hasattr(measurements, "columns"):
+        table = f"of noisy answers, got {type(measurements).__name__}"
+        made = "Synthesizer(epsilon, relation).fit(frame, domain), or a mechanism's run(data, workload)"
+        raise TypeError(f"measurements must be a list {table}: a table is measured first, by {made}.")
     if hasattr(measurements, "measurements"):
         then = f"give the measurements of the {type(measurements).__name__}, its attribute of that name"
     given = checks.several("measurements", measurements, "LinearMeasurement", then)

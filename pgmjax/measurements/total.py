@@ -49,7 +49,7 @@ def estimate_total(domain: Domain, measurements: Sequence[LinearMeasurement]) ->
     domain = as_domain(domain, "estimate_total(domain, measurements)", measurements)
     measurements = over_domain(domain, measurements)
     if not measurements:
-        raise ValueError("there is no measurement: give at least one, or total= if nothing was measured.")
+        raise ValueError("there is no measurement: give at least one.")
     estimates = [found for each in measurements if (found := _estimate(domain, each)) is not None]
     if not estimates:
         raise ValueError(

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from pgmjax._internal import checks
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.definition import outside_of_found
 from pgmjax.data.domain import Domain
@@ -323,5 +324,6 @@ def options(mechanism: type[Any]) -> dict[str, Any]:
         >>> options(Marginals)
         {'split': 'equal'}
     """
+    checks.kind(mechanism, type, "options are those of a class of mechanisms", "give mechanisms.AIM")
     shared = {field.name for field in dataclasses.fields(Mechanism)}
     return {field.name: field.default for field in dataclasses.fields(mechanism) if field.name not in shared}

@@ -92,6 +92,7 @@ class ModelRows(NamedMarginals):
             ValueError: a negative number of rows, an unknown method, a method not available on the device,
                 or tables too large for it.
         """
+        checks.kind(device, bool, "device must be True or False", "True takes JAX's default device")
         rows = self._number_of_rows(rows)
         require_room(rows, self.domain)
         drawn = self._row_blocks(rows, seed, method, device, mesh)

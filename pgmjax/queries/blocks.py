@@ -542,6 +542,7 @@ def _check_length(array: FrozenArray, axis: int, size: int, attribute: str, kind
     length = array.array.shape[axis]
     if length != size:
         raise ValueError(
-            f"the {kind} query has {length} {'columns' if axis else 'entries'}, but {attribute} has {size} "
-            "codes: give one a code, the missing one included."
+            f"the {kind} query has {length} {'columns' if axis else 'entries'}: {attribute} needs {size}, "
+            "one for "
+            "each code, the missing one included."
         )

@@ -172,6 +172,12 @@ def asked(domain: Domain, given: Any, said: str = "A query") -> queries.Query:
     if isinstance(given, tuple | list) and given and all(isinstance(each, str) for each in given):
         return queries.marginal(given).over(domain)
     first = domain.attributes[0]
+    if isinstance(given, queries.AttributeQuery):
+        raise TypeError(
+            f"A query of one attribute stands with its name: write queries.Product({{{first!r}: ...}}) for "
+            "one "
+            f"of {first!r}."
+        )
     raise TypeError(
         f"{said} must be conditions such as '{first}={domain.attribute(first).code_names()[0]}', names such "
         f"as ({first!r},) for all their counts, or a query of pgmjax.queries, got {type(given).__name__}."
@@ -198,7 +204,7 @@ def conditions(text: str, domain: Domain, *, interpolate: bool = False) -> Condi
     """
     checks.kind(text, str, "A query is a text such as 'sex=Male,age<30'", "write one")
     if not text.strip():
-        raise ValueError("The query is empty: write conditions such as  sex=Male,age<30.")
+        raise ValueError("The query is empty: write conditions such as sex=Male,age<30.")
     written, names = text, "|".join(map(re.escape, sorted(domain.attributes, key=len, reverse=True)))
     for form, here in _AS_HERE:
         written = re.sub(form.replace("NAMES", names), here, written, flags=re.IGNORECASE)
@@ -213,8 +219,8 @@ def conditions(text: str, domain: Domain, *, interpolate: bool = False) -> Condi
         if meant != text.strip() and _can_be_read(meant, domain, interpolate):
             raise ValueError(f"{said}: write {meant}.")
     raise ValueError(
-        problem
-        + next((f" {it}" for form, it in _ADVICE.items() if re.search(form, written, re.IGNORECASE)), "")
+        next((f"{it} " for form, it in _ADVICE.items() if re.search(form, written, re.IGNORECASE)), "")
+        + problem
     )
 
 
@@ -359,7 +365,7 @@ def _unknown(name: str, domain: Domain) -> str:
             f"A query counts records and knows no {what}: write conditions such as sex=Male,age<30. A "
             "share among "
             "some of the records is one count over another; a mean or a median follows from the counts "
-            "of --marginal."
+            "of --marginal, or in Python from release.estimate."
         )
     if name.lower() in ("total", "all", "count", "n", "*"):
         return (

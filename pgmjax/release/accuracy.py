@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmjax._internal.migration import Named
 from pgmjax.data.cliques import Clique, all_subsets, in_order
 from pgmjax.data.domain import Domain
 from pgmjax.data.population import WHOLE, Population
@@ -56,7 +57,7 @@ _MOST_WORK = 3e10  # multiplications for answers without closed forms: some ten 
 
 
 @dataclasses.dataclass(frozen=True)
-class Reported:
+class Reported(Named):
     """The answers to a query as they are reported everywhere.
 
     Attributes:
@@ -497,7 +498,7 @@ def _about(population: Population, verdict: str) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
-class ReleaseAccuracy:
+class ReleaseAccuracy(Named):
     """The accuracy of a release.
 
     Attributes:

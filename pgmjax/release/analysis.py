@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.migration import Named
+from pgmjax._internal.migration import Named, of_class
 from pgmjax.data.cliques import as_clique
 from pgmjax.data.population import WHOLE, Population
 from pgmjax.estimation.estimator import Estimator
@@ -188,6 +188,9 @@ class Answer(NamedTuple):
 
     def __float__(self) -> float:
         return self.estimate
+
+    def __getattr__(self, name: str) -> Any:
+        return of_class(self, name)
 
     @property
     def determined(self) -> bool:

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmjax._internal.migration import Named
 from pgmjax.data.population import Population
 from pgmjax.data.relation import Relation
 from pgmjax.queries.query import Query
@@ -30,7 +31,7 @@ from pgmjax.release.shares import divided, fieller, mean_weights
 
 
 @dataclasses.dataclass(frozen=True)
-class WholeTable:
+class WholeTable(Named):
     """Intervals of counts and shares of the whole table, with those that its counts leave out.
 
     Attributes:

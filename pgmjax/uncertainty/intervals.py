@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks, html
+from pgmjax._internal.migration import Named
 from pgmjax.estimation.constraints import FixedMarginal
 from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.estimation.feasibility import Constraint, total_of
@@ -105,7 +106,8 @@ def error_bars(
     """
     model = fit.model if isinstance(fit, Fit) else fit
     if not isinstance(model, GraphicalModel):
-        raise TypeError(f"error bars are of a Fit or a GraphicalModel, got {type(fit).__name__}.")
+        then = ": give its model" if hasattr(fit, "model") else ""
+        raise TypeError(f"error bars are of a Fit or a GraphicalModel, got {type(fit).__name__}{then}.")
     method = checks.choice("method", method, METHODS)
     normal_quantile(level)
     draws = checks.integer("draws", draws, low=2)
@@ -164,7 +166,7 @@ def _as_fitted(fit: Fit | GraphicalModel) -> Estimator:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class ErrorBars:
+class ErrorBars(Named):
     """Answers with error bars, concatenated over queries.
 
     Attributes:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.migration import Named
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
@@ -21,7 +22,7 @@ from pgmjax.uncertainty import bootstrap
 
 
 @dataclasses.dataclass(frozen=True)
-class Combined:
+class Combined(Named):
     """An estimate from several tables.
 
     Attributes:

@@ -28,6 +28,9 @@ def queries_of(domain: Domain, queries: Any) -> tuple[Query, ...]:
     """
     found = []
     then = "give a list: a lone one is [('age', 'sex')], and of one attribute [('age',)]"
+    names = isinstance(queries, tuple | list) and len(queries) > 0
+    if names and all(checks.same_word(each, domain) for each in queries):
+        raise TypeError(f"queries must be a list of queries or cliques: write [{tuple(queries)!r}].")
     for each in checks.several("queries", queries, "queries, conditions or cliques", then):
         found.append(query_text.asked(domain, each, "Each query"))
     if not found:

@@ -25,7 +25,7 @@ def test_order_is_kept():
 @pytest.mark.parametrize(
     ("attributes", "kind", "message"),
     [
-        ("age", TypeError, r"lone string: write \('age',\)"),
+        ("age", TypeError, r"got the text 'age': write \('age',\)"),
         ((), ValueError, "at least one attribute, got an empty one"),
         (("age", "height"), ValueError, "names 'height', which is not an attribute of the domain"),
         (("age", "sex", "age"), ValueError, "names an attribute twice"),

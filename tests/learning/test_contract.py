@@ -109,7 +109,7 @@ def test_words_and_other_lengths_are_refused(learner):
         ("sklearn", ValueError, "a regressor's name"),
         ("sklearn.Oracle", ValueError, "no regressor 'Oracle'"),
         (7, TypeError, "got int"),
-        (MLP, TypeError, "got ABCMeta"),
+        (MLP, TypeError, "got the class MLP: write MLP()"),
         ({"name": "ridge", "nonsense": 1}, TypeError, "nonsense"),
         ({"penalty": 1}, TypeError, "must be a name"),
     ],

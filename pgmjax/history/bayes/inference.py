@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.migration import Named
 from pgmjax.history.bayes import convolution, monte_carlo
 from pgmjax.history.bayes.distribution import Accuracy, LatticeDistribution, SumDistribution, invert
 from pgmjax.history.bayes.monte_carlo import SIZE, draw_sums, order_statistic
@@ -54,7 +55,7 @@ def distribution_of(distribution: NoiseSum, method: str = "auto", **options: Any
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Inference:
+class Inference(Named):
     """An estimate and its error distribution: the posterior of the true answer theta given it.
 
     Given the estimate alone, under a flat prior, theta = value - error. The posterior given all
@@ -145,7 +146,7 @@ class Inference:
         return Verdict(claim, probability, checks.number("level", level, above=0, below=1))
 
     def __repr__(self) -> str:
-        return f"Inference(stddev {self.stddev:g}{', biased' if self.biased else ''})"
+        return f"Inference({self.value:,.6g}, stddev {self.stddev:g}{', biased' if self.biased else ''})"
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

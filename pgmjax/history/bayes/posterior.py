@@ -20,6 +20,7 @@ import numpy as np
 from pgmjax import random
 from pgmjax._internal import checks
 from pgmjax._internal.jit import jit
+from pgmjax._internal.migration import Named
 from pgmjax.history.bayes.blue import BestLinearUnbiased
 from pgmjax.history.bayes.inference import Claim
 from pgmjax.measurements.noise import CONTINUOUS
@@ -28,7 +29,7 @@ _LARGEST_RHAT = 1.05
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Posterior:
+class Posterior(Named):
     """Posterior draws of targets' true answers given all answers.
 
     Attributes:
