@@ -13,6 +13,7 @@ import codecs
 import contextlib
 import difflib
 import importlib
+import io
 import os
 import re
 import sys
@@ -101,8 +102,18 @@ _ADVICE: Mapping[str, Mapping[str, str]] = {
         ),
     },
     "perturb": _each(
-        {"all-kway marginals kway": "What is perturbed say --each, --groups NAMES or --workload FILE"}
+        {
+            "all-kway marginals kway": "What is perturbed say --each, --groups NAMES or --workload FILE",
+            "delta": "Responses are pure: leave it out",
+        }
     ),
+    "respond": _each(
+        {
+            "delta": "A response is pure: leave it out",
+            "relation": "A response is always under replace-one: leave it out",
+        }
+    ),
+    "domain schema": _each({"out output": "It is printed: pgmjax domain schema > schema.json"}),
     "fit": _each(
         {"epsilon delta relation budget noise": "No noise is added here: --stddev says how much there is"}
     ),
@@ -178,6 +189,7 @@ _STRAY: Mapping[str, str] = {
     "session status": "The name of a session goes behind --name",
     "session export": "The name of a session goes behind --name",
     "session ask": "One count is asked at a time; conditions of one count are joined by commas",
+    "ledger note-exact": "The text of what was published stands in quotes, as one word",
     "domain schema": (
         "It prints the JSON Schema of domain files; to check one: pgmjax domain check TABLE DOMAIN; to begin "
         "one: pgmjax domain draft TABLE"
@@ -309,6 +321,7 @@ class _Parser(argparse.ArgumentParser):
         self._negative_number_matcher = _NEGATIVE
         self.given: set[str] = set()
         self.words: list[str] = []
+        self._mixes = False
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         """Return the value of an argument; of a choice in another case, the choice."""
@@ -325,12 +338,29 @@ class _Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Parse arguments; the command itself, and not `pgmjax`, refuses those that it does not have."""
+        if self._mixes:
+            return super().parse_known_args(args, namespace)
         self.words = [*(_words(None) if args is None else args)]
         found, strange = super().parse_known_args(args, namespace)
+        if self._subparsers is None and any(not word.startswith("-") for word in strange):
+            found, strange = self._mixed(args) or (found, strange)
         if strange and (self._subparsers is None or self.get_default("run")):
             words = _words(None) if args is None else args
             self.error(f"unrecognized arguments: {' '.join(strange)}{_instead(strange, self, words)}")
         return found, strange
+
+    def _mixed(self, args: Any) -> tuple[Any, list[str]] | None:
+        """Return what is read if arguments stand behind options; argparse takes these only if asked to."""
+        self._mixes = True
+        self.given.clear()
+        try:
+            with contextlib.redirect_stderr(io.StringIO()):
+                found, strange = self.parse_known_intermixed_args(args)
+        except SystemExit:
+            return None
+        finally:
+            self._mixes = False
+        return None if strange else (found, strange)
 
     def error(self, message: str) -> NoReturn:
         meant = _meant(message, self)  # before explanations, whose words are no choices
@@ -350,6 +380,8 @@ class _Parser(argparse.ArgumentParser):
             if made:
                 message = f"{made[0]} is a release: --add-rows N draws more rows from it, at no further cost"
         files = [word for word in self.words if re.search(r"\.ya?ml$", word)]
+        if "argument COMMAND: invalid choice" in message and self.words[:1] and self.words[0].startswith("-"):
+            message = f"a command is missing before {self.words[0]}, as in pgmjax release {self.words[0]}"
         if "arguments are required" in message and "--domain" in message and files:
             message = f"--domain is missing. Did you mean --domain {files[0]}?"
         if "arguments are required" in message:

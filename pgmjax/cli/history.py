@@ -485,14 +485,14 @@ def _words(columns: dict[str, Any], arguments: argparse.Namespace) -> Iterator[s
         yield f"of which noise at most {columns['noise']:,.1f} with a probability of {arguments.level:.0%}"
     if "bias" in columns:
         yield f"bias of about {columns['bias']:,.1f}"
-    if "interval" in columns:
+    if "interval" in columns and columns.get("determined", True):
         low, high = columns["interval"]
         yield f"{arguments.level:.0%} interval {low:,.1f} to {high:,.1f}"
     if "probability" in columns:
         verdict = {True: "it holds", False: "it does not hold", None: "open"}[columns["holds"]]
         yield f"claim {columns['probability']:.1%}: {verdict}"
     if not columns.get("determined", True):
-        yield "not determined by the history"
+        yield "not determined by the history, so that no interval is known"
 
 
 _METHODS: dict[str, Callable[[History, Sequence[Query], argparse.Namespace], _Found]] = {

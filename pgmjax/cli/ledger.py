@@ -68,7 +68,8 @@ def _set_domain(arguments: argparse.Namespace) -> None:
         definition_row(account.name, definition, arguments.record_is, account.relation)
         if account.definition is not None:
             raise ValueError(
-                f"Account {account.name!r} has a domain, which stays as it is: pgmjax ledger show "
+                f"Account {account.name!r} has a domain, which stays as it is, as answers may be about it: "
+                "pgmjax ledger show "
                 f"{arguments.file} --name {account.name} --domain FILE.json writes it. Nothing was set."
             )
         table = _checked(arguments, definition)
@@ -118,12 +119,19 @@ def _note_exact(arguments: argparse.Namespace) -> None:
         _print_account(arguments, ledger, account)
 
 
+def _other(arguments: argparse.Namespace) -> str:
+    """Return the ledger that was meant: what stands in the place of the table, or a name for one."""
+    other = arguments.table
+    return "budgets.ledger" if other in (None, arguments.file) else str(other)
+
+
 def _check_table(arguments: argparse.Namespace) -> None:
     kind = pathlib.Path(arguments.file.removesuffix(".gz")).suffix.lower()
     process.refuse(
         (
             kind in text_file.KINDS,
-            f"{arguments.file} is a table, and the ledger stands before the table: exchange the two.",
+            f"{arguments.file} is a table, and a ledger stands before it, as in pgmjax ledger init "
+            f"{_other(arguments)} {arguments.file}.",
         ),
         (
             arguments.demo and arguments.table is not None,

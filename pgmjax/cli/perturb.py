@@ -333,7 +333,8 @@ def _record(texts: Sequence[str]) -> dict[str, str]:
         if not equals or not name.strip():
             table = " A whole table is for pgmjax perturb." if pathlib.Path(text).suffix else ""
             raise ValueError(
-                f"Value {number} must be NAME=VALUE, such as sex=F.{table} Nothing was answered."
+                f"Value {number} must be NAME=VALUE without blanks, such as sex=F.{table} Nothing was "
+                "answered."
             )
         if re.search(r",\s*\w+=", value):
             raise ValueError("Put spaces between the values, as in age=34 sex=F. Nothing was answered.")

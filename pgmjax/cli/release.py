@@ -418,7 +418,9 @@ def check_table(arguments: argparse.Namespace) -> None:
     """
     demo_has = arguments.domain or arguments.no_header or arguments.weights or arguments.unit
     discover, ledger = vars(arguments).get("discover"), arguments.ledger
-    find = ", or find the domain for a share of the budget with --discover 0.1" * ("discover" in arguments)
+    find = ", or find the domain for a share of the budget with --discover 0.1 --delta 1e-6" * (
+        "discover" in arguments
+    )
     unit_of(arguments)
     process.refuse(
         (
@@ -639,6 +641,10 @@ def read_names(text: str, domain: Domain) -> Clique:
             f"{names[strange]} is a condition: give it without --marginal, or give --marginal "
             f"{bare[strange]}."
         )
+    unknown = next((name for name in names if name and checks.same_word(name, domain) is None), None)
+    if unknown is not None:
+        meant = checks.did_you_mean(unknown, domain) or f" It has {', '.join([*domain][:12])}."
+        raise ValueError(f"There is no attribute {unknown!r}.{meant}")
     return as_clique(domain, names)
 
 

@@ -124,8 +124,11 @@ def as_typed(
         and _quotes(message, value)
         and not getattr(known.get(option), "choices", None)
     ]
-    if not quoted:
-        return message
+    column = re.match(r"(?:Attribute|Column) '([^']*)'", message)
+    if not quoted or (column and column[1] not in [value for _, value in quoted]):
+        return message  # of a column, whatever else it quotes
+    came = message.rpartition(" got ")[2]
+    quoted = [pair for pair in quoted if _quotes(came, pair[1])] or quoted
     option, value = max(quoted, key=lambda pair: len(pair[1]))
     begun = re.match(
         rf"(?:Domain file )?{re.escape(value)}(?=[,:] | (?:already|is|must|has|cannot)\b)", message

@@ -435,7 +435,7 @@ def _no_value(attribute: Attribute, value: Any) -> str:
     if attribute.bins is not None and attribute.numbers is None:
         return (
             f"{attribute.name!r} is binned and {shown} is not one of its bins: write one of {some}; "
-            "conditions in text may compare with a bin edge (< or >=)."
+            f"conditions in text also take bounds, as in {attribute.name}>=18,{attribute.name}<35."
         )
     meant = checks.did_you_mean(value, names) if isinstance(value, str) else ""
     return f"{shown} is not a value of {attribute.name!r}: it has {some}.{meant}"

@@ -224,9 +224,10 @@ def instead_of_drop(domain: Domain) -> str:
     """Return what to do with rows outside a domain where the number of records is public."""
     every = [domain.attribute(name) for name in domain]
     ways = ['"missing"'] * all(one.missing for one in every)
-    ways += ['"clip"'] * any(one.labels is None for one in every)
+    ways += ['"clip" (for numbers beyond the ends)'] * any(one.labels is None for one in every)
     listed = " or ".join(ways)
-    return f"take {f'rows_outside {listed}, or ' if ways else ''}the relation add-remove"
+    filled = "" if ways[:1] == ['"missing"'] else "write `missing: true` where values are missing, and "
+    return f"{filled}take {f'rows_outside {listed}, or ' if ways else ''}the relation add-remove"
 
 
 def known_encoding(encoding: str | None) -> str | None:

@@ -154,8 +154,11 @@ class _Yaml:
                 getattr(error, "problem", None) or str(error).split("\n")[0],
             )
             close = re.search(r"^\s*([^\s:{}\[\]]+):([{\[])", text, re.MULTILINE)
+            equal = re.search(r"^\s*([\w.-]+)\s*=\s*(\S.*)$", text, re.MULTILINE)
             remedy = (
-                f"Put a space behind the colon, as in {close[1]}: {close[2]}"
+                f"A colon and no = stands behind a name: write {equal[1]}: {equal[2][:60]}"
+                if equal
+                else f"Put a space behind the colon, as in {close[1]}: {close[2]}"
                 if close
                 else "Indent with spaces"
                 if "\\t" in found
@@ -249,6 +252,12 @@ def _refuse_other_forms(content: Any, indent: str) -> None:
     """
     if not isinstance(content, Mapping):
         return
+    if {*map(str, content)} in ({"attributes", "shape"}, {"attrs", "shape"}):
+        raise ValueError(
+            "This is a domain of mbi, which has names and sizes apart: write each name with its entry, as "
+            "age: "
+            "100, sex: [F, M]."
+        )
     if _tells_types(content):
         raise ValueError(
             "This is metadata of SDV, which tells types; a domain file lists values, as age: {min: 0, max: "

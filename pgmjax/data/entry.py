@@ -541,7 +541,7 @@ def _written_out(name: str, spec: Any) -> Mapping[str, Any]:
         listed = f"[{', '.join(map(str, spec[:6]))}{', ...' if len(spec) > 6 else ''}]"
         edges = "bins" if _is_number(spec[0]) else "dates"
         choices = [f"{{{edges}: {listed}}} for the edges of cells", f"{{labels: {listed}}} for these values"]
-        if edges == "bins" and len(spec) == 2:
+        if edges == "bins" and len(spec) == 2 and spec[0] < spec[1]:
             choices.insert(0, f"{{min: {spec[0]}, max: {spec[1]}}} for the whole numbers between them")
     raise TypeError(
         f"The entry of attribute {name!r} must be a number of codes, a list of labels, or a mapping, got "

@@ -79,7 +79,9 @@ class Discovery:
             )
             value = exact(said, getattr(self, name))
             if not 0 < value < 1:
-                raise ValueError(f"{said} must be a share in (0, 1), got {as_text(value)}.")
+                raise ValueError(
+                    f"{said} must be a share between 0 and 1, such as 0.05, got {as_text(value)}."
+                )
             object.__setattr__(self, name, value)
 
     def to_dict(self) -> dict[str, str]:

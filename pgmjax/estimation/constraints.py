@@ -365,7 +365,10 @@ def read_constraints(path: str | os.PathLike[str]) -> list[Any]:
     except ValueError as error:
         raise ValueError(f"{path} is not JSON: {error}") from error
     if not isinstance(entries, list):
-        raise ValueError(f"{path} must be a JSON list of constraints, got {type(entries).__name__}.")
+        raise ValueError(
+            f"{path} must be a JSON list of constraints, such as "
+            '[{"kind": "fixed-marginal", "clique": ["sex"], "counts": [490, 510]}] (docs/constraints.md).'
+        )
     return [_constraint(f"{path}, entry {number}", entry) for number, entry in enumerate(entries, 1)]
 
 

@@ -9,6 +9,7 @@ import json
 import math
 import os
 import pathlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -431,6 +432,13 @@ def _check_names(table: Any, domain: Domain) -> None:
     found, meant = _it_has(came, (*domain, *_FIELDS)), _meant(strange, _MEANT, came)
     if "variance" in strange:
         meant += " A stddev is the square root of a variance."
+    labels = [name for name in strange for each in domain if name in domain.attribute(each).code_names()]
+    if labels:
+        raise ValueError(
+            f"{', '.join(map(repr, labels[:3]))}: these are values and no attributes. A cross table is "
+            "written "
+            f"long, with a row a cell. {said}"
+        )
     if not {*_FIELDS} & {*came} and "value for" not in meant:
         record = "This looks like a table of records, which pgmjax release measures. "
         raise ValueError(f"{record}{said}{found}")
@@ -527,6 +535,8 @@ def _numbers(name: str, column: Sequence[Any], quoted: bool = True) -> np.ndarra
             then = "write one number, and leave out a row that was not published"
             if str(value).strip().endswith("%"):
                 then = "a count of records, not a share"
+            elif re.fullmatch(r"\s*\d{1,3}([ ,.'\u00a0\u202f]\d{3})+\s*", str(value)):
+                then = "leave out the separator of thousands"
             came = f", got {value!r}" if quoted else ""
             raise ValueError(f"Row {k + 1}: {name} must be a number such as 1180 or 0.5{came}: {then}.")
         if not math.isfinite(numbers[k]):

@@ -168,7 +168,9 @@ def covering_pairs(records: int, count: int, seed: int = 0) -> np.ndarray:
         4
     """
     records = checks.integer("the number of records", records, low=2)
-    count = checks.integer("the number of pairs", count, low=1, high=records * (records - 1) // 2)
+    count = checks.integer(
+        "training_count, the number of pairs,", count, low=1, high=records * (records - 1) // 2
+    )
     circle = random.generator(seed).permutation(records)
     place = np.arange(count)
     step, start = place // records + 1, place % records

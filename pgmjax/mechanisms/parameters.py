@@ -160,7 +160,9 @@ class PrivacyParameters(Named):
         for name in names:
             share = exact(name, getattr(self, name))
             if not 0 < share < 1:
-                raise ValueError(f"{name} must be a share in (0, 1), got {as_text(share)}.")
+                raise ValueError(
+                    f"{name} must be a share between 0 and 1, such as 0.05, got {as_text(share)}."
+                )
             self._set(**{name: share})
 
     def _set_flags(self, *names: str) -> None:

@@ -78,7 +78,9 @@ class CountLeftOut:
     def __post_init__(self) -> None:
         share = exact("count_left_out", self.share)
         if not 0 < share < 1:
-            raise ValueError(f"count_left_out must be a share in (0, 1), got {as_text(share)}.")
+            raise ValueError(
+                f"count_left_out must be a share between 0 and 1, such as 0.05, got {as_text(share)}."
+            )
         object.__setattr__(self, "share", share)
         if self.largest_unit is not None:
             checks.set_integers(self, "largest_unit", low=2)

@@ -257,7 +257,10 @@ def _read(text: str, domain: Domain, interpolate: bool) -> Conditions:
                 raise ValueError(f"Expected a comma before {text[position:].strip()!r}.")
             position += 1
             if not text[position:].strip():
-                raise ValueError("The query ends with a comma: a condition is missing behind it.")
+                raise ValueError(
+                    "The query ends with a comma: a condition is missing behind it. In a shell, put all "
+                    "conditions in one pair of quotes."
+                )
     notes = [note for counted in chosen.values() for note in counted.notes()]
     return Conditions({name: counted.shares for name, counted in chosen.items()}, tuple(notes))
 

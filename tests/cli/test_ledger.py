@@ -221,7 +221,7 @@ def test_bad_use(file, table, tmp_path, capsys):
             "The table is missing",
         ),
         (["init", str(file), str(table), "--name", "a", "--epsilon", "1"], 2, "--relation"),
-        (["init", str(tmp_path / "t.csv.gz"), str(file)], 2, "is a table, and the ledger stands before"),
+        (["init", str(tmp_path / "t.csv.gz"), str(file)], 2, "is a table, and a ledger stands before"),
         ([], 2, "COMMAND"),
     ]
     for words, code, said in cases:

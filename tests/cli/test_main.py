@@ -1,5 +1,6 @@
 """The command's edges: help, version, mechanisms, exit codes, a reader that leaves."""
 
+import itertools
 import json
 import shlex
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import threading
 
+import numpy as np
 import pandas
 import pytest
 
@@ -297,3 +299,46 @@ def test_no_command_quotes_a_record(command, name, capsys, tmp_path, monkeypatch
     assert main(command.format(name).split()) in (1, 2)
     said = capsys.readouterr()
     assert "7171" not in said.err + said.out and "Zaphod" not in said.err + said.out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["query", "rel", "sex=Male", "age<35", "--json", "--draws", "20"],
+        ["history", "ask", "hist", "sex=Male", "age<35", "--method", "ridge", "--alpha", "3"],
+        [
+            "session",
+            "online-weights",
+            "b.ledger",
+            "sex=Male",
+            "age<35",
+            "--table",
+            "t.csv",
+            "--epsilon",
+            "0.1",
+        ],
+        ["respond", "age=34", "sex=F", "--domain", "d.yaml", "--epsilon", "2", "--groups", "age,sex"],
+        ["ledger", "init", "b.ledger", "t.csv", "--epsilon", "3", "--name", "people"],
+    ],
+)
+def test_arguments_and_options_stand_in_any_order(words):
+    first = next(k for k, word in enumerate(words) if word.startswith("--"))
+    begun = 1 + (words[1] in ("ask", "online-weights", "init"))
+    command, places, options = words[:begun], words[begun:first], words[first:]
+    pairs, left = [], options
+    while left:
+        size = 1 if left[0] == "--json" else 2
+        pairs.append(left[:size])
+        left = left[size:]
+
+    def read(words):
+        return {**vars(cli._parser().parse_args(words)), "parser": None}
+
+    expected = read(words)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        parts = [[word] for word in places]
+        for pair in pairs:
+            parts.insert(int(rng.integers(len(parts) + 1)), pair)
+        mixed = [*command, *itertools.chain(*parts)]
+        assert read(mixed) == expected, mixed

@@ -174,7 +174,7 @@ REFUSED = [
     ({"groups": None}, "Say which attributes to perturb: --groups NAMES, --each, or --workload FILE"),
     ({"each": True}, "Give only one of --groups, --each and --workload"),
     ({"groups": ["age,sex", "sex"]}, "--groups name 'sex' twice"),
-    ({"groups": ["height"]}, "names 'height', which is not an attribute of the domain"),
+    ({"groups": ["height"]}, "There is no attribute 'height'"),
     ({"groups": [","]}, "not an attribute"),
     ({"epsilon": "0"}, "epsilon must be"),
     ({"epsilon": "0.01"}, "--useless answer to have it all the same; nothing was spent"),

@@ -174,9 +174,9 @@ DATA = {
         ("whole", "0.1", "Nothing is left out"),
         ("clipped", "0.1", "Nothing is left out"),
         ("weighted", "0.1", "have weights"),
-        ("unit", 0, r"share in \(0, 1\)"),
-        ("unit", "1", r"share in \(0, 1\)"),
-        ("unit", 1.5, r"share in \(0, 1\)"),
+        ("unit", 0, r"share between 0 and 1"),
+        ("unit", "1", r"share between 0 and 1"),
+        ("unit", 1.5, r"share between 0 and 1"),
         ("unit", CountLeftOut("0.1", 2), "above max_records, 2"),
         ("dropped", CountLeftOut("0.1", 9), "bounds the records of a unit"),
     ],
@@ -239,7 +239,7 @@ def test_a_dry_run_tells_the_cost_and_reads_nothing(tmp_path, capsys):
     # two marginals share what is left, 3/4 each
     assert "noise of standard deviation 1.84" in said
     for wrong, why in (
-        (["--count-left-out", "0"], "share in (0, 1)"),
+        (["--count-left-out", "0"], "share between 0 and 1"),
         (["--largest-unit", "4"], "goes with --count-left-out"),
     ):
         assert main([*words.split(), *wrong]) == 2 and why in capsys.readouterr().err
@@ -320,5 +320,5 @@ def test_a_synthesizer_counts_and_its_answers_say_what_follows():
     assert low <= (table["b"] < 5).sum() <= high and least <= (table["b"] < 5).mean() <= most
     assert f"Of the whole table: between {low:,.1f} and {high:,.1f} (95 %)" in str(answer)
     assert pj.Synthesizer(**synth.get_params()).count_left_out.share == Fraction(1, 5)
-    with pytest.raises(ValueError, match=r"share in \(0, 1\)"):
+    with pytest.raises(ValueError, match=r"share between 0 and 1"):
         pj.Synthesizer(**given, count_left_out=2)
