@@ -307,8 +307,7 @@ def test_no_command_quotes_a_record(command, name, capsys, tmp_path, monkeypatch
         ["query", "rel", "sex=Male", "age<35", "--json", "--draws", "20"],
         ["history", "ask", "hist", "sex=Male", "age<35", "--method", "ridge", "--alpha", "3"],
         ["session", "ask", "b.ledger", "sex=Male", "--half-width", "30", "--table", "t.csv", "--cap", "1"],
-        "session online-weights b.ledger a=1 b=1 --table t.csv --domain d.yaml --epsilon 1 "
-        "--relation replace-one".split(),
+        ["session", "online-weights", "b.ledger", "a=1", "b=1", "--table", "t.csv", "--domain", "d.yaml", "--epsilon", "1", "--relation", "replace-one"],
         ["respond", "age=34", "sex=F", "--domain", "d.yaml", "--epsilon", "2", "--groups", "age,sex"],
         ["ledger", "init", "b.ledger", "t.csv", "--epsilon", "3", "--name", "people"],
     ],
