@@ -26,7 +26,7 @@ from pgmjax.cli.options.shared import LEVEL
 from pgmjax.cli.release import read_names, warn_if_insecure
 from pgmjax.data.attribute import Code
 from pgmjax.data.cliques import Clique
-from pgmjax.data.population import Population
+from pgmjax.data.population import Population, sentences_of
 from pgmjax.local.answers import UnbiasedAnswers
 from pgmjax.local.conditions import answer_cells, answer_conditions
 from pgmjax.local.table import PerturbedTable
@@ -35,6 +35,7 @@ from pgmjax.queries import Query, marginal
 from pgmjax.queries import text as query_text
 from pgmjax.release import accuracy, whole_table
 from pgmjax.release import folder as release_folder
+from pgmjax.release.analysis import Answer
 
 _OPEN = "what was measured does not determine it"
 _IF_RIGHT = "if the model is right about what was not measured together"
@@ -108,7 +109,7 @@ def _attributes_of(folder: str) -> str:
 def _by_draws(
     saved: release_folder.SavedRelease,
     queries: Sequence[Query],
-    found: Sequence[accuracy.Reported],
+    are_open: Sequence[bool],
     draws: int | None,
 ) -> list[np.ndarray | None]:
     """Return of each query the ends of intervals by draws [rows, 2], None where one is determined.
@@ -116,13 +117,11 @@ def _by_draws(
     Raises:
         ValueError: nothing that was measured tells of an attribute, or no draws can be made of the release.
     """
-    open_ones = [
-        k for k, each in enumerate(found) if not each.determined.all() and each.given_by == accuracy.MODEL
-    ]
-    ends: list[np.ndarray | None] = [None] * len(found)
+    open_ones = [k for k, is_open in enumerate(are_open) if is_open]
+    ends: list[np.ndarray | None] = [None] * len(queries)
     if draws is None or not open_ones:
         return ends
-    sizes = [len(found[k].estimates) for k in open_ones]
+    sizes = [queries[k].num_rows(saved.model.domain) for k in open_ones]
     made = saved.estimate(
         lambda model: np.concatenate([np.ravel(model.answer(queries[k])) for k in open_ones]), draws
     )
@@ -143,44 +142,56 @@ def _conditions(
 ) -> None:
     model, population = saved.model, saved.population
     asked = [query_text.conditions(text, model.domain, interpolate=True) for text in texts]
-    found = [saved.report(each.query) for each in asked]
-    estimates = [float(each.estimates[0]) for each in found]
-    shares = [float(each.share(model.total)[0]) for each in found]
-    ends = [_ends(each.intervals) for each in found]
-    around = [_ends(each.shares) for each in found]
-    drawn = _by_draws(saved, [each.query for each in asked], found, draws)
-    wholes = [_whole(saved, each.query, one) for each, one in zip(asked, found, strict=True)]
-    columns = texts, estimates, ends, shares, around, found, asked, drawn, wholes
+    found = [saved.query(text) for text in texts]
+    drawn = _by_draws(saved, [each.query for each in asked], [_is_open(each) for each in found], draws)
     answers, said = [], []
-    weighted = population is not None and population.max_weight is not None
-    for text, n, interval, share, near, one, condition, by_draws, whole in zip(*columns, strict=True):
-        answer = {"query": text, "estimate": n, "interval": interval, "share": share, "share_interval": near}
-        answer |= {"determined": interval is not None, "interpolated": list(condition.notes)}
-        answer |= {"rests_on": accuracy.rests_on(interval is not None, one.given_by)}
+    for text, one, by_draws in zip(texts, found, drawn, strict=True):
+        answers.append(_answer(text, one, population))
         if draws is not None:
-            answer["drawn_interval"] = None if by_draws is None else by_draws[0].tolist()
-        if population is not None and population.left_out:
-            answer["whole_table"] = _first(whole)
-        answers.append(answer)
+            answers[-1]["drawn_interval"] = None if by_draws is None else by_draws[0].tolist()
         words = _NO_INTERVAL.format(one.given_by)
         if by_draws is not None:
             low, high = by_draws[0]
             words = f"{LEVEL:.0%} interval of {draws} draws {low:,.1f} to {high:,.1f}, {_IF_RIGHT}"
-        if interval is not None:
-            words = f"{LEVEL:.0%} interval {interval[0]:,.1f} to {interval[1]:,.1f}"
-        if near is not None:
-            words += f", as a share {near[0]:.2%} to {near[1]:.2%}"
-        of = f"of {model.total:,.1f} {'in weight' if weighted else 'rows'} ({share:.2%})"
-        said.append(f"{text}: {n:,.1f} {of}; {words}")
-        if whole is not None:
-            said.append(f"  {whole_table.in_words(whole.counts[0], whole.shares[0])}")
-        said += [f"  {note} {query_text.NOT_COVERED}" for note in condition.notes]
+        if one.determined:
+            words = f"{LEVEL:.0%} interval {one.low:,.1f} to {one.high:,.1f}"
+        if one.share_low is not None:
+            words += f", as a share {one.share_low:.2%} to {one.share_high:.2%}"
+        weighted = population is not None and population.max_weight is not None
+        of = f"of {model.total:,.1f} {'in weight' if weighted else 'rows'} ({one.share:.2%})"
+        said.append(f"{text}: {one.estimate:,.1f} {of}; {words}")
+        if one.whole is not None:
+            said.append(f"  {whole_table.in_words(*one.whole)}")
+        said += [f"  {note} {query_text.NOT_COVERED}" for note in one.interpolated]
     if any(one.given_by == accuracy.LEARNER for one in found):
         said.append(_LEARNED)
     if facts := saved.record.get("facts"):
         said.append(f"Answers keep to {' and '.join(facts)}; intervals are of the noisy counts alone.")
     said += _of_population(population, _codes_of(asked))
     process.tell(as_json, {**_facts(model.total, population, model.inputs), "answers": answers}, said)
+
+
+def _is_open(answer: Answer) -> bool:
+    return not answer.determined and answer.given_by == accuracy.MODEL
+
+
+def _answer(text: str, one: Answer, population: Population | None) -> dict[str, Any]:
+    """Return an answer for JSON."""
+    told = {
+        "query": text,
+        "estimate": one.estimate,
+        "interval": [one.low, one.high] if one.determined else None,
+        "share": one.share,
+        "share_interval": None if one.share_low is None else [one.share_low, one.share_high],
+        "determined": one.determined,
+        "interpolated": list(one.interpolated),
+        "rests_on": accuracy.rests_on(one.determined, one.given_by),
+    }
+    if population is not None and population.left_out:
+        named = ("interval", "share_interval")
+        whole = None if one.whole is None else dict(zip(named, map(list, one.whole), strict=True))
+        told["whole_table"] = whole
+    return told
 
 
 def _with_error_bars(saved: release_folder.SavedRelease, arguments: argparse.Namespace) -> None:
@@ -232,13 +243,6 @@ def _whole(
     return whole_table.of_query(saved.estimates, population, query, found)
 
 
-def _first(whole: whole_table.WholeTable | None) -> dict[str, list[float]] | None:
-    """Return the first of some intervals for JSON."""
-    if whole is None:
-        return None
-    return {"interval": whole.counts[0].tolist(), "share_interval": whole.shares[0].tolist()}
-
-
 def _ends(intervals: np.ndarray) -> list[float] | None:
     """Return the ends of the first of some intervals, None if it is not determined."""
     return intervals[0].tolist() if np.isfinite(intervals[0]).all() else None
@@ -255,9 +259,7 @@ def _codes_of(asked: Sequence[query_text.Conditions]) -> dict[str, set[int]]:
 
 def _of_population(population: Population | None, codes: Mapping[str, Iterable[int]]) -> list[str]:
     """Return what answers are of, with the cells among some codes that count other values too."""
-    if population is None:
-        return ["All counts and shares are of the records that were counted for what was published."]
-    return [*population.of_cells(codes).sentences()]
+    return sentences_of(None if population is None else population.of_cells(codes))
 
 
 def _marginal(saved: release_folder.SavedRelease, text: str, draws: int | None, as_json: bool) -> None:
@@ -275,7 +277,8 @@ def _marginal(saved: release_folder.SavedRelease, text: str, draws: int | None, 
         if np.isfinite(intervals).all():
             low, high = np.moveaxis(intervals, -1, 0).reshape(2, *shape)
             columns |= {f"{kind}low": low, f"{kind}high": high}
-    (drawn,) = _by_draws(saved, [marginal(clique)], [found], draws)
+    is_open = not sure and found.given_by == accuracy.MODEL
+    (drawn,) = _by_draws(saved, [marginal(clique)], [is_open], draws)
     if drawn is not None:
         columns |= {f"drawn_{end}": drawn[:, k].reshape(shape) for k, end in enumerate(("low", "high"))}
     record = {

@@ -349,3 +349,10 @@ def _merged(attribute: Attribute, rows_outside: str | None, coded: bool) -> Iter
 
 def _name(attribute: Attribute, code: int | None) -> str:
     return "" if code is None else attribute.code_names()[code]
+
+
+def sentences_of(population: Population | None) -> list[str]:
+    """Return what answers are of: of no known population, the records that were counted."""
+    if population is None:
+        return ["All counts and shares are of the records that were counted for what was published."]
+    return [*population.sentences()]

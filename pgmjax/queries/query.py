@@ -23,9 +23,6 @@ MAX_MATRIX_ENTRIES = 50_000_000
 
 Term = tuple[int | float, dict[str, AttributeQuery]]
 
-A_CONDITION = "a condition is history.builders.equals('sex', 'F').query(domain)"
-"""How one asks for the records of some values, for messages."""
-
 
 @dataclasses.dataclass(frozen=True)
 class Query(Named):

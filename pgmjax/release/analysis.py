@@ -12,7 +12,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax._internal.migration import Named, of_class
 from pgmjax.data.cliques import as_clique
-from pgmjax.data.population import WHOLE, Population
+from pgmjax.data.population import Population, sentences_of
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.measurements.inputs import MEASURED, Input
 from pgmjax.measurements.linear import LinearMeasurement
@@ -21,7 +21,7 @@ from pgmjax.model.row_file import decoded_rows
 from pgmjax.model.rows import require_room
 from pgmjax.model.sampling import INDEPENDENT
 from pgmjax.queries import text as query_text
-from pgmjax.release import whole_table
+from pgmjax.release import accuracy, whole_table
 from pgmjax.release.whole_table import WholeTable, in_words
 from pgmjax.uncertainty.posterior import Combined, around, draws_of
 
@@ -165,10 +165,12 @@ class Answer(NamedTuple):
         share: the estimate over the model's total, inside its interval.
         share_low: lower end of the 95 % interval of the share; None if it is not determined.
         share_high: its upper end.
-        population: what count and share are of, with the cells that count other values too.
+        population: what count and share are of, with the cells that count other values too; None of a fit to
+            published answers that do not say it.
         interpolated: a sentence on each bin that a bound cuts; no interval covers how values lie in it.
         whole: the ends of 95 % intervals of count and share in the whole table, if what it leaves out was
             counted; None if nothing bounds them.
+        given_by: what answered: the model, or a trained model that learned the attributes together.
     """
 
     estimate: float
@@ -177,9 +179,10 @@ class Answer(NamedTuple):
     share: float
     share_low: float | None
     share_high: float | None
-    population: Population
+    population: Population | None
     interpolated: tuple[str, ...] = ()
     whole: tuple[tuple[float, float], tuple[float, float]] | None = None
+    given_by: str = accuracy.MODEL
 
     @property
     def count(self) -> float:  # type: ignore[override]
@@ -198,17 +201,18 @@ class Answer(NamedTuple):
         return self.low is not None
 
     def __str__(self) -> str:
-        counted = "rows" if self.population.max_weight is None else "in weight"
+        weighted = self.population is not None and self.population.max_weight is not None
+        counted = "in weight" if weighted else "rows"
         said = f"{self.estimate:,.1f} {counted}"
         if self.low is None or self.high is None:
-            said += f" (no interval: it rests on the model alone), {self.share:.2%}"
+            said += f" (no interval: it rests on {self.given_by} alone), {self.share:.2%}"
         else:
             said += f" (95 % interval {self.low:,.1f} to {self.high:,.1f}), {self.share:.2%}"
         if self.share_low is not None and self.share_high is not None:
             said += f" (95 % interval {self.share_low:.2%} to {self.share_high:.2%})"
         covered = (query_text.NOT_COVERED,) if self.interpolated else ()
         whole = () if self.whole is None else (f"{in_words(*self.whole)}.",)
-        return " ".join([f"{said}.", *self.interpolated, *covered, *whole, *self.population.sentences()])
+        return " ".join([f"{said}.", *self.interpolated, *covered, *whole, *sentences_of(self.population)])
 
 
 class Analysed(Named):
@@ -231,13 +235,13 @@ class Analysed(Named):
         low, high = found.intervals[0].tolist() if found.determined[0] else (None, None)
         share = float(found.share(self.model.total)[0])
         least, most = found.shares[0].tolist() if np.isfinite(found.shares[0]).all() else (None, None)
-        population, whole = (self.population or WHOLE).of_cells(asked.codes), None
-        if population.omitted is not None and low is not None:
+        population, whole = self.population, None
+        population = None if population is None else population.of_cells(asked.codes)
+        if population is not None and population.omitted is not None and low is not None:
             bounds = self.whole_table(asked.query)
             whole = tuple(bounds.counts[0].tolist()), tuple(bounds.shares[0].tolist())
-        return Answer(
-            float(found.estimates[0]), low, high, share, least, most, population, asked.notes, whole
-        )
+        told = population, asked.notes, whole, found.given_by
+        return Answer(float(found.estimates[0]), low, high, share, least, most, *told)
 
     def whole_table(self: Any, query: Any) -> WholeTable:
         """Return 95 % intervals of the answers to a query in the whole table, with the records left out.
