@@ -145,6 +145,9 @@ def test_answers_to_any_query(table, tmp_path, capsys):
     fitted = ["fit", "p.json", "--domain", "d.json", "--rows", "9", "--quiet"]
     assert main([*fitted, "--regularisation", "none", "--out", "m"]) == 0
     assert np.allclose(pj.load("m/model").marginal(("a", "b")), table, atol=0.5)
+    told = pj.load("m").query("a=0")
+    assert told.count == pytest.approx(table[0].sum(), abs=5) and told.population is None
+    assert str(told).endswith("of the records that were counted for what was published.")
     (tmp_path / "q.csv").write_text('query,value,stddev\n"a=0,b=0",400,3\n"a<2",2600,3\n')
     assert main([*fitted[:1], "q.csv", *fitted[2:], "--out", "n"]) == 2
     assert "or give --total N." in capsys.readouterr().err
