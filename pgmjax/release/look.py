@@ -17,6 +17,7 @@ from html import escape
 from typing import Any
 
 import numpy as np
+import threadpoolctl
 
 from pgmjax import random
 from pgmjax._internal import checks, files, page
@@ -523,7 +524,9 @@ def _trained(data: Dataset, rows: Dataset, target: str) -> tuple[TrainedOnRows |
         if len(np.unique(train[1])) < 2:
             return _scores(tested[1], np.full(len(tested[1]), train[1][0]))
         classifier = ensemble.HistGradientBoostingClassifier(max_iter=50, random_state=0)
-        return _scores(tested[1], classifier.fit(*train).predict(tested[0]))
+        # threads that wait for one another take 100 times as long where other work keeps a core busy
+        with threadpoolctl.threadpool_limits(1, user_api="openmp"):
+            return _scores(tested[1], classifier.fit(*train).predict(tested[0]))
 
     frequent = np.bincount(learned[1]).argmax()
     guessed = _scores(tested[1], np.full(len(tested[1]), frequent))
